@@ -27,6 +27,7 @@ RUN if command -v apk; then apk add --no-cache gcc musl-dev ca-certificates; fi
 WORKDIR /build
 COPY Cargo.toml Cargo.lock ./
 COPY build build
+COPY docs/reference docs/reference
 COPY src src
 # Cargo reads the manifests of the whole workspace and requires each target that they name.
 COPY examples examples

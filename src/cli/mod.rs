@@ -1,5 +1,7 @@
 //! The commands: the command line, what each command prints, and its exit code.
 
+mod environment;
+mod explain;
 mod history;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
@@ -12,12 +14,13 @@ mod status;
 
 use std::fmt::Display;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 
-use crate::config::Settings;
+use crate::config::{Needs, Settings};
 use crate::doctor::{Check, Severity, run_checks};
 use crate::status::table::Look;
 use crate::status::view::Tone;
@@ -28,11 +31,33 @@ use crate::telemetry;
 /// All settings come from the environment; `delegate-upgrader config` prints them. Without a command it runs as a
 /// daemon.
 #[derive(Debug, Parser)]
-#[command(name = "delegate-upgrader", version, disable_help_subcommand = true)]
+#[command(name = "delegate-upgrader", version, after_help = MORE, max_term_width = 80)]
 pub struct Cli {
+    /// Read the settings from this file, too; they win over the environment
+    #[arg(long, value_name = "FILE", global = true)]
+    env_file: Option<PathBuf>,
     #[command(subcommand)]
     command: Option<Command>,
 }
+
+/// The end of the help.
+const MORE: &str = "\
+Examples:
+  delegate-upgrader doctor                 check this host before the first run
+  delegate-upgrader plan                   see what a run would do
+  delegate-upgrader retry delegate-1       upgrade one delegate now
+  delegate-upgrader explain quarantined    learn what a reason means
+
+Exit status:
+  0 done, or nothing to do         69 the engine or the daemon is unreachable
+  1 a delegate was not served      78 the settings are wrong
+  2 the command line is wrong
+
+Environment:
+  UPGRADER_WORKLOAD_NAME, ACCOUNT_ID, MANAGER_HOST_AND_PORT, UPGRADER_TOKEN
+  are required; `delegate-upgrader config` prints all settings. Where the
+  package is installed, commands read its settings file,
+  /etc/delegate-upgrader/delegate-upgrader.env.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -42,11 +67,14 @@ enum Command {
     Once,
     /// Show what a run would do to each delegate, and why not, without changing anything
     Plan {
+        /// One delegate's container, by name
+        container: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Upgrade one delegate now, ignoring its quarantine
+    #[command(visible_alias = "upgrade")]
     Retry {
         /// The delegate's container, by name or id
         container: String,
@@ -64,6 +92,9 @@ enum Command {
         /// Resume automatically then, such as 2026-12-01T08:00 (default: until `resume`)
         #[arg(long, value_name = "WHEN")]
         until: Option<String>,
+        /// Resume automatically after this time, such as 8h
+        #[arg(long = "for", value_name = "DURATION", conflicts_with = "until")]
+        duration: Option<String>,
     },
     /// Resume upgrades on this host
     Resume,
@@ -83,7 +114,17 @@ enum Command {
         /// Show it again every two seconds, until stopped
         #[arg(long, conflicts_with = "json")]
         watch: bool,
+        /// Exit with 1 unless all delegates are healthy and none failed
+        #[arg(long, conflicts_with = "watch")]
+        check: bool,
     },
+    /// Explain a reason, such as `quarantined`, and say what to do
+    Explain {
+        /// The word that log, `plan` and `status` show
+        reason: String,
+    },
+    /// Print the version, and what this program was built with
+    Version,
     /// Check everything an upgrade needs, and say what to do, without changing anything
     Doctor {
         /// Print JSON
@@ -152,7 +193,10 @@ pub fn main() -> Exit {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let exit = match runtime {
         Ok(runtime) => {
-            let ended = runtime.block_on(dispatch(cli.command.unwrap_or_else(default_command)));
+            let ended = runtime.block_on(dispatch(
+                cli.command.unwrap_or_else(default_command),
+                cli.env_file,
+            ));
             // A thread may still be looking up a name; the process does not wait for it.
             runtime.shutdown_background();
             ended.unwrap_or_else(|exit| exit)
@@ -184,20 +228,27 @@ fn default_command() -> Command {
 
 /// The work of a command; `Err` is the exit of a command that cannot continue, its error printed. The daemon's future is boxed by
 /// itself, so that a daemon reserves no stack for the other commands.
-fn dispatch(command: Command) -> LocalBoxFuture<'static, Result<Exit, Exit>> {
+fn dispatch(command: Command, env_file: Option<PathBuf>) -> LocalBoxFuture<'static, Result<Exit, Exit>> {
     match command {
         #[cfg(feature = "docker")]
-        Command::Run => async { run::run(settings()?).await }.boxed_local(),
-        command => run_once(command).boxed_local(),
+        Command::Run => async move {
+            let settings = environment::settings(env_file.as_deref(), Needs::All)?;
+            run::run(settings, env_file).await
+        }
+        .boxed_local(),
+        command => run_once(command, env_file).boxed_local(),
     }
 }
 
-async fn run_once(command: Command) -> Result<Exit, Exit> {
+async fn run_once(command: Command, env_file: Option<PathBuf>) -> Result<Exit, Exit> {
+    let variables = || environment::variables(env_file.as_deref());
     // The clients of a running daemon need no settings but its address.
     match command {
-        Command::Healthcheck => Ok(status::healthcheck().await),
-        Command::Status { watch: true, .. } => Ok(status::watch().await),
-        Command::Status { json, .. } => status::status(json).await,
+        Command::Healthcheck => Ok(status::healthcheck(variables()).await),
+        Command::Status { watch: true, .. } => status::watch(variables()).await,
+        Command::Status { json, check, .. } => status::status(variables(), json, check).await,
+        Command::Explain { reason } => Ok(explain::explain(&reason)),
+        Command::Version => Ok(version()),
         #[cfg(feature = "kubernetes")]
         Command::Kubernetes { config, command } => Box::pin(kubernetes::dispatch(command, config)).await,
         #[cfg(not(feature = "kubernetes"))]
@@ -205,27 +256,30 @@ async fn run_once(command: Command) -> Result<Exit, Exit> {
             let problem = "this program is for Docker hosts; the image delegate-upgrader-kubernetes has the commands for clusters";
             Err(fail(problem, Exit::Usage))
         }
-        command => on_host(command).await,
+        command => on_host(command, env_file.as_deref()).await,
     }
-}
-
-#[cfg(feature = "docker")]
-fn settings() -> Result<Settings, Exit> {
-    Settings::from_process_env().map_err(|errors| fail(errors, Exit::Config))
 }
 
 /// The commands for a Docker host but the daemon.
 #[cfg(feature = "docker")]
-async fn on_host(command: Command) -> Result<Exit, Exit> {
-    let settings = settings()?;
+async fn on_host(command: Command, env_file: Option<&Path>) -> Result<Exit, Exit> {
+    let needs = match command {
+        Command::Pause { .. } | Command::Resume | Command::History { .. } | Command::Rollback { .. } => {
+            Needs::HostOnly
+        }
+        _ => Needs::All,
+    };
+    let settings = environment::settings(env_file, needs)?;
     match command {
         Command::Once => run::once(&settings).await,
         Command::Retry { container } => named_delegate::retry(&settings, &container).await,
         Command::Rollback { container, to } => named_delegate::rollback(&settings, &container, to).await,
-        Command::Pause { until } => pause::pause(&settings, until.as_deref()).await,
+        Command::Pause { until, duration } => {
+            pause::pause(&settings, until.as_deref(), duration.as_deref()).await
+        }
         Command::Resume => pause::resume(&settings).await,
         Command::History { container, json } => history::history(&settings, container.as_deref(), json).await,
-        Command::Plan { json } => plan::plan(&settings, json).await,
+        Command::Plan { container, json } => plan::plan(&settings, container.as_deref(), json).await,
         Command::Doctor { json } => Ok(print_checks(&run_checks(&settings).await, json)),
         _ => Ok(config(&settings)),
     }
@@ -233,10 +287,23 @@ async fn on_host(command: Command) -> Result<Exit, Exit> {
 
 /// Without them, the program of a cluster's image is smaller.
 #[cfg(not(feature = "docker"))]
-async fn on_host(_: Command) -> Result<Exit, Exit> {
+async fn on_host(_: Command, _: Option<&Path>) -> Result<Exit, Exit> {
     let problem = "this program is for clusters: see `delegate-upgrader kubernetes --help`; the image delegate-upgrader is the \
                    one for Docker hosts";
     Err(fail(problem, Exit::Usage))
+}
+
+fn version() -> Exit {
+    let built = if cfg!(feature = "kubernetes") {
+        "clusters"
+    } else {
+        "Docker hosts"
+    };
+    let commit = option_env!("DELEGATE_UPGRADER_COMMIT").unwrap_or("unknown");
+    print(&format!(
+        "delegate-upgrader {}\ncommit  {commit}\nfor     {built}",
+        env!("CARGO_PKG_VERSION")
+    ))
 }
 
 /// Prints an error. Standard error may be closed; the exit code says it all the same.

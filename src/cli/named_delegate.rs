@@ -53,7 +53,7 @@ async fn serve(
 
 /// Receivers of this command's outcomes: none where a daemon runs beside it, which reports the same.
 async fn listeners(settings: &Settings) -> Result<Arc<Listeners>, Exit> {
-    if daemon_answers().await {
+    if daemon_answers(settings.listen).await {
         Ok(Arc::default())
     } else {
         make_listeners(settings)

@@ -1,7 +1,7 @@
 //! `pause` and `resume`: whether any upgrade may start on this host. The engine remembers a pause, and every upgrader of the
 //! host reads it before it starts an upgrade.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::run::made;
 use super::{Exit, fail, print};
@@ -12,15 +12,23 @@ use crate::engine::{Engine as _, EngineError};
 use crate::host::hold;
 use crate::reconcile::operator::OperatorError;
 use crate::schedule::moment;
-use crate::text::time;
+use crate::text::{duration, time};
 
 /// Docker 23.0: from this version of its API on, a prune without a filter leaves volumes with a name alone.
 const PRUNES_ANONYMOUS_ONLY: ApiVersion = ApiVersion::new(1, 42);
 
-pub(super) async fn pause(settings: &Settings, until: Option<&str>) -> Result<Exit, Exit> {
+pub(super) async fn pause(
+    settings: &Settings,
+    until: Option<&str>,
+    lasting: Option<&str>,
+) -> Result<Exit, Exit> {
     may_change(settings)?;
     let now = Utc::now();
-    let until = until.map(|text| parse(text, settings, now)).transpose()?;
+    let until = match (until, lasting) {
+        (Some(text), _) => Some(parse(text, settings, now)?),
+        (None, Some(text)) => Some(after(text, now)?),
+        (None, None) => None,
+    };
     let engine = made(app::engine(settings))?;
     hold::pause(&engine, now, until)
         .await
@@ -63,10 +71,21 @@ fn may_change(settings: &Settings) -> Result<(), Exit> {
     Ok(())
 }
 
+fn after(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, Exit> {
+    let span = duration::parse(text).filter(|span| !span.is_zero());
+    let until = span.and_then(|span| now.checked_add_signed(TimeDelta::from_std(span).ok()?));
+    let problem = || format!("--for {text}: expected a duration such as 8h or 1h30m");
+    until.ok_or_else(|| fail(problem(), Exit::Usage))
+}
+
 fn parse(text: &str, settings: &Settings, now: DateTime<Utc>) -> Result<DateTime<Utc>, Exit> {
     let until = moment::parse(text, settings.schedule.zone()).ok_or_else(|| {
+        let instead = match duration::parse(text) {
+            Some(_) => format!("; for a duration write --for {text}"),
+            None => String::new(),
+        };
         fail(
-            format!("--until {text}: expected {}", moment::ACCEPTED),
+            format!("--until {text}: expected {}{instead}", moment::ACCEPTED),
             Exit::Usage,
         )
     })?;

@@ -15,11 +15,19 @@ use crate::status::report::{Planned, none_found};
 use crate::status::table::{Look, Table};
 use crate::status::view::Tone;
 
-pub(super) async fn plan(settings: &Settings, json: bool) -> Result<Exit, Exit> {
+pub(super) async fn plan(settings: &Settings, container: Option<&str>, json: bool) -> Result<Exit, Exit> {
     // It must not look to the Manager like an upgrader at work.
     let mut upgrader = made(app::upgrader(settings, false, Arc::new(Utc::now)).await)?;
     let plan = upgrader.plan(print_awaited).await;
-    let plan = plan.map_err(|error| fail(error, Exit::Unavailable))?;
+    let mut plan = plan.map_err(|error| fail(error, Exit::Unavailable))?;
+    if let Some(container) = container {
+        let names: Vec<String> = plan.iter().map(|planned| planned.container.clone()).collect();
+        plan.retain(|planned| planned.container == container);
+        if plan.is_empty() {
+            let problem = format!("no managed delegate {container:?}; managed: {}", names.join(", "));
+            return Err(fail(problem, Exit::Usage));
+        }
+    }
     let nothing = none_found(&settings.workload_names, &upgrader.other_workloads());
     Ok(show(&plan, json, &nothing))
 }

@@ -1,6 +1,7 @@
 //! `run` and `once`: scheduled runs as a daemon, or one run now.
 
 use std::future::{Future, pending};
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +13,9 @@ use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use super::shutdown::{hang_ups, shutdown, until_shutdown};
-use super::{Exit, fail};
+use super::{Exit, environment, fail};
 use crate::app::{self, SetupError, Upgrader};
-use crate::config::{Settings, Source};
+use crate::config::{Needs, Settings, Source};
 use crate::daemon;
 use crate::engine::{EngineCalls, EngineHost};
 use crate::events::Listeners;
@@ -36,7 +37,8 @@ use crate::text::time;
 /// How long the end of a command waits for events to be delivered.
 pub(super) const LAST_EVENTS: Duration = Duration::from_secs(30);
 
-pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
+/// `env_file` is read again with the settings.
+pub(super) async fn run(settings: Settings, env_file: Option<PathBuf>) -> Result<Exit, Exit> {
     telemetry::start(&settings.log);
     log_settings(&settings, "delegate-upgrader starts");
     let mut shutdown = pin!(shutdown()?);
@@ -54,7 +56,7 @@ pub(super) async fn run(settings: Settings) -> Result<Exit, Exit> {
                     systemd::notify(State::Stopping).await;
                     None
                 }
-                next = reloaded(&mut hang_ups, &settings, &listener) => Some(next),
+                next = reloaded(&mut hang_ups, env_file.as_deref(), &settings, &listener) => Some(next),
             }
         });
         match Box::pin(daemon.run(started_at, ended)).await {
@@ -200,14 +202,19 @@ impl<C: Controller> Daemon<C> {
 }
 
 /// A daemon with settings that were read again, as soon as that is asked for and they are right. Wrong ones change nothing.
-async fn reloaded(hang_ups: &mut Signal, now: &Settings, listener: &Arc<TcpListener>) -> Daemon<Upgrader> {
+async fn reloaded(
+    hang_ups: &mut Signal,
+    env_file: Option<&Path>,
+    now: &Settings,
+    listener: &Arc<TcpListener>,
+) -> Daemon<Upgrader> {
     loop {
         if hang_ups.recv().await.is_none() {
             pending::<()>().await;
         }
         info!("SIGHUP: reading the settings again");
         systemd::notify(State::Reloading).await;
-        let next = match Settings::from_process_env() {
+        let next = match Settings::from_env(environment::variables(env_file), Needs::All) {
             Ok(settings) => {
                 let same = settings.listen == now.listen;
                 Box::pin(upgrader(settings, same.then(|| Arc::clone(listener)))).await

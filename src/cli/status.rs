@@ -5,19 +5,21 @@ use std::time::Duration;
 
 use chrono::Utc;
 
+use super::environment::Variables;
 use super::{Exit, fail, print};
 use crate::config::Settings;
 use crate::health::http::plain_client;
 use crate::net::innermost;
+use crate::status::Status;
 use crate::status::table::Look;
 use crate::status::terminal;
+use crate::status::view::{Headline, Tone};
 
 /// How often `status --watch` asks.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The daemon's answer, or what to print and the exit.
-async fn get(path: &str) -> Result<String, (String, Exit)> {
-    let address = Settings::listen_from_process_env().map_err(|errors| (errors.to_string(), Exit::Config))?;
+async fn get(address: SocketAddr, path: &str) -> Result<String, (String, Exit)> {
     let address = reachable(address);
     let unreachable = |error: reqwest::Error| {
         let cause = innermost(&error);
@@ -46,34 +48,55 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Whether a daemon runs at `LISTEN_ADDR`.
-pub(super) async fn daemon_answers() -> bool {
-    get("/livez").await.is_ok()
+/// `LISTEN_ADDR`.
+fn listen(variables: Variables) -> Result<SocketAddr, (String, Exit)> {
+    Settings::listen_from_env(variables).map_err(|errors| (errors.to_string(), Exit::Config))
 }
 
-pub(super) async fn healthcheck() -> Exit {
-    match get("/livez").await {
+/// Whether a daemon runs at `LISTEN_ADDR`.
+pub(super) async fn daemon_answers(listen: SocketAddr) -> bool {
+    get(listen, "/livez").await.is_ok()
+}
+
+pub(super) async fn healthcheck(variables: Variables) -> Exit {
+    let answer = match listen(variables) {
+        Ok(address) => get(address, "/livez").await,
+        Err(problem) => Err(problem),
+    };
+    match answer {
         Ok(_) => Exit::Ok,
         // Docker expects 1 for every failure.
         Err((problem, _)) => fail(problem, Exit::NotServed),
     }
 }
 
-pub(super) async fn status(json: bool) -> Result<Exit, Exit> {
-    let text = get("/status")
+pub(super) async fn status(variables: Variables, json: bool, check: bool) -> Result<Exit, Exit> {
+    let address = listen(variables).map_err(|(problem, exit)| fail(problem, exit))?;
+    let text = get(address, "/status")
         .await
         .map_err(|(problem, exit)| fail(problem, exit))?;
-    if json {
-        return Ok(print(text.trim_end()));
+    let malformed = |problem| fail(problem, Exit::Unavailable);
+    let printed = if json {
+        print(text.trim_end())
+    } else {
+        print(&shown(&text).map_err(malformed)?)
+    };
+    if !check || printed != Exit::Ok {
+        return Ok(printed);
     }
-    let shown = shown(&text).map_err(|problem| fail(problem, Exit::Unavailable))?;
-    Ok(print(&shown))
+    let tone = Headline::of(&read(&text).map_err(malformed)?, Utc::now()).tone;
+    Ok(if matches!(tone, Tone::Good | Tone::Busy) {
+        Exit::Ok
+    } else {
+        Exit::NotServed
+    })
 }
 
 /// Shows the state again and again, in place. The signal that ends it ends the process, as that of any client.
-pub(super) async fn watch() -> Exit {
+pub(super) async fn watch(variables: Variables) -> Result<Exit, Exit> {
+    let address = listen(variables).map_err(|(problem, exit)| fail(problem, exit))?;
     loop {
-        let answer = get("/status").await.map_err(|(problem, _)| problem);
+        let answer = get(address, "/status").await.map_err(|(problem, _)| problem);
         let shown = answer
             .and_then(|text| shown(&text))
             .unwrap_or_else(|problem| problem);
@@ -83,7 +106,7 @@ pub(super) async fn watch() -> Exit {
             shown.replace('\n', "\x1b[K\n")
         ));
         if exit != Exit::Ok {
-            return exit;
+            return Ok(exit);
         }
         tokio::time::sleep(WATCH_INTERVAL).await;
     }
@@ -91,7 +114,9 @@ pub(super) async fn watch() -> Exit {
 
 /// The daemon's answer as lines for a terminal.
 fn shown(answer: &str) -> Result<String, String> {
-    let status =
-        serde_json::from_str(answer).map_err(|error| format!("cannot read the daemon's answer: {error}"))?;
-    Ok(terminal::text(&status, Look::of_stdout(), Utc::now()))
+    Ok(terminal::text(&read(answer)?, Look::of_stdout(), Utc::now()))
+}
+
+fn read(answer: &str) -> Result<Status, String> {
+    serde_json::from_str(answer).map_err(|error| format!("cannot read the daemon's answer: {error}"))
 }

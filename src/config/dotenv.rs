@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::iter::Peekable;
 use std::path::Path;
 use std::str::Chars;
@@ -18,7 +18,13 @@ const LARGEST: u64 = 1024 * 1024;
 pub(super) fn read(path: &Path) -> Result<Vec<(OsString, OsString)>, String> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LARGEST).read_to_string(&mut text));
-    let length = read.map_err(|error| format!("{}: {error}", path.display()))?;
+    let length = read.map_err(|error| {
+        let advice = match error.kind() {
+            ErrorKind::PermissionDenied => "; run the command with sudo",
+            _ => "",
+        };
+        format!("{}: {error}{advice}", path.display())
+    })?;
     if u64::try_from(length).is_ok_and(|length| length >= LARGEST) {
         return Err(format!("{}: larger than 1 MiB", path.display()));
     }

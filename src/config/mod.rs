@@ -104,6 +104,15 @@ pub struct Settings {
     effective: Vec<(&'static str, String)>,
 }
 
+/// The settings that a command needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// All of them.
+    All,
+    /// Those of the host: it works in an outage of the Manager, and whatever is wrong with the Manager's settings.
+    HostOnly,
+}
+
 /// Where the published image comes from.
 #[derive(Clone, Debug)]
 pub enum Source {
@@ -111,7 +120,7 @@ pub enum Source {
     Manager(ManagerSettings),
     /// `PUBLISHED_IMAGE`, always the same.
     Fixed(ImageReference),
-    /// Nowhere; only with `DISABLE_AUTO_UPGRADE`.
+    /// Nowhere; with `DISABLE_AUTO_UPGRADE`, and for commands that ask for no published image.
     None,
 }
 
@@ -297,24 +306,24 @@ pub fn variables() -> impl Iterator<Item = &'static Row> {
 }
 
 impl Settings {
-    /// Reads and checks the environment of this process.
-    pub fn from_process_env() -> Result<Self, ConfigErrors> {
-        Self::from_env(std::env::vars_os())
-    }
-
     /// Reads and checks `LISTEN_ADDR` alone, for the commands that ask a running daemon.
-    pub fn listen_from_process_env() -> Result<SocketAddr, ConfigErrors> {
+    pub fn listen_from_env(
+        vars: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Result<SocketAddr, ConfigErrors> {
         let mut problems = Problems::default();
-        let env = Environment::read(std::env::vars_os(), &mut problems);
+        let env = Environment::read(vars, &mut problems);
         settings::listen_alone(&env, problems)
     }
 
     /// Reads and checks an environment. Variables that are not ours are ignored; empty ones are unset. The files
     /// that hold secrets are read, those that hold certificates are opened.
-    pub fn from_env(vars: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Self, ConfigErrors> {
+    pub fn from_env(
+        vars: impl IntoIterator<Item = (OsString, OsString)>,
+        needs: Needs,
+    ) -> Result<Self, ConfigErrors> {
         let mut problems = Problems::default();
         let env = Environment::read(vars, &mut problems);
-        settings::settings(&env, problems)
+        settings::settings(&env, needs, problems)
     }
 
     /// Every documented variable with the value in effect, in the order of the documentation. Of a secret it says

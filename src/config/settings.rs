@@ -10,7 +10,7 @@ use super::reader::Reader;
 use super::timing::timing;
 use super::variables::{Environment, Variable};
 use super::{
-    HealthAction, HealthSettings, LogSettings, ProbeKind, Settings, Source, audit, connections, parse,
+    HealthAction, HealthSettings, LogSettings, Needs, ProbeKind, Settings, Source, audit, connections, parse,
 };
 use crate::image::{ImagePolicy, ImageReference, MaxVersion, TargetSettings};
 use crate::schedule::Schedule;
@@ -22,10 +22,17 @@ const SECOND: Duration = Duration::from_secs(1);
 const DEFAULT_JITTER: Duration = Duration::from_secs(300);
 
 /// Reads every variable, whatever is wrong with the others.
-pub(super) fn settings(env: &Environment, problems: Problems) -> Result<Settings, ConfigErrors> {
+pub(super) fn settings(
+    env: &Environment,
+    needs: Needs,
+    problems: Problems,
+) -> Result<Settings, ConfigErrors> {
     let mut reader = Reader::new(problems);
     let disable_auto_upgrade = reader.flag(&env.disable_auto_upgrade);
-    let source = connections::source(&mut reader, env, disable_auto_upgrade);
+    let source = match needs {
+        Needs::All => connections::source(&mut reader, env, disable_auto_upgrade),
+        Needs::HostOnly => Some(Source::None),
+    };
     let workload_names = reader.read_as(&env.upgrader_workload_name, parse::names, |names| names.join(","));
     let schedule = schedule(&mut reader, env);
     let schedule_jitter = schedule_jitter(&mut reader, env);

@@ -81,7 +81,7 @@ impl ClusterSettings {
         };
         let pairs = file.variables.iter();
         let pairs = pairs.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        let common = config::Settings::from_env(env.iter().cloned().chain(pairs));
+        let common = config::Settings::from_env(env.iter().cloned().chain(pairs), config::Needs::All);
         let in_file = |lines: &[String]| -> Vec<String> {
             lines.iter().map(|line| format!("{name}, {line}")).collect()
         };

@@ -231,7 +231,7 @@ fn a_wrong_command_is_noticed() {
     for (command, is_right) in [
         ("delegate-upgrader retry NAME", true),
         ("delegate-upgrader retry", false),
-        ("delegate-upgrader upgrade NAME", false),
+        ("delegate-upgrader upgrades NAME", false),
         (
             "docker exec delegate-upgrader /delegate-upgrader plan --jsn",
             false,

@@ -1,6 +1,6 @@
 //! The forms of single values: what they become, or why they are refused.
 
-use delegate_upgrader::config::Settings;
+use delegate_upgrader::config::{Needs, Settings};
 
 use super::{errors, over_base, settings};
 
@@ -8,7 +8,10 @@ use super::{errors, over_base, settings};
 #[track_caller]
 fn assert_forms(variable: &'static str, forms: &[(&str, Result<&str, &str>)]) {
     for (text, expected) in forms {
-        match (Settings::from_env(over_base(&[(variable, text)])), expected) {
+        match (
+            Settings::from_env(over_base(&[(variable, text)]), Needs::All),
+            expected,
+        ) {
             (Ok(settings), Ok(expected)) => {
                 let shown = settings.redacted().iter().find(|(name, _)| *name == variable);
                 assert_eq!(shown.unwrap().1, *expected, "{variable}={text}");
@@ -195,7 +198,7 @@ fn a_misspelt_name_is_recognised() {
     ] {
         // What is meant must be unset: then the name is likely a slip.
         let unset = expected.unwrap_or("LOG_FORMAT");
-        let warnings = match Settings::from_env(over_base(&[(unset, ""), (name, "x")])) {
+        let warnings = match Settings::from_env(over_base(&[(unset, ""), (name, "x")]), Needs::All) {
             Ok(settings) => settings.warnings,
             Err(errors) => errors.warnings,
         };

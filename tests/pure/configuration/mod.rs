@@ -8,7 +8,7 @@ mod wrong;
 
 use std::ffi::OsString;
 
-use delegate_upgrader::config::{ConfigErrors, Settings};
+use delegate_upgrader::config::{ConfigErrors, Needs, Settings};
 
 const TOKEN: &str = "000102030405060708090a0b0c0d0e0f";
 const TOKEN_BASE64: &str = "MDAwMTAyMDMwNDA1MDYwNzA4MDkwYTBiMGMwZDBlMGY=";
@@ -42,11 +42,11 @@ fn over_base(vars: Vars<'_>) -> Vec<(OsString, OsString)> {
 }
 
 fn settings(vars: Vars<'_>) -> Settings {
-    Settings::from_env(over_base(vars)).unwrap_or_else(|errors| panic!("{vars:?}:\n{errors}"))
+    Settings::from_env(over_base(vars), Needs::All).unwrap_or_else(|errors| panic!("{vars:?}:\n{errors}"))
 }
 
 fn errors(vars: Vars<'_>) -> ConfigErrors {
-    match Settings::from_env(over_base(vars)) {
+    match Settings::from_env(over_base(vars), Needs::All) {
         Ok(_) => panic!("{vars:?} was taken"),
         Err(errors) => errors,
     }

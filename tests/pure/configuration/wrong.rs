@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 
-use delegate_upgrader::config::Settings;
+use delegate_upgrader::config::{Needs, Settings};
 
 use super::{PASSWORD, TOKEN, Vars, assert_no_secret, errors, over_base, settings};
 
@@ -421,7 +421,7 @@ fn bytes_that_are_no_text_are_a_problem_in_our_variables_only() {
     vars.push(("UPGRADER_TOKEN".into(), bytes()));
     vars.push(("SOMEONE_ELSES".into(), bytes()));
     vars.push((bytes(), bytes()));
-    let errors = Settings::from_env(vars).unwrap_err();
+    let errors = Settings::from_env(vars, Needs::All).unwrap_err();
     let lines: Vec<String> = errors.to_string().lines().map(str::to_owned).collect();
     assert_eq!(
         lines,
@@ -434,7 +434,7 @@ fn bytes_that_are_no_text_are_a_problem_in_our_variables_only() {
 
     let mut vars = over_base(&[]);
     vars.push(("SOMEONE_ELSES".into(), bytes()));
-    assert!(Settings::from_env(vars).is_ok());
+    assert!(Settings::from_env(vars, Needs::All).is_ok());
 }
 
 #[test]

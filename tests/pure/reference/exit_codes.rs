@@ -38,13 +38,15 @@ pub(super) fn words(exit: Exit) -> (&'static str, &'static str) {
 const COMMANDS: &[(&[&str], [&str; 5])] = &[
     (&["run"], ["stopped by a signal", "", "wrong command line", "it cannot start at all", "wrong configuration, or `LISTEN_ADDR` is in use"]),
     (&["once"], ["done, or nothing to do", "a delegate could not be served, or the run was interrupted", "wrong command line", "the engine is unreachable", "wrong configuration"]),
-    (&["plan"], ["each delegate could be served", "a delegate could not be served", "wrong command line", "the engine is unreachable", "wrong configuration"]),
+    (&["plan"], ["each delegate could be served", "a delegate could not be served", "wrong command line, or no such delegate", "the engine is unreachable", "wrong configuration"]),
     (&["retry", "rollback"], ["the delegate runs the requested image", "it does not, the request was refused, or it was interrupted; the output says why", "wrong command line, or no such delegate or release", "the engine is unreachable", "wrong configuration, or `DISABLE_AUTO_UPGRADE=true`"]),
-    (&["pause", "resume"], ["done", "", "wrong command line, or `--until` is no time, or is over", "the engine is unreachable or refuses it", "wrong configuration, or `DISABLE_AUTO_UPGRADE=true`"]),
+    (&["pause", "resume"], ["done", "", "wrong command line, or `--until` cannot be read or is in the past, or `--for` cannot be read", "the engine is unreachable or refuses it", "wrong configuration, or `DISABLE_AUTO_UPGRADE=true`"]),
     (&["history"], ["printed", "", "wrong command line, or a delegate that neither the host nor the audit log knows", "the engine is unreachable", "wrong configuration"]),
-    (&["status"], ["answered", "", "wrong command line", "the daemon is unreachable", "wrong `LISTEN_ADDR`"]),
+    (&["status"], ["answered; with `--check`, all are healthy and none failed", "with `--check`, one is not", "wrong command line", "the daemon is unreachable", "wrong `LISTEN_ADDR`"]),
     (&["doctor"], ["no check fails", "a check fails, also if the engine is unreachable", "wrong command line", "the output is closed", "wrong configuration"]),
     (&["config"], ["printed", "", "wrong command line", "the output is closed", "wrong configuration"]),
+    (&["explain"], ["printed", "", "wrong command line, or no such reason", "the output is closed", ""]),
+    (&["version"], ["printed", "", "wrong command line", "the output is closed", ""]),
     (&["healthcheck"], ["alive", "no answer, or a wrong one", "wrong command line", "", ""]),
 ];
 

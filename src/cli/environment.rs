@@ -1,0 +1,42 @@
+//! The variables of a command: those of the process, and on a host with the package those of its service.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::{Exit, fail};
+use crate::config::{Needs, Settings};
+
+/// The settings of the package's service.
+const SERVICE_FILE: &str = "/etc/delegate-upgrader/delegate-upgrader.env";
+/// Where systemd puts the service's credentials while it runs; root may read them.
+const SERVICE_CREDENTIALS: &str = "/run/credentials/delegate-upgrader.service";
+
+/// Names and values.
+pub(super) type Variables = Vec<(OsString, OsString)>;
+
+/// The environment, with the settings of this file, or else of the service where the process has none of its own.
+pub(super) fn variables(file: Option<&Path>) -> Variables {
+    let mut variables: Variables = env::vars_os().collect();
+    let is_set = |wanted: &str| env::var_os(wanted).is_some_and(|value| !value.is_empty());
+    let has_own = is_set("ENVIRONMENT_FILE") || is_set("UPGRADER_WORKLOAD_NAME");
+    let service = Path::new(SERVICE_FILE);
+    let file = file.or_else(|| (!has_own && service.exists()).then_some(service));
+    if let Some(file) = file {
+        variables.retain(|(name, _)| name != "ENVIRONMENT_FILE");
+        variables.push(("ENVIRONMENT_FILE".into(), file.into()));
+    }
+    let is_of_service = variables
+        .iter()
+        .any(|(name, value)| name == "ENVIRONMENT_FILE" && value == SERVICE_FILE);
+    if is_of_service && !is_set("CREDENTIALS_DIRECTORY") && Path::new(SERVICE_CREDENTIALS).is_dir() {
+        variables.push(("CREDENTIALS_DIRECTORY".into(), SERVICE_CREDENTIALS.into()));
+    }
+    variables
+}
+
+/// The settings of a command.
+#[cfg(feature = "docker")]
+pub(super) fn settings(file: Option<&Path>, needs: Needs) -> Result<Settings, Exit> {
+    Settings::from_env(variables(file), needs).map_err(|errors| fail(errors, Exit::Config))
+}

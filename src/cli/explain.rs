@@ -1,0 +1,62 @@
+//! `explain`: the entry of a reason in the reference.
+
+use super::{Exit, fail, print};
+
+/// The page, with an entry for each reason.
+const PAGE: &str = include_str!("../../docs/reference/reasons.md");
+const ENTRY: &str = "\n### `";
+
+pub(super) fn explain(reason: &str) -> Exit {
+    let entries = PAGE
+        .split(ENTRY)
+        .skip(1)
+        .filter_map(|entry| entry.split_once("`\n"));
+    if let Some((word, text)) = entries.clone().find(|(word, _)| *word == reason) {
+        let text = text.split("\n## ").next().unwrap_or_default();
+        return print(&format!("{word}\n{}", plain(text).trim_end()));
+    }
+    let meant = entries
+        .map(|(word, _)| (strsim::osa_distance(word, reason), word))
+        .min();
+    let meant = meant.filter(|(slips, _)| *slips <= 3).map(|(_, word)| word);
+    let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+    fail(format!("no reason is called {reason:?}{meant}"), Exit::Usage)
+}
+
+/// The text without Markdown's links, comments and emphasis.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, link)) = rest.split_once('[') {
+        let Some((label, after)) = link.split_once("](") else {
+            break;
+        };
+        let (target, after) = after.split_once(')').unwrap_or_default();
+        plain.push_str(before);
+        plain.push_str(label);
+        if let Some((_, page)) = target.rsplit_once('/') {
+            plain.extend([" (", page, ")"]);
+        }
+        rest = after;
+    }
+    plain.push_str(rest);
+    let lines = plain.lines().filter(|line| !line.starts_with("<!--"));
+    let lines: Vec<String> = lines.map(|line| line.replace("**", "")).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_shown_in_plain_text() {
+        // The page has all of them: a test of its own sees to that.
+        for word in ["up_to_date", "quarantined", "recreated_by_another"] {
+            assert_eq!(explain(word), Exit::Ok, "{word}");
+        }
+        assert_eq!(explain("quarantine"), Exit::Usage);
+        let text = plain("a [b](../c.md#d), **e:** [`f`](#g)\n<!-- h -->\n");
+        assert_eq!(text, "a b (c.md#d), e: `f`");
+    }
+}
