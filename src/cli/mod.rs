@@ -299,11 +299,11 @@ fn version() -> Exit {
     } else {
         "Docker hosts"
     };
-    let commit = option_env!("DELEGATE_UPGRADER_COMMIT").unwrap_or("unknown");
-    print(&format!(
-        "delegate-upgrader {}\ncommit  {commit}\nfor     {built}",
-        env!("CARGO_PKG_VERSION")
-    ))
+    // A build from a clone that is no release does not know it.
+    let commit = option_env!("DELEGATE_UPGRADER_COMMIT");
+    let commit = commit.map_or_else(String::new, |commit| format!(", commit {commit}"));
+    let version = env!("CARGO_PKG_VERSION");
+    print(&format!("delegate-upgrader {version}{commit}, for {built}"))
 }
 
 /// Prints an error. Standard error may be closed; the exit code says it all the same.
