@@ -299,7 +299,7 @@ fn version() -> Exit {
     } else {
         "Docker hosts"
     };
-    // A build from a clone that is no release does not know it.
+    // Only the build of a release sets it.
     let commit = option_env!("DELEGATE_UPGRADER_COMMIT");
     let commit = commit.map_or_else(String::new, |commit| format!(", commit {commit}"));
     let version = env!("CARGO_PKG_VERSION");
