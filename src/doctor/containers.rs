@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::Checks;
-use crate::container::{Inspected, RunState, label};
+use crate::container::{COMPOSE_PROJECT, Inspected, RunState, label};
 use crate::engine::{DockerEngine, Engine as _};
 use crate::observe::Scope;
 use crate::rollout::Rollout;
@@ -106,12 +106,13 @@ fn watches(watchtower: &Inspected, delegate: &Inspected) -> bool {
 /// Warns of the effects of an upgrade on the client and on the log of this delegate.
 fn surprises(delegate: &Inspected, checks: &mut Checks) {
     let name = delegate.name();
-    if delegate.flag("/Config/AttachStdout") {
+    // Compose is shown as attached to each container that it creates, though nothing waits for it.
+    if delegate.flag("/Config/AttachStdout") && delegate.label(COMPOSE_PROJECT).is_none() {
         checks.warn(
             "client",
             format!(
                 "{name} was started by `docker run` without --detach: a unit or a script that waits for it sees it end with each \
-                 upgrade, and may recreate the old image; start it with --detach, or let that unit pull instead of the upgrader"
+                 upgrade, and may start the old image again; start it with --detach"
             ),
         );
     }

@@ -17,7 +17,7 @@ impl At<'_> {
     }
 
     fn behind(&self, serving: &Member, old: &Member) -> Option<Decided> {
-        let rollout = self.rollout;
+        let (rollout, grace) = (self.rollout, self.rollout.owner.compose_grace);
         let is_retired = old.role == Role::Retired;
         let works = serving.works() && self.has_settled(serving);
         let was_asked = old.history.stop_requested_at.is_some();
@@ -34,11 +34,11 @@ impl At<'_> {
             _ if is_retired && works => Row::RetiredDrain.act(Step::drain(rollout, old, self.now)),
             _ if let Some(cause) = failure => self.reject(Row::SuccessorReject, serving, cause),
             _ if old.is_up() && !is_retired && (works || was_asked) => self.stop(Row::DrainingStop, old),
-            // Compose may be stopping the one in service, which works until it has ended; this one then serves again.
-            _ if !old.is_up() && works && !old.has_ended_for(rollout.owner.compose_grace, self.now) => {
-                self.remove_after(rollout.owner.compose_grace, Row::DrainingRemove, old)
-            }
             _ if !old.is_up() && works => match rollout.outdated_image(serving, old) {
+                // Compose may be stopping the one in service, which works until it has ended; this one then serves again.
+                _ if old.has_ended() && !old.has_ended_for(grace, self.now) => {
+                    self.remove_after(grace, Row::DrainingRemove, old)
+                }
                 Some(id) => Row::DrainingRemove.act(Step::RemoveImage { id }),
                 None => Row::DrainingRemove.act(Step::remove(old)),
             },
