@@ -45,7 +45,7 @@ pub(super) fn settings(file: Option<&Path>, needs: Needs, delegate: Option<&str>
     let settings = Settings::from_env(variables, needs);
     let mut settings = settings.map_err(|errors| fail(errors, Exit::Config))?;
     if settings.listen.ip().is_unspecified() && host::own_container().is_none() {
-        let warning = "LISTEN_ADDR: whoever reaches this host sees the status page, which has no login; behind 127.0.0.1 a \
+        let warning = "LISTEN_ADDR: everyone who reaches this host sees the status page, which has no login; behind 127.0.0.1 a \
                        reverse proxy can have one";
         settings.warnings.push(warning.to_owned());
     }

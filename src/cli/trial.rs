@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use super::status::daemon_answers;
 use crate::config::Settings;
 
-/// What would end `run`, found without changing anything.
+/// The problems that would end `run`, found without changing anything.
 pub(super) async fn problems(settings: &Settings) -> Vec<String> {
     let mut problems = Vec::new();
     if let Some(path) = settings.audit.as_ref().and_then(|audit| audit.path.as_deref())
