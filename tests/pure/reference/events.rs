@@ -16,7 +16,7 @@ fn words(action: Action) -> (&'static str, &'static str) {
     match action {
         Action::Upgraded => ("the new container works, and the old one has ended", ""),
         Action::RolledBack => ("as `upgraded`, to an earlier image, because someone ran `rollback`", ""),
-        Action::Rejected => ("a new container failed; its image is in quarantine", "[the cause](reasons.md#causes) of the failure"),
+        Action::Rejected => ("a new container failed; its image is in quarantine", "[the cause](causes.md) of the failure"),
         Action::Withdrawn => ("a new container was given up, which says nothing about its image", "[the reason](reasons.md), where there is one"),
         Action::Restored => ("the old container serves again after a new one was rejected or withdrawn", ""),
         Action::Restarted => ("the engine was asked to restart an unhealthy delegate (`HEALTH_ACTION=restart`)", ""),

@@ -17,7 +17,7 @@ const OWNERS: &[(&str, &str, &str)] = &[
     (label::STRATEGY, "as `UPGRADE_STRATEGY`", "overrides the setting; any other value is ignored with a warning"),
     (label::PIN, "a version or a month, such as `26.03.88501` or `26.03`", "it is upgraded to that version only, or to the versions of that month; others wait ([`pinned`](reasons.md#pinned))"),
     (label::SNOOZE_UNTIL, "a date or a time in `TZ`, such as `2026-12-01` or `2026-12-01T08:00`, or one with its offset", "no upgrade begins before then ([`snoozed`](reasons.md#snoozed))"),
-    (label::WINDOW, "as [`UPGRADE_WINDOW`](../usage/configuration.md#upgrade-windows)", "its own window, instead of that"),
+    (label::WINDOW, "as [`UPGRADE_WINDOW`](../usage/schedules.md#upgrade-windows)", "its own window, instead of that"),
     (label::HEALTHY_DEADLINE, "a duration longer than `HEALTHY_TIME`", "overrides `HEALTHY_DEADLINE`, for a delegate that starts slowly; any other value is ignored"),
     (label::STOP_TIMEOUT, "a duration", "overrides `CONTAINER_STOP_TIMEOUT` and `--stop-timeout`; any other value is ignored with a warning"),
 ];
@@ -42,7 +42,7 @@ const WRITTEN: &[(&str, &str, &str)] = &[
 /// What the upgrader writes on empty volumes: the label, what it is on, and its value.
 #[rustfmt::skip]
 const RECORDS: &[(&str, &str, &str)] = &[
-    (label::RECORD, "an empty volume", "`pause` or `first-seen`: what the engine remembers of [a pause](../usage/commands.md#pause-and-resume), or of [an image](../usage/configuration.md#delay-and-waves), which `io.delegate-upgrader.image` names"),
+    (label::RECORD, "an empty volume", "`pause` or `first-seen`: what the engine remembers of [a pause](../usage/changing.md#pause-and-resume), or of [an image](../usage/schedules.md#delay-and-waves), which `io.delegate-upgrader.image` names"),
     (label::SINCE, "such a volume", "when it was made"),
     (label::UNTIL, "that of a pause", "when it ends, where that is known"),
 ];

@@ -26,7 +26,7 @@ const WORDS: &[(&str, &str)] = &[
     ("start_timestamp_seconds", "Unix time of the program's start"),
     ("engine_up", "1 if the engine answered at the last observation"),
     ("delegate_healthy", "1 if healthy; `probe` says by what"),
-    ("delegate_reason", "1 for the current [reason](reasons.md); `cause` where the reason has [several kinds](reasons.md#causes)"),
+    ("delegate_reason", "1 for the current [reason](reasons.md); `cause` where the reason has [several kinds](causes.md)"),
     ("delegate_support_ends_timestamp_seconds", "Unix time at which Harness's support of its version ends, if its tag is a version (`yy.mm.verno`: six months after that month)"),
     ("delegate_tasks", "tasks that it executes, if it [says so](../usage/replacement.md#tasks)"),
     ("delegate_drain_tasks", "tasks left to its containers that are to stop, if they say so"),
@@ -132,7 +132,7 @@ fn the_page_has_the_values_of_the_labels() {
         (
             "`reason`, `cause`",
             "`delegate_reason`",
-            "[the reasons](reasons.md) and [their causes](reasons.md#causes)".to_owned(),
+            "[the reasons](reasons.md) and [their causes](causes.md)".to_owned(),
         ),
         (
             "`operation`",
@@ -143,7 +143,7 @@ fn the_page_has_the_values_of_the_labels() {
         (
             "`result`",
             "`manager_requests_total`",
-            "`ok`, or [a cause](reasons.md#causes) of `target_unknown`".to_owned(),
+            "`ok`, or [a cause](causes.md) of `target_unknown`".to_owned(),
         ),
         (
             "`result`",
