@@ -242,6 +242,16 @@ fn every_command_of_a_page_is_one_that_its_program_takes() {
 }
 
 #[test]
+fn the_page_to_production_shows_at_most_twelve_commands() {
+    let commands = commands();
+    let count = commands
+        .iter()
+        .filter(|(page, _)| page == "docs/usage/production.md")
+        .count();
+    assert!((8..=12).contains(&count), "{count} commands");
+}
+
+#[test]
 fn a_wrong_command_is_noticed() {
     let checks = Checks {
         variables: variables(),
