@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use chrono::Utc;
+use tokio::time::timeout;
 
-use super::{Checks, containers, swarm};
+use super::{Checks, PATIENCE, containers, swarm};
 use crate::app;
 use crate::config::{HealthAction, ProbeKind, Settings, Source};
 use crate::container::ApiVersion;
@@ -46,7 +47,8 @@ pub(super) async fn check(
     checks: &mut Checks,
 ) -> Option<Host> {
     let host = &settings.engine;
-    let info = match engine.info().await {
+    let info = timeout(PATIENCE, engine.info());
+    let info = match info.await.unwrap_or(Err(EngineError::TimedOut(PATIENCE))) {
         Ok(info) => info,
         Err(error) => {
             let advice = match &error {
