@@ -138,6 +138,8 @@ impl Checks {
                 .filter(|pair| ["-e", "--env"].contains(&pair[0]))
                 .map(|pair| pair[1].to_owned());
             self.settings(&settings.collect::<Vec<_>>())?;
+            let arguments = &rest[image.unwrap_or_default() + 1..];
+            Self::upgrader(&[&["delegate-upgrader"], arguments].concat())?;
         }
         if self.has_docker && name[0] != "compose" {
             let help = Command::new("docker").args(&name).arg("--help").output();
@@ -271,6 +273,8 @@ fn a_wrong_command_is_noticed() {
         ("docker exec --env TZ=UTC delegate-upgrader plan", false),
         ("docker run -e SCHEDULE=@hourly delegate-upgrader:latest", true),
         ("docker run -e SHEDULE=@hourly delegate-upgrader:latest", false),
+        ("docker run --rm delegate-upgrader:latest plan", true),
+        ("docker run --rm delegate-upgrader:latest plans", false),
         ("LOG_LEVEL=debug delegate-upgrader once", true),
         ("LOGLEVEL=debug delegate-upgrader once", false),
         ("make test SEEDS=1", true),
