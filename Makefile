@@ -140,7 +140,7 @@ book: ## make target/book of the pages, with a search; mdBook is installed into 
 	@PATH="$(TARGET_DIR)/tools/bin:$$PATH" docs/build $(TARGET_DIR)/book
 	cargo test --locked --quiet --test pure -- book:: --include-ignored
 
-recording: static ## record the demo anew as docs/demo.svg, which the README shows; asciinema and svg-term are fetched
+recording: static ## record the demo anew as docs/demo.svg, which docs/usage/try.md shows; asciinema and svg-term are fetched
 	docs/record docs/demo.svg
 
 man: ## write the man page to target/man and the completions of bash, zsh and fish to target/completions

@@ -10,6 +10,8 @@ const LONG: usize = 30;
 const MOST_LONG: usize = 2;
 /// The most words of a page's sentences on average.
 const MOST_ON_AVERAGE: f64 = 18.0;
+/// An average of fewer sentences says little: such a page is a table.
+const ENOUGH: usize = 5;
 
 /// The words of each sentence. A sentence ends with its paragraph or list item, and otherwise at a full stop and a blank.
 fn sentences(page: &str) -> Vec<Vec<&str>> {
@@ -52,7 +54,7 @@ fn sentences_are_short() {
         let words: usize = sentences.iter().map(Vec::len).sum();
         #[expect(clippy::cast_precision_loss, reason = "a page has few words")]
         let average = words as f64 / sentences.len().max(1) as f64;
-        if long.len() > MOST_LONG || average > MOST_ON_AVERAGE {
+        if long.len() > MOST_LONG || average > MOST_ON_AVERAGE && sentences.len() >= ENOUGH {
             let long: Vec<String> = long.iter().map(|words| words.join(" ")).collect();
             found.push(format!(
                 "{}: {average:.1} words on average; {long:#?}",
