@@ -229,7 +229,7 @@ fn log_reach<C: Controller>(before: &mut Option<String>, now: Option<&C::Error>)
 pub async fn once<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error> {
     reconciler.start_run(Mode::Upgrade);
     let first = reconciler.reconcile().await?;
-    completed(reconciler, Ok(first), true).await
+    completed(reconciler, Ok(first), true, |_| false).await
 }
 
 /// Reconciles until nothing is in progress.
@@ -237,8 +237,19 @@ pub async fn once<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error>
 /// # Errors
 /// The engine was unreachable for two minutes.
 pub async fn run_to_completion<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error> {
+    run_until(reconciler, |_| false).await
+}
+
+/// The same, or until that is so.
+///
+/// # Errors
+/// The engine was unreachable for two minutes.
+pub async fn run_until<C: Controller>(
+    reconciler: &mut C,
+    is_enough: impl Fn(&C) -> bool,
+) -> Result<Report, C::Error> {
     let first = reconciler.reconcile().await;
-    completed(reconciler, first, false).await
+    completed(reconciler, first, false, is_enough).await
 }
 
 /// Goes on from the first report until nothing is in progress. With `recheck`, delegates that were not in service when
@@ -247,6 +258,7 @@ async fn completed<C: Controller>(
     reconciler: &mut C,
     first: Result<Report, C::Error>,
     recheck: bool,
+    is_enough: impl Fn(&C) -> bool,
 ) -> Result<Report, C::Error> {
     let mut outcome = first;
     let mut may_recheck = recheck;
@@ -255,6 +267,7 @@ async fn completed<C: Controller>(
     loop {
         let is_reachable = outcome.is_ok();
         let pause = match outcome {
+            Ok(report) if is_enough(reconciler) => return Ok(report),
             Ok(report) if report.is_in_progress() => {
                 unreachable_since = None;
                 until(report.next_check)

@@ -63,6 +63,33 @@ pub struct Event {
     pub resolved: bool,
 }
 
+impl Event {
+    /// The event that `notify --test` sends.
+    pub fn test(host: String, workload: String, now: DateTime<Utc>) -> Self {
+        Self {
+            id: EventId::of(Action::Test, &[&host, &now.to_rfc3339()]),
+            time: now,
+            host,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            actor: Actor::Operator,
+            action: Action::Test,
+            workload,
+            container: "test".to_owned(),
+            container_id: None,
+            from: None,
+            to: None,
+            image_id: None,
+            previous_image_id: None,
+            reason: None,
+            message: "this is a test of the notifications; nothing has happened".to_owned(),
+            seconds: Seconds::default(),
+            release: None,
+            tasks_cut_short: None,
+            resolved: false,
+        }
+    }
+}
+
 /// How long the parts of an outcome took, in seconds, where that is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seconds {
@@ -156,6 +183,8 @@ pub enum Action {
     Skipped,
     /// The upgrader's own container was replaced.
     SelfUpgraded,
+    /// Nothing: `notify --test` sent it.
+    Test,
 }
 
 impl Action {

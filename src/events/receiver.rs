@@ -32,6 +32,16 @@ pub(super) enum Answer {
     },
 }
 
+impl Answer {
+    /// Errs with why it was not accepted.
+    pub(super) fn accepted(self) -> Result<(), String> {
+        match self {
+            Self::Accepted => Ok(()),
+            Self::Gone(why) | Self::Rejected(why) | Self::Failed { why, .. } => Err(why),
+        }
+    }
+}
+
 /// A receiver of requests, whose URL is a secret.
 pub(super) struct Receiver {
     client: Client,

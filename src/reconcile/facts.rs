@@ -53,7 +53,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             holds: self
                 .run
                 .target_identity(rollout)
-                .and_then(|image| self.holds.of(&image)),
+                .and_then(|image| self.holds.of(&rollout.name, &image)),
             has_created: self.run.has_created(rollout),
             own: self
                 .settings

@@ -48,11 +48,11 @@ impl KnownHolds {
         self.read = None;
     }
 
-    /// What holds the replacement by this image back; `None` where that has to be read.
-    pub(super) fn of(&self, image: &str) -> Option<Result<Holds, String>> {
+    /// What holds the replacement of this delegate by this image back; `None` where that has to be read.
+    pub(super) fn of(&self, delegate: &str, image: &str) -> Option<Result<Holds, String>> {
         let records = self.read.as_ref()?.records.as_ref();
         Some(records.map_err(Clone::clone).map(|records| Holds {
-            pause: records.pause,
+            pause: records.pause(delegate).cloned(),
             image: image.to_owned(),
             first_seen: records.first_seen(image),
             place: Place::of(self.host.as_deref().unwrap_or_default(), image),
@@ -89,7 +89,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         {
             warn!(
                 problem,
-                "cannot find out whether changes are paused on this host; going on"
+                "cannot find out whether upgrades are paused; continuing as if they are not"
             );
         }
         self.holds.read = Some(Read {
@@ -102,4 +102,4 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 }
 
 /// What failed where that is unknown.
-pub(super) const READ_HOLDS: &str = "find out whether changes are paused on this host";
+pub(super) const READ_HOLDS: &str = "find out whether upgrades are paused";

@@ -251,6 +251,18 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(())
     }
 
+    /// The name of the delegate's container or service.
+    ///
+    /// # Errors
+    /// There is no such delegate, or nothing may be changed.
+    pub async fn delegate_name(&mut self, given: &str) -> Result<String, OperatorError> {
+        let (rollouts, _) = self.observe().await?;
+        Ok(match self.named(given, &rollouts).await? {
+            Found::Container(rollout) => rollout.name.clone(),
+            Found::Service(service) => service.name,
+        })
+    }
+
     fn start_rollback(&mut self, rollout: &Rollout, back: RollbackTarget) {
         self.forget_last_run();
         info!(container = rollout.name, workload = rollout.workload, from = back.from, to = %back.reference, "rolling back");

@@ -112,7 +112,7 @@ impl fmt::Display for Fact {
             Self::FreeMemory => f.write_str("whether the host has memory for a second container"),
             Self::HiddenObstacle => f.write_str("whether it can be recreated as it is"),
             Self::ManagerReachable { .. } => f.write_str("whether the Manager can be reached"),
-            Self::Holds => f.write_str("whether changes are paused on this host"),
+            Self::Holds => f.write_str("whether upgrades are paused"),
             Self::Health { container } => write!(f, "whether {container} is still unhealthy"),
         }
     }

@@ -109,9 +109,10 @@ impl Beginning<'_> {
     fn held_back(&self, reference: &ImageReference, holds: &Holds) -> Vec<Reason> {
         let timing = self.timing;
         let image = || reference.to_string();
-        let pause = holds.pause.filter(|pause| pause.lasts(self.now));
+        let pause = holds.pause.as_ref().filter(|pause| pause.lasts(self.now));
         let paused = pause.map(|pause| Reason::Paused {
             image: image(),
+            delegate: pause.delegate.clone(),
             until: pause.until,
         });
         let first_seen = holds.first_seen.unwrap_or(self.now);

@@ -71,11 +71,7 @@ impl Webhook {
         if !self.actions.is_empty() && !self.actions.contains(&event.action) {
             return;
         }
-        let message = Message {
-            id: event.id.clone(),
-            action: event.action,
-            body: body(self.delivery.format, event).into_bytes(),
-        };
+        let message = self.message(event);
         let mut state = self.delivery.state();
         if state.is_gone {
             state.counts.dropped += 1;
@@ -96,6 +92,22 @@ impl Webhook {
         if is_new {
             tasks.spawn(Arc::clone(&self.delivery).serve(event.container.clone()));
         }
+    }
+
+    fn message(&self, event: &Event) -> Message {
+        Message {
+            id: event.id.clone(),
+            action: event.action,
+            body: body(self.delivery.format, event).into_bytes(),
+        }
+    }
+
+    /// Sends an event once, whichever are chosen, and waits for the answer.
+    ///
+    /// # Errors
+    /// Why it was not accepted.
+    pub async fn test(&self, event: &Event) -> Result<(), String> {
+        self.delivery.attempt(&self.message(event)).await.accepted()
     }
 
     /// What has come of the events so far.

@@ -58,6 +58,7 @@ fn heading(event: &Event) -> &'static str {
         Action::ImageRemoved => "🧹 Old image removed",
         Action::Skipped => "⚠️ Not upgraded",
         Action::SelfUpgraded => "✅ Upgrader upgraded",
+        Action::Test => "✅ Test",
     }
 }
 

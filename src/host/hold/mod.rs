@@ -15,7 +15,7 @@ use crate::schedule::wave::Place;
 /// What holds the replacement of one delegate back, as far as the engine remembers it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holds {
-    /// Whether changes are paused.
+    /// The pause of the delegate or of the host that ends last.
     pub pause: Option<Paused>,
     /// What tells the desired image apart from all others.
     pub image: String,

@@ -22,7 +22,7 @@ use crate::text::{size, time};
 pub use crate::net::retry::Retry;
 pub(crate) use topic::WORTH_A_WORD;
 pub(crate) use words::count;
-use words::{health_only, is_published, since, times, unfinished, until_when, whole};
+use words::{health_only, is_published, paused, since, times, unfinished, whole};
 
 /// Why a delegate is left as it is, for now or for good. An image is named by its reference, a problem is in the
 /// engine's words, and a verdict is the health at the last observation.
@@ -118,9 +118,11 @@ pub enum Reason {
         window: String,
         until: DateTime<Utc>,
     },
-    #[error("{image} is published, but changes are paused {}; see `delegate-upgrader resume`", until_when(*.until))]
+    #[error("{image} is published, but {}", paused(.delegate.as_deref(), *.until))]
     Paused {
         image: String,
+        /// The container name of the only delegate that is paused.
+        delegate: Option<String>,
         /// Until when, where that was said.
         until: Option<DateTime<Utc>>,
     },

@@ -32,7 +32,9 @@ fn delay(delay: Duration) -> Timing {
 /// A host with one delegate that is paused without an end.
 async fn paused() -> Host {
     let host = with(Timing::default());
-    pause(&host.twin, host.twin.wall_clock(), None).await.unwrap();
+    pause(&host.twin, None, host.twin.wall_clock(), None)
+        .await
+        .unwrap();
     host
 }
 
@@ -41,7 +43,7 @@ async fn a_pause_outlasts_the_upgrader_and_ends_by_itself() {
     let host = with(Timing::default());
     let now = host.twin.wall_clock();
     let until = now + TimeDelta::hours(3);
-    pause(&host.twin, now, Some(until)).await.unwrap();
+    pause(&host.twin, None, now, Some(until)).await.unwrap();
     for _ in 0..2 {
         // Another process each time.
         let report = host.once(NEW).await;
@@ -68,7 +70,7 @@ async fn finishes_what_was_begun_before_a_pause() {
         if call.operation == Operation::Start && !is_paused {
             is_paused = true;
             let twin = twin.clone();
-            tokio::spawn(async move { pause(&twin, twin.wall_clock(), None).await });
+            tokio::spawn(async move { pause(&twin, None, twin.wall_clock(), None).await });
         }
         Fault::None
     });

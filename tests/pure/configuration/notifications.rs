@@ -126,7 +126,8 @@ fn what_belongs_to_a_webhook_that_is_not_there_produces_a_warning() {
 
 #[test]
 fn every_action_of_an_event_can_be_chosen_and_nothing_else() {
-    let all: Vec<&str> = Action::VARIANTS.iter().map(|action| action.as_str()).collect();
+    let outcomes = Action::VARIANTS.iter().filter(|action| **action != Action::Test);
+    let all: Vec<&str> = outcomes.map(|action| action.as_str()).collect();
     let settings = settings(&[("WEBHOOK_URL", URL), ("WEBHOOK_EVENTS", &all.join(","))]);
     assert_eq!(settings.notifications.webhook.unwrap().events, all);
     let text = errors(&[("WEBHOOK_URL", URL), ("WEBHOOK_EVENTS", "x")]).to_string();

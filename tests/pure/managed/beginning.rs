@@ -56,6 +56,7 @@ fn what_the_engine_remembers_is_read_before_an_image_is_tried() {
     let paused = Paused {
         since: ago(10),
         until: None,
+        delegate: None,
     };
     let decision = decided(&holds(Some(paused), None), &policy());
     assert!(
