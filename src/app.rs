@@ -80,7 +80,7 @@ pub(crate) struct ConfiguredSource {
     self_image: Option<ImageReference>,
 }
 
-/// Who says which image is published for delegates.
+/// The source of the image that is published for delegates.
 enum Published {
     /// A Manager.
     Manager(Box<HttpManager>),
@@ -162,7 +162,6 @@ pub(crate) async fn upgrader(
     Ok(Reconciler::new(engine, source, endpoint, settings, clock))
 }
 
-/// What the operator allows.
 pub(crate) fn policy(settings: &Settings) -> Policy {
     Policy {
         health_only: settings.disable_auto_upgrade,
@@ -205,7 +204,7 @@ pub(crate) fn records(settings: &Settings) -> impl Iterator<Item = Event> + use<
         .flat_map(|(path, max_files)| audit::read(&path, max_files))
 }
 
-/// What to observe, without the upgrader itself. Only beside the engine are this host's memory and disk the delegates'.
+/// The containers to observe. The host's memory and disk count only where the engine runs on this host.
 pub(crate) fn scope(settings: &Settings) -> Scope {
     let is_local = matches!(settings.engine, EngineHost::Unix(_));
     Scope {
@@ -260,7 +259,7 @@ pub(crate) fn source(
     }))
 }
 
-/// Who hears of outcomes elsewhere.
+/// Where outcomes are sent.
 pub(crate) fn listeners(settings: &Settings) -> Result<Listeners, SetupError> {
     let Notifications { webhook, deadman } = settings.notifications.clone();
     let client = |url: &Secret| client(url.expose(), &settings.egress);

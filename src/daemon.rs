@@ -49,7 +49,7 @@ pub struct Options {
     pub run_on_start: bool,
     /// `DISABLE_AUTO_UPGRADE`.
     pub health_only: bool,
-    /// Who hears of outcomes elsewhere.
+    /// Where outcomes are sent.
     pub listeners: Arc<Listeners>,
     /// Whether the engine is reached by a socket that is mounted into this program's container.
     pub has_mounted_socket: bool,
@@ -64,9 +64,8 @@ pub fn clock_of_the_loop(clock: Clock, liveness: Liveness) -> Clock {
     })
 }
 
-/// Runs until `shutdown` completes, and returns what that says; or `None` once a mounted socket has been dead for five
-/// minutes. `liveness` hears of the loop each time it begins or ends
-/// something.
+/// Runs until `shutdown` completes, and returns its value; or `None` once a mounted socket has been dead for five
+/// minutes. The loop reports to `liveness` each time it starts or ends something.
 ///
 /// Work in progress is dropped at once then. That is safe at every point, because all that was begun is on the
 /// containers and none of it in this process: the next start resumes it.
@@ -191,7 +190,7 @@ fn publish_success(status: &Publisher, schedule: &Schedule, success: Option<Date
     });
 }
 
-/// Logs the outcome of a scheduled run once no answer is awaited any more. That there is no delegate has been logged by
+/// Logs the outcome of a scheduled run once it awaits no answer. That there is no delegate has been logged by
 /// then.
 fn log_run(due: &mut Option<String>, report: &Report) {
     let is_open = report
@@ -241,7 +240,7 @@ pub async fn run_to_completion<C: Controller>(reconciler: &mut C) -> Result<Repo
     completed(reconciler, first, false).await
 }
 
-/// Goes on from the first report until nothing is in progress. With `recheck`, delegates that were not in service when
+/// Continues from the first report until nothing is in progress. With `recheck`, delegates that were not in service when
 /// the run started are asked for once they are.
 async fn completed<C: Controller>(
     reconciler: &mut C,

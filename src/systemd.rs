@@ -1,5 +1,5 @@
-//! What systemd hears of the daemon where it is a service of `Type=notify`: that it is ready, how the delegates are, and
-//! that its loop is alive. Nobody else listens.
+//! Notifications to systemd where the daemon is a service of `Type=notify`: that it is ready, how the delegates are, and
+//! that its loop is alive.
 
 use std::env;
 use std::future::pending;
@@ -16,7 +16,7 @@ use crate::status::view::Headline;
 /// So many notifications in the time within which systemd expects one.
 const PER_LIMIT: u32 = 3;
 
-/// What systemd can hear.
+/// The notifications to systemd.
 pub(crate) enum State {
     Status(String),
     /// With new settings [`report`] says so, after the first observation.
@@ -49,7 +49,7 @@ pub(crate) async fn report(mut status: Reader, liveness: Liveness) {
             is_ready = true;
             notify(State::Ready).await;
         }
-        // After too long without a notification, systemd kills the daemon and starts it anew.
+        // After too long without a notification, systemd kills and restarts the daemon.
         if interval.is_some() && liveness.problem().is_none() {
             notify(State::Alive).await;
         }

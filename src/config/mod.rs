@@ -98,7 +98,7 @@ pub struct Settings {
     pub audit: Option<AuditSettings>,
     /// `DOCKER_HOST` and the TLS variables beside it.
     pub engine: EngineHost,
-    /// What is allowed but looks odd; each line begins with its variable.
+    /// Settings that are allowed but look odd; each line starts with its variable.
     pub warnings: Vec<String>,
     /// For [`Settings::redacted`].
     effective: Vec<(&'static str, String)>,
@@ -163,7 +163,7 @@ pub struct HealthSettings {
     pub command: Vec<String>,
 }
 
-/// What happens to an unhealthy delegate.
+/// The action on an unhealthy delegate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum HealthAction {

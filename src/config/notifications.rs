@@ -1,4 +1,4 @@
-//! Who hears of outcomes: the webhook, and what is asked after each good run.
+//! Where outcomes are sent: the webhook, and the URL that is requested after each good run.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::text::secret::Secret;
 pub(super) const ACTIONS: &str = "upgraded, rejected, withdrawn, rolled_back, restored, restarted, health_lost, \
      health_regained, image_removed, skipped, self_upgraded";
 
-/// Who hears of outcomes.
+/// Where outcomes are sent.
 #[derive(Clone, Debug, Default)]
 pub struct Notifications {
     /// `WEBHOOK_URL` and what belongs to it.

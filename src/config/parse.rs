@@ -137,7 +137,7 @@ pub(super) fn manager_url(text: &str) -> Result<String, String> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// What a reference may begin with: `[host[:port]/]path`.
+/// The front of a reference: `[host[:port]/]path`.
 pub(super) fn repository(text: &str) -> Result<String, String> {
     let repository = registry_or_repository(text)?;
     if !repository.contains('/') && repository.contains(':') {

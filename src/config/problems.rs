@@ -11,18 +11,18 @@ use crate::text::quoted;
 pub struct Problem {
     /// The variable's name.
     pub variable: &'static str,
-    /// What was given, never a secret.
+    /// The value, never a secret.
     pub given: String,
-    /// What is accepted.
+    /// The accepted values.
     pub accepted: &'static str,
 }
 
 /// Everything that is wrong with the environment, and what else looks odd in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigErrors {
-    /// What has to be corrected, in the order of the documentation.
+    /// Settings to correct, in the order of the documentation.
     pub problems: Vec<Problem>,
-    /// What may be the cause: a misspelt name, for instance. Each line begins with its variable.
+    /// Possible causes, such as a misspelt name. Each line starts with its variable.
     pub warnings: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for ConfigErrors {
     }
 }
 
-/// What turns up while the environment is read.
+/// The problems found while the environment is read.
 #[derive(Debug, Default)]
 pub(super) struct Problems(ConfigErrors);
 

@@ -15,9 +15,9 @@ use crate::net::certificates;
 use crate::text::duration;
 use crate::text::secret::Secret;
 
-/// What [`Reader::finish`] hands out where nothing is wrong.
+/// The result of [`Reader::finish`] without problems.
 pub(super) struct Finished {
-    /// What is allowed but looks odd; each line begins with its variable.
+    /// Settings that are allowed but look odd; each line starts with its variable.
     pub(super) warnings: Vec<String>,
     /// Every documented variable with the value in effect.
     pub(super) effective: Vec<(&'static str, String)>,
@@ -218,7 +218,7 @@ impl Reader {
         }
     }
 
-    /// What is in effect, or every problem.
+    /// The settings in effect, or every problem.
     pub(super) fn finish(self, env: &Environment) -> Result<Finished, ConfigErrors> {
         let secrets = env.secrets();
         let warnings = self.problems.finish(&secrets)?;

@@ -135,8 +135,8 @@ impl Inspected {
         }
     }
 
-    /// Whether it was made in the place of a delegate with `--rm`, and so is to be removed once it has ended. One to which
-    /// somebody has given a restart policy stays: no engine creates a container with both.
+    /// Whether this container replaced a delegate with `--rm`, and so is removed once it has ended. A container that was
+    /// given a restart policy stays: no engine creates a container with both.
     pub fn emulates_auto_remove(&self) -> bool {
         self.label(label::AUTO_REMOVE) == Some("true") && self.restart_policy_text() == "no"
     }

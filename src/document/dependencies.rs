@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Obstacle;
 use crate::container::{ContainerSummary, Inspected, RunState};
 
-/// What a container has of another one.
+/// The part of a container that another container shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum DependencyKind {
     /// Its network namespace.

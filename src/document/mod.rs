@@ -59,7 +59,7 @@ use unset::is_unset;
 use crate::container::json::object_at;
 use crate::container::{ApiVersion, Inspected};
 
-/// What a create call for the successor needs.
+/// The create call for the successor.
 #[derive(Clone, PartialEq)]
 pub struct CreateRequest {
     /// The create body. It holds the container's environment, so it is never logged as it is.

@@ -41,7 +41,7 @@ pub(super) fn endpoints(config: &mut Map<String, Value>, old: &Inspected, api: A
         move_mac(config, &mut at_create, first);
     }
     if shares_namespace(old.network_mode()) {
-        // What is shown is the other container's; the engine refuses it here.
+        // The document shows the address of the other container; the engine refuses it here.
         config.remove("MacAddress");
     }
     Endpoints { at_create, connect }

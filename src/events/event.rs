@@ -21,9 +21,9 @@ pub struct Event {
     pub host: String,
     /// The version of this program.
     pub version: String,
-    /// Who wanted it.
+    /// The origin of the change.
     pub actor: Actor,
-    /// What came of it.
+    /// The outcome.
     pub action: Action,
     /// The `DELEGATE_NAME`.
     pub workload: String,
@@ -103,18 +103,18 @@ pub(super) fn seconds(span: TimeDelta) -> f64 {
     (span.as_seconds_f64() * 1000.0).round() / 1000.0
 }
 
-/// Who wanted it.
+/// The origin of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Actor {
     /// The schedule.
     #[serde(rename = "SYSTEM")]
     System,
-    /// Somebody, by a command.
+    /// A person, by a command.
     #[serde(rename = "operator")]
     Operator,
 }
 
-/// What came of it: one word, the same in events, metrics and settings.
+/// The outcome: one word, the same in events, metrics and settings.
 #[derive(
     Clone,
     Copy,
@@ -146,7 +146,7 @@ pub enum Action {
     Restored,
     /// The engine was asked to restart an unhealthy delegate.
     Restarted,
-    /// A delegate in service is not healthy any more.
+    /// A delegate in service is no longer healthy.
     HealthLost,
     /// It is healthy again.
     HealthRegained,

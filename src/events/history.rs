@@ -21,7 +21,7 @@ pub struct History {
     pub container: String,
     /// Its `DELEGATE_NAME`.
     pub workload: String,
-    /// What it ran and was tried, the earliest first.
+    /// The releases that it ran or tried, the earliest first.
     pub releases: Vec<Release>,
     /// The records of the audit log, and what the containers show beside them, the earliest first.
     pub events: Vec<Event>,
@@ -47,7 +47,7 @@ pub struct Release {
     /// Whether its image is still on this host, so that a rollback can go there; absent where nobody looked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_available: Option<bool>,
-    /// What happened, and how long that took.
+    /// The outcome in words, and its duration.
     pub message: String,
 }
 
@@ -215,7 +215,7 @@ impl History {
                 continue;
             };
             if release.was_served() && latest(&releases).is_some_and(|before| release.release <= before) {
-                // Its owner made it anew, and the numbers began again.
+                // Its owner recreated it, and the numbers start again.
                 releases.clear();
             }
             if release.was_served()

@@ -1,8 +1,8 @@
 //! The outcomes of a host: each is found, recorded in the audit log before the next step, and reported once.
 //!
-//! What the containers show is derived anew at each observation. So an outcome that a process was killed before
-//! recording is found by the next one, with the same id. What they do not show, such as that a delegate is unhealthy,
-//! the audit log's last records say.
+//! Each observation derives the outcomes from the containers again. When a process is killed before it records an
+//! outcome, the next process finds that outcome with the same id. The last records of the audit log say what the
+//! containers do not show, such as that a delegate is unhealthy.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
@@ -36,9 +36,9 @@ pub struct Ledger {
     reports_states: bool,
     health_interval: TimeDelta,
     notes: Notes,
-    /// The outcomes that need no report any more.
+    /// The outcomes that need no report.
     seen: BTreeSet<EventId>,
-    /// What is wrong with a delegate, by its container name.
+    /// The open problems of each delegate, by its container name.
     open: HashMap<String, Open>,
     is_first: bool,
     counts: BTreeMap<&'static str, u64>,
@@ -46,7 +46,7 @@ pub struct Ledger {
     recent: VecDeque<Event>,
 }
 
-/// What was reported as wrong, and not as over yet.
+/// Problems that were reported, and whose end was not.
 #[derive(Debug, Default)]
 struct Open {
     is_unhealthy: bool,
@@ -126,7 +126,7 @@ impl Ledger {
         &self.recent
     }
 
-    /// What is not in the audit log.
+    /// The events that are not in the audit log.
     pub fn unwritten(&self) -> Unwritten {
         self.audit.as_ref().map(AuditLog::unwritten).unwrap_or_default()
     }
@@ -337,14 +337,14 @@ impl Ledger {
     }
 }
 
-/// What a reason says of whether a delegate is served.
+/// Whether a reason says that the upgrader can serve a delegate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// It is not, and an event says so.
+    /// It cannot, and an event says so.
     Skipped,
-    /// It is, or its owner wants it so.
+    /// It can, or the owner has chosen this state.
     Served,
-    /// That shows later, or another event says it: of a replacement, of another replica, or of its health.
+    /// Unknown yet, or reported by another event: about a replacement, another replica, or the delegate's health.
     Open,
 }
 

@@ -1,4 +1,4 @@
-//! What a delegate says of its own work: its metrics, as Prometheus text.
+//! A delegate's report of its own work: its metrics, as Prometheus text.
 
 /// The gauge with the number of tasks that the delegate executes.
 const TASKS: &str = "io_harness_custom_metric_tasks_currently_executing";

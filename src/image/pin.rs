@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::{ImageReference, Version};
 
-/// What the label `io.delegate-upgrader.pin` takes, in words.
+/// The accepted values of the label `io.delegate-upgrader.pin`, in words.
 pub const ACCEPTED: &str = "a month or a version of the delegate such as 26.03 or 26.03.88501";
 
 /// A version, or a month: `26.03` is each version of March 2026.

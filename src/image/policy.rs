@@ -1,4 +1,4 @@
-//! What a host's administrator permits, whatever is published.
+//! The administrator's limits on published images.
 
 use std::fmt;
 use std::str::FromStr;

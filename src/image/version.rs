@@ -24,7 +24,7 @@ impl Version {
         version.filter(|_| ends_there)
     }
 
-    /// Whether an image is known to be older than the one that a container runs.
+    /// Whether an image is known to be older than the image of a container.
     pub fn is_older(image: &ImageReference, other: &ImageName) -> bool {
         let other = other.reference().ok().and_then(Self::of);
         matches!((Self::of(image), other), (Some(this), Some(other)) if this < other)

@@ -46,7 +46,7 @@ pub struct HttpManager {
     requests: ManagerRequests,
 }
 
-/// What one request leaves behind for the next one.
+/// Facts that one request learns for the next one.
 #[derive(Default)]
 struct Learned {
     token: Option<Issued>,

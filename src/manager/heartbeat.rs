@@ -98,7 +98,7 @@ impl Heartbeat {
             .find_map(|check_in| check_in.problem.as_ref())
     }
 
-    /// Forgets the workloads that have no delegate any more.
+    /// Forgets the workloads without a delegate.
     pub(crate) fn keep(&mut self, queries: &Queries) {
         self.check_ins
             .retain(|workload, _| queries.contains_key(workload));

@@ -25,7 +25,7 @@ pub trait ImageSource: Send + Sync + 'static {
         std::future::ready(None)
     }
 
-    /// Whether there is a Manager behind it, which must hear of each workload from time to time.
+    /// Whether a Manager is behind it, which must receive a request for each workload from time to time.
     fn needs_check_in(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! What the files must hold whose certificates a client trusts and shows: `CA_BUNDLE`, `CLIENT_CERT` and `CLIENT_KEY`,
+//! Checks of the files whose certificates a client trusts and shows: `CA_BUNDLE`, `CLIENT_CERT` and `CLIENT_KEY`,
 //! and those of `DOCKER_CERT_PATH`. An error goes behind the name of the file, and does not repeat a part of it.
 
 use std::fs;
@@ -83,8 +83,8 @@ pub(crate) fn identity(
     }
 }
 
-/// What `ca.pem` trusts and `cert.pem` and `key.pem` show, the files of Docker's clients. Errs with each file that is
-/// wrong.
+/// The trust in `ca.pem`, and the identity in `cert.pem` and `key.pem`, the files of Docker's clients. Errs with each
+/// file that is wrong.
 pub(crate) fn of_docker(
     directory: &Path,
 ) -> Result<(Vec<CertificateDer<'static>>, CertifiedKey), Vec<String>> {

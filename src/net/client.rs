@@ -25,7 +25,7 @@ pub struct Connection {
     pub client_identity: Option<ClientIdentity>,
 }
 
-/// What a server that requires a client certificate gets.
+/// The client certificate for a server that requires one.
 #[derive(Clone)]
 pub struct ClientIdentity {
     /// PEM certificate chain, the client's own certificate first.

@@ -1,4 +1,4 @@
-//! What is decided on an observation: a step is taken, and what follows from its outcome, or a fact is learned.
+//! Carries out a decision: takes a step and handles its outcome, or learns a fact.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) enum Outcome {
     Rest(Report),
     /// More is known, or a pull began. The observation still holds.
     Learned,
-    /// The observation may not hold any more.
+    /// The observation may no longer hold.
     Changed,
 }
 
@@ -157,12 +157,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     fn note_failure(&mut self, rollout: &Rollout, step: &Step, failure: Failure, now: DateTime<Utc>) {
         match (step, failure) {
-            // What is in progress needs it, so it is tried until it succeeds, and whatever the run wants.
+            // A replacement in progress needs the step, so it is tried until it succeeds, whatever the run wants.
             (Step::Recreate { .. } | Step::Stop { .. }, failure) if rollout.is_in_progress() => {
                 self.backoff(rollout, &step.to_string(), problem(&failure), now);
             }
             (_, Failure::Refused(reason)) => self.run.skip_until_next_run(rollout, reason),
-            // What is in progress is tried until it succeeds.
+            // A replacement in progress is tried until it succeeds.
             (step, Failure::Doubtful(error))
                 if rollout.serving.is_some()
                     && rollout.candidate.is_none()

@@ -1,4 +1,4 @@
-//! What the reconciler shows: the log, the report, the last log lines of a rejected candidate.
+//! The output of the reconciler: the log, the report, the last log lines of a rejected candidate.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -170,10 +170,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 }
 
-/// What to log once nothing is in progress any more. A candidate that was withdrawn is removed like an old container,
+/// The message to log once nothing is in progress. A candidate that was withdrawn is removed like an old container,
 /// but has replaced none.
 pub(super) fn completion_message(rollout: &Rollout, step: &Step) -> Option<&'static str> {
-    // What was brought back has the image of the one that it was made from.
+    // A restored container has the image of the one that it was made from.
     let is_replaced = |old: &ContainerId| {
         let old = rollout.member(old);
         let serving = rollout.serving.as_ref();
@@ -239,7 +239,7 @@ pub(super) fn log_result(rollout: &Rollout, step: &Step, effect: &Effect, took: 
             let seconds = seconds(took);
             info!(container, workload, container_id, seconds, "{}", step.result());
         }
-        // Other names or other users of an image are no fault.
+        // Other names or other users of an image are not a fault.
         Effect::Nothing(why) if matches!(step, Step::RemoveImage { .. }) => {
             info!(container, workload, why, "kept the image");
         }

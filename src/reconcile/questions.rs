@@ -16,7 +16,7 @@ use crate::image::ImageReference;
 use crate::manager::{ImageSource, ManagerError, Query};
 use crate::rollout::reason::Reason;
 
-/// How many questions are open at once, so that a host with many workloads is no burden for its Manager.
+/// How many questions are open at once, so that a host with many workloads does not overload its Manager.
 const MAX_OPEN: usize = 8;
 
 /// Something that only the world outside of this host can answer.
@@ -26,7 +26,7 @@ pub(crate) enum Question {
     Published(Query),
     /// Which image is published for upgraders, of which one runs this?
     Upgrader(ImageReference),
-    /// What does the registry have for this reference?
+    /// Which digest and platforms does the registry have for this reference?
     Distribution(ImageReference),
     /// Does a mutable tag, at its registry, stand for the image that runs?
     IsCurrent {

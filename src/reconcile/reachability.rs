@@ -15,7 +15,7 @@ const ANSWER_TTL: Duration = Duration::from_secs(60);
 /// A Manager that takes longer is unreachable. A stop-first replacement stands still meanwhile.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the last question of this kind has shown.
+/// The last answers to one kind of question.
 #[derive(Debug, Default)]
 pub(super) struct Reachability {
     /// Since when an answer is awaited.

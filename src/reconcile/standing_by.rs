@@ -19,7 +19,7 @@ const INTERVAL: TimeDelta = TimeDelta::seconds(2);
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// The report of one that does not act, and what it does for the exchange; `None` where it is this one's turn.
     ///
-    /// What it was asked or answered before is of no use when it takes over: that run reports only, and the schedule begins
+    /// Earlier questions and answers do not count when it takes over: that run reports only, and the schedule starts
     /// the next one.
     pub(super) async fn stand_by(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) -> Option<Report> {
         let (name, interval) = match self.observer.turn().clone() {

@@ -1,4 +1,4 @@
-//! What the reconciler remembers of one delegate between two observations.
+//! The reconciler's memory of one delegate between two observations.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ pub(super) struct Tracked {
     pub(super) free_memory: Option<Result<(), SingleInstance>>,
     /// How much memory the one in service takes, in bytes, known for as long; 0 where the engine does not say.
     pub(super) memory_use: Option<u64>,
-    /// What no document shows and keeps the container in service from being recreated, with the id of that container.
+    /// An obstacle to recreating the container in service that no document shows, with the id of that container.
     pub(super) hidden_obstacle: Option<(ContainerId, Result<(), Obstacle>)>,
     /// Since when no container has had the delegate's name.
     pub(super) name_free_since: Option<DateTime<Utc>>,
@@ -35,7 +35,7 @@ pub(super) struct Tracked {
     pub(super) expiry_notice: Option<String>,
     /// How another tool answers its upgrades.
     pub(super) recreations: Recreations,
-    /// What to log once nothing is in progress any more.
+    /// The message to log once nothing is in progress.
     pub(super) completion: Option<&'static str>,
 }
 
@@ -71,7 +71,7 @@ impl Tracked {
         self.memory_use = None;
     }
 
-    /// What keeps the container in service from being recreated. What was learned of another one says nothing.
+    /// The obstacle to recreating the container in service. An obstacle of an earlier container does not count.
     pub(super) fn hidden_obstacle(&self, rollout: &Rollout) -> Option<Result<(), Obstacle>> {
         let serving = rollout.serving.as_ref()?;
         let (_, answer) = self

@@ -18,7 +18,7 @@ use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
 use crate::rollout::{Desired, Intent, Member, Rollout};
 
-/// What a run may do with the answers it gets.
+/// The use that a run may make of its answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Replace what differs.
@@ -40,7 +40,7 @@ pub struct UpgradeRun {
     at_start: BTreeMap<String, String>,
     /// The rejected candidates that there were then.
     rejections: HashSet<ContainerId>,
-    /// What is known about the target of each delegate, by container name.
+    /// The known target of each delegate, by container name.
     resolutions: HashMap<String, Resolution>,
     /// Why the Manager's last attempt to answer failed, while an answer is awaited.
     last_error: Option<String>,
@@ -58,7 +58,7 @@ pub struct UpgradeRun {
     halted: HashMap<String, (String, Reason)>,
     /// When what failed is tried again: how often that was done, and the next time. `None` where only the next run does so.
     retries: Option<(usize, Option<DateTime<Utc>>)>,
-    /// What the Manager answered.
+    /// The answers of the Manager.
     answers: Vec<(Query, Result<ImageReference, ManagerError>)>,
 }
 
@@ -166,7 +166,7 @@ impl UpgradeRun {
         ids.filter(|id| self.rejections.contains(*id)).cloned().collect()
     }
 
-    /// What the Manager has answered, in the order in which the answers came.
+    /// The Manager's answers, in the order in which they came.
     pub(crate) fn answers(&self) -> &[(Query, Result<ImageReference, ManagerError>)] {
         &self.answers
     }
@@ -266,7 +266,7 @@ impl UpgradeRun {
         at_start.filter(move |(name, _)| !is_there(name))
     }
 
-    /// What tells the image that a delegate should run apart from all others, where that is known.
+    /// Distinguishes the image that a delegate should run from all others, where that is known.
     pub(super) fn target_identity(&self, rollout: &Rollout) -> Option<String> {
         match self.resolutions.get(&rollout.name)? {
             Resolution::Resolved(resolved) => resolved.target_identity(),
@@ -274,7 +274,7 @@ impl UpgradeRun {
         }
     }
 
-    /// What this run wants of a delegate, given all others.
+    /// The image that this run wants of a delegate, given all others.
     pub fn desired(&self, rollout: &Rollout, all: &[Rollout]) -> Desired {
         self.image_for(rollout, all).unwrap_or_else(Desired::Keep)
     }

@@ -15,7 +15,7 @@ use crate::manager::{ImageSource, UpgraderImage};
 /// How often the Manager is asked.
 const INTERVAL: Duration = Duration::from_secs(3600);
 
-/// What a service calls the image that it might be.
+/// The upgrader's repository at a service that publishes images.
 const SERVICE: &str = "harness/upgrader";
 
 /// The question for the image that is published for upgraders, and its last answer. Dropping this ends it at once.

@@ -18,7 +18,7 @@ use croner::parser::{CronParser, Seconds, Year};
 use self::zone::Zone;
 use crate::text::duration;
 
-/// What [`Schedule::parse`] accepts, in words for people.
+/// The forms that [`Schedule::parse`] accepts, in words for people.
 pub const ACCEPTED: &str = "five cron fields (minute hour day month weekday), six with seconds first, \
      @hourly, @daily, @weekly, @monthly, @yearly, or an interval such as @every 15m";
 
@@ -112,7 +112,7 @@ impl Schedule {
             .collect()
     }
 
-    /// What is allowed but likely not meant, one sentence each, for the log.
+    /// Settings that are allowed but likely not meant, one sentence each, for the log.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.quoted {

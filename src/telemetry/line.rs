@@ -1,4 +1,4 @@
-//! What a log line looks like.
+//! The format of a log line.
 
 use std::fmt;
 

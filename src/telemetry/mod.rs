@@ -46,7 +46,7 @@ pub fn start(settings: &LogSettings) {
         .try_init();
 }
 
-/// Standard output, by way of the queue. Without a thread for it, lines are written by whoever logs them.
+/// Standard output, by way of the queue. Without a thread for the queue, the thread that logs a line writes it.
 fn output() -> BoxMakeWriter {
     if let Some(queue) = QUEUE.get() {
         return BoxMakeWriter::new(queue.clone());
@@ -63,7 +63,7 @@ fn tell(lines: u64) {
     error!("{lines} log {were} dropped because nobody read standard output");
 }
 
-/// Writes a line that is no log line where log lines go, in order with them.
+/// Writes a line that is not a log line where log lines go, in order with them.
 pub fn print_line(line: &str) {
     let line = format!("{line}\n");
     match QUEUE.get() {

@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const LAST_READ: Duration = Duration::from_millis(50);
 /// The most that a helper may print, in bytes. A login is much shorter.
 const MAX_OUTPUT: usize = 1 << 20;
-/// What a helper prints where it knows no account: the words are part of the helpers' protocol.
+/// A helper's answer for an unknown account: the words are part of the helpers' protocol.
 const NOT_FOUND: &str = "credentials not found in native keychain";
 
 #[derive(Deserialize)]
@@ -128,7 +128,7 @@ fn check_length(output: &[u8]) -> io::Result<()> {
     Err(io::Error::other(problem))
 }
 
-/// What a helper that failed has printed, unless a login may be in it.
+/// The output of a helper that failed, unless it may hold a login.
 fn complaint(text: &str) -> String {
     let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
     if is_json || text.contains('{') || text.contains("Secret") {

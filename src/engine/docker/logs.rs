@@ -126,7 +126,7 @@ impl Tail {
         }
     }
 
-    /// What was kept, and the lines that have no end yet.
+    /// The lines that were kept, and those that have no end yet.
     pub(super) fn text(mut self) -> String {
         self.recognise();
         let is_plain = matches!(self.form, Form::Plain);
@@ -143,7 +143,7 @@ impl Tail {
 }
 
 impl Form {
-    /// What a whole header announces; `None` of anything else. A frame may be empty.
+    /// The form that a whole header announces; `None` of anything else. A frame may be empty.
     fn frame(header: &[u8]) -> Option<Self> {
         let [stream @ 0..=2, 0, 0, 0, length @ ..] = header else {
             return None;

@@ -38,7 +38,7 @@ impl Version {
     }
 }
 
-/// What an engine says of its host.
+/// The engine's description of its host.
 #[derive(Deserialize)]
 pub(super) struct HostInfo {
     #[serde(rename = "ID", default)]

@@ -98,7 +98,7 @@ impl Webhook {
         }
     }
 
-    /// What has come of the events so far.
+    /// The outcomes of the events so far.
     pub fn counts(&self) -> WebhookCounts {
         let state = self.delivery.state();
         WebhookCounts {

@@ -20,15 +20,15 @@ pub(super) struct Message {
 /// The events of all delegates, those that are being sent included.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// What waits, by delegate. Each that is here is being served, perhaps with nothing left behind what is being sent.
+    /// The waiting messages of each delegate that is being served. A queue may be empty while its last message is sent.
     waiting: BTreeMap<String, VecDeque<Message>>,
     events: usize,
     bytes: usize,
 }
 
 impl Queue {
-    /// Adds an event, at the price of the oldest that wait. Returns whether somebody has to begin to serve the delegate,
-    /// and how many events were dropped.
+    /// Adds an event, and drops the oldest that wait where there is no room. Returns whether the caller has to start serving
+    /// the delegate, and how many events were dropped.
     pub(super) fn push(&mut self, container: &str, message: Message) -> (bool, u64) {
         self.events += 1;
         self.bytes += message.body.len();
@@ -58,8 +58,7 @@ impl Queue {
         }
     }
 
-    /// The next event of a delegate, which counts until it is [`sent`](Self::sent). With `None` nobody serves the delegate
-    /// any more.
+    /// The next event of a delegate, which counts until it is [`sent`](Self::sent). `None` ends the service of the delegate.
     pub(super) fn next(&mut self, container: &str) -> Option<Message> {
         let next = self.waiting.get_mut(container)?.pop_front();
         if next.is_none() {
@@ -139,7 +138,7 @@ mod tests {
         queue.sent(&sending);
         assert_eq!(drain(&mut queue, "d1"), [half]);
         assert_eq!((queue.len(), queue.bytes), (0, 0));
-        // Nobody serves it any more.
+        // The delegate is no longer served.
         assert_eq!(queue.push("d1", message(5, 1)), (true, 0));
         assert_eq!(queue.clear(), 1);
     }

@@ -14,7 +14,7 @@ use crate::text::time;
 pub(super) const PAUSE: &str = "pause";
 /// The value of [`RECORD`] for an image that was seen.
 const FIRST_SEEN: &str = "first-seen";
-/// What was seen longer ago is forgotten when another image is noted.
+/// Older records are removed when another image is noted.
 const REMEMBERED: TimeDelta = TimeDelta::days(90);
 
 /// A pause. What was begun is finished all the same.
@@ -33,7 +33,7 @@ impl Paused {
     }
 }
 
-/// What the volumes of a host say.
+/// The records in the volumes of a host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostRecords {
     /// Whether changes are paused.
