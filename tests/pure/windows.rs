@@ -165,7 +165,7 @@ fn the_next_opening_is_the_first_open_minute_of_the_coming_days() {
 }
 
 #[test]
-fn what_is_no_window_is_explained() {
+fn explains_invalid_window() {
     for (text, error) in [
         ("nights", r#""nights" has no hours such as 02:00-05:00"#),
         ("Mon-Fri", r#""Mon-Fri" has no hours such as 02:00-05:00"#),

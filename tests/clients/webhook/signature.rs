@@ -83,7 +83,7 @@ async fn every_attempt_is_signed_with_its_own_time() {
 }
 
 #[tokio::test]
-async fn without_a_secret_there_is_no_signature() {
+async fn omits_signature_without_a_secret() {
     let receiver = Receiver::start(|_, _| status(200)).await;
     let webhook = super::webhook(&receiver.url);
     webhook.send(&event("d1", 0));

@@ -160,7 +160,11 @@ async fn the_next_process_finishes_a_rollback_that_was_interrupted() {
     let host = upgraded().await;
     let mut rollback = host.upgrader(NEW);
     rollback.rollback("dd").await.unwrap();
-    assert!(host.go_on(&mut rollback, Duration::from_secs(5)).await.is_none());
+    assert!(
+        host.continue_for(&mut rollback, Duration::from_secs(5))
+            .await
+            .is_none()
+    );
     drop(rollback);
     host.find("dd.candidate");
     host.once(NEW).await;
@@ -173,7 +177,7 @@ async fn a_retry_of_a_delegate_that_is_being_replaced_reports_the_truth() {
     host.run_with("dd", host_network);
     let mut first = host.upgrader(NEW);
     first.start_run(Mode::Upgrade);
-    assert!(host.go_on(&mut first, DRAIN / 2).await.is_none());
+    assert!(host.continue_for(&mut first, DRAIN / 2).await.is_none());
     drop(first);
     let mut retry = host.upgrader(NEW);
     if retry.retry("dd").await.is_ok() {

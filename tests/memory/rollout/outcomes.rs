@@ -272,7 +272,7 @@ async fn records_both_upgrades_where_a_drain_outlasts_the_next_one() {
     let at = Audited::new(host);
     let mut daemon = at.upgrader(NEW);
     daemon.start_run(delegate_upgrader::reconcile::upgrade_run::Mode::Upgrade);
-    let _ = at.host.go_on(&mut daemon, Duration::from_secs(120)).await;
+    let _ = at.host.continue_for(&mut daemon, Duration::from_secs(120)).await;
     at.once(NEWER).await;
     let upgraded = at.of(Action::Upgraded);
     let to = upgraded.iter().map(|event| event.to.as_deref().unwrap());

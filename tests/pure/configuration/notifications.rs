@@ -12,7 +12,7 @@ use super::{PASSWORD, assert_no_secret, errors, settings};
 const URL: &str = "https://hooks.example/services/T0/hunter2-hunter2";
 
 #[test]
-fn without_a_url_nobody_hears_of_anything() {
+fn sends_nothing_without_a_url() {
     let notifications = settings(&[]).notifications;
     assert!(notifications.webhook.is_none() && notifications.deadman.is_none());
 }

@@ -414,7 +414,7 @@ fn an_environment_wrong_in_every_way_is_reported_in_one_go() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_a_problem_in_our_variables_only() {
+fn rejects_invalid_unicode_in_own_variables_only() {
     let bytes = || OsString::from_vec(vec![b'a', 0xff]);
     let mut vars = over_base(&[("ACCOUNT_ID", ""), ("UPGRADER_TOKEN", "")]);
     vars.push(("ACCOUNT_ID".into(), bytes()));

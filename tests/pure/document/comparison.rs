@@ -89,7 +89,7 @@ fn no_secret_is_shown_in_a_difference_or_a_successor() {
 }
 
 #[test]
-fn a_note_of_podmans_own_is_no_difference() {
+fn ignores_notes_that_podman_adds() {
     let images = Images {
         old: &image(&json!({})),
         new: &image(&json!({})),
@@ -133,7 +133,7 @@ fn differing(expected: Value, found: Value) -> Vec<String> {
 }
 
 #[test]
-fn values_that_the_engine_fills_in_at_the_create_are_no_difference() {
+fn ignores_values_that_the_engine_fills_in_at_create() {
     for (field, expected, found) in [
         (
             "LogConfig",

@@ -133,7 +133,7 @@ fn d3_only_a_host_name_the_engine_made_up_is_dropped() {
 }
 
 #[test]
-fn d3_a_host_name_the_engine_made_up_is_no_variable_of_the_owner() {
+fn d3_drops_host_name_that_the_engine_made_up() {
     let old = container(
         &json!({"Env": [format!("HOSTNAME={SHORT}"), "MINE=1"]}),
         json!({}),

@@ -377,7 +377,7 @@ fn wrong_mirrors_and_repositories_are_refused() {
 
 #[test]
 #[rustfmt::skip]
-fn an_upgrader_takes_later_versions_of_its_own_repository_or_what_it_is_told_to() {
+fn upgrader_takes_self_image_or_later_version_of_its_repository() {
     let plain = TargetSettings::default();
     let mirrored = mirror("mirror.corp/hub");
     let told = TargetSettings { self_image: Some(reference("r.corp/own:1.2.0")), ..plain.clone() };
