@@ -129,7 +129,11 @@ fn url(reader: &mut Reader, variable: &Variable) -> Option<Secret> {
     let text = variable.get()?;
     let Ok(url) = parse::http_url(text) else {
         // Neither the value nor the parser's words, which may quote a scheme that is part of a key.
-        let given = "its value (not shown) is not such a URL";
+        let given = if text.contains("://") {
+            "its value (not shown) is not such a URL"
+        } else {
+            "its value (not shown) does not start with https://"
+        };
         reader.problems.wrong(variable.row, given);
         return None;
     };

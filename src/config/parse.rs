@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
@@ -32,7 +33,9 @@ pub(super) fn duration(text: &str, least: Duration) -> Result<Duration, String> 
         Some(value) if value < least => Err(format!("less than {}", duration::text(least))),
         Some(value) if value > LONGEST => Err(format!("more than {}", duration::text(LONGEST))),
         Some(value) => Ok(value),
-        None => Err(String::new()),
+        None => Err(duration::meant(text)
+            .map(|meant| format!("write {meant}"))
+            .unwrap_or_default()),
     }
 }
 
@@ -106,9 +109,18 @@ pub(super) fn is_plain(url: &str) -> bool {
     url.starts_with("http://")
 }
 
+type UrlError = <Url as FromStr>::Err;
+
+fn parsed_url(text: &str) -> Result<Url, String> {
+    Url::parse(text).map_err(|error| match error {
+        UrlError::InvalidPort => "its port is not a number up to 65535".to_owned(),
+        _ => "its host is not a name or an address".to_owned(),
+    })
+}
+
 /// A URL of http or https with a host.
 pub(super) fn http_url(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| error.to_string())?;
+    let url = parsed_url(text)?;
     if matches!(url.scheme(), "http" | "https") && url.has_host() {
         Ok(url)
     } else {
@@ -239,7 +251,7 @@ pub(super) fn engine(text: &str, tls: bool, certificates: Option<PathBuf>) -> Re
 fn address(text: &str, default_port: u16) -> Result<String, String> {
     // The URL parser checks the host of a scheme that it knows, and hides that scheme's default port: 21 for `ftp`,
     // which is not an engine's.
-    let url = Url::parse(&format!("ftp://{text}")).map_err(|error| error.to_string())?;
+    let url = parsed_url(&format!("ftp://{text}"))?;
     let host = url.host_str().ok_or("it has no host")?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err("it has a user or password".to_owned());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::text::duration::{parse, text};
+use delegate_upgrader::text::duration::{meant, parse, text};
 
 #[test]
 fn durations_are_read_as_people_write_them() {
@@ -39,6 +39,24 @@ fn anything_else_is_refused() {
         "999999999999999999d",
     ] {
         assert_eq!(parse(given), None, "{given}");
+    }
+}
+
+#[test]
+fn suggests_form_that_fits() {
+    for (given, expected) in [
+        ("1.5h", Some("1h30m")),
+        ("1 h", Some("1h")),
+        ("1h 30m", Some("1h30m")),
+        ("3 Days", Some("3d")),
+        ("2 weeks", Some("14d")),
+        ("0.5s", None),
+        ("500ms", None),
+        ("-5m", None),
+        ("two days", None),
+        ("", None),
+    ] {
+        assert_eq!(meant(given).as_deref(), expected, "{given}");
     }
 }
 

@@ -341,12 +341,18 @@ fn a_wrong_schedule_says_where_it_is_wrong() {
         ("*/0 * * * *", "step cannot be zero"),
         ("75 0 * * * *", "second \"75\""),
         ("0 0 30 2 *", "no date matches it"),
-        ("@reboot", "unknown nickname"),
+        ("@reboot", "RUN_ON_START=true runs at each start"),
+        ("@fortnightly", "unknown nickname"),
         ("@every", "unknown nickname"),
         ("@every soon", "\"soon\" is not an interval"),
         ("@every 0s", "less than one second"),
         ("@every 400d", "more than a year"),
-        ("hourly", "five or six fields, not 1"),
+        ("hourly", "write @hourly"),
+        ("every 15m", "write @every 15m"),
+        (
+            "H 3 * * *",
+            "minute \"H\", within 0-59: it has a character that cron does not take",
+        ),
     ] {
         let error = Schedule::parse(text, Zone::utc()).expect_err(text).to_string();
         assert!(error.contains(expected), "{text}: {error}");

@@ -72,7 +72,7 @@ fn a_wrong_value_is_an_error_that_says_what_is_right_and_shows_no_secret() {
         (
             "WEBHOOK_URL",
             "hooks.example/hunter2-hunter2",
-            "is not such a URL",
+            "its value (not shown) does not start with https://",
         ),
         ("DEADMAN_URL", "file:///hunter2-hunter2", "is not such a URL"),
         ("WEBHOOK_SECRET", PASSWORD, short),

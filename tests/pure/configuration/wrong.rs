@@ -46,6 +46,10 @@ fn each_wrong_environment_is_reported_completely() {
             &[("MANAGER_HOST_AND_PORT", "unsupported scheme ftp")],
         ),
         (
+            &[("MANAGER_HOST_AND_PORT", "https://app harness.io")],
+            &[("MANAGER_HOST_AND_PORT", "(its host is not a name or an address)")],
+        ),
+        (
             &[(
                 "MANAGER_HOST_AND_PORT",
                 "https://me:hunter2-hunter2@app.harness.io",
@@ -66,7 +70,7 @@ fn each_wrong_environment_is_reported_completely() {
         ),
         (
             &[("SCHEDULE", "hourly")],
-            &[("SCHEDULE", "five or six fields, not 1")],
+            &[("SCHEDULE", r#""hourly" (write @hourly); expected"#)],
         ),
         (
             &[("SCHEDULE", "0 0 31 2 *")],
@@ -90,7 +94,10 @@ fn each_wrong_environment_is_reported_completely() {
         ),
         (
             &[("CONTAINER_STOP_TIMEOUT", "1 hour")],
-            &[("CONTAINER_STOP_TIMEOUT", r#""1 hour"; expected seconds"#)],
+            &[(
+                "CONTAINER_STOP_TIMEOUT",
+                r#""1 hour" (write 1h); expected seconds"#,
+            )],
         ),
         (
             &[("DISABLE_AUTO_UPGRADE", "maybe"), ("RUN_ON_START", "si")],
@@ -245,7 +252,7 @@ fn each_wrong_environment_is_reported_completely() {
         ),
         (
             &[("WEBHOOK_URL", "hooks.example/hunter2-hunter2")],
-            &[("WEBHOOK_URL", "is not such a URL")],
+            &[("WEBHOOK_URL", "does not start with https://")],
         ),
         (
             &[("LOG_LEVEL", "loud"), ("LOG_FORMAT", "xml")],
@@ -273,7 +280,7 @@ fn each_wrong_environment_is_reported_completely() {
                 ("DOCKER_CERT_PATH", "/nowhere"),
             ],
             &[
-                ("DOCKER_HOST", "invalid port"),
+                ("DOCKER_HOST", "its port is not a number up to 65535"),
                 ("DOCKER_CERT_PATH", "/nowhere/ca.pem: No such file"),
             ],
         ),
