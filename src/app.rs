@@ -76,7 +76,7 @@ pub(crate) enum SetupError {
 /// The configured source of published images.
 pub(crate) struct ConfiguredSource {
     published: Published,
-    /// `SELF_IMAGE`, about which nobody is asked.
+    /// `SELF_IMAGE`, which needs no Manager.
     self_image: Option<ImageReference>,
 }
 
@@ -140,7 +140,7 @@ impl ImageSource for ConfiguredSource {
     }
 }
 
-/// Puts the parts together. `reports_upgrader`: whether asking the Manager counts as an upgrader that is at work.
+/// Puts the parts together. `reports_upgrader`: whether a request shows the Manager an upgrader at work.
 pub(crate) async fn upgrader(
     settings: &Settings,
     reports_upgrader: bool,

@@ -67,7 +67,7 @@ pub fn clock_of_the_loop(clock: Clock, liveness: Liveness) -> Clock {
 /// Runs until `shutdown` completes, and returns its value; or `None` once a mounted socket has been dead for five
 /// minutes. The loop reports to `liveness` each time it starts or ends something.
 ///
-/// Work in progress is dropped at once then. That is safe at every point, because all that was begun is on the
+/// Work in progress is dropped at once then. That is safe at every point, because all that was started is on the
 /// containers and none of it in this process: the next start resumes it.
 pub async fn run<C: Controller, T>(
     mut reconciler: C,
@@ -219,12 +219,12 @@ fn log_reach<C: Controller>(before: &mut Option<String>, now: Option<&C::Error>)
     }
 }
 
-/// Does one run to its end, drains included. Replacements that an earlier process had begun are finished first, with
-/// the image they began with; then their delegates are asked for once more.
+/// Completes one run, drains included. It first finishes the replacements that an earlier process started, with
+/// their images, and then checks those delegates for an upgrade again.
 ///
 /// # Errors
-/// The engine was unreachable at the start, or for two minutes later on. A shorter outage, as while it restarts, is
-/// waited for.
+/// The engine was unreachable at the start, or later for two minutes. A shorter outage, such as a restart, is waited
+/// out.
 pub async fn once<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error> {
     reconciler.start_run(Mode::Upgrade);
     let first = reconciler.reconcile().await?;

@@ -19,7 +19,7 @@ const PER_LIMIT: u32 = 3;
 /// The notifications to systemd.
 pub(crate) enum State {
     Status(String),
-    /// With new settings [`report`] says so, after the first observation.
+    /// After a reload with new settings, sent by [`report`] after the first observation.
     Ready,
     Alive,
     /// The daemon reads its settings again, until it is ready.
@@ -27,7 +27,7 @@ pub(crate) enum State {
     Stopping,
 }
 
-/// Notifies systemd of the daemon for as long as this is polled. It ends at once where nobody listens.
+/// Notifies systemd of the daemon for as long as this is polled. It ends at once where systemd does not listen.
 pub(crate) async fn report(mut status: Reader, liveness: Liveness) {
     if !is_listening() {
         return;

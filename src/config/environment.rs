@@ -105,7 +105,7 @@ fn file(vars: &[(OsString, OsString)], problems: &mut Problems) -> Vec<(OsString
     variables
 }
 
-/// Whether a value begins and ends with the same quote.
+/// Whether a value starts and ends with the same quote.
 fn is_in_quotes(text: &str) -> bool {
     let text = text.trim();
     let ends = |quote| text.len() > 1 && text.starts_with(quote) && text.ends_with(quote);

@@ -16,7 +16,7 @@ use crate::schedule::zone::Zone;
 use crate::text::duration;
 use crate::text::secret::Secret;
 
-/// More than anybody means: a slip of a unit or a digit.
+/// Longer durations are a slip of a unit or a digit.
 const LONGEST: Duration = Duration::from_secs(30 * 86_400);
 
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
@@ -56,7 +56,7 @@ pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// The path of a URL: it begins with a slash and can be sent as it is.
+/// The path of a URL: it starts with a slash and can be sent as it is.
 pub(super) fn url_path(text: &str) -> Result<String, String> {
     let fits = text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
     fits.then(|| text.to_owned()).ok_or_else(String::new)
@@ -262,7 +262,7 @@ fn address(text: &str, default_port: u16) -> Result<String, String> {
     Ok(format!("{host}:{}", url.port().unwrap_or(default_port)))
 }
 
-/// `TZ` as the C library reads it may begin with a colon, and may be the path of its file; the case of a name does not matter here.
+/// `TZ` as the C library reads it may start with a colon, and may be the path of its file; the case of a name does not matter here.
 pub(super) fn time_zone(text: &str) -> Result<Zone, String> {
     let name = text.strip_prefix(':').unwrap_or(text);
     let name = name.strip_prefix("/usr/share/zoneinfo/").unwrap_or(name);

@@ -18,7 +18,7 @@ use crate::schedule::zone::Zone;
 use crate::text::duration;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// `SCHEDULE_JITTER` where nobody has chosen a schedule.
+/// The `SCHEDULE_JITTER` of the default schedule.
 const DEFAULT_JITTER: Duration = Duration::from_secs(300);
 
 /// Reads every variable, whatever is wrong with the others.

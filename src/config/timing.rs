@@ -1,4 +1,4 @@
-//! When a replacement may begin.
+//! When a replacement may start.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::schedule::wave::Wave;
 use crate::schedule::window::UpgradeWindow;
 use crate::schedule::zone::Zone;
 
-/// When a replacement may begin, by the administrator's settings. What was begun is finished at any time.
+/// When a replacement may start, by the administrator's settings. What was started is finished at any time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timing {
     /// `UPGRADE_WINDOW`.

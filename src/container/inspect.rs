@@ -169,7 +169,7 @@ impl Inspected {
         self.time("/Created")
     }
 
-    /// When its present life began.
+    /// When its current life started.
     pub fn started_at(&self) -> Option<DateTime<Utc>> {
         self.time("/State/StartedAt")
     }

@@ -12,7 +12,7 @@ pub const STOP_TIMEOUT: &str = "io.delegate-upgrader.stop-timeout";
 pub const HEALTHY_DEADLINE: &str = "io.delegate-upgrader.healthy-deadline";
 /// On a delegate: the version it stays at.
 pub const PIN: &str = "io.delegate-upgrader.pin";
-/// On a delegate: no replacement of it begins before then.
+/// On a delegate: no replacement of it starts before then.
 pub const SNOOZE_UNTIL: &str = "io.delegate-upgrader.snooze-until";
 /// On a delegate: its own `UPGRADE_WINDOW`.
 pub const WINDOW: &str = "io.delegate-upgrader.window";

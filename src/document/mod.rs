@@ -15,7 +15,7 @@
 //! | the image and our labels are ours, and nothing that we create has `--rm` | `overrides` |
 //! | the helper of an upgrader shares nothing with it that only one can have | `helper` |
 //!
-//! Inspect does not show these, so that nobody can keep them:
+//! Inspect does not show these, so they cannot be kept:
 //! - a value the owner gave that is just what the old image says: it is taken for the image's;
 //! - a MAC address the owner gave for a network other than the container's first one. From API 1.52 that of the first
 //!   one is not shown either; the engine port adds it as `Config.MacAddress` from an inspect at 1.51;

@@ -9,7 +9,7 @@ use crate::container::{ApiVersion, Inspected};
 /// From here on a create call takes any number of endpoints, and a MAC address for each.
 const MANY_ENDPOINTS: ApiVersion = ApiVersion::new(1, 44);
 
-/// The fields of an endpoint that the engine reports and nobody can set. Anything else is kept, known or not.
+/// The fields of an endpoint that the engine reports and no create call can set. Anything else is kept, known or not.
 ///
 /// `MacAddress` can be set, but what is shown here is the address in use, mostly made up by the engine.
 pub(super) const REPORTED: [&str; 10] = [

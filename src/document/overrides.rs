@@ -58,7 +58,7 @@ impl Overrides<'_> {
     }
 }
 
-/// A container that Docker removes would leave nothing to go back to, and no evidence: nothing that we create has `--rm`.
+/// We create no container with `--rm`: after Docker removed it there would be no evidence, and no container to restore.
 pub(super) fn without_auto_remove(host_config: &mut Map<String, Value>, old: &Inspected) {
     if old.auto_remove() {
         host_config.insert("AutoRemove".to_owned(), Value::from(false));

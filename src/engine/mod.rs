@@ -196,7 +196,7 @@ pub trait Engine: Send + Sync + 'static {
     /// The memory that a running container uses now, in bytes.
     fn memory_usage(&self, id: &ContainerId) -> impl Future<Output = Result<u64, EngineError>> + Send;
 
-    /// The paths of files that were copied into a container before its present life began. No document lists them.
+    /// The paths of files that were copied into a container before its present life started. No document lists them.
     fn copied_files(&self, id: &ContainerId)
     -> impl Future<Output = Result<Vec<String>, EngineError>> + Send;
 

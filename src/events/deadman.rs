@@ -32,7 +32,7 @@ pub struct DeadManCounts {
 pub struct DeadMan {
     receiver: Arc<Receiver>,
     counts: Arc<Mutex<DeadManCounts>>,
-    /// At most one; it ends with this.
+    /// The request in flight, if any; dropped with this struct.
     request: Mutex<JoinSet<()>>,
 }
 

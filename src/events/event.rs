@@ -150,7 +150,7 @@ pub enum Action {
     HealthLost,
     /// It is healthy again.
     HealthRegained,
-    /// An image that no rollback goes back to was removed.
+    /// An image that no rollback needs was removed.
     ImageRemoved,
     /// A delegate could not be served, or could not be and is now.
     Skipped,

@@ -44,7 +44,7 @@ pub struct Release {
     pub outcome: &'static str,
     /// Whether it is the one in service.
     pub is_serving: bool,
-    /// Whether its image is still on this host, so that a rollback can go there; absent where nobody looked.
+    /// Whether its image is still on this host, so that a rollback can return to it; absent where that was not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_available: Option<bool>,
     /// The outcome in words, and its duration.
@@ -142,7 +142,7 @@ impl Release {
         })
     }
 
-    /// The release before, of which only an image is known.
+    /// The previous release, if only its image is known.
     fn before(event: &Event) -> Option<Self> {
         let release = event.release?.checked_sub(1)?;
         Some(Self {

@@ -16,7 +16,7 @@ use crate::rollout::{Member, Rollout};
 pub struct Outcome {
     /// The event that reports it.
     pub event: Event,
-    /// Whether the replacement was in progress when it was observed, so that nobody can have reported it long ago.
+    /// Whether the replacement was in progress when it was observed, so that it cannot have been reported long ago.
     pub is_fresh: bool,
     /// When the container that shows the outcome was created: the outcome is not older.
     pub since: DateTime<Utc>,
@@ -63,7 +63,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// An event about a delegate, of which nothing more is known yet.
+    /// An event about a delegate, without details.
     pub(super) fn event(
         &self,
         subject: Subject<'_>,
@@ -108,7 +108,7 @@ pub fn recorded_before(rollout: &Rollout) -> impl Iterator<Item = EventId> {
     restored.chain(restarted)
 }
 
-/// When the present life began, to tell it from the next one.
+/// When the current life started, to distinguish it from the next one.
 fn life(member: &Member) -> String {
     member.life.started_at.unwrap_or_default().to_rfc3339()
 }

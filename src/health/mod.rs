@@ -21,7 +21,7 @@ use crate::text::shortened;
 pub use exec::{ExecProbe, Unfinished};
 pub use work::{Work, WorkReader};
 
-/// How a finding begins where a container runs, and its endpoint cannot be reached.
+/// The start of a finding where a container runs and its endpoint cannot be reached.
 const UNREACHED: &str = "running; ";
 
 /// Characters of a command's output that are shown.

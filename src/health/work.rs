@@ -12,7 +12,7 @@ const MAX_LINE: usize = 1024;
 pub struct Work {
     /// How many tasks it executes.
     pub tasks: u64,
-    /// Whether it is connected to the Manager, if it says so.
+    /// Whether the delegate reports a connection to the Manager.
     pub is_connected: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! The version that one delegate is kept at by its owner.
+//! The version at which an owner keeps a delegate.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ impl Pin {
 impl FromStr for Pin {
     type Err = ();
 
-    /// A variant counts as little as it does in a tag.
+    /// Variants are ignored, as in tags.
     fn from_str(text: &str) -> Result<Self, ()> {
         let image: ImageReference = format!("pin:{}", text.trim()).parse().map_err(drop)?;
         Version::of(&image).map(Self).ok_or(())

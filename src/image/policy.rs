@@ -65,7 +65,7 @@ impl ImagePolicy {
 pub struct MaxVersion(Version);
 
 impl MaxVersion {
-    /// Whether it permits a version; `None` where that one is less exact: `26.03` may stand for any of March's.
+    /// Whether it permits a version; `None` where the version is less exact: `26.03` may stand for any of March's.
     fn permits(&self, version: &Version) -> Option<bool> {
         let (max, numbers) = (self.0.numbers(), version.numbers());
         let both = max.len().min(numbers.len());

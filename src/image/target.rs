@@ -11,7 +11,7 @@ const OTHER_STOCK: (&str, &str) = (
     "gar-prod-setup/harness-public/harness/delegate",
 );
 
-/// Versions by year and month begin with it; Harness Delegate's own begin with 3.
+/// Versions by year and month start with it; Harness Delegate's own start with 3.
 const FIRST_YEAR: u64 = 20;
 
 /// The builds that Harness publishes beside the plain one; the longest first.

@@ -10,7 +10,7 @@ use super::{ImageName, ImageReference};
 pub struct Version(Vec<u64>);
 
 impl Version {
-    /// The version of an image: what its tag begins with. A variant (`.minimal`, `-fips`) does not count. `None` for
+    /// The version of an image: what its tag starts with. A variant (`.minimal`, `-fips`) does not count. `None` for
     /// `latest`, and where there is no tag.
     pub fn of(image: &ImageReference) -> Option<Self> {
         let tag = image.tag()?;

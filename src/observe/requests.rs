@@ -18,7 +18,7 @@ const MAX_OPEN: usize = 64;
 /// How long an observation waits for answers. A delegate on this host takes milliseconds.
 pub(super) const GRACE: Duration = Duration::from_millis(500);
 
-/// When a life of a container began. What was answered in one says nothing of the next.
+/// When a life of a container started. An answer in one life does not hold for the next.
 type Life = Option<DateTime<Utc>>;
 
 /// A request, or its answer.
@@ -134,7 +134,7 @@ impl<T: Send + 'static> Requests<T> {
                 return None;
             }
         };
-        // In another life it is asked again.
+        // A container that was started again is asked again.
         let asked = self.open.get(&id).filter(|open| open.life == life)?.at;
         self.open.remove(&id);
         if asked.elapsed() <= GRACE {

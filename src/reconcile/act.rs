@@ -20,7 +20,7 @@ use crate::status::report::Report;
 pub(super) enum Outcome {
     /// There is nothing to do: a report.
     Rest(Report),
-    /// More is known, or a pull began. The observation still holds.
+    /// More is known, or a pull started. The observation still holds.
     Learned,
     /// The observation may no longer hold.
     Changed,
@@ -128,7 +128,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         match step {
             Step::Stop { id, .. } => {
-                // Its time begins when the engine has passed the request on, not when it was sent.
+                // The grace counts from when the engine passed the request on, not from when it was sent.
                 self.memory.history(id).stop_requested_at = Some(now);
             }
             Step::Promote { .. } => {
@@ -186,7 +186,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Whether this step is what failed last.
+    /// Whether this step failed last.
     fn has_just_failed(&self, rollout: &Rollout, step: &Step) -> bool {
         let tracked = self.tracked.get(&rollout.name);
         let last = tracked.and_then(|tracked| tracked.backoff.as_ref());

@@ -44,7 +44,7 @@ pub trait Controller {
     /// Whether another instance acts in place of this one, by the last observation.
     fn stands_by(&self) -> bool;
 
-    /// The Manager's last answers, to a run or between two; `None` where there is no Manager.
+    /// The Manager's last answers, in a run or between two runs; `None` where there is no Manager.
     fn manager_status(&self) -> Option<ManagerStatus>;
 
     /// The upgrader's own image, and whether a newer one is published, where that is known.

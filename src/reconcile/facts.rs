@@ -21,7 +21,7 @@ use crate::rollout::{Decision, Desired, Fact, Facts, Member, Policy, Reach, Roll
 /// The failed action, where the obstacles are unknown.
 const LOOK_FOR_OBSTACLES: &str = "find out whether it can be recreated as it is";
 
-/// So many samples are taken at once at most.
+/// The most samples that are taken at once.
 const MAX_SAMPLES: usize = 10;
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
@@ -188,7 +188,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     let image = serving.image.to_string();
                     return Ok(Some(Obstacle::ImageRemoved { image }));
                 }
-                // Where a socket proxy refuses the call, nothing could be recreated either: that step says so.
+                // Where a socket proxy refuses the call, it refuses to recreate a container, too: that step reports it.
                 Err(error) if !is_for_good(&error) => return Err(error),
                 _ => {}
             }

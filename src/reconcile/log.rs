@@ -97,7 +97,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         report.enter(rollout, delegate);
     }
 
-    /// Logs how many tasks are left to those whose end is waited for: on change, and not more often than once a minute.
+    /// Logs how many tasks the draining containers have left: on change, and at most once a minute.
     fn log_tasks(&mut self, rollout: &Rollout, reason: &Reason, now: DateTime<Utc>) {
         let is_awaited = matches!(reason, Reason::WaitingForIdle { .. } | Reason::Restarting { .. });
         let awaited = rollout.serving.iter().filter(|_| is_awaited);
@@ -117,7 +117,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         known.retain(|id, _| present.contains(id));
     }
 
-    /// Logs a failure at once: a run that begins in this moment tries again, and its report would not mention it.
+    /// Logs a failure at once: a run that starts right now tries again, and its report would not mention the failure.
     pub(super) fn log_failure(&mut self, rollout: &Rollout, reason: &Reason) {
         log_reason(rollout, reason);
         self.track(rollout).last_logged = Some(reason.to_string());
@@ -145,7 +145,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Enters the delegates of which no container is left.
+    /// Adds the delegates without a container.
     pub(super) fn report_gone(&self, report: &mut Report, rollouts: &[Rollout]) {
         let gone = self.run.gone(rollouts);
         report
@@ -226,7 +226,7 @@ pub(super) fn seconds(took: Duration) -> f64 {
     (took.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
-/// Logs what came of a step. A failed one is logged with its error.
+/// Logs the outcome of a step that did not fail.
 pub(super) fn log_result(rollout: &Rollout, step: &Step, effect: &Effect, took: Duration) {
     let (container, workload) = (&rollout.name, &rollout.workload);
     let container_id = match effect {

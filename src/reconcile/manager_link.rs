@@ -133,7 +133,7 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
         })
     }
 
-    /// Forgets the workloads of which no delegate is left.
+    /// Forgets the workloads without a delegate.
     pub(super) fn forget_absent(&mut self) {
         self.heartbeat.keep(&self.queries);
     }

@@ -71,7 +71,7 @@ pub struct Settings {
 
 /// Drives the rollouts of all delegates on a host.
 ///
-/// It may lose all it remembers at any moment, and any of its futures may be dropped: what was begun is on the
+/// It may lose its memory at any moment, and any of its futures may be dropped: what was started is on the
 /// containers, and the next observation finds it there.
 pub struct Reconciler<E, M, H> {
     engine: Arc<E>,
@@ -190,7 +190,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Begins the run that is to start, takes in the answers that have come, and asks what is to be asked.
+    /// Starts the run that is to start, takes in the answers that have come, and asks what is to be asked.
     async fn ask_and_answer(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         if let Some(mode) = self.starting.take() {
             self.start_services(mode, Intent::Upgrade).await;
@@ -230,14 +230,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             .or_insert_with(|| Tracked::new(rollout))
     }
 
-    /// When to report again what is waited for; `None` where nothing is.
+    /// When to report again what is awaited; `None` where nothing is.
     fn next_word(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let waited = self.run.longest_wait().max(self.services.longest_wait())?;
         let wait = WORTH_A_WORD.checked_sub(waited).unwrap_or(WAITING_INTERVAL);
         Some(now + TimeDelta::from_std(wait).unwrap_or_default())
     }
 
-    /// Observes once all questions of the run are answered. `waiting` hears what is waited for, once it takes long.
+    /// Observes once all questions of the run are answered. `waiting` is called with the reason once the wait is long.
     async fn observe_with_answers(
         &mut self,
         mut waiting: impl FnMut(&Reason),
@@ -275,7 +275,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let (mut rollouts, mut now) = self.observe_with_answers(waiting).await?;
         let mut learned = false;
         for rollout in &rollouts {
-            // At most once each: whether it may begin, and what no document shows.
+            // At most once each: whether it may start, and the obstacles that no document shows.
             for _ in 0..2 {
                 let Decision::Learn(fact @ (Fact::Holds | Fact::HiddenObstacle)) =
                     self.planned(rollout, &rollouts, now)
@@ -288,7 +288,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         if learned {
             (rollouts, now) = self.observe().await?;
-            // To learn all of it may have taken longer than what was read first holds. A plan that cannot read it says so.
+            // The facts that were read first may have expired meanwhile. A plan that cannot read them says so.
             let _ = self.read_holds().await;
         }
         for rollout in &mut rollouts {

@@ -24,7 +24,7 @@ const MAX_OPEN: usize = 8;
 pub(crate) enum Question {
     /// Which image does the Manager publish?
     Published(Query),
-    /// Which image is published for upgraders, of which one runs this?
+    /// Which image is published for upgraders, one of which runs this image?
     Upgrader(ImageReference),
     /// Which digest and platforms does the registry have for this reference?
     Distribution(ImageReference),
@@ -42,7 +42,7 @@ pub(crate) enum Question {
 pub(crate) enum Answer {
     /// The published image, or why it is not known.
     Published(Result<ImageReference, ManagerError>),
-    /// The image that is published for upgraders; `None` where nobody publishes such images.
+    /// The image that is published for upgraders; `None` where the source publishes no such images.
     Upgrader(Option<Result<ImageReference, ManagerError>>),
     /// Its digest and its platforms, or the registry's problem.
     Distribution(Result<serde_json::Value, Reason>),

@@ -13,7 +13,7 @@ use crate::rollout::{Backoff, Rollout, Row};
 #[derive(Debug, Default)]
 pub(super) struct Tracked {
     pub(super) workload: String,
-    /// Whether it is a task of a service, which comes and goes.
+    /// Whether it is a task of a service: tasks are short-lived.
     pub(super) is_task: bool,
     /// The last call to the engine for it failed.
     pub(super) backoff: Option<Backoff>,

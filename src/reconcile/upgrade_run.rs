@@ -83,7 +83,7 @@ impl UpgradeRun {
         }
     }
 
-    /// A run of which each question is answered.
+    /// A run without open questions.
     pub(crate) async fn answered<E: Engine, M: ImageSource>(
         engine: &Arc<E>,
         source: &Arc<M>,
@@ -105,7 +105,7 @@ impl UpgradeRun {
         run
     }
 
-    /// A run that asks nobody, and so upgrades nothing.
+    /// A run that asks no questions, and so upgrades nothing.
     pub(super) fn without_source(rollouts: &[Rollout]) -> Self {
         let workload = |rollout: &Rollout| (rollout.name.clone(), rollout.workload.clone());
         // A Swarm starts others in the place of tasks.
@@ -139,7 +139,7 @@ impl UpgradeRun {
         .limited_to(rollout)
     }
 
-    /// A run that is about the delegate of this name alone, and asks nobody.
+    /// A run for the delegate of this name alone, which asks no questions.
     pub(super) fn only(name: &str) -> Self {
         Self {
             only: Some(name.to_owned()),
@@ -160,7 +160,7 @@ impl UpgradeRun {
         }
     }
 
-    /// Which rejected candidates of this delegate there were when the run began.
+    /// The rejected candidates that this delegate had when the run started.
     pub(super) fn known_rejections(&self, rollout: &Rollout) -> Vec<ContainerId> {
         let ids = rollout.failed.iter().map(|rejected| &rejected.id);
         ids.filter(|id| self.rejections.contains(*id)).cloned().collect()
@@ -256,7 +256,7 @@ impl UpgradeRun {
         ordered
     }
 
-    /// The delegates of which no container is left since it started, each with its `DELEGATE_NAME`.
+    /// The delegates that lost their last container since the run started, each with its `DELEGATE_NAME`.
     pub(super) fn gone<'a>(&'a self, rollouts: &'a [Rollout]) -> impl Iterator<Item = (&'a str, &'a str)> {
         let is_there = |name: &str| rollouts.iter().any(|rollout| rollout.name == name);
         let at_start = self

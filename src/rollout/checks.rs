@@ -31,7 +31,7 @@ pub struct Checks {
     pub last_at: Option<DateTime<Utc>>,
     /// When the last probe of a HEALTHCHECK ended, as the engine writes it.
     last_probe: Option<String>,
-    /// When its present life began.
+    /// When its present life started.
     life: Option<DateTime<Utc>>,
     /// Whether one has not passed in its present life.
     has_waited: bool,
@@ -46,7 +46,7 @@ pub struct Checks {
 /// A restart that the engine was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestedRestart {
-    /// When the life began that it ends.
+    /// When the life started that it ends.
     pub life: Option<DateTime<Utc>>,
     /// When it was asked.
     pub asked_at: DateTime<Utc>,

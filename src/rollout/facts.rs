@@ -19,7 +19,7 @@ pub struct Facts {
     pub is_pulling: bool,
     /// Whether the host has free memory for a second container.
     pub free_memory: Option<Result<(), SingleInstance>>,
-    /// The rejected candidates that there were when the run began. One that is not among them was tried in this run,
+    /// The rejected candidates at the start of the run. A candidate that is not among them was tried in this run,
     /// by this process or another.
     pub known_rejections: Vec<ContainerId>,
     /// Whether a candidate was created in this run. If it is gone, someone else removed it.

@@ -34,7 +34,7 @@ impl RememberedImage {
 /// The present or last life of a container, as the engine shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Life {
-    /// When it began; `None` for a container that was never started.
+    /// When it started; `None` for a container that was never started.
     pub started_at: Option<DateTime<Utc>>,
     /// When the last life that is over ended.
     pub finished_at: Option<DateTime<Utc>>,
@@ -201,7 +201,7 @@ impl Member {
         self.has_ended() && self.life.finished_at.is_none_or(is_past)
     }
 
-    /// Whether it has not run for so long, where it does not run. Of a pause only this process knows when it began.
+    /// Whether it has not run for so long, where it does not run. Of a pause only this process knows when it started.
     pub(super) fn has_been_down_for(&self, span: TimeDelta, now: DateTime<Utc>) -> bool {
         let since = match self.state {
             RunState::Paused => self.history.unhealthy_since.or(Some(now)),
@@ -244,7 +244,7 @@ impl Member {
         }
     }
 
-    /// Whether its present life began after the second in its name, so that nobody has asked that life to stop.
+    /// Whether its present life started after the second in its name, so that nobody has asked that life to stop.
     pub(super) fn lives_anew(&self) -> bool {
         self.is_up() && self.life.started_at > self.stopping_since()
     }

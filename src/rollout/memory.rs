@@ -64,7 +64,7 @@ pub struct RefusedStarts {
 #[derive(Clone, Debug, PartialEq)]
 struct Verdict {
     at: DateTime<Utc>,
-    /// When the life of the container began that it is about.
+    /// When the life of the container started that it is about.
     life: Option<DateTime<Utc>>,
     health: Health,
 }
@@ -103,7 +103,7 @@ pub enum Check {
 }
 
 impl History {
-    /// The last verdict, if it was given within `age` before `now` and in the life that began at `started_at`.
+    /// The last verdict, if it was given within `age` before `now` and in the life that started at `started_at`.
     pub fn recent_health(
         &self,
         now: DateTime<Utc>,
@@ -141,7 +141,7 @@ impl History {
         Some((vouched - since).to_std().unwrap_or_default())
     }
 
-    /// The last verdict on the life that began at `started_at`, however old. A pause does not count once the container runs again.
+    /// The last verdict on the life that started at `started_at`, however old. A pause does not count once the container runs again.
     pub fn verdict_on(&self, started_at: Option<DateTime<Utc>>) -> Option<&Health> {
         let verdict = self.verdict.as_ref()?;
         (verdict.life == started_at && verdict.health.is_of_a_check()).then_some(&verdict.health)

@@ -72,7 +72,7 @@ pub struct Rollout {
     pub withdrawn: Vec<Member>,
     /// Rejected candidates, the earliest created first. More than one only for a moment.
     pub failed: Vec<Member>,
-    /// The one that makes the exchange of an upgrader of which two cannot run at once.
+    /// The helper, which exchanges an upgrader that cannot run twice at once.
     pub helper: Option<Member>,
     /// The settings on its owner's labels.
     pub owner: OwnerSettings,
@@ -95,7 +95,7 @@ pub struct Rollout {
 }
 
 impl Rollout {
-    /// Why it is none of our business, where its owner says so, or it belongs to a service.
+    /// Why this program leaves it alone: its owner opted out, or it belongs to a service.
     pub fn left_alone(&self) -> Option<Reason> {
         let task = self
             .owner
@@ -117,7 +117,7 @@ impl Rollout {
         self.workload == OWN_WORKLOAD
     }
 
-    /// Whether something was begun that has to be finished.
+    /// Whether a replacement has to be finished.
     pub fn is_in_progress(&self) -> bool {
         self.candidate.is_some()
             || self.serving.is_none()
@@ -233,7 +233,7 @@ impl Rollout {
 /// Which image a delegate should run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Desired {
-    /// Nothing new: what is in progress is finished, and nothing else is begun, for this reason.
+    /// Finish the replacement in progress, and start no other one, for this reason.
     Keep(Reason),
     /// This image.
     Image {
@@ -263,7 +263,7 @@ impl Desired {
 }
 
 impl Desired {
-    /// Whether a candidate has the image that is wanted. Where nothing is known of that, what was begun is finished.
+    /// Whether a candidate has the wanted image. Where that image is unknown, the replacement is finished.
     fn wants(&self, candidate: &Member) -> bool {
         match self {
             // Another process rolls back from it.
@@ -288,7 +288,7 @@ pub enum Intent {
     Upgrade,
     /// An operator does, in spite of what was rejected before: `retry`.
     Retry,
-    /// An operator does, who goes back to the image before: `rollback`.
+    /// An operator returns to the previous image: `rollback`.
     Rollback,
 }
 
@@ -307,7 +307,7 @@ pub struct Policy {
     pub idle_wait: Duration,
     /// `HEALTH_ACTION=restart`.
     pub restarts_unhealthy: bool,
-    /// When a replacement may begin.
+    /// When a replacement may start.
     pub timing: Timing,
 }
 

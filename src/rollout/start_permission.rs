@@ -28,7 +28,7 @@ pub(crate) struct Beginning<'a> {
 /// Why another image may not start now.
 #[derive(Debug)]
 pub(crate) enum Holdup {
-    /// It is not to begin, or not yet.
+    /// It may not start, or not yet.
     Reason(Reason),
     /// The holds that the engine remembers have to be read first.
     Unread,

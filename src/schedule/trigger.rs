@@ -115,7 +115,7 @@ async fn wait_until(
     due: DateTime<FixedOffset>,
 ) -> Result<Woken, JobSchedulerError> {
     let armed = Utc::now();
-    // The scheduler counts from the current whole second, so it gets whole seconds. Should the next second begin
+    // The scheduler counts from the current whole second, so it gets whole seconds. Should the next second start
     // before it counts, the run is a second late, never early.
     let seconds = u64::try_from(due.timestamp() - armed.timestamp()).unwrap_or(0);
     let job = Job::new_one_shot(Duration::from_secs(seconds), |_, _| {})?;

@@ -191,7 +191,7 @@ fn explains_invalid_window() {
         ),
         (
             "02:00-02:00",
-            r#""02:00-02:00" ends when it begins; the whole day is 00:00-24:00"#,
+            r#""02:00-02:00" ends when it starts; the whole day is 00:00-24:00"#,
         ),
         ("Mon 02:00-05:00,", r#""" has no hours such as 02:00-05:00"#),
     ] {

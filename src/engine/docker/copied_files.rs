@@ -1,4 +1,4 @@
-//! Finds files that were copied into a container before its present life began. Compose does so with a config or a
+//! Finds files that were copied into a container before its present life started. Compose does so with a config or a
 //! secret whose content is in the compose file: right after the creation, and from version 2.38 on before each start.
 //! No document lists them, and a successor would lack them.
 //!

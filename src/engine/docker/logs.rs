@@ -33,7 +33,7 @@ enum Form {
     },
 }
 
-/// A line that has begun.
+/// A line that has started.
 #[derive(Default)]
 struct Line {
     bytes: Vec<u8>,
@@ -169,7 +169,7 @@ impl Line {
         self.bytes.extend_from_slice(kept);
     }
 
-    /// The whole line, or what was kept of it. The next one begins.
+    /// The whole line, or what was kept of it. The next one starts.
     fn end(&mut self) -> String {
         let Self { bytes, is_cut } = std::mem::take(self);
         let mut line = String::from_utf8_lossy(&bytes).into_owned();

@@ -54,7 +54,7 @@ const READ: Duration = Duration::from_secs(10);
 const WRITE: Duration = Duration::from_secs(60);
 /// The limit of calls for which the engine must ask a registry.
 const REGISTRY: Duration = Duration::from_secs(60);
-/// How long a stop is waited for. The engine finishes it without us.
+/// The longest wait for a stop. The engine finishes it without us.
 const STOP_WAIT: Duration = Duration::from_secs(1);
 /// The limit of a read of a container's log, since a replacement waits for the evidence.
 const LOGS: Duration = Duration::from_secs(2);

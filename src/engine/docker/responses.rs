@@ -62,7 +62,7 @@ pub(super) struct Created {
     pub(super) id: String,
 }
 
-/// A row of the container list, of which only that is kept which is needed.
+/// A row of the container list, reduced to the needed fields.
 #[derive(Deserialize)]
 #[serde(from = "Row")]
 pub(super) struct ContainerRow(pub(super) ContainerSummary);

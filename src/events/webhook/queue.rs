@@ -133,7 +133,7 @@ mod tests {
         let sending = queue.next("d1").unwrap();
         assert_eq!(queue.push("d1", message(2, half)), (false, 0));
         assert_eq!(queue.push("d1", message(3, half)), (false, 1));
-        // One that no other makes room for goes itself.
+        // An event that does not fit is dropped itself.
         assert_eq!(queue.push("d2", message(4, MAX_BYTES)), (true, 1));
         queue.sent(&sending);
         assert_eq!(drain(&mut queue, "d1"), [half]);

@@ -17,7 +17,7 @@ const FIRST_SEEN: &str = "first-seen";
 /// Older records are removed when another image is noted.
 const REMEMBERED: TimeDelta = TimeDelta::days(90);
 
-/// A pause. What was begun is finished all the same.
+/// A pause. Running replacements finish all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Paused {
     /// Since when.

@@ -49,7 +49,7 @@ pub struct Pulls {
 #[derive(Clone, Debug)]
 struct FullDisk {
     reason: Reason,
-    /// The free space before it began, in bytes.
+    /// The free space before it started, in bytes.
     available: Option<u64>,
     since: Instant,
 }
@@ -143,7 +143,7 @@ impl Pulls {
         });
     }
 
-    /// Completes when a pull ends, or has since the last call; never where there is none.
+    /// Completes when a pull ends, or has ended since the last call; never without a pull.
     pub async fn changed(&self) {
         self.ending.notified().await;
     }

@@ -14,7 +14,7 @@ const FRESH: TimeDelta = TimeDelta::seconds(5);
 const RESTART_DELAY: TimeDelta = TimeDelta::seconds(10);
 
 impl At<'_> {
-    /// A restart that this process asked for ends before anything else begins. `None` where there is none, or no more.
+    /// A restart that this process asked for ends before anything else starts. `None` where there is none, or no more.
     pub(super) fn finish_restart(&self, serving: &Member) -> Option<Decided> {
         let restart = serving.history.checks.restart.as_ref()?;
         let until = restart.asked_at + span(restart.grace);

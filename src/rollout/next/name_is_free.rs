@@ -1,4 +1,4 @@
-//! A candidate, and nobody has the name: between the two renames of a commit, in a stop-first replacement, or after
+//! A candidate, and no container with the name: between the two renames of a commit, in a stop-first replacement, or after
 //! someone removed the one in service.
 
 use super::proof::Proof;

@@ -19,7 +19,7 @@ const MOST_DRAINS: usize = 2;
 const PULL_INTERVAL: TimeDelta = TimeDelta::seconds(2);
 
 impl At<'_> {
-    /// A replacement goes before a restart.
+    /// A replacement takes precedence over a restart.
     pub(super) fn in_service(&self, serving: &Member) -> Decided {
         if let Some(restart) = self.finish_restart(serving) {
             return restart;

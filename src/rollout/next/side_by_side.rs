@@ -84,7 +84,7 @@ impl At<'_> {
 
     /// The tasks of the one in service, and until when its candidate waits for their end. A stop-first replacement keeps
     /// it from taking new ones until the candidate works, so the gap is as long as what it still has to finish. The
-    /// wait begins with the candidate, which a restart of this process does not change.
+    /// wait starts with the candidate, which a restart of this process does not change.
     fn tasks_to_wait_for(&self, serving: &Member, candidate: &Member) -> Option<(u64, DateTime<Utc>)> {
         let tasks = serving.work.filter(|_| serving.state == RunState::Running)?.tasks;
         let until = candidate.created_at + span(self.policy.idle_wait);

@@ -65,7 +65,7 @@ impl At<'_> {
         }
     }
 
-    /// Once one is in service, and nothing has to be finished or could have to be undone, the helper goes.
+    /// Removes the helper once an upgrader is in service and the exchange can neither continue nor be undone.
     pub(super) fn remove_helper(&self) -> Option<Decided> {
         let rollout = self.rollout;
         let helper = rollout.helper.as_ref()?;

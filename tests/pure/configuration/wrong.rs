@@ -188,7 +188,7 @@ fn each_wrong_environment_is_reported_completely() {
                 ("HEALTH_PORT", r#""70000"; expected a port"#),
                 (
                     "HEALTH_PATH",
-                    r#""api"; expected a path that begins with a slash"#,
+                    r#""api"; expected a path that starts with a slash"#,
                 ),
                 ("HEALTH_ACTION", r#""kill"; expected report"#),
             ],
