@@ -76,7 +76,7 @@ compose: ## run the tests with Docker Compose, with each version and on each eng
 	tests/lab/static quick
 	cargo test --locked --quiet --workspace --test engine --no-run
 	tests/lab/each compose cargo test --locked --workspace --test engine -- \
-		--include-ignored compose:: itself_elsewhere::one_that_compose_made ways::the_compose_file
+		--include-ignored compose:: itself_elsewhere::upgrader_of_compose ways::compose_file
 
 rootless: export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static-quick
 rootless: ## run replacements, failures and the fidelity matrix on engines without root and with mapped users

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_is_in_the_field_of_its_name() {
+    fn rows_are_in_fields_of_their_names() {
         for row in rows() {
             let pairs = [(OsString::from(row.name), OsString::from("text"))];
             let environment = Environment::read(pairs, &mut Problems::default());

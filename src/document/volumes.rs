@@ -138,7 +138,7 @@ mod tests {
     use super::clean;
 
     #[test]
-    fn paths_are_cleaned_as_the_engine_does() {
+    fn cleans_paths_as_the_engine_does() {
         for (given, cleaned) in [
             ("/data", "/data"),
             ("/data/", "/data"),

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn several_series_of_one_gauge_are_added() {
+    fn adds_series_of_one_gauge() {
         let series = |label: &str, tasks: u8| format!("{TASKS}{{type=\"{label}\"}} {tasks}\n");
         let text = series("shell", 2) + &series("helm", 1);
         assert_eq!(

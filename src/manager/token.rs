@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_used_until_five_minutes_before_it_expires() {
+    fn uses_token_until_five_minutes_before_expiry() {
         let issued = Issued::new(String::new(), 1_000_000);
         for (now, good) in [
             (1_000_000, true),

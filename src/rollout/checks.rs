@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_not_reached_has_neither_failed_nor_passed() {
+    fn unreached_container_neither_fails_nor_passes() {
         let mut checks = Checks::default();
         checks.note_life(Some(at(1)));
         checks.note(at(2), &health(Probe::Http, 1), true);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_of_a_restart_is_known_once_a_check_passes_or_three_have_failed() {
+    fn restart_is_judged_by_one_pass_or_three_failures() {
         for (failures, is_well) in [(0, true), (3, false)] {
             let mut checks = Checks::default();
             checks.note_life(Some(at(1)));

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_stays_in_its_bounds_and_varies() {
+    fn jitter_varies_within_its_bounds() {
         let limit = Duration::from_secs(10);
         let delays: Vec<Duration> = (0..100).map(|_| random_up_to(limit)).collect();
         assert!(delays.iter().all(|delay| *delay <= limit));

@@ -61,7 +61,7 @@ fn suggests_form_that_fits() {
 }
 
 #[test]
-fn a_duration_written_is_read_back() {
+fn reads_written_duration_back() {
     for seconds in [0, 1, 59, 60, 3_600, 5_400, 86_399, 90_061] {
         let duration = Duration::from_secs(seconds);
         assert_eq!(parse(&text(duration)), Some(duration), "{}", text(duration));

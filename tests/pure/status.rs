@@ -49,7 +49,7 @@ fn with(delegates: &[Value]) -> Status {
 }
 
 #[test]
-fn the_first_line_answers_how_all_are() {
+fn first_line_summarises_all_delegates() {
     let of = |change: fn(&mut Value)| {
         let mut one = delegate("d1");
         change(&mut one);

@@ -129,7 +129,7 @@ fn a_window_is_open_by_the_clock_on_the_wall() {
 }
 
 #[test]
-fn the_next_opening_is_the_first_open_minute_of_the_coming_days() {
+fn finds_next_opening_of_a_window() {
     let texts = [
         "23:30-00:30",
         "Sun 01:45-02:15, Sun 02:50-03:10",

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_kind_of_answer_is_understood() {
+    async fn understands_each_kind_of_answer() {
         let greeting = r#"read server; echo "{\"Username\":\"for-$server\",\"Secret\":\"s\"}""#;
         assert_eq!(username(greeting, "r.example:5000").await, "for-r.example:5000");
         assert_eq!(
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_complaint_is_shown_and_what_may_be_a_secret_is_not() {
+    async fn shows_complaint_of_helper_unless_it_may_hold_a_secret() {
         let error = ask("echo 'no network'; exit 1", "r.example").await.unwrap_err();
         assert!(
             error.contains("docker-credential-lab") && error.contains("no network"),

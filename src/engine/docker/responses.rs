@@ -111,7 +111,7 @@ mod tests {
     use super::{ContainerRow, Version};
 
     #[test]
-    fn a_row_shows_the_ports_of_the_host_and_may_have_none() {
+    fn row_shows_published_ports_if_any() {
         for (ports, expected) in [
             (
                 r#"[{"IP": "0.0.0.0", "PrivatePort": 3460, "PublicPort": 8080, "Type": "tcp"}, {"PrivatePort": 1, "Type": "udp"}]"#,
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn podman_is_told_by_its_components() {
+    fn recognises_podman_by_its_components() {
         for (components, is_podman) in [
             (
                 r#", "Components": [{"Name": "Podman Engine", "Version": "5.8.6"}, {"Name": "Conmon"}]"#,

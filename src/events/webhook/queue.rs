@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_drops_the_oldest_of_the_fullest_delegate() {
+    fn full_queue_drops_oldest_event_of_fullest_delegate() {
         let mut queue = Queue::default();
         assert_eq!(queue.push("quiet", message(0, 1)), (true, 0));
         for number in 1..MAX_EVENTS {

@@ -64,7 +64,7 @@ async fn removes_the_successor_of_an_rm_delegate_once_it_has_ended() {
 
 /// The old one is back, as it was, and the image is in quarantine.
 #[tokio::test(start_paused = true)]
-async fn loses_neither_an_rm_delegate_nor_its_settings_to_a_bad_image() {
+async fn keeps_rm_delegate_and_settings_despite_bad_image() {
     for bad in bad_images() {
         for change in WAYS {
             let host = Host::new();
@@ -120,7 +120,7 @@ async fn brings_an_rm_delegate_back_when_the_engine_restarts_during_its_replacem
 
 /// The old one ends since it was asked to stop, and the candidate by itself, between two observations.
 #[tokio::test(start_paused = true)]
-async fn rejects_a_candidate_that_ends_at_once_at_the_first_attempt() {
+async fn rejects_candidate_that_ends_at_once() {
     let host = Host::new();
     host.twin
         .set_behaviour(OLD, &Behaviour::drains(Duration::from_millis(10)));

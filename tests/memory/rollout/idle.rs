@@ -82,7 +82,7 @@ async fn does_not_wait_for_a_delegate_that_says_nothing_of_its_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keeps_what_its_owner_changes_during_the_wait() {
+async fn keeps_owner_changes_made_during_the_wait() {
     let mut host = Host::new();
     host.tasks = |twin, _| Some(u64::from(twin.elapsed() < TASK));
     host.run_with("dd", host_network);

@@ -167,7 +167,7 @@ async fn does_not_log_a_refused_start_as_done() {
 
 /// Each way. With `--rm` the old one is recreated.
 #[tokio::test(start_paused = true)]
-async fn does_not_call_an_old_container_that_is_back_replaced() {
+async fn does_not_log_restored_container_as_replaced() {
     for way in Way::ALL {
         let host = way.host();
         host.publish(NEW, Behaviour::exits(Duration::ZERO, 3));

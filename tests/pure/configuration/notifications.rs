@@ -18,7 +18,7 @@ fn sends_nothing_without_a_url() {
 }
 
 #[test]
-fn the_urls_are_secrets_in_full() {
+fn urls_are_secrets() {
     let settings = settings(&[
         ("WEBHOOK_URL", URL),
         ("WEBHOOK_FORMAT", "Slack"),
@@ -135,7 +135,7 @@ fn every_action_of_an_event_can_be_chosen_and_nothing_else() {
 }
 
 #[test]
-fn a_secret_comes_from_a_file_too() {
+fn reads_secret_from_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("secret");
     fs::write(&path, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\r\n").unwrap();

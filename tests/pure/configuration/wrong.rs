@@ -8,7 +8,7 @@ use delegate_upgrader::config::{Needs, Settings};
 use super::{PASSWORD, TOKEN, Vars, assert_no_secret, errors, over_base, settings};
 
 #[test]
-fn each_wrong_environment_is_reported_completely() {
+fn reports_each_wrong_environment_completely() {
     // What is set over the base, and of each line to be expected its variable and what it says.
     let table: &[(Vars<'_>, Vars<'_>)] = &[
         (

@@ -106,7 +106,7 @@ fn ignores_discarded_values_and_reports_added_ones() {
 }
 
 #[test]
-fn a_limit_that_every_host_can_do_is_missed() {
+fn reports_lost_limit_that_every_host_supports() {
     for (field, asked, lost) in [
         ("Memory", json!(128 << 20), json!(0)),
         ("MemoryReservation", json!(64 << 20), json!(0)),
