@@ -279,12 +279,12 @@ pub(crate) fn listeners(settings: &Settings) -> Result<Listeners, SetupError> {
 
 /// A client for this URL of a receiver, which is reached as the Manager is.
 fn client(url: &str, egress: &Egress) -> Result<reqwest::Client, SetupError> {
-    // The settings hold no other text.
+    // The settings hold valid URLs only.
     let parsed = reqwest::Url::parse(url).map_err(|error| SetupError::Receiver(error.to_string()))?;
     Ok(connection(egress, url)?.client(&parsed, CONNECT_TIMEOUT)?)
 }
 
-/// A login that is configured beside a mirror or an own repository is for their registries, and not for the one that a
+/// A login that is configured beside a mirror or a custom repository is for their registries, and not for the one that a
 /// published image names.
 fn credentials(settings: &Settings) -> Credentials {
     let target = &settings.target;

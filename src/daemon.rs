@@ -39,7 +39,7 @@ const API_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long the end of the process waits for events to be delivered.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
 
-/// When the loop wakes, and what it may do at the start.
+/// When the loop wakes, and whether it may upgrade at the start.
 pub struct Options {
     /// The schedule, to publish the next run.
     pub schedule: Schedule,
@@ -205,7 +205,7 @@ fn log_run(due: &mut Option<String>, report: &Report) {
     }
 }
 
-/// Logs that nothing can be observed, and that it can again, once each.
+/// Logs the start and the end of an outage of the observation, each once.
 fn log_reach<C: Controller>(before: &mut Option<String>, now: Option<&C::Error>) {
     let now = now.map(ToString::to_string);
     if *before != now {

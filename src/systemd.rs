@@ -13,7 +13,7 @@ use crate::status::Reader;
 use crate::status::liveness::Liveness;
 use crate::status::view::Headline;
 
-/// So many notifications in the time within which systemd expects one.
+/// How many notifications are sent in the time within which systemd expects one.
 const PER_LIMIT: u32 = 3;
 
 /// The notifications to systemd.

@@ -18,7 +18,7 @@ pub(super) const ACTIONS: &str = "upgraded, rejected, withdrawn, rolled_back, re
 /// Where outcomes are sent.
 #[derive(Clone, Debug, Default)]
 pub struct Notifications {
-    /// `WEBHOOK_URL` and what belongs to it.
+    /// `WEBHOOK_URL` and the settings beside it.
     pub webhook: Option<WebhookSettings>,
     /// `DEADMAN_URL`: requested after each good scheduled run. Such a URL holds its own key.
     pub deadman: Option<Secret>,

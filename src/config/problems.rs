@@ -69,7 +69,7 @@ impl Problems {
         self.push(row.name, given, "another value, or DISABLE_AUTO_UPGRADE=false");
     }
 
-    /// A variable of other programs that asks for less than this one would do.
+    /// A variable of other programs that asks for a dry run, while this program would upgrade.
     pub(super) fn dry_run(&mut self) {
         let accepted = "it unset: `delegate-upgrader plan` shows what a run would do, and DISABLE_AUTO_UPGRADE=true upgrades nothing";
         self.push(
@@ -79,14 +79,14 @@ impl Problems {
         );
     }
 
-    /// A variable that is needed and not set. One that was given wrong has its line already.
+    /// A required variable that is not set. A variable with a wrong value has its line already.
     pub(super) fn missing(&mut self, row: &'static Row) {
         if !self.names(row) {
             self.wrong(row, "not set");
         }
     }
 
-    /// A variable that is needed because another one is set.
+    /// A variable that another variable requires.
     pub(super) fn missing_beside(&mut self, row: &'static Row, other: &Variable) {
         if !self.names(row) {
             self.wrong(row, format!("not set, although {} is", other.row.name));

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use Preset::{Derived, Required, Unset, Value};
 
-/// Everything there is to say about one variable.
+/// The description of one variable.
 #[derive(Debug)]
 pub struct Row {
     /// Its name.

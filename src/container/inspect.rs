@@ -262,7 +262,7 @@ impl Inspected {
         addresses
     }
 
-    /// The exit code and the output of the last so many probes of its HEALTHCHECK, the latest at the end.
+    /// The exit code and the output of the last probes of its HEALTHCHECK, this many, the latest at the end.
     pub fn health_log(&self, last: usize) -> impl Iterator<Item = (i64, &str)> {
         let log = self.list("/State/Health/Log");
         log.iter().skip(log.len().saturating_sub(last)).map(|entry| {

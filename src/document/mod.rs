@@ -1,5 +1,5 @@
 //! The container document: from a container's inspect document to the create body of its successor, and the check that
-//! the successor is what it should be.
+//! the successor is as intended.
 //!
 //! Everything here is a pure function over raw JSON, because a typed model drops the fields it does not know. At
 //! the engine's own newest API version, what inspect shows under `Config`, `HostConfig` and

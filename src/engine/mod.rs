@@ -196,7 +196,7 @@ pub trait Engine: Send + Sync + 'static {
     /// The memory that a running container uses now, in bytes.
     fn memory_usage(&self, id: &ContainerId) -> impl Future<Output = Result<u64, EngineError>> + Send;
 
-    /// The paths of files that were copied into a container before its present life started. No document lists them.
+    /// The paths of files that were copied into a container before its current life started. No document lists them.
     fn copied_files(&self, id: &ContainerId)
     -> impl Future<Output = Result<Vec<String>, EngineError>> + Send;
 
@@ -210,7 +210,7 @@ pub trait Engine: Send + Sync + 'static {
     /// The volumes that have this label.
     fn volumes(&self, label: &str) -> impl Future<Output = Result<Vec<Volume>, EngineError>> + Send;
 
-    /// Creates a volume. One of that name that is there already keeps its labels: success.
+    /// Creates a volume. An existing volume of that name keeps its labels: success.
     fn create_volume(&self, volume: &Volume) -> impl Future<Output = Result<(), EngineError>> + Send;
 
     /// Removes a volume, never by force. Gone already: success.
@@ -241,7 +241,7 @@ pub trait Engine: Send + Sync + 'static {
         std::future::ready(Ok(Vec::new()))
     }
 
-    /// Changes a service. [`EngineError::Conflict`] where it has another version by now.
+    /// Changes a service. [`EngineError::Conflict`] where its version has changed.
     fn update_service(
         &self,
         update: ServiceUpdate<'_>,

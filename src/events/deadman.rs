@@ -27,7 +27,7 @@ pub struct DeadManCounts {
     pub last_error: Option<String>,
 }
 
-/// Asks the service, beside everything else.
+/// Requests the URL in the background.
 #[derive(Debug)]
 pub struct DeadMan {
     receiver: Arc<Receiver>,

@@ -29,13 +29,13 @@ pub struct Event {
     pub workload: String,
     /// The delegate's container name.
     pub container: String,
-    /// The full id of the container that it is about.
+    /// The full id of the container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container_id: Option<String>,
     /// The image reference before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The image reference after, or the one that was tried.
+    /// The new image reference, or the reference that was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// The id of the image that `to` stood for.
@@ -152,7 +152,7 @@ pub enum Action {
     HealthRegained,
     /// An image that no rollback needs was removed.
     ImageRemoved,
-    /// A delegate could not be served, or could not be and is now.
+    /// A delegate cannot be served, or can be served again.
     Skipped,
     /// The upgrader's own container was replaced.
     SelfUpgraded,

@@ -42,7 +42,7 @@ pub struct Release {
     pub time: Option<DateTime<Utc>>,
     /// `original`, `upgraded`, `rolled_back`, `rejected`, `withdrawn` or `restored`.
     pub outcome: &'static str,
-    /// Whether it is the one in service.
+    /// Whether it is the container in service.
     pub is_serving: bool,
     /// Whether its image is still on this host, so that a rollback can return to it; absent where that was not checked.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -64,7 +64,7 @@ impl fmt::Debug for Ledger {
 }
 
 impl Ledger {
-    /// A ledger that only counts. `health_interval`: how often health is checked at least.
+    /// A ledger that only counts. `health_interval`: the longest time between two health checks.
     pub fn new(host: String, health_interval: Duration) -> Self {
         Self {
             origin: Origin {
@@ -140,7 +140,7 @@ impl Ledger {
         }
     }
 
-    /// Takes in an observation, before anything is decided on it. `healthy_time`: how long the tasks of an orchestrator have
+    /// Records an observation, before anything is decided on it. `healthy_time`: how long the tasks of an orchestrator have
     /// to run before an upgrade is one.
     pub async fn observe<'a>(
         &mut self,
@@ -175,7 +175,7 @@ impl Ledger {
     }
 
     /// Learns what earlier processes have reported. What is older than the audit log was reported before, or never will
-    /// be; without one that is all that was over by now.
+    /// be; without a log these are all outcomes that are over.
     async fn begin(&mut self, found: &[Outcome], rollouts: &[Rollout]) {
         let ids = found.iter().map(|outcome| outcome.event.id.clone());
         let ids = ids.chain(rollouts.iter().flat_map(recorded_before)).collect();
@@ -233,7 +233,7 @@ impl Ledger {
         }
     }
 
-    /// Takes in a step that has succeeded.
+    /// Records a step that has succeeded.
     pub async fn after(&mut self, rollout: &Rollout, step: &Step, effect: &Effect, now: DateTime<Utc>) {
         self.notes.note_step(step, self.origin.actor, now);
         if let (Step::RemoveImage { id }, Effect::Done) = (step, effect) {
@@ -247,12 +247,12 @@ impl Ledger {
         }
     }
 
-    /// Takes in a pull that has succeeded.
+    /// Records a pull that has succeeded.
     pub fn note_pull(&mut self, image: &ImageId, took: Duration) {
         self.notes.note_pull(image, took);
     }
 
-    /// Takes in why nothing more happens to a delegate: that it cannot be served, and that it can again.
+    /// Records the reason that a delegate rests: whether it cannot be served, or can be served again.
     pub async fn note_reason(&mut self, subject: Subject<'_>, reason: &Reason, now: DateTime<Utc>) {
         if !self.reports_states {
             return;

@@ -1,4 +1,4 @@
-//! From what a workload of an orchestrator shows to what came of it.
+//! Derives outcomes from the state of an orchestrator's workload.
 
 use std::time::Duration;
 

@@ -48,7 +48,7 @@ impl Notes {
 
     /// Notes how long a pull took.
     pub fn note_pull(&mut self, image: &ImageId, took: Duration) {
-        // So many images are not pulled while one replacement is in progress.
+        // A replacement in progress needs far fewer pulls than this.
         if self.pulls.len() >= 32 {
             self.pulls.clear();
         }

@@ -1,4 +1,4 @@
-//! From what the containers of a delegate show to what came of it: pure, and the same for every process that observes
+//! Derives outcomes from the containers of a delegate: pure, and the same for every process that observes
 //! them.
 
 use std::collections::BTreeSet;

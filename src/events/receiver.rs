@@ -1,4 +1,4 @@
-//! A receiver elsewhere: one request to it, and what came of it, in words without its secrets.
+//! A receiver elsewhere: one request to it, and its outcome, in words without its secrets.
 
 use std::error::Error;
 use std::fmt;
@@ -116,7 +116,7 @@ impl Receiver {
             StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS => {
                 Answer::Failed { why, retry_after }
             }
-            // The proxy's answer, which is about the proxy.
+            // This is the proxy's own answer.
             StatusCode::PROXY_AUTHENTICATION_REQUIRED => Answer::Failed {
                 why: "HTTP 407: the proxy requires a login; check PROXY_USER and PROXY_PASSWORD".to_owned(),
                 retry_after,

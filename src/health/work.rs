@@ -25,7 +25,7 @@ pub struct WorkReader {
 }
 
 impl WorkReader {
-    /// Takes in the next bytes.
+    /// Reads the next bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if byte == b'\n' {

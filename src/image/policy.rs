@@ -7,14 +7,14 @@ use strum::{Display, EnumString};
 
 use super::{ImageReference, Version};
 
-/// `PULL`: whether a registry is asked for an image that is on the host. The words are those of Docker and Compose.
+/// `PULL`: whether to ask a registry for an image that is on the host. The words are those of Docker and Compose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum Pull {
     /// In any case. A version that is on the host is taken where the registry cannot be reached.
     #[default]
     Always,
-    /// Only for what is missing, and for a mutable tag.
+    /// Only for a missing image, and for a mutable tag.
     Missing,
     /// Never: images are loaded.
     Never,

@@ -24,7 +24,7 @@ pub struct TargetSettings {
     pub registry_mirror: Option<String>,
     /// `IMAGE_REPOSITORY`: the repository of your own build of the delegate, without tag.
     pub image_repository: Option<String>,
-    /// `SELF_IMAGE`: what the upgrader itself runs; without it, what is published for upgraders.
+    /// `SELF_IMAGE`: the upgrader's own image; without it, the image published for upgraders.
     pub self_image: Option<ImageReference>,
     /// `REQUIRE_DIGEST` and `MAX_VERSION`: the images that are permitted.
     pub policy: ImagePolicy,
@@ -51,11 +51,11 @@ impl TargetSettings {
 /// The image that a delegate should run, compared with the image that it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// It runs what is published.
+    /// It runs the published image.
     Current,
     /// It runs the published reference, whose tag is mutable: only the registry's digest says whether it is current.
     CheckDigest(ImageReference),
-    /// It should run this instead, be it newer or older: what is published is right.
+    /// It should run this instead, newer or older: the published image decides.
     Replace(ImageReference),
     /// It should run this, which is newer than `MAX_VERSION`.
     HeldBack(ImageReference, MaxVersion),

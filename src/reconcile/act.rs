@@ -195,7 +195,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         })
     }
 
-    /// Takes in the pulls that have ended.
+    /// Records the pulls that have ended.
     pub(super) fn collect_pulls(&mut self, now: DateTime<Utc>) {
         while let Some(Pulled {
             rollout,

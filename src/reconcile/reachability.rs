@@ -30,7 +30,7 @@ impl Reachability {
         self.asked.get_or_insert_with(Instant::now);
     }
 
-    /// Takes in an answer. Any will do, a refusal too.
+    /// Records an answer. Any will do, a refusal too.
     pub(super) fn note_answer(&mut self, answer: &Result<ImageReference, ManagerError>, now: DateTime<Utc>) {
         if self.asked.take().is_some() {
             let outage = answer.as_ref().err().filter(|error| error.is_outage());

@@ -92,7 +92,7 @@ impl Resolution {
         })
     }
 
-    /// Takes in an answer, if it is to the open question: the target, or the question that follows.
+    /// Records an answer, if it is to the open question: the target, or the question that follows.
     pub(super) fn note(
         &mut self,
         question: &Question,

@@ -19,7 +19,7 @@ pub(super) struct Tracked {
     pub(super) backoff: Option<Backoff>,
     /// Whether the host has the memory for a second container; known until its replacement is over.
     pub(super) free_memory: Option<Result<(), SingleInstance>>,
-    /// How much memory the one in service takes, in bytes, known for as long; 0 where the engine does not say.
+    /// How much memory the container in service takes, in bytes, known for as long; 0 where the engine does not say.
     pub(super) memory_use: Option<u64>,
     /// An obstacle to recreating the container in service that no document shows, with the id of that container.
     pub(super) hidden_obstacle: Option<(ContainerId, Result<(), Obstacle>)>,
@@ -48,7 +48,7 @@ impl Tracked {
         }
     }
 
-    /// A new run tries again, and asks for the host's memory and for what was in the way again.
+    /// A new run tries again, and checks the host's memory and the obstacles again.
     pub(super) fn start_run(&mut self) {
         self.backoff = None;
         self.forget_memory();

@@ -34,7 +34,7 @@ pub enum Mode {
 pub struct UpgradeRun {
     mode: Mode,
     intent: Intent,
-    /// The only delegate it is about, where an operator named one.
+    /// The only delegate of the run, where an operator named one.
     only: Option<String>,
     /// The delegates that there were then: the `DELEGATE_NAME` of each, by container name.
     at_start: BTreeMap<String, String>,
@@ -147,7 +147,7 @@ impl UpgradeRun {
         }
     }
 
-    /// Whether it is about the delegate of this name.
+    /// Whether the run concerns the delegate of this name.
     pub(super) fn is_about(&self, name: &str) -> bool {
         self.only.as_ref().is_none_or(|only| only == name)
     }
@@ -201,7 +201,7 @@ impl UpgradeRun {
         Some(open.reason(self.last_error.as_ref()))
     }
 
-    /// Takes in an answer. It may lead to further questions: see [`Self::open`].
+    /// Records an answer. It may lead to further questions: see [`Self::open`].
     pub(super) fn note(&mut self, answered: &Answered, settings: &TargetSettings, now: DateTime<Utc>) {
         let Answered {
             question,

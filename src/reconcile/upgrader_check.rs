@@ -49,7 +49,7 @@ impl UpgraderCheck {
             .spawn(async move { answer(engine.as_ref(), source.as_ref(), container, &target).await });
     }
 
-    /// Takes in the answer, if it is there. Without one, what was known stays known.
+    /// Records the answer, if it has come. Until then the last answer holds.
     pub(super) fn collect(&mut self) {
         while let Some(joined) = self.task.try_join_next() {
             let Ok(Some(answer)) = joined else { continue };

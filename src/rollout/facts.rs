@@ -30,7 +30,7 @@ pub struct Facts {
     pub name_free_for: Duration,
     /// Why the engine could not start a second container: it had no free port for it.
     pub no_free_port: Option<SingleInstance>,
-    /// An obstacle that no container document shows, and that keeps the one in service from being recreated.
+    /// An obstacle that no container document shows, and that keeps the container in service from being recreated.
     pub hidden_obstacle: Option<Result<(), Obstacle>>,
     /// The holds that the engine remembers; where they cannot be read, why.
     pub holds: Option<Result<Holds, String>>,

@@ -191,7 +191,7 @@ fn parser() -> CronParser {
         .build()
 }
 
-/// Names the wrong field. croner says what is wrong and not where, so each field is tried alone.
+/// Names the wrong field. croner names the problem but not the field, so each field is tried alone.
 fn wrong_field(fields: &[&str]) -> Option<String> {
     const NAMES: [(&str, &str); 6] = [
         ("second", "0-59"),

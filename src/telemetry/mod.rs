@@ -79,7 +79,7 @@ pub fn dropped_lines() -> u64 {
     QUEUE.get().map_or(0, Queue::dropped)
 }
 
-/// Waits until what was logged is written, but no longer than half a second. Call it at the end of the process.
+/// Waits until the log is written, but for half a second at most. Call it at the end of the process.
 pub fn finish() {
     if let Some(queue) = QUEUE.get() {
         queue.flush(LAST_WORDS);

@@ -100,7 +100,7 @@ const DISCARDED: [&str; 6] = [
     "BlkioWeightDevice",
 ];
 
-/// Leaves out of both what the engine discarded of what was asked for.
+/// Removes from both the settings that the engine discarded.
 fn drop_what_was_discarded(old: &mut Map<String, Value>, new: &mut Map<String, Value>) {
     for field in DISCARDED {
         if is_unset(new.get(field)) {

@@ -17,7 +17,7 @@ use crate::text::{duration, one_line};
 
 /// The limit of a helper, which may have to ask a cloud.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long the output of a helper that has ended is read: what it printed is in the pipe by then.
+/// How long the output of a helper that has ended is read: the whole output is in the pipe already.
 const LAST_READ: Duration = Duration::from_millis(50);
 /// The most that a helper may print, in bytes. A login is much shorter.
 const MAX_OUTPUT: usize = 1 << 20;

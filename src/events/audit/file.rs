@@ -27,7 +27,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 pub struct Rotation {
     /// A file that has this many bytes is full.
     pub max_size: u64,
-    /// How many files there are at most, the one that is written included.
+    /// The most files, the current one included.
     pub max_files: u32,
 }
 

@@ -17,7 +17,7 @@ pub async fn pause<E: Engine>(
     until: Option<DateTime<Utc>>,
 ) -> Result<(), EngineError> {
     let earlier = pauses(engine).await?;
-    // A volume keeps its labels, so each has a name of its own; and first comes the new one, so that nothing starts in between.
+    // A volume keeps its labels, so each pause has its own volume. The new volume comes first, so that nothing starts in between.
     let name = format!("delegate-upgrader.pause-{}", now.timestamp_millis());
     let until = until.map(time::text).unwrap_or_default();
     let labels = [

@@ -27,7 +27,7 @@ pub struct Paused {
 }
 
 impl Paused {
-    /// Whether it is not over.
+    /// Whether the pause holds at this time.
     pub fn lasts(&self, now: DateTime<Utc>) -> bool {
         self.until.is_none_or(|until| now < until)
     }

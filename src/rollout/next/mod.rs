@@ -146,7 +146,7 @@ impl At<'_> {
         is_recent.then(|| row.wait(Reason::Returning { name, at }, at))
     }
 
-    /// Removes a container, but leaves it for so long after its end to others, who may have plans with it.
+    /// Removes a container, but not right after its end: another tool may be about to remove or start it.
     fn remove_after(&self, span: TimeDelta, row: Row, member: &Member) -> Decided {
         if member.is_created() || member.has_ended_for(span, self.now) {
             return row.act(Step::remove(member));

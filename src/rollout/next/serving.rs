@@ -134,7 +134,7 @@ impl At<'_> {
         })
     }
 
-    /// Why no further container can be added now, if so. What still ends must not run beside a stop-first candidate.
+    /// Why no further container can be added now; `None` where one can. What still ends must not run beside a stop-first candidate.
     fn has_to_wait_for_drains(&self, reference: &ImageReference) -> Option<Reason> {
         let rollout = self.rollout;
         let others = rollout

@@ -46,7 +46,7 @@ use words::{health_only, is_published, since, times, unfinished, until_when, who
 pub enum Reason {
     #[error("runs the published image {image}")]
     UpToDate { image: String },
-    /// The published reference is another one, but the image behind it is the one that runs.
+    /// The published reference differs, but its image runs already.
     #[error("already running the image that {image} refers to")]
     SameImage { image: String },
     /// Changes are made in scheduled runs only, and no such run has asked for one yet.
