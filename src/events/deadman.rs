@@ -27,12 +27,12 @@ pub struct DeadManCounts {
     pub last_error: Option<String>,
 }
 
-/// Asks the service, beside everything else.
+/// Requests the URL in the background.
 #[derive(Debug)]
 pub struct DeadMan {
     receiver: Arc<Receiver>,
     counts: Arc<Mutex<DeadManCounts>>,
-    /// At most one; it ends with this.
+    /// The request in flight, if any; dropped with this struct.
     request: Mutex<JoinSet<()>>,
 }
 

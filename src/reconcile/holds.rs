@@ -1,4 +1,4 @@
-//! What the engine remembers that holds replacements back, as it was read last.
+//! The holds on replacements that the engine remembers, as they were read last.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::manager::ImageSource;
 use crate::rollout::Rollout;
 use crate::schedule::wave::Place;
 
-/// An observation that begins later than this after the records were read needs them anew, so that a pause counts at once.
+/// An observation that starts later than this after the records were read reads them again, so that a pause counts at once.
 const FRESH: Duration = Duration::from_millis(200);
 
 /// The records that were read last. They hold for that observation and for the next one.
@@ -22,7 +22,7 @@ const FRESH: Duration = Duration::from_millis(200);
 pub(super) struct KnownHolds {
     observations: u64,
     read: Option<Read>,
-    /// What tells this host apart from all others.
+    /// Identifies this host.
     host: Option<String>,
     was_refused: bool,
 }
@@ -69,7 +69,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// The same, for whoever waits after an error by itself.
+    /// The same, for a caller that handles errors itself.
     pub(super) async fn read_holds(&mut self) -> Result<(), EngineError> {
         let engine = self.engine.as_ref();
         let has_wave = self.settings.policy.timing.wave.is_some();

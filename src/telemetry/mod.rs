@@ -71,7 +71,7 @@ fn tell(lines: u64) {
     error!("{lines} log {were} dropped because nobody read standard output");
 }
 
-/// Writes a line that is no log line where log lines go, in order with them.
+/// Writes a line that is not a log line where log lines go, in order with them.
 pub fn print_line(line: &str) {
     let line = format!("{line}\n");
     match QUEUE.get() {
@@ -87,7 +87,7 @@ pub fn dropped_lines() -> u64 {
     QUEUE.get().map_or(0, Queue::dropped)
 }
 
-/// Waits until what was logged is written, but no longer than half a second. Call it at the end of the process.
+/// Waits until the log is written, but for half a second at most. Call it at the end of the process.
 pub fn finish() {
     if let Some(queue) = QUEUE.get() {
         queue.flush(LAST_WORDS);

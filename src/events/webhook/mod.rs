@@ -1,9 +1,9 @@
-//! Sends events to a receiver elsewhere, beside everything else: whatever it does, nothing waits for it, and what is kept
+//! Sends events to a receiver elsewhere, in the background: whatever it does, nothing waits for it, and what is kept
 //! for it is bounded.
 //!
 //! | file | for |
 //! |---|---|
-//! | `delivery.rs` | attempts, pauses, and what is counted and logged of them |
+//! | `delivery.rs` | attempts, pauses, and their counts and log lines |
 //! | `queue.rs` | what waits, by delegate |
 //! | `format.rs` | the bodies: CloudEvents, Slack, Teams |
 //! | `wording.rs` | an event in words, for messages that people read |
@@ -34,7 +34,7 @@ pub use delivery::{Timing, WebhookCounts};
 pub use format::body;
 pub use signature::signature;
 
-/// Sends events. Dropping it ends what is on its way.
+/// Sends events. Dropping it cancels the requests in flight.
 pub struct Webhook {
     delivery: Arc<Delivery>,
     /// The actions to send; empty is all.

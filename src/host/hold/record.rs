@@ -14,7 +14,7 @@ use crate::text::time;
 pub(super) const PAUSE: &str = "pause";
 /// The value of [`RECORD`] for an image that was seen.
 const FIRST_SEEN: &str = "first-seen";
-/// What was seen longer ago is forgotten when another image is noted.
+/// Older records are removed when another image is noted.
 const REMEMBERED: TimeDelta = TimeDelta::days(90);
 
 /// A pause. Running replacements finish all the same.
@@ -29,13 +29,13 @@ pub struct Paused {
 }
 
 impl Paused {
-    /// Whether it is not over.
+    /// Whether the pause holds at this time.
     pub fn lasts(&self, now: DateTime<Utc>) -> bool {
         self.until.is_none_or(|until| now < until)
     }
 }
 
-/// What the volumes of a host say.
+/// The records in the volumes of a host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostRecords {
     /// The pauses, over or not.
