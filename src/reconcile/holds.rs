@@ -48,7 +48,7 @@ impl KnownHolds {
         self.read = None;
     }
 
-    /// What holds the replacement of this delegate by this image back; `None` where that has to be read.
+    /// The holds on the replacement of this delegate by this image; `None` where that has to be read.
     pub(super) fn of(&self, delegate: &str, image: &str) -> Option<Result<Holds, String>> {
         let records = self.read.as_ref()?.records.as_ref();
         Some(records.map_err(Clone::clone).map(|records| Holds {
@@ -101,5 +101,5 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 }
 
-/// What failed where that is unknown.
+/// The failed action, where the pause is unknown.
 pub(super) const READ_HOLDS: &str = "find out whether upgrades are paused";

@@ -51,7 +51,7 @@ pub fn start(settings: &LogSettings, beside_json: bool) {
         .try_init();
 }
 
-/// Standard output, by way of the queue. Without a thread for it, lines are written by whoever logs them.
+/// Standard output, by way of the queue. Without a thread for it, the logging thread writes its lines.
 fn output(beside_json: bool) -> BoxMakeWriter {
     if beside_json {
         return BoxMakeWriter::new(stderr);

@@ -110,7 +110,7 @@ impl Webhook {
         self.delivery.attempt(&self.message(event)).await.accepted()
     }
 
-    /// What has come of the events so far.
+    /// The outcomes of the events so far.
     pub fn counts(&self) -> WebhookCounts {
         let state = self.delivery.state();
         WebhookCounts {
