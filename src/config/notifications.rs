@@ -1,4 +1,4 @@
-//! Who hears of outcomes: the webhook, and what is asked after each good run.
+//! Where outcomes are sent: the webhook, and the URL that is requested after each good run.
 
 use std::fmt;
 
@@ -15,10 +15,10 @@ use crate::text::secret::Secret;
 pub(super) const ACTIONS: &str = "upgraded, rejected, withdrawn, rolled_back, restored, restarted, health_lost, \
      health_regained, image_removed, skipped, self_upgraded";
 
-/// Who hears of outcomes.
+/// Where outcomes are sent.
 #[derive(Clone, Debug, Default)]
 pub struct Notifications {
-    /// `WEBHOOK_URL` and what belongs to it.
+    /// `WEBHOOK_URL` and the settings beside it.
     pub webhook: Option<WebhookSettings>,
     /// `DEADMAN_URL`: requested after each good scheduled run. Such a URL holds its own key.
     pub deadman: Option<Secret>,
@@ -129,7 +129,11 @@ fn url(reader: &mut Reader, variable: &Variable) -> Option<Secret> {
     let text = variable.get()?;
     let Ok(url) = parse::http_url(text) else {
         // Neither the value nor the parser's words, which may quote a scheme that is part of a key.
-        let given = "its value (not shown) is not such a URL";
+        let given = if text.contains("://") {
+            "its value (not shown) is not such a URL"
+        } else {
+            "its value (not shown) does not start with https://"
+        };
         reader.problems.wrong(variable.row, given);
         return None;
     };

@@ -16,7 +16,7 @@ use crate::schedule::zone::Zone;
 use crate::text::duration;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// `SCHEDULE_JITTER` where nobody has chosen a schedule.
+/// The `SCHEDULE_JITTER` of the default schedule.
 const DEFAULT_JITTER: Duration = Duration::from_secs(300);
 
 /// Reads every variable, whatever is wrong with the others.
@@ -166,7 +166,7 @@ fn check_deadline(reader: &mut Reader, env: &Environment, time: Duration, deadli
     let are_read =
         !reader.problems.names(env.healthy_time.row) && !reader.problems.names(env.healthy_deadline.row);
     if are_read && deadline <= time {
-        // The variable that was given is the one to change.
+        // Name the variable that was set.
         let variable = if env.healthy_deadline.is_set() {
             &env.healthy_deadline
         } else {
@@ -232,7 +232,7 @@ fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSe
     }
 }
 
-/// Refuses a setting that asks for more than the `GET` requests that `DISABLE_AUTO_UPGRADE` promises.
+/// Refuses a setting that needs more than `GET` requests, the promise of `DISABLE_AUTO_UPGRADE`.
 fn check_writes(reader: &mut Reader, variable: &Variable, health_only: bool) {
     if health_only && let Some(value) = variable.get() {
         reader.problems.needs_writes(variable.row, value);

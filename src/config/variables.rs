@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use Preset::{Derived, Required, Unset, Value};
 
-/// Everything there is to say about one variable.
+/// The description of one variable.
 #[derive(Debug)]
 pub struct Row {
     /// Its name.
@@ -250,7 +250,7 @@ variables! {
             "`engine`: the container's HEALTHCHECK; `http`: an HTTP request; `running`: a running container is healthy; `auto`: the \
              first of these three that can be had; `exec`: `HEALTH_COMMAND` in the container.");
         health_port = row("HEALTH_PORT", Value("3460"), PORT, "The delegate's health port.");
-        health_path = row("HEALTH_PATH", Value("/api/health"), "a path that begins with a slash, such as /api/health",
+        health_path = row("HEALTH_PATH", Value("/api/health"), "a path that starts with a slash, such as /api/health",
             "The delegate's health path.");
         health_command = row("HEALTH_COMMAND", Value("curl -sf http://localhost:3460/api/health"),
             "a command, or a JSON array such as [\"/probe\",\"--quick\"]",
@@ -314,7 +314,7 @@ variables! {
         audit_log = row("AUDIT_LOG", Unset, "the whole path of a file, or - for standard output",
             "Where [every outcome](audit-log.md) is recorded, one JSON object a line.");
         audit_log_max_size = row("AUDIT_LOG_MAX_SIZE", Value("10m"), "bytes, or such as 512k or 10m, at least 10k",
-            "A file of this size is renamed to `FILE.1`, and a new one begins.");
+            "A file of this size is renamed to `FILE.1`, and a new one is started.");
         audit_log_max_files = row("AUDIT_LOG_MAX_FILES", Value("5"), "a number from 1 to 1000",
             "How many files there are at most; the oldest is removed.");
     }

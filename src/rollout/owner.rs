@@ -26,11 +26,11 @@ pub struct OwnerSettings {
     pub healthy_deadline: Option<Duration>,
     /// The version it stays at.
     pub pin: Option<Pin>,
-    /// Nothing begins before then.
+    /// No replacement starts before then.
     pub snooze_until: Option<DateTime<Utc>>,
     /// Its own window, instead of `UPGRADE_WINDOW`.
     pub window: Option<UpgradeWindow>,
-    /// The first of these labels that cannot be read. What its owner wants is not known, so nothing begins.
+    /// The first label that cannot be read. The owner's wish is unknown then, so no replacement starts.
     pub invalid: Option<InvalidLabel>,
 }
 

@@ -188,7 +188,7 @@ fn delegate_that_compose_recreates_during_the_proof_keeps_its_new_settings() {
 /// Each act of Compose at each stage of a replacement, in either order: nobody is lost and nothing is left over.
 #[test]
 #[ignore = "it needs minutes: make compose"]
-fn whatever_compose_does_meanwhile_one_delegate_serves_in_the_end() {
+fn one_delegate_serves_whatever_compose_does() {
     const ACTS: [&[&str]; 6] = [
         &["up", "--detach"],
         &["up", "--detach", "--force-recreate"],

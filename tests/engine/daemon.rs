@@ -26,7 +26,7 @@ pub(crate) fn get(url: &str) -> (u16, String) {
 }
 
 #[test]
-fn a_scheduled_run_upgrades_and_the_start_only_reports() {
+fn scheduled_run_upgrades_and_start_only_reports() {
     let lab = Lab::new("scheduled");
     let name = lab.delegate("1", V1, &[]);
     let before = life(&name);

@@ -278,7 +278,7 @@ fn doctor_reports_an_unreachable_engine_on_one_line_and_a_wrong_configuration_be
 }
 
 #[test]
-fn doctor_names_what_is_refused_and_changes_nothing() {
+fn doctor_names_refused_calls_and_changes_nothing() {
     let lab = Lab::new("doctor-permissions");
     let name = lab.delegate("1", V1, &[]);
     let before = (inspect(&name), lab.names());
@@ -412,7 +412,7 @@ fn a_tag_that_moves_needs_access_to_the_registry() {
 }
 
 #[test]
-fn doctor_warns_of_another_updater_that_watches_the_same_delegates() {
+fn doctor_warns_of_another_updater_of_same_delegates() {
     let lab = Lab::new("doctor-others");
     // It watches no delegate of another test.
     let scope = format!("com.centurylinklabs.watchtower.scope={}", lab.name);

@@ -111,7 +111,7 @@ fn upgrader_that_is_ended_at_any_stage_continues_where_it_was() {
 }
 
 #[test]
-fn sigterm_ends_it_at_once_while_the_engine_does_not_answer() {
+fn sigterm_ends_daemon_while_engine_hangs() {
     let lab = Lab::new("sigterm-hangs");
     let proxy = Proxy::that_never_answers();
     let upgrader = lab.upgrader(V2).with("DOCKER_HOST", &proxy.host());

@@ -190,7 +190,7 @@ fn a_canary_that_fails_halts_the_other_replicas() {
 }
 
 #[test]
-fn a_taken_name_is_reported_and_left_alone() {
+fn reports_taken_name_and_leaves_it_alone() {
     let lab = Lab::new("taken");
     let name = lab.delegate("1", V1, &[]);
     let squatter = lab.container("1.candidate", &[&image(V1)]);

@@ -504,20 +504,20 @@ fn exchange_survives_a_kill_at_any_write() {
 
 /// The same, with a helper.
 #[test]
-fn exchange_by_a_helper_survives_a_kill_at_any_write() {
+fn helper_finishes_exchange_killed_at_any_write() {
     try_points(true, |method| method != "GET", false);
 }
 
 /// The same at each call, which takes some minutes. Run by `make self-upgrade`.
 #[test]
 #[ignore = "it takes minutes: make self-upgrade runs it"]
-fn whoever_is_killed_at_any_call_it_is_finished() {
+fn finishes_exchange_killed_at_any_call() {
     try_points(false, |_| true, true);
 }
 
 /// The same, with a helper.
 #[test]
 #[ignore = "it takes minutes: make self-upgrade runs it"]
-fn whoever_is_killed_at_any_call_a_helper_finishes_it() {
+fn helper_finishes_exchange_killed_at_any_call() {
     try_points(true, |_| true, true);
 }

@@ -131,7 +131,7 @@ fn labels_of_compose(document: &Value) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn one_that_compose_made_replaces_itself_and_compose_still_knows_it() {
+fn upgrader_of_compose_replaces_itself_and_stays_known_to_compose() {
     let ports = own_port();
     let ports = format!("    ports: ['{}']\n", ports[1]);
     for (way, lines) in ["", &ports].into_iter().enumerate() {

@@ -17,7 +17,7 @@ fn a_paused_host_begins_nothing_until_it_is_resumed() {
         assert_eq!(run.code, Some(code), "{command:?}: {}", run.text);
         assert!(run.text.contains(words), "{command:?}: {}", run.text);
     };
-    said(&["resume"], 0, "This host was not paused.");
+    said(&["resume"], 0, "Upgrades were not paused on this host.");
     said(
         &["pause", "--until", "tomorrow"],
         2,
@@ -29,18 +29,46 @@ fn a_paused_host_begins_nothing_until_it_is_resumed() {
         0,
         "Upgrades are paused on this host until 2126-12-01T00:00:00Z",
     );
-    said(&["plan"], 0, "changes are paused until 2126-12-01T00:00:00Z");
-    said(&["once"], 0, "changes are paused until 2126-12-01T00:00:00Z");
-    said(&["doctor"], 0, "changes are paused on this host since");
+    said(&["plan"], 0, "upgrades are paused until 2126-12-01T00:00:00Z");
+    said(&["once"], 0, "upgrades are paused until 2126-12-01T00:00:00Z");
+    said(&["doctor"], 0, "upgrades are paused on this host since");
     said(&["pause"], 0, "until you run `delegate-upgrader resume`");
-    said(&["plan"], 0, "changes are paused until they are resumed");
+    said(
+        &["plan"],
+        0,
+        "upgrades are paused; `delegate-upgrader resume` resumes them",
+    );
     assert_eq!((life(&name), lab.names()), (before, vec!["1".to_owned()]));
     let health_only = lab
         .upgrader(V2)
         .with("DISABLE_AUTO_UPGRADE", "true")
         .run(&["resume"]);
     assert_eq!(health_only.code, Some(78), "{}", health_only.text);
-    said(&["resume"], 0, "Upgrades have resumed on this host.");
+    said(
+        &["pause", &name[..]],
+        0,
+        &format!("Upgrades are paused on {name} until you run"),
+    );
+    said(
+        &["resume"],
+        0,
+        &format!("Upgrades have resumed on this host.\nThey are still paused on {name}"),
+    );
+    said(
+        &["once"],
+        0,
+        &format!("its upgrades are paused; `delegate-upgrader resume {name}` resumes them"),
+    );
+    said(
+        &["pause", "nobody"],
+        2,
+        "no managed delegate \"nobody\"; managed: ",
+    );
+    said(
+        &["resume", &name],
+        0,
+        &format!("Upgrades have resumed on {name}."),
+    );
     said(&["once"], 0, "replaced");
     assert_eq!(image_of(&name), image(V2));
 }

@@ -57,7 +57,7 @@ fn health_checks_need_three_reads() {
 
 /// Whether it still is what runs, only the registry and the image know.
 #[test]
-fn health_checks_of_a_tag_that_moves_go_on_without_the_two_reads_that_compare_it() {
+fn checks_health_of_moving_tag_without_the_two_reads_that_compare_it() {
     let lab = Lab::new("moving-reads");
     let tag = image(&lab.name);
     docker(&["tag", &image(V1), &tag]);

@@ -115,7 +115,7 @@ fn without_the_right_login_the_delegate_stays_and_the_log_says_what_to_do() {
 }
 
 #[test]
-fn without_the_right_login_the_delegate_stays_at_a_registry_of_an_unknown_ca_too() {
+fn delegate_stays_without_the_right_registry_login() {
     stays_without_the_right_login("no-login-tls", true);
 }
 

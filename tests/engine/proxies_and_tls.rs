@@ -98,7 +98,7 @@ fn assert_no_secret(run: &Run) {
 }
 
 #[test]
-fn a_proxy_with_a_login_lets_the_question_through_by_http_and_by_https() {
+fn asks_through_proxy_with_login_by_http_and_https() {
     let lab = Lab::new("proxy");
     lab.delegate("1", V1, &[]);
     let manager = manager(V2);
@@ -157,7 +157,7 @@ fn a_proxy_with_a_login_lets_the_question_through_by_http_and_by_https() {
 }
 
 #[test]
-fn a_wrong_login_at_a_proxy_is_reported_and_not_retried() {
+fn reports_wrong_proxy_login_without_retry() {
     let lab = Lab::new("proxy-login");
     lab.delegate("1", V1, &[]);
     let manager = manager(V2);

@@ -40,7 +40,7 @@ fn an_image_s_own_healthcheck_decides_where_there_is_one() {
 }
 
 #[test]
-fn a_published_port_is_replaced_stop_first() {
+fn replaces_delegate_with_published_port_stop_first() {
     let lab = Lab::new("port");
     let name = lab.delegate(
         "1",
@@ -79,7 +79,7 @@ fn a_host_network_delegate_is_replaced_stop_first() {
 }
 
 #[test]
-fn networks_volumes_and_settings_come_along() {
+fn keeps_networks_volumes_and_settings() {
     let lab = Lab::new("settings");
     let (one, two) = (format!("{}-one", lab.name), format!("{}-two", lab.name));
     for network in [&one, &two] {

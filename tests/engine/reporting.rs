@@ -140,7 +140,7 @@ fn reporting(lab: &Lab, published: &str, url: &str) -> (Upgrader, PathBuf, TempD
 }
 
 #[test]
-fn everything_that_reports_outcomes_agrees() {
+fn all_reports_of_outcomes_agree() {
     let lab = Lab::new("reporting");
     let environment = format!("DELEGATE_TOKEN={PLANTED}");
     let name = lab.delegate("1", V1, &["--env", &environment]);

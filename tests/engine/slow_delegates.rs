@@ -104,7 +104,7 @@ fn ten_on_another_bridge_delay_neither_the_first_report_nor_an_upgrade() {
 
 /// They accept the connection, as a process that hangs does, and never answer.
 #[test]
-fn thirteen_that_hang_delay_neither_the_first_report_nor_an_upgrade() {
+fn thirteen_hanging_delegates_delay_neither_report_nor_upgrade() {
     let lab = Lab::new("hangs");
     let of = |workload: &str, suffix: &str| {
         let variable = format!("DELEGATE_NAME={}-{workload}", lab.name);

@@ -52,7 +52,7 @@ fn seen(upgrader: &Upgrader, address: &str, name: &str) -> (String, String) {
 }
 
 #[test]
-fn an_engine_that_falls_silent_or_answers_by_halves_is_reported_and_found_again() {
+fn reports_silent_or_truncating_engine_and_recovers() {
     let lab = Lab::new("engine-hangs");
     let (faulty, proxy) = Faulty::proxy();
     let name = lab.delegate("1", V1, &[]);

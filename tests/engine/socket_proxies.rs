@@ -338,7 +338,7 @@ fn the_documented_variables_are_enough_behind_linuxservers_rules() {
 }
 
 #[test]
-fn a_real_haproxy_with_these_rules_is_stood_in_front_of_the_engine() {
+fn real_haproxy_with_documented_rules_serves_the_upgrader() {
     if Command::new("haproxy").arg("-v").output().is_err() {
         println!("haproxy is not installed: skipped");
         return;

@@ -111,12 +111,12 @@ fn a_failure_whose_process_is_killed_at_a_write_is_undone() {
 /// The same at each call. Run by `make swarm`.
 #[test]
 #[ignore = "it takes a quarter of an hour: make swarm runs it"]
-fn whoever_is_killed_at_any_call_of_an_upgrade() {
+fn finishes_upgrade_killed_at_any_call() {
     an_upgrade(|_| true);
 }
 
 #[test]
 #[ignore = "it takes half an hour: make swarm runs it"]
-fn whoever_is_killed_at_any_call_of_a_failure() {
+fn finishes_failed_update_killed_at_any_call() {
     a_failure(|_| true);
 }

@@ -207,7 +207,7 @@ async fn a_loop_whose_calls_all_end_in_their_time_is_alive_for_hours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wake_up_that_does_not_come_counts_after_a_minute() {
+async fn missed_wake_up_counts_after_a_minute() {
     let liveness = Liveness::default();
     liveness.wakes_in(SECOND * 600);
     sleep(SECOND * 660).await;

@@ -290,7 +290,7 @@ fn a_wrong_command_is_noticed() {
 }
 
 #[test]
-fn a_wrong_configuration_prints_what_the_page_shows() {
+fn wrong_configuration_prints_the_documented_errors() {
     let page = &pages()[Path::new("docs/usage/configuration.md")];
     let (_, section) = page.split_once("\n## Configuration errors\n").unwrap();
     let block = blocks(section).remove(0);

@@ -106,7 +106,7 @@ fn every_link_leads_to_a_file_and_a_heading() {
 }
 
 #[test]
-fn an_anchor_is_made_as_github_makes_it() {
+fn makes_anchors_as_github_does() {
     for (heading, expected) in [
         ("## The tables", "the-tables"),
         ("### Delegates with `--rm`", "delegates-with---rm"),

@@ -153,7 +153,7 @@ fn every_form_of_schedule_names_its_next_runs() {
 }
 
 #[test]
-fn the_spring_change_skips_no_fixed_run_and_adds_none() {
+fn spring_change_neither_skips_nor_adds_fixed_runs() {
     // Europe/Berlin, 29 March 2026: 02:00 becomes 03:00.
     for (text, expected) in [
         (
@@ -271,7 +271,7 @@ fn the_autumn_change_repeats_intervals_and_no_fixed_run() {
 }
 
 #[test]
-fn a_run_is_never_in_the_past_not_even_in_the_second_of_two_equal_hours() {
+fn run_is_never_in_the_past_in_a_repeated_hour() {
     // 02:10 for the second time: the 02:30 of the first time is over.
     assert_eq!(
         runs("30 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", 1),
@@ -341,12 +341,18 @@ fn a_wrong_schedule_says_where_it_is_wrong() {
         ("*/0 * * * *", "step cannot be zero"),
         ("75 0 * * * *", "second \"75\""),
         ("0 0 30 2 *", "no date matches it"),
-        ("@reboot", "unknown nickname"),
+        ("@reboot", "RUN_ON_START=true runs at each start"),
+        ("@fortnightly", "unknown nickname"),
         ("@every", "unknown nickname"),
         ("@every soon", "\"soon\" is not an interval"),
         ("@every 0s", "less than one second"),
         ("@every 400d", "more than a year"),
-        ("hourly", "five or six fields, not 1"),
+        ("hourly", "write @hourly"),
+        ("every 15m", "write @every 15m"),
+        (
+            "H 3 * * *",
+            "minute \"H\", within 0-59: it has a character that cron does not take",
+        ),
     ] {
         let error = Schedule::parse(text, Zone::utc()).expect_err(text).to_string();
         assert!(error.contains(expected), "{text}: {error}");
@@ -354,7 +360,7 @@ fn a_wrong_schedule_says_where_it_is_wrong() {
 }
 
 #[test]
-fn a_likely_mistake_produces_a_warning() {
+fn warns_of_likely_mistakes() {
     let warnings = |text| schedule(text, "UTC").warnings();
     for text in [
         "0 */1 * * *",
@@ -402,14 +408,14 @@ fn a_likely_mistake_produces_a_warning() {
 }
 
 #[test]
-fn quotes_around_a_schedule_are_dropped() {
+fn drops_quotes_around_schedule() {
     for text in ["\"0 */1 * * *\"", "'0 */1 * * *'", " \" 0 */1 * * * \" "] {
         assert_eq!(schedule(text, "UTC").as_str(), "0 */1 * * *");
     }
 }
 
 #[test]
-fn a_schedule_is_described_with_its_zone() {
+fn describes_schedule_with_its_zone() {
     for (text, expected) in [
         ("0 22 * * *", "At 22:00 (Europe/Berlin)"),
         ("*/15 * * * *", "At every 15 minutes (Europe/Berlin)"),
@@ -431,7 +437,7 @@ fn the_following_run_is_reckoned_from_the_last_so_that_lateness_adds_up_to_nothi
 }
 
 #[test]
-fn each_run_around_a_clock_change_comes_once() {
+fn runs_once_around_a_clock_change() {
     let hourly = schedule("0 * * * *", "Europe/Berlin");
     let nightly = schedule("30 2 * * *", "Europe/Berlin");
     let mut last = at("2026-10-24T23:00:00Z");

@@ -129,7 +129,7 @@ fn a_window_is_open_by_the_clock_on_the_wall() {
 }
 
 #[test]
-fn the_next_opening_is_the_first_open_minute_of_the_coming_days() {
+fn finds_next_opening_of_a_window() {
     let texts = [
         "23:30-00:30",
         "Sun 01:45-02:15, Sun 02:50-03:10",
@@ -165,7 +165,7 @@ fn the_next_opening_is_the_first_open_minute_of_the_coming_days() {
 }
 
 #[test]
-fn what_is_no_window_is_explained() {
+fn explains_invalid_window() {
     for (text, error) in [
         ("nights", r#""nights" has no hours such as 02:00-05:00"#),
         ("Mon-Fri", r#""Mon-Fri" has no hours such as 02:00-05:00"#),
@@ -191,7 +191,7 @@ fn what_is_no_window_is_explained() {
         ),
         (
             "02:00-02:00",
-            r#""02:00-02:00" ends when it begins; the whole day is 00:00-24:00"#,
+            r#""02:00-02:00" ends when it starts; the whole day is 00:00-24:00"#,
         ),
         ("Mon 02:00-05:00,", r#""" has no hours such as 02:00-05:00"#),
     ] {

@@ -11,7 +11,7 @@ use crate::rollout::{Decided, Member, Row, Step};
 const OTHERS_REMOVE_FIRST: TimeDelta = TimeDelta::seconds(3);
 
 impl At<'_> {
-    /// Those that are up are stopped as gently as delegates. Of the failed ones the last is kept, of the withdrawn ones none.
+    /// Running candidates are stopped as gently as delegates. The last failed candidate is kept, and no withdrawn one.
     pub(super) fn given_up(&self) -> impl Iterator<Item = Decided> {
         let given_up = self.rollout.failed.iter().chain(&self.rollout.withdrawn);
         let superseded = self.rollout.superseded();

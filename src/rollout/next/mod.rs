@@ -106,7 +106,7 @@ impl At<'_> {
     /// Policy off where it has one, then the signal, then patience. An earlier process may have asked it before; then the
     /// engine's own clock still runs from that time on, so that a container has its time once.
     fn stop(&self, row: Row, member: &Member) -> Decided {
-        // Its name says that a life which began later was not asked: a new life needs a new name first.
+        // Its name shows that the current life started after the request to stop: that life needs a new name first.
         if member.role.is_old() && member.lives_anew() && !member.is_between_lives() {
             return row.act(Step::drain(self.rollout, member, self.now));
         }
@@ -144,7 +144,7 @@ impl At<'_> {
         is_recent.then(|| row.wait(Reason::Returning { name, at }, at))
     }
 
-    /// Removes a container, but leaves it for so long after its end to others, who may have plans with it.
+    /// Removes a container, but not right after its end: another tool may be about to remove or start it.
     fn remove_after(&self, span: TimeDelta, row: Row, member: &Member) -> Decided {
         if member.is_created() || member.has_ended_for(span, self.now) {
             return row.act(Step::remove(member));

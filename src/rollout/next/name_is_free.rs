@@ -1,5 +1,5 @@
-//! A candidate, and nobody has the name: between the two renames of a commit, in a stop-first replacement, or after
-//! someone removed the one in service.
+//! A candidate, and no container with the name: between the two renames of a commit, in a stop-first replacement, or after
+//! someone removed the container in service.
 
 use super::proof::Proof;
 use super::{At, LONG_GRACE, span};

@@ -1,4 +1,4 @@
-//! Old containers behind the one in service.
+//! Old containers behind the container in service.
 
 use super::{At, GRACE, STOP_SLACK, span};
 use crate::container::{Role, RunState};
@@ -6,7 +6,7 @@ use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, FailureCause, Member, Row, Step};
 
 impl At<'_> {
-    /// Each old one behind the one in service, or behind its successor that was renamed.
+    /// Each old one behind the container in service, or behind its successor that was renamed.
     pub(super) fn old_ones(&self) -> impl Iterator<Item = Decided> {
         let old_ones = self.rollout.old.iter();
         old_ones.filter_map(|old| {
@@ -24,7 +24,7 @@ impl At<'_> {
         let is_rejectable = rollout.serving.is_some() && serving.is_successor_of(old) && !serving.is_copy;
         let failure = self.failure_after_commit(serving, old).filter(|_| is_rejectable);
         Some(match old.state {
-            // That one is about to be started: a row of the one in service.
+            // That one is about to be started: a row of the container in service.
             _ if serving.is_copy && serving.is_created() => return None,
             RunState::Removing if old.removal_is_stuck(self.now) => return None,
             RunState::Removing => self.removing(Row::OldRemoving, old),
@@ -35,7 +35,7 @@ impl At<'_> {
             _ if let Some(cause) = failure => self.reject(Row::SuccessorReject, serving, cause),
             _ if old.is_up() && !is_retired && (works || was_asked) => self.stop(Row::DrainingStop, old),
             _ if !old.is_up() && works => match rollout.outdated_image(serving, old) {
-                // Compose may be stopping the one in service, which works until it has ended; this one then serves again.
+                // Compose may be stopping the container in service, which works until it has ended; this one then serves again.
                 _ if old.has_ended() && !old.has_ended_for(grace, self.now) => {
                     self.remove_after(grace, Row::DrainingRemove, old)
                 }

@@ -41,7 +41,7 @@ impl At<'_> {
     }
 
     /// An upgrader that stops itself cannot start its successor: one of the new image, which takes no port, has to be ready
-    /// before the one in service gives up its name, and does the rest.
+    /// before the container in service gives up its name, and does the rest.
     pub(super) fn with_helper(&self, serving: &Member, candidate: &Member) -> Decided {
         let Some(helper) = &self.rollout.helper else {
             return Row::HelperCreate.act(Step::CreateHelper {
@@ -60,12 +60,12 @@ impl At<'_> {
                 )
             }
             Proof::NotYet { reason, until } => Row::HelperStart.wait(reason, until),
-            // It has been ready for a while: an image that fails soon shows it before the one in service stops.
+            // It has been ready for a while: an image that fails soon shows it before the container in service stops.
             Proof::Proven => Row::NameRetired.act(Step::retire(self.rollout, serving)),
         }
     }
 
-    /// Once one is in service, and nothing has to be finished or could have to be undone, the helper goes.
+    /// Removes the helper once an upgrader is in service and the exchange can neither continue nor be undone.
     pub(super) fn remove_helper(&self) -> Option<Decided> {
         let rollout = self.rollout;
         let helper = rollout.helper.as_ref()?;

@@ -15,11 +15,14 @@ pub(super) fn since(waited: Duration, last_error: Option<&str>) -> String {
     }
 }
 
-pub(super) fn until_when(until: Option<DateTime<Utc>>) -> String {
-    until.map_or_else(
-        || "until they are resumed".to_owned(),
-        |until| format!("until {}", time::text(until)),
-    )
+pub(super) fn paused(delegate: Option<&str>, until: Option<DateTime<Utc>>) -> String {
+    let until = until.map_or_else(String::new, |until| format!(" until {}", time::text(until)));
+    match delegate {
+        None => format!("upgrades are paused{until}; `delegate-upgrader resume` resumes them"),
+        Some(name) => {
+            format!("its upgrades are paused{until}; `delegate-upgrader resume {name}` resumes them")
+        }
+    }
 }
 
 pub(super) fn is_published(image: Option<&str>) -> String {

@@ -125,7 +125,7 @@ async fn a_removal_in_progress_is_a_success() {
 }
 
 #[tokio::test]
-async fn a_network_that_is_connected_already_is_a_success() {
+async fn treats_connected_network_as_success() {
     for (message, is_success) in [
         // 20.10.24, 26.1.5, 28.5.2
         (CONNECTED, true),
@@ -199,7 +199,7 @@ async fn a_log_that_cannot_be_read_is_empty() {
 }
 
 #[test]
-fn only_an_error_that_a_login_would_mend_asks_for_one() {
+fn recognises_errors_that_a_login_would_fix() {
     for (seen, message) in [
         (
             "Docker Hub",

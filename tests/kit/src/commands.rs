@@ -96,13 +96,13 @@ impl Block {
                 None => line,
             };
             let is_whole = begun.is_empty();
-            let (part, goes_on) = match line.strip_suffix('\\') {
+            let (part, is_continued) = match line.strip_suffix('\\') {
                 Some(part) => (part, true),
                 None if is_whole => (without_words(line), false),
                 None => (line, false),
             };
             begun.push_str(part);
-            if !goes_on {
+            if !is_continued {
                 commands.push(begun.trim().to_owned());
                 begun.clear();
             }

@@ -52,7 +52,7 @@ fn who_follows_is_replaced_when_it_is_gone() {
 
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
-fn what_somebody_reverts_stays_reverted() {
+fn keeps_image_that_someone_else_reverted() {
     let mut site = Site::new("reverted");
     site.publish(B);
     assert_eq!(site.run(&["once"]).code, Some(0));
@@ -79,7 +79,7 @@ fn what_somebody_reverts_stays_reverted() {
 
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
-fn a_third_image_of_somebody_is_not_replaced_by_the_one_that_was_tried() {
+fn keeps_third_image_set_by_someone_else() {
     let mut site = Site::new("third-image");
     site.publish(B);
     assert_eq!(site.run(&["once"]).code, Some(0));

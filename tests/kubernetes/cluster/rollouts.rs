@@ -203,7 +203,8 @@ fn the_windows_and_pauses_of_a_host_hold_here_too() {
     assert_eq!(run.code, Some(0), "{}", run.text);
     let run = site.run(&["once"]);
     assert!(
-        run.text.contains("changes are paused until 2126-12-01T00:00:00Z"),
+        run.text
+            .contains("upgrades are paused until 2126-12-01T00:00:00Z"),
         "{}",
         run.text
     );

@@ -93,7 +93,7 @@ async fn a_command_that_does_not_end_is_a_failure_and_runs_once() {
 
 /// Neither a program that is missing nor an engine that refuses says anything of the delegate.
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_run_restarts_nothing() {
+async fn command_that_cannot_run_restarts_nothing() {
     let missing = host("exit 127");
     let refused = host("exit 0");
     refused.fault(Operation::CreateExec, Fault::RefuseWith(403, "not permitted"));
@@ -112,7 +112,7 @@ async fn what_cannot_be_run_restarts_nothing() {
 
 /// The upgrader is on another network than the delegates, so that HTTP reaches none of them.
 #[tokio::test(start_paused = true)]
-async fn a_candidate_out_of_reach_is_proven_by_the_command_and_else_by_running() {
+async fn proves_unreachable_candidate_by_command_or_running() {
     let sleeps = Behaviour::never_healthy();
     for (behaviour, refuses, image, last) in [
         (good(), false, NEW, "up_to_date"),

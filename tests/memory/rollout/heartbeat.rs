@@ -84,7 +84,7 @@ async fn reports_an_outage_and_its_end_within_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn asks_nothing_for_a_delegate_that_is_opted_out_and_for_the_first_other_one() {
+async fn heartbeat_skips_opted_out_delegate() {
     let host = Host::new();
     host.run_with("out", |body| {
         body["Labels"] = json!({ "io.delegate-upgrader.enable": "false" });

@@ -298,13 +298,13 @@ impl Host {
 
     /// The current run, to its end.
     pub async fn finish(&self, upgrader: &mut Upgrader) -> Report {
-        self.go_on(upgrader, Duration::from_secs(24 * 3600))
+        self.continue_for(upgrader, Duration::from_secs(24 * 3600))
             .await
             .expect("it does not come to rest within a day")
     }
 
     /// Goes on for so long at most; the last report, if everything came to rest.
-    pub async fn go_on(&self, upgrader: &mut Upgrader, at_most: Duration) -> Option<Report> {
+    pub async fn continue_for(&self, upgrader: &mut Upgrader, at_most: Duration) -> Option<Report> {
         let end = self.twin.elapsed() + at_most;
         while self.twin.elapsed() < end {
             let outcome = upgrader.reconcile().await;

@@ -167,7 +167,7 @@ async fn does_not_log_a_refused_start_as_done() {
 
 /// Each way. With `--rm` the old one is recreated.
 #[tokio::test(start_paused = true)]
-async fn does_not_call_an_old_container_that_is_back_replaced() {
+async fn does_not_log_restored_container_as_replaced() {
     for way in Way::ALL {
         let host = way.host();
         host.publish(NEW, Behaviour::exits(Duration::ZERO, 3));
@@ -225,7 +225,7 @@ async fn the_page_names_each_field_of_the_log() {
         }
         host.run_with("cc", |_| ());
         host.fault(Operation::Create, Fault::Refuse(500));
-        host.go_on(&mut host.upgrader(NEWER), Duration::from_secs(60))
+        host.continue_for(&mut host.upgrader(NEWER), Duration::from_secs(60))
             .await;
     }
     drop(guard);
@@ -276,7 +276,11 @@ async fn shows_how_far_a_pull_is_and_logs_it_every_30_seconds_at_most() {
     upgrader.start_run(Mode::Upgrade);
     let mut shown = None;
     let lines = log_of(async {
-        assert!(host.go_on(&mut upgrader, Duration::from_secs(50)).await.is_none());
+        assert!(
+            host.continue_for(&mut upgrader, Duration::from_secs(50))
+                .await
+                .is_none()
+        );
         let report = upgrader.reconcile().await.unwrap();
         let row = row(&report, "dd");
         assert_eq!(row.reason.as_str(), "pulling");

@@ -70,7 +70,7 @@ async fn a_registry_that_fails_is_asked_again_ever_less_often_and_five_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pull_succeeds_once_the_registry_is_well() {
+async fn pulls_once_the_registry_recovers() {
     let host = Host::new();
     host.twin.break_pull(NEW, Some(PASSES));
     let mut upgrader = started(&host);
@@ -81,7 +81,7 @@ async fn a_pull_succeeds_once_the_registry_is_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_pass_is_left_to_the_next_run() {
+async fn leaves_lasting_failure_to_the_next_run() {
     for problem in [
         "manifest unknown",
         "unauthorized: authentication required",

@@ -161,7 +161,7 @@ fn listen_addresses_are_sockets() {
 }
 
 #[test]
-fn words_are_read_in_any_case() {
+fn reads_words_in_any_case() {
     for (variable, words) in [
         ("UPGRADE_STRATEGY", vec!["auto", "start-first", "stop-first"]),
         ("HEALTH_PROBE", vec!["auto", "engine", "http", "exec", "running"]),
@@ -178,7 +178,7 @@ fn words_are_read_in_any_case() {
 }
 
 #[test]
-fn a_misspelt_name_is_recognised() {
+fn recognises_misspelt_name() {
     for (name, expected) in [
         ("SCHEDULLE", Some("SCHEDULE")),
         ("SCHEUDLE", Some("SCHEDULE")),
@@ -232,7 +232,7 @@ fn versions_have_a_year_of_two_digits_and_a_month() {
 }
 
 #[test]
-fn an_engine_that_others_reach_without_tls_is_warned_of() {
+fn warns_of_engine_reachable_without_tls() {
     for (host, warns) in [
         ("tcp://10.0.0.1:2375", true),
         ("tcp://[2001:db8::1]", true),
@@ -288,7 +288,7 @@ fn hosts_are_names_alone() {
 }
 
 #[test]
-fn a_health_command_is_run_by_a_shell_or_as_it_is() {
+fn health_command_runs_in_a_shell_or_directly() {
     for (text, command) in [
         ("/probe --quick", vec!["/bin/sh", "-c", "/probe --quick"]),
         (r#"["/probe", "--quick"]"#, vec!["/probe", "--quick"]),
@@ -301,7 +301,7 @@ fn a_health_command_is_run_by_a_shell_or_as_it_is() {
 }
 
 #[test]
-fn health_settings_that_another_probe_does_not_use_produce_a_warning() {
+fn warns_of_health_settings_that_the_probe_ignores() {
     let exec = settings(&[
         ("HEALTH_PROBE", "exec"),
         ("HEALTH_PORT", "3461"),

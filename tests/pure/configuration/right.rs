@@ -132,7 +132,7 @@ fn every_accepted_form_is_read() {
 }
 
 #[test]
-fn the_proxy_is_put_together_from_its_parts() {
+fn builds_proxy_from_its_parts() {
     let settings = settings(&[
         ("PROXY_SCHEME", "http"),
         ("PROXY_HOST", "proxy.example"),
@@ -215,7 +215,7 @@ fn secrets_are_read_from_files() {
 }
 
 #[test]
-fn without_a_manager_there_is_a_fixed_image_or_no_upgrade() {
+fn needs_fixed_image_or_no_upgrades_without_a_manager() {
     let no_manager: [(&str, &str); 3] = [
         ("ACCOUNT_ID", ""),
         ("MANAGER_HOST_AND_PORT", ""),
@@ -253,7 +253,7 @@ fn without_a_manager_there_is_a_fixed_image_or_no_upgrade() {
 }
 
 #[test]
-fn the_engine_is_found_as_every_docker_client_finds_it() {
+fn finds_engine_as_docker_clients_do() {
     let directory = tempfile::tempdir().unwrap();
     let certificates = directory.path().to_str().unwrap();
     docker_certificates(directory.path());
@@ -446,7 +446,7 @@ fn a_token_that_is_pasted_into_another_variable_as_well_is_not_shown() {
 }
 
 #[test]
-fn the_hash_of_the_settings_is_that_of_what_config_prints() {
+fn settings_hash_covers_config_output() {
     let hash = |vars| settings(vars).hash();
     let base = hash(&[]);
     assert!(base > 0 && base < 1 << 48, "{base}");
@@ -481,7 +481,7 @@ fn the_variables_of_a_file_win_over_the_environment() {
 }
 
 #[test]
-fn what_systemd_has_as_a_credential_needs_no_variable() {
+fn reads_systemd_credential_without_a_variable() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_str().unwrap();
     std::fs::write(directory.path().join("upgrader-token"), format!("{TOKEN}\n")).unwrap();

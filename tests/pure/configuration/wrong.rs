@@ -8,7 +8,7 @@ use delegate_upgrader::config::{Needs, Settings};
 use super::{PASSWORD, TOKEN, Vars, assert_no_secret, errors, over_base, settings};
 
 #[test]
-fn each_wrong_environment_is_reported_completely() {
+fn reports_each_wrong_environment_completely() {
     // What is set over the base, and of each line to be expected its variable and what it says.
     let table: &[(Vars<'_>, Vars<'_>)] = &[
         (
@@ -46,6 +46,10 @@ fn each_wrong_environment_is_reported_completely() {
             &[("MANAGER_HOST_AND_PORT", "unsupported scheme ftp")],
         ),
         (
+            &[("MANAGER_HOST_AND_PORT", "https://app harness.io")],
+            &[("MANAGER_HOST_AND_PORT", "(its host is not a name or an address)")],
+        ),
+        (
             &[(
                 "MANAGER_HOST_AND_PORT",
                 "https://me:hunter2-hunter2@app.harness.io",
@@ -66,7 +70,7 @@ fn each_wrong_environment_is_reported_completely() {
         ),
         (
             &[("SCHEDULE", "hourly")],
-            &[("SCHEDULE", "five or six fields, not 1")],
+            &[("SCHEDULE", r#""hourly" (write @hourly); expected"#)],
         ),
         (
             &[("SCHEDULE", "0 0 31 2 *")],
@@ -90,7 +94,10 @@ fn each_wrong_environment_is_reported_completely() {
         ),
         (
             &[("CONTAINER_STOP_TIMEOUT", "1 hour")],
-            &[("CONTAINER_STOP_TIMEOUT", r#""1 hour"; expected seconds"#)],
+            &[(
+                "CONTAINER_STOP_TIMEOUT",
+                r#""1 hour" (write 1h); expected seconds"#,
+            )],
         ),
         (
             &[("DISABLE_AUTO_UPGRADE", "maybe"), ("RUN_ON_START", "si")],
@@ -181,7 +188,7 @@ fn each_wrong_environment_is_reported_completely() {
                 ("HEALTH_PORT", r#""70000"; expected a port"#),
                 (
                     "HEALTH_PATH",
-                    r#""api"; expected a path that begins with a slash"#,
+                    r#""api"; expected a path that starts with a slash"#,
                 ),
                 ("HEALTH_ACTION", r#""kill"; expected report"#),
             ],
@@ -245,7 +252,7 @@ fn each_wrong_environment_is_reported_completely() {
         ),
         (
             &[("WEBHOOK_URL", "hooks.example/hunter2-hunter2")],
-            &[("WEBHOOK_URL", "is not such a URL")],
+            &[("WEBHOOK_URL", "does not start with https://")],
         ),
         (
             &[("LOG_LEVEL", "loud"), ("LOG_FORMAT", "xml")],
@@ -273,7 +280,7 @@ fn each_wrong_environment_is_reported_completely() {
                 ("DOCKER_CERT_PATH", "/nowhere"),
             ],
             &[
-                ("DOCKER_HOST", "invalid port"),
+                ("DOCKER_HOST", "its port is not a number up to 65535"),
                 ("DOCKER_CERT_PATH", "/nowhere/ca.pem: No such file"),
             ],
         ),
@@ -410,7 +417,7 @@ fn an_environment_wrong_in_every_way_is_reported_in_one_go() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_a_problem_in_our_variables_only() {
+fn rejects_invalid_unicode_in_own_variables_only() {
     let bytes = || OsString::from_vec(vec![b'a', 0xff]);
     let mut vars = over_base(&[("ACCOUNT_ID", ""), ("UPGRADER_TOKEN", "")]);
     vars.push(("ACCOUNT_ID".into(), bytes()));

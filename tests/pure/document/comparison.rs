@@ -11,7 +11,7 @@ use super::rules::{
 };
 
 #[test]
-fn a_default_of_the_old_image_that_was_frozen_is_a_difference() {
+fn reports_frozen_default_of_the_old_image() {
     let (old, new) = (
         json!({"Env": ["OPTS=1"], "Cmd": ["v1"]}),
         json!({"Env": ["OPTS=2"], "Cmd": ["v2"]}),
@@ -27,7 +27,7 @@ fn a_default_of_the_old_image_that_was_frozen_is_a_difference() {
 }
 
 #[test]
-fn a_mount_more_is_a_difference_unless_the_new_image_declares_it() {
+fn reports_extra_mount_that_the_new_image_does_not_declare() {
     let old = container(&json!({}), json!({}));
     let mut new = old.clone();
     new["Mounts"] = json!([volume("v", "/declared", true), volume("v", "/more", true)]);
@@ -43,7 +43,7 @@ fn a_mount_more_is_a_difference_unless_the_new_image_declares_it() {
 }
 
 #[test]
-fn no_secret_is_shown_in_a_difference_or_a_successor() {
+fn differences_and_successors_show_no_secret() {
     let secret = "hunter2";
     let container = container(
         &json!({
@@ -89,7 +89,7 @@ fn no_secret_is_shown_in_a_difference_or_a_successor() {
 }
 
 #[test]
-fn a_note_of_podmans_own_is_no_difference() {
+fn ignores_notes_that_podman_adds() {
     let images = Images {
         old: &image(&json!({})),
         new: &image(&json!({})),
@@ -133,7 +133,7 @@ fn differing(expected: Value, found: Value) -> Vec<String> {
 }
 
 #[test]
-fn values_that_the_engine_fills_in_at_the_create_are_no_difference() {
+fn ignores_values_that_the_engine_fills_in_at_create() {
     for (field, expected, found) in [
         (
             "LogConfig",
@@ -188,7 +188,7 @@ fn a_limit_that_is_not_set_has_several_spellings() {
 }
 
 #[test]
-fn an_owner_s_value_is_missed_even_where_the_engine_might_fill_it_in() {
+fn reports_lost_owner_value_that_the_engine_might_fill_in() {
     let log = |options: Value| json!({"LogConfig": {"Type": "json-file", "Config": options}});
     for (expected, found) in [
         // An option lost, one changed, and one that was given empty.
@@ -225,7 +225,7 @@ fn an_owner_s_value_is_missed_even_where_the_engine_might_fill_it_in() {
 }
 
 #[test]
-fn the_order_of_ulimits_has_no_meaning() {
+fn ignores_order_of_ulimits() {
     let [nofile, nproc] = ["nofile", "nproc"].map(|name| json!({"Name": name, "Soft": 1, "Hard": 2}));
     let ulimits = |entries: &[&Value]| json!({ "Ulimits": entries });
     assert!(differing(ulimits(&[&nofile, &nproc]), ulimits(&[&nproc, &nofile])).is_empty());
@@ -256,7 +256,7 @@ fn a_link_local_address_is_a_fixed_one() {
 }
 
 #[test]
-fn the_labels_by_which_compose_knows_a_container_are_never_the_images() {
+fn keeps_compose_labels_even_where_the_image_has_them() {
     let built = json!({"Labels": {
         "com.docker.compose.project": "p", "com.docker.compose.service": "delegate", "tools": "1",
     }});
@@ -288,7 +288,7 @@ fn the_labels_by_which_compose_knows_a_container_are_never_the_images() {
 // The image's platform, and what a container has of another one
 
 #[test]
-fn a_platform_counts_where_both_images_name_it() {
+fn compares_platforms_where_both_images_name_one() {
     let platform = |os: &str, architecture: &str| json!({"Id": "sha256:0", "Os": os, "Architecture": architecture, "Config": {}});
     let upgraded = |old: &Value, new: &Value| {
         let container = container(&json!({}), json!({}));

@@ -31,7 +31,7 @@ fn between_documents(old: &Value, new: &Value) -> Vec<String> {
 }
 
 #[test]
-fn one_setting_in_two_spellings_is_no_difference() {
+fn equivalent_spellings_are_equal() {
     for (old, new) in [
         (
             json!({"Links": ["/db:/dd/db", "/mq:/dd/q"]}),
@@ -77,7 +77,7 @@ fn one_setting_in_two_spellings_is_no_difference() {
 
 /// The host cannot do it: the old one does not have it in effect either.
 #[test]
-fn what_the_engine_discards_is_no_difference_and_what_it_adds_is() {
+fn ignores_discarded_values_and_reports_added_ones() {
     for (field, asked, discarded) in [
         ("OomKillDisable", json!(true), vec![json!(false), Value::Null]),
         ("MemorySwappiness", json!(10), vec![Value::Null]),
@@ -106,7 +106,7 @@ fn what_the_engine_discards_is_no_difference_and_what_it_adds_is() {
 }
 
 #[test]
-fn a_limit_that_every_host_can_do_is_missed() {
+fn reports_lost_limit_that_every_host_supports() {
     for (field, asked, lost) in [
         ("Memory", json!(128 << 20), json!(0)),
         ("MemoryReservation", json!(64 << 20), json!(0)),

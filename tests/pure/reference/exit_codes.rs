@@ -45,6 +45,8 @@ const COMMANDS: &[(&[&str], [&str; 5])] = &[
     (&["status"], ["answered; with `--check`, all are healthy and none failed", "with `--check`, one is not", "wrong command line", "the daemon is unreachable", "wrong `LISTEN_ADDR`"]),
     (&["doctor"], ["no check fails", "a check fails, also if the engine is unreachable", "wrong command line", "the output is closed", "wrong configuration"]),
     (&["config"], ["printed", "", "wrong command line", "the output is closed", "wrong configuration"]),
+    (&["notify"], ["each receiver accepted the test", "one did not", "wrong command line", "the output is closed", "wrong configuration, or no receiver is set"]),
+    (&["completion"], ["printed", "", "wrong command line, or another shell", "the output is closed", ""]),
     (&["explain"], ["printed", "", "wrong command line, or no such reason", "the output is closed", ""]),
     (&["version"], ["printed", "", "wrong command line", "the output is closed", ""]),
     (&["healthcheck"], ["alive", "no answer, or a wrong one", "wrong command line", "", ""]),

@@ -63,7 +63,7 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::OutsideWindow => Words("The window for upgrades is closed; `until` says when it opens.", WAIT_OR_RETRY, WINDOWS),
         Kind::Pinned => Words("Its owner's label permits another version only.", "to release it, recreate it without the label.", LABELS),
         Kind::Snoozed => Words("Its owner's label delays upgrades until `until`.", WAIT_OR_RETRY, LABELS),
-        Kind::Paused => Words("Someone paused upgrades on this host. `until` says when that ends, if it does.", "`delegate-upgrader resume`.", PAUSE),
+        Kind::Paused => Words("Someone paused upgrades on this host or of this delegate. `until` says when that ends, if it does.", "run `resume`, as the line says.", PAUSE),
         Kind::Delayed => Words("This host has not known the image for `UPGRADE_DELAY`; `until` says when it has.", WAIT_OR_RETRY, WAVES),
         Kind::AwaitingWave => Words("Other hosts come first; `until` says when this host's turn is.", WAIT_OR_RETRY, WAVES),
         Kind::RolledBack => Words("An operator rolled back from the published image.", "to upgrade it again, run `delegate-upgrader retry NAME`.", ""),
