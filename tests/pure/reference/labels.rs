@@ -42,7 +42,7 @@ const WRITTEN: &[(&str, &str, &str)] = &[
 /// What the upgrader writes on empty volumes: the label, what it is on, and its value.
 #[rustfmt::skip]
 const RECORDS: &[(&str, &str, &str)] = &[
-    (label::RECORD, "an empty volume", "`pause` or `first-seen`: the record of [a pause](../usage/changing.md#pause-and-resume), or of [an image](../usage/schedules.md#delay-and-waves), which `io.delegate-upgrader.image` names"),
+    (label::RECORD, "an empty volume", "`pause` or `first-seen`: the record of [a pause](../usage/changing.md#pause-and-resume), perhaps of one delegate (`io.delegate-upgrader.name`), or of [an image](../usage/schedules.md#delay-and-waves) (`io.delegate-upgrader.image`)"),
     (label::SINCE, "such a volume", "when it was made"),
     (label::UNTIL, "the volume of a pause", "when the pause ends, where that is known"),
 ];
