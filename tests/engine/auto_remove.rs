@@ -11,7 +11,7 @@ const WAYS: [(&str, &str); 2] = [("rm-start", "start-first"), ("rm-stop", "stop-
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn delegate(lab: &Lab, strategy: &str) -> String {
-    let strategy = format!("io.delegate-upgrader.strategy={strategy}");
+    let strategy = format!("io.delegate-upgrader.update-order={strategy}");
     let arguments = ["--rm", "--env", "DRAIN_SECONDS=2", "--label", &strategy];
     lab.delegate("1", V1, &arguments)
 }

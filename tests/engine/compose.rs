@@ -128,7 +128,11 @@ fn while_it_proves_itself(test: &str, lines: &str, variables: &[&str]) -> (Proje
     let project = Project::new(Lab::new(test), V1);
     project.add(lines, variables);
     project.compose(&["up", "--detach"]);
-    let once = project.lab.upgrader(V2).with("HEALTHY_TIME", "12s").begin("once");
+    let once = project
+        .lab
+        .upgrader(V2)
+        .with("UPGRADE_HEALTHY_TIME", "12s")
+        .begin("once");
     once.says("reason=\"proving\"", PATIENCE);
     (project, once)
 }
@@ -221,7 +225,7 @@ fn compose_does(act: &[&str], order: &str, stage: &str) {
     let project = Project::new(Lab::new(&format!("act-{number}")), V1);
     project.add("    stop_grace_period: 60s\n", &["DRAIN_SECONDS: '5'"]);
     project.compose(&["up", "--detach"]);
-    let upgrader = project.lab.upgrader(V2).with("UPGRADE_STRATEGY", order);
+    let upgrader = project.lab.upgrader(V2).with("UPDATE_ORDER", order);
     let mut daemon = upgrader.clone().with("RUN_ON_START", "true").start();
     daemon.says(stage, PATIENCE);
     // Compose itself fails where a container ends that it chose to keep; only the outcome counts.

@@ -130,7 +130,7 @@ fn an_engine_that_comes_back_is_found_again() {
 fn single_run_ends_on_sigterm_and_the_next_one_continues() {
     let lab = Lab::new("once-sigterm");
     let name = lab.delegate("1", V1, &[]);
-    let upgrader = lab.upgrader(V2).with("HEALTHY_TIME", "4s");
+    let upgrader = lab.upgrader(V2).with("UPGRADE_HEALTHY_TIME", "4s");
     let mut once = upgrader.begin("once");
     once.says("has been healthy for", Duration::from_secs(30));
     let (code, took) = once.signal(Signal::TERM);

@@ -9,8 +9,8 @@ fn rejected(test: &str, version: &str, (healthy, deadline): (&str, &str), words:
     let before = life(&name);
     let upgrader = lab.upgrader(version);
     let upgrader = upgrader
-        .with("HEALTHY_TIME", healthy)
-        .with("HEALTHY_DEADLINE", deadline);
+        .with("UPGRADE_HEALTHY_TIME", healthy)
+        .with("UPGRADE_HEALTHY_DEADLINE", deadline);
     let run = upgrader.run(&["once"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
     assert!(run.text.contains(words), "{words:?} is not in:\n{}", run.text);
@@ -237,13 +237,13 @@ fn wrong_settings_are_reported_all_at_once_and_nothing_is_done() {
         .without("PUBLISHED_IMAGE")
         .with("SCHEDULE", "every hour")
         .with("UPGRADER_TOKEN", "5up3rs3cr3t")
-        .with("HEALTHY_TIME", "soon")
+        .with("UPGRADE_HEALTHY_TIME", "soon")
         .run(&["once"]);
     assert_eq!(run.code, Some(78), "{}", run.text);
     for variable in [
         "SCHEDULE",
         "UPGRADER_TOKEN",
-        "HEALTHY_TIME",
+        "UPGRADE_HEALTHY_TIME",
         "ACCOUNT_ID",
         "MANAGER_HOST_AND_PORT",
     ] {

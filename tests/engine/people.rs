@@ -21,8 +21,8 @@ impl Proving {
         let name = lab.delegate("1", V1, arguments);
         let upgrader = lab
             .upgrader(V2)
-            .with("HEALTHY_TIME", "20s")
-            .with("HEALTHY_DEADLINE", "40s");
+            .with("UPGRADE_HEALTHY_TIME", "20s")
+            .with("UPGRADE_HEALTHY_DEADLINE", "40s");
         let once = upgrader.begin("once");
         once.says("reason=\"proving\"", PATIENCE);
         let candidate = format!("{name}.candidate");

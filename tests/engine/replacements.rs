@@ -229,7 +229,7 @@ fn once_finishes_an_interrupted_replacement_and_then_upgrades() {
     let lab = Lab::new("once-again");
     let stop_first = [
         "--label",
-        "io.delegate-upgrader.strategy=stop-first",
+        "io.delegate-upgrader.update-order=stop-first",
         "--env",
         "DRAIN_SECONDS=3",
     ];

@@ -161,8 +161,8 @@ fn while_proving(lab: &Lab, arguments: &[&str]) -> (String, Upgrader) {
     let name = lab.delegate("1", V1, arguments);
     let upgrader = lab
         .upgrader(V2)
-        .with("HEALTHY_TIME", "10s")
-        .with("HEALTHY_DEADLINE", "40s");
+        .with("UPGRADE_HEALTHY_TIME", "10s")
+        .with("UPGRADE_HEALTHY_DEADLINE", "40s");
     let mut once = upgrader.begin("once");
     once.says("reason=\"proving\"", PATIENCE);
     once.signal(Signal::KILL);

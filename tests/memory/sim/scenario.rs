@@ -336,7 +336,7 @@ fn delegates(random: &mut Random, strategy: Strategy, old: &Made) -> Vec<Delegat
                     json!({ "EndpointsConfig": { "backend": { "Aliases": ["worker"] } } });
             }
             if random.one_in(10) {
-                body["Labels"]["io.delegate-upgrader.strategy"] = "stop-first".into();
+                body["Labels"]["io.delegate-upgrader.update-order"] = "stop-first".into();
                 way = Way::StopFirst;
             }
             if random.one_in(6) {

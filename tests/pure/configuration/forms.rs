@@ -163,7 +163,7 @@ fn listen_addresses_are_sockets() {
 #[test]
 fn reads_words_in_any_case() {
     for (variable, words) in [
-        ("UPGRADE_STRATEGY", vec!["auto", "start-first", "stop-first"]),
+        ("UPDATE_ORDER", vec!["auto", "start-first", "stop-first"]),
         ("HEALTH_PROBE", vec!["auto", "engine", "http", "exec", "running"]),
         ("HEALTH_ACTION", vec!["report", "restart"]),
         ("LOG_LEVEL", vec!["error", "warn", "info", "debug", "trace"]),

@@ -160,16 +160,25 @@ fn reports_each_wrong_environment_completely() {
             ],
         ),
         (
-            &[("UPGRADE_STRATEGY", "rolling")],
-            &[("UPGRADE_STRATEGY", r#""rolling"; expected auto, start-first or"#)],
+            &[("UPDATE_ORDER", "rolling")],
+            &[("UPDATE_ORDER", r#""rolling"; expected auto, start-first or"#)],
         ),
         (
-            &[("HEALTHY_TIME", "10m"), ("HEALTHY_DEADLINE", "5m")],
-            &[("HEALTHY_DEADLINE", "HEALTHY_DEADLINE is 5m, HEALTHY_TIME is 10m")],
+            &[
+                ("UPGRADE_HEALTHY_TIME", "10m"),
+                ("UPGRADE_HEALTHY_DEADLINE", "5m"),
+            ],
+            &[(
+                "UPGRADE_HEALTHY_DEADLINE",
+                "UPGRADE_HEALTHY_DEADLINE is 5m, UPGRADE_HEALTHY_TIME is 10m",
+            )],
         ),
         (
-            &[("HEALTHY_TIME", "20m")],
-            &[("HEALTHY_TIME", "HEALTHY_DEADLINE is 10m, HEALTHY_TIME is 20m")],
+            &[("UPGRADE_HEALTHY_TIME", "20m")],
+            &[(
+                "UPGRADE_HEALTHY_TIME",
+                "UPGRADE_HEALTHY_DEADLINE is 10m, UPGRADE_HEALTHY_TIME is 20m",
+            )],
         ),
         (
             &[
@@ -381,9 +390,9 @@ fn an_environment_wrong_in_every_way_is_reported_in_one_go() {
         ("DISABLE_AUTO_UPGRADE", "x"),
         ("REGISTRY_MIRROR", "X"),
         ("IMAGE_REPOSITORY", "X"),
-        ("UPGRADE_STRATEGY", "x"),
-        ("HEALTHY_TIME", "x"),
-        ("HEALTHY_DEADLINE", "x"),
+        ("UPDATE_ORDER", "x"),
+        ("UPGRADE_HEALTHY_TIME", "x"),
+        ("UPGRADE_HEALTHY_DEADLINE", "x"),
         ("HEALTH_INTERVAL", "x"),
         ("HEALTH_PROBE", "x"),
         ("HEALTH_PORT", "x"),
@@ -472,7 +481,7 @@ fn a_misspelt_variable_produces_a_warning_without_its_value() {
 fn a_file_of_variables_that_is_wrong_is_named_with_its_line() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("environment");
-    std::fs::write(&file, format!("HEALTHY_TIME=30s\n{TOKEN}\n")).unwrap();
+    std::fs::write(&file, format!("UPGRADE_HEALTHY_TIME=30s\n{TOKEN}\n")).unwrap();
     let absent = directory.path().join("absent");
     for (path, why) in [
         (&file, "line 2: no NAME=value"),

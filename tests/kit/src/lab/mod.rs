@@ -196,8 +196,8 @@ impl Lab {
             ("DOCKER_HOST", env("DOCKER_HOST")),
             ("UPGRADER_WORKLOAD_NAME", self.name.clone()),
             ("PUBLISHED_IMAGE", image(published)),
-            ("HEALTHY_TIME", "2s".to_owned()),
-            ("HEALTHY_DEADLINE", "15s".to_owned()),
+            ("UPGRADE_HEALTHY_TIME", "2s".to_owned()),
+            ("UPGRADE_HEALTHY_DEADLINE", "15s".to_owned()),
             ("HEALTH_INTERVAL", "1s".to_owned()),
             ("LISTEN_ADDR", "127.0.0.1:0".to_owned()),
         ] {
