@@ -101,8 +101,7 @@ fn compose_still_knows_a_delegate_that_was_upgraded() {
     let project = Project::new(Lab::new("compose"), V1);
     project.compose(&["up", "--detach"]);
     let old = project.container();
-    let run = project.lab.upgrader(V2).run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    project.lab.upgrader(V2).run(&["once"]).ended(0);
     let new = project.container();
     assert_ne!(new, old);
     assert_eq!(image_of(&new), image(V2));
@@ -140,8 +139,7 @@ fn one_delegate_is_left_when_compose_removes_one_of_two() {
     project.compose(&["up", "--detach"]);
     let run = once.wait();
     assert!(!project.all().contains('\n'), "{}", run.text);
-    let run = project.lab.upgrader(V2).run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    project.lab.upgrader(V2).run(&["once"]).ended(0);
     let all = project.all();
     assert_eq!((project.container(), image_of(&all)), (all.clone(), image(V2)));
     assert_eq!(project.state(), "running");
@@ -176,8 +174,7 @@ fn delegate_that_compose_recreates_during_the_proof_keeps_its_new_settings() {
     let run = once.wait();
     let environment = docker(&["inspect", "--format", "{{.Config.Env}}", &project.container()]);
     assert!(environment.contains("MADE=again"), "{environment}\n{}", run.text);
-    let run = project.lab.upgrader(V2).run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    project.lab.upgrader(V2).run(&["once"]).ended(0);
     let new = project.container();
     assert_eq!((image_of(&new), project.all()), (image(V2), new.clone()));
     assert_eq!(project.state(), "running");
@@ -278,7 +275,7 @@ fn a_delegate_with_an_inline_config_is_left_alone() {
     for run in [planned, run] {
         assert_eq!(run.code, Some(1), "{}", run.text);
         let why = "/config.yml was copied into the container";
-        assert!(run.text.contains(why), "{}", run.text);
+        run.says(why);
     }
     assert_eq!(
         docker(&["inspect", "--format", "{{.Id}} {{.State.Status}}", &name]),

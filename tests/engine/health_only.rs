@@ -110,8 +110,7 @@ fn health_only_mode_sends_the_engine_gets_only() {
         Duration::from_secs(20),
     );
     daemon.signal(Signal::TERM);
-    let once = watcher.run(&["once"]);
-    assert_eq!(once.code, Some(0), "{}", once.text);
+    watcher.run(&["once"]).ended(0);
     let requests = recorder.requests();
     assert!(
         requests
@@ -132,11 +131,10 @@ fn the_recorder_would_see_a_write() {
     let lab = Lab::new("recorder");
     let name = lab.delegate("1", V1, &[]);
     let recorder = Recorder::start();
-    let run = lab
-        .upgrader(V2)
+    lab.upgrader(V2)
         .with("DOCKER_HOST", &recorder.host())
-        .run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+        .run(&["once"])
+        .ended(0);
     let requests = recorder.requests();
     for write in [
         "/images/create",
@@ -161,8 +159,7 @@ fn a_plan_reads_and_says_why() {
     let before = life(&name);
     let recorder = Recorder::start();
     let upgrader = lab.upgrader(V2).with("DOCKER_HOST", &recorder.host());
-    let plan = upgrader.run(&["plan", "--json"]);
-    assert_eq!(plan.code, Some(0), "{}", plan.text);
+    let plan = upgrader.run(&["plan", "--json"]).ended(0);
     let rows: serde_json::Value = serde_json::from_str(&plan.text).expect("JSON and nothing else");
     assert_eq!(rows[0]["action"], "replace");
     assert_eq!(rows[0]["update_order"], "start-first");
@@ -173,9 +170,5 @@ fn a_plan_reads_and_says_why() {
     );
     assert_eq!(life(&name), before);
     let current = lab.upgrader(V1).run(&["plan"]);
-    assert!(
-        current.text.contains("runs the published image"),
-        "{}",
-        current.text
-    );
+    current.says("runs the published image");
 }

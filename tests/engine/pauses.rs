@@ -13,9 +13,8 @@ fn a_paused_host_begins_nothing_until_it_is_resumed() {
     let before = life(&name);
     let upgrader = lab.upgrader(V2);
     let said = |command: &[&str], code: i32, words: &str| {
-        let run = upgrader.run(command);
-        assert_eq!(run.code, Some(code), "{command:?}: {}", run.text);
-        assert!(run.text.contains(words), "{command:?}: {}", run.text);
+        let run = upgrader.run(command).ended(code);
+        run.says(words);
     };
     said(&["resume"], 0, "This host was not paused.");
     said(
@@ -35,11 +34,10 @@ fn a_paused_host_begins_nothing_until_it_is_resumed() {
     said(&["pause"], 0, "until you run `delegate-upgrader resume`");
     said(&["plan"], 0, "changes are paused until they are resumed");
     assert_eq!((life(&name), lab.names()), (before, vec!["1".to_owned()]));
-    let health_only = lab
-        .upgrader(V2)
+    lab.upgrader(V2)
         .with("DISABLE_AUTO_UPGRADE", "true")
-        .run(&["resume"]);
-    assert_eq!(health_only.code, Some(78), "{}", health_only.text);
+        .run(&["resume"])
+        .ended(78);
     said(&["resume"], 0, "Upgrades have resumed on this host.");
     said(&["once"], 0, "replaced");
     assert_eq!(image_of(&name), image(V2));
@@ -64,17 +62,11 @@ fn an_image_waits_for_its_delay_and_the_engine_remembers_since_when() {
     let lab = Lab::new("delay");
     let name = lab.delegate("1", V1, &[]);
     let run = |delay: &str| lab.upgrader(V2).with("UPGRADE_DELAY", delay).run(&["once"]);
-    let waits = run("1h");
-    assert_eq!(waits.code, Some(0), "{}", waits.text);
-    assert!(
-        waits.text.contains("is published; delayed until"),
-        "{}",
-        waits.text
-    );
+    let waits = run("1h").ended(0);
+    waits.says("is published; delayed until");
     assert_eq!(image_of(&name), image(V1));
     // Another process, some seconds later.
     std::thread::sleep(std::time::Duration::from_secs(3));
-    let done = run("2s");
-    assert_eq!(done.code, Some(0), "{}", done.text);
+    run("2s").ended(0);
     assert_eq!(image_of(&name), image(V2));
 }
