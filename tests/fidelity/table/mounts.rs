@@ -21,80 +21,37 @@ fn binds(around: &Surroundings) -> Vec<Row> {
         Row::host("bind read only", bind(":ro")),
         Row::host("bind rprivate", bind(":rprivate")),
         Row::host("bind relabelled", bind(":z")),
-        Row::host(
-            "bind rslave",
-            json!({ "Binds": [format!("{shared}:/bind:rslave")] }),
-        ),
-        Row::host(
-            "bind rshared",
-            json!({ "Binds": [format!("{shared}:/bind:ro,rshared")] }),
-        ),
-        Row::host(
-            "binds of a file and of a new directory",
-            json!({ "Binds": [
-            format!("{directory}/file:/file:ro"), format!("{directory}/made-by-the-engine:/made"),
-        ] }),
-        ),
-        Row::host(
-            "bind of the engine's socket",
-            json!({ "Binds": ["/var/run/docker.sock:/var/run/docker.sock"] }),
-        ),
+        host!("bind rslave", { "Binds": [format!("{shared}:/bind:rslave")] }),
+        host!("bind rshared", { "Binds": [format!("{shared}:/bind:ro,rshared")] }),
+        host!("binds of a file and of a new directory", { "Binds": [
+        format!("{directory}/file:/file:ro"), format!("{directory}/made-by-the-engine:/made"),
+    ] }),
+        host!("bind of the engine's socket", { "Binds": ["/var/run/docker.sock:/var/run/docker.sock"] }),
     ]
 }
 
 fn volumes(around: &Surroundings) -> Vec<Row> {
     vec![
-        Row::host("named volume", json!({ "Binds": [format!("{VOLUME}:/volume")] })),
-        Row::host(
-            "named volume read only, nocopy",
-            json!({ "Binds": [format!("{VOLUME}:/volume:ro,nocopy")] }),
-        ),
-        Row::host(
-            "named volume made by its use",
-            json!({ "Binds": ["fid-volume-made:/volume"] }),
-        ),
-        Row::host("anonymous volume by bind", json!({ "Binds": ["/anonymous"] })),
-        Row::new("anonymous volume", json!({ "Volumes": { "/anonymous": {} } })),
-        Row::new(
-            "anonymous volume at the image's",
-            json!({ "Volumes": { "/image-volume": {} } }),
-        )
-        .rich(),
-        Row::host(
-            "named volume at the image's",
-            json!({ "Binds": [format!("{VOLUME}:/image-volume")] }),
-        )
-        .rich(),
-        Row::host(
-            "tmpfs at the image's volume",
-            json!({ "Tmpfs": { "/image-volume": "size=1m" } }),
-        )
-        .rich(),
-        Row::host("volumes from", json!({ "VolumesFrom": [HELPER] })),
-        Row::host(
-            "volumes from, by id",
-            json!({ "VolumesFrom": [around.helper_id] }),
-        ),
-        Row::host(
-            "volumes from, read only",
-            json!({ "VolumesFrom": [format!("{HELPER}:ro")] }),
-        ),
-        Row::host(
-            "volumes from, image with a volume",
-            json!({ "VolumesFrom": [HELPER] }),
-        )
-        .rich(),
-        Row::host("tmpfs", json!({ "Tmpfs": { "/scratch": "" } })),
-        Row::host(
-            "tmpfs with options",
-            json!({ "Tmpfs": { "/scratch": "rw,noexec,size=65536k,mode=1770" } }),
-        ),
+        host!("named volume", { "Binds": [format!("{VOLUME}:/volume")] }),
+        host!("named volume read only, nocopy", { "Binds": [format!("{VOLUME}:/volume:ro,nocopy")] }),
+        host!("named volume made by its use", { "Binds": ["fid-volume-made:/volume"] }),
+        host!("anonymous volume by bind", { "Binds": ["/anonymous"] }),
+        row!("anonymous volume", { "Volumes": { "/anonymous": {} } }),
+        row!("anonymous volume at the image's", { "Volumes": { "/image-volume": {} } }).rich(),
+        host!("named volume at the image's", { "Binds": [format!("{VOLUME}:/image-volume")] }).rich(),
+        host!("tmpfs at the image's volume", { "Tmpfs": { "/image-volume": "size=1m" } }).rich(),
+        host!("volumes from", { "VolumesFrom": [HELPER] }),
+        host!("volumes from, by id", { "VolumesFrom": [around.helper_id] }),
+        host!("volumes from, read only", { "VolumesFrom": [format!("{HELPER}:ro")] }),
+        host!("volumes from, image with a volume", { "VolumesFrom": [HELPER] }).rich(),
+        host!("tmpfs", { "Tmpfs": { "/scratch": "" } }),
+        host!("tmpfs with options", { "Tmpfs": { "/scratch": "rw,noexec,size=65536k,mode=1770" } }),
     ]
 }
 
 fn mounts(around: &Surroundings) -> Vec<Row> {
     let (directory, shared) = (&around.directory, &around.shared);
-    let mount = |title, mount: Value| Row::host(title, json!({ "Mounts": [mount] }));
+    let mount = |title, mount: Value| host!(title, { "Mounts": [mount] });
     let volume = |options: Value| json!({ "Type": "volume", "Source": VOLUME, "Target": "/mounted", "VolumeOptions": options });
     let tmpfs = |options: Value| json!({ "Type": "tmpfs", "Target": "/mounted", "TmpfsOptions": options });
     let bind = |read_only: bool, options: Value| {
@@ -190,14 +147,11 @@ fn mounts(around: &Surroundings) -> Vec<Row> {
             "mount of a pipe",
             json!({ "Type": "npipe", "Source": "a", "Target": "/mounted" }),
         ),
-        Row::host(
-            "binds, mounts and tmpfs together",
-            json!({
-                "Binds": [format!("{VOLUME}:/a:ro"), format!("{directory}:/b"), "/c"],
-                "Mounts": [{ "Type": "volume", "Target": "/d" }, { "Type": "tmpfs", "Target": "/e" }],
-                "Tmpfs": { "/f": "" },
-            }),
-        )
+        host!("binds, mounts and tmpfs together", {
+            "Binds": [format!("{VOLUME}:/a:ro"), format!("{directory}:/b"), "/c"],
+            "Mounts": [{ "Type": "volume", "Target": "/d" }, { "Type": "tmpfs", "Target": "/e" }],
+            "Tmpfs": { "/f": "" },
+        })
         .rich(),
     ]
 }
