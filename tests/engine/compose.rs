@@ -26,15 +26,20 @@ pub(crate) fn compose_command() -> Command {
 }
 
 /// A compose file, and the command that reads it.
-struct Project {
-    lab: Lab,
-    file: PathBuf,
+pub(crate) struct Project {
+    pub(crate) lab: Lab,
+    pub(crate) file: PathBuf,
 }
 
 impl Project {
-    fn new(lab: Lab, version: &str) -> Self {
+    /// One whose file is not written yet.
+    pub(crate) fn of(lab: Lab) -> Self {
         let file = std::env::temp_dir().join(format!("{}.yml", lab.name));
-        let project = Self { lab, file };
+        Self { lab, file }
+    }
+
+    fn new(lab: Lab, version: &str) -> Self {
+        let project = Self::of(lab);
         project.write(version);
         project
     }
@@ -61,11 +66,11 @@ impl Project {
         fs::write(&self.file, text).expect("a compose file");
     }
 
-    fn compose(&self, arguments: &[&str]) -> String {
+    pub(crate) fn compose(&self, arguments: &[&str]) -> String {
         expect(&mut self.command(arguments))
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = compose_command();
         command
             .args(["--project-name", &self.lab.name, "--file"])
@@ -79,7 +84,7 @@ impl Project {
     }
 
     /// The ids of all containers of this test, whatever compose knows of them.
-    fn all(&self) -> String {
+    pub(crate) fn all(&self) -> String {
         let filter = format!("label={}", self.lab.label());
         docker(&["ps", "--all", "--quiet", "--no-trunc", "--filter", &filter])
     }

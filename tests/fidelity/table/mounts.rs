@@ -81,72 +81,42 @@ fn mounts(around: &Surroundings) -> Vec<Row> {
                 json!({ "ReadOnlyForceRecursive": true, "Propagation": "rprivate" }),
             ),
         ),
-        mount(
-            "mount bind makes its source",
-            json!({
-                "Type": "bind", "Source": format!("{directory}/made-by-a-mount"), "Target": "/mounted",
-                "BindOptions": { "CreateMountpoint": true },
-            }),
-        ),
-        mount(
-            "mount bind rshared",
-            json!({
-                "Type": "bind", "Source": shared, "Target": "/mounted", "BindOptions": { "Propagation": "rshared" },
-            }),
-        ),
-        mount(
-            "mount bind consistency",
-            json!({
-                "Type": "bind", "Source": directory, "Target": "/mounted", "Consistency": "cached",
-            }),
-        ),
+        host!("mount bind makes its source", { "Mounts": [{
+            "Type": "bind", "Source": format!("{directory}/made-by-a-mount"), "Target": "/mounted",
+            "BindOptions": { "CreateMountpoint": true },
+        }] }),
+        host!("mount bind rshared", { "Mounts": [{
+            "Type": "bind", "Source": shared, "Target": "/mounted", "BindOptions": { "Propagation": "rshared" },
+        }] }),
+        host!("mount bind consistency", { "Mounts": [{
+            "Type": "bind", "Source": directory, "Target": "/mounted", "Consistency": "cached",
+        }] }),
         mount("mount volume", volume(json!({}))),
         mount("mount volume no copy", volume(json!({ "NoCopy": true }))),
         mount("mount volume subpath", volume(json!({ "Subpath": "sub/path" }))),
-        mount(
-            "mount volume with labels and driver",
-            json!({
-                "Type": "volume", "Source": "fid-volume-labelled", "Target": "/mounted", "ReadOnly": true,
-                "VolumeOptions": { "Labels": { "a": "b" }, "DriverConfig": { "Name": "local" } },
-            }),
-        ),
-        mount(
-            "mount volume of a driver with options",
-            json!({
-                "Type": "volume", "Source": "fid-volume-tmpfs", "Target": "/mounted",
-                "VolumeOptions": { "DriverConfig": { "Name": "local", "Options": {
-                    "type": "tmpfs", "device": "tmpfs", "o": "size=1m",
-                } } },
-            }),
-        ),
-        mount(
-            "mount anonymous volume",
-            json!({ "Type": "volume", "Target": "/mounted" }),
-        ),
-        mount(
-            "mount anonymous volume with labels",
-            json!({
-                "Type": "volume", "Target": "/mounted", "VolumeOptions": { "Labels": { "a": "b" } },
-            }),
-        ),
+        host!("mount volume with labels and driver", { "Mounts": [{
+            "Type": "volume", "Source": "fid-volume-labelled", "Target": "/mounted", "ReadOnly": true,
+            "VolumeOptions": { "Labels": { "a": "b" }, "DriverConfig": { "Name": "local" } },
+        }] }),
+        host!("mount volume of a driver with options", { "Mounts": [{
+            "Type": "volume", "Source": "fid-volume-tmpfs", "Target": "/mounted",
+            "VolumeOptions": { "DriverConfig": { "Name": "local", "Options": {
+                "type": "tmpfs", "device": "tmpfs", "o": "size=1m",
+            } } },
+        }] }),
+        host!("mount anonymous volume", { "Mounts": [{ "Type": "volume", "Target": "/mounted" }] }),
+        host!("mount anonymous volume with labels", { "Mounts": [{
+            "Type": "volume", "Target": "/mounted", "VolumeOptions": { "Labels": { "a": "b" } },
+        }] }),
         mount("mount tmpfs", tmpfs(json!({}))),
         mount(
             "mount tmpfs size and mode",
             tmpfs(json!({ "SizeBytes": 1_048_576, "Mode": 1000 })),
         ),
         mount("mount tmpfs options", tmpfs(json!({ "Options": [["noexec"]] }))),
-        mount(
-            "mount image",
-            json!({ "Type": "image", "Source": around.plain[0], "Target": "/mounted" }),
-        ),
-        mount(
-            "mount cluster volume",
-            json!({ "Type": "cluster", "Source": "none", "Target": "/mounted" }),
-        ),
-        mount(
-            "mount of a pipe",
-            json!({ "Type": "npipe", "Source": "a", "Target": "/mounted" }),
-        ),
+        host!("mount image", { "Mounts": [{ "Type": "image", "Source": around.plain[0], "Target": "/mounted" }] }),
+        host!("mount cluster volume", { "Mounts": [{ "Type": "cluster", "Source": "none", "Target": "/mounted" }] }),
+        host!("mount of a pipe", { "Mounts": [{ "Type": "npipe", "Source": "a", "Target": "/mounted" }] }),
         host!("binds, mounts and tmpfs together", {
             "Binds": [format!("{VOLUME}:/a:ro"), format!("{directory}:/b"), "/c"],
             "Mounts": [{ "Type": "volume", "Target": "/d" }, { "Type": "tmpfs", "Target": "/e" }],

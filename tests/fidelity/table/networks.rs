@@ -25,46 +25,40 @@ fn names() -> Vec<Row> {
 }
 
 fn ports() -> Vec<Row> {
-    let bound = |port: &str, bindings: Value| json!({ "ExposedPorts": { port: {} }, "HostConfig": { "PortBindings": { port: bindings } } });
+    let published = |title, port: &str, bindings: Value| row!(title, { "ExposedPorts": { port: {} }, "HostConfig": { "PortBindings": { port: bindings } } });
     vec![
         row!("exposed ports", { "ExposedPorts": { "8080/tcp": {}, "53/udp": {}, "9/sctp": {} } }),
         row!("exposed port, image with another", { "ExposedPorts": { "8080/tcp": {} } }).rich(),
-        Row::new(
-            "published port",
-            bound("3460/tcp", json!([{ "HostPort": "21001" }])),
-        ),
-        Row::new(
+        published("published port", "3460/tcp", json!([{ "HostPort": "21001" }])),
+        published(
             "published port of an address",
-            bound(
-                "3460/tcp",
-                json!([{ "HostIp": "127.0.0.1", "HostPort": "21002" }]),
-            ),
+            "3460/tcp",
+            json!([{ "HostIp": "127.0.0.1", "HostPort": "21002" }]),
         ),
-        Row::new(
+        published(
             "published port twice",
-            bound(
-                "3460/tcp",
-                json!([{ "HostPort": "21003" }, { "HostIp": "127.0.0.1", "HostPort": "21004" }]),
-            ),
+            "3460/tcp",
+            json!([{ "HostPort": "21003" }, { "HostIp": "127.0.0.1", "HostPort": "21004" }]),
         ),
-        Row::new(
+        published(
             "published port of a range",
-            bound("3460/tcp", json!([{ "HostPort": "21010-21019" }])),
+            "3460/tcp",
+            json!([{ "HostPort": "21010-21019" }]),
         ),
-        Row::new(
+        published(
             "published port of a range of two",
-            bound("3460/tcp", json!([{ "HostPort": "21031-21032" }])),
+            "3460/tcp",
+            json!([{ "HostPort": "21031-21032" }]),
         ),
-        Row::new(
+        published(
             "published port of a range of one",
-            bound("3460/tcp", json!([{ "HostPort": "21033-21033" }])),
+            "3460/tcp",
+            json!([{ "HostPort": "21033-21033" }]),
         ),
-        Row::new(
+        published(
             "published port of a range of an address",
-            bound(
-                "3460/tcp",
-                json!([{ "HostIp": "127.0.0.1", "HostPort": "21034-21039" }]),
-            ),
+            "3460/tcp",
+            json!([{ "HostIp": "127.0.0.1", "HostPort": "21034-21039" }]),
         ),
         row!("published ports of one range that one container fills", {
             "ExposedPorts": { "3460/tcp": {}, "3461/tcp": {} },
@@ -84,21 +78,21 @@ fn ports() -> Vec<Row> {
                 "3460/tcp": [{ "HostPort": "21047" }], "3460/udp": [{ "HostPort": "21047-21049" }],
             } },
         }),
-        Row::new(
-            "published port, any",
-            bound("3460/tcp", json!([{ "HostPort": "" }])),
-        ),
-        Row::new(
+        published("published port, any", "3460/tcp", json!([{ "HostPort": "" }])),
+        published(
             "published udp port",
-            bound("5353/udp", json!([{ "HostIp": "0.0.0.0", "HostPort": "21020" }])),
+            "5353/udp",
+            json!([{ "HostIp": "0.0.0.0", "HostPort": "21020" }]),
         ),
-        Row::new(
+        published(
             "published port of ipv6",
-            bound("3460/tcp", json!([{ "HostIp": "::1", "HostPort": "21021" }])),
+            "3460/tcp",
+            json!([{ "HostIp": "::1", "HostPort": "21021" }]),
         ),
-        Row::new(
+        published(
             "published port that the image exposes",
-            bound("9101/tcp", json!([{ "HostPort": "21022" }])),
+            "9101/tcp",
+            json!([{ "HostPort": "21022" }]),
         )
         .rich(),
         host!("publish all", { "PublishAllPorts": true }).rich(),

@@ -8,7 +8,7 @@ use delegate_upgrader::config::{Needs, Settings};
 use super::{PASSWORD, TOKEN, assert_no_secret, errors, over_base, settings};
 
 /// Of each environment what is set over the base, and indented what is reported: all of it, and nothing else.
-const WRONG: &str = r##"
+const WRONG: &str = r#"
 ACCOUNT_ID=
 MANAGER_HOST_AND_PORT=
 UPGRADER_WORKLOAD_NAME=
@@ -151,7 +151,7 @@ LOG_LEVEL=000102030405060708090a0b0c0d0e0f
     LOG_LEVEL: ***
 DOCKER_AUTH_CONFIG={"auths": {"r.example": {"auth": "hunter2-hunter2"}}
     DOCKER_AUTH_CONFIG: it is not a JSON object
-"##;
+"#;
 
 type Pairs = Vec<(&'static str, &'static str)>;
 
