@@ -260,52 +260,37 @@ fn finds_engine_as_docker_clients_do() {
     let home = tempfile::tempdir().unwrap();
     fs::create_dir(home.path().join(".docker")).unwrap();
     docker_certificates(&home.path().join(".docker"));
-    let home_path = home.path().to_str().unwrap();
+    let unix = |path: &str| EngineHost::Unix(path.into());
     let tcp = |address: &str, tls: Option<PathBuf>| EngineHost::Tcp {
         address: address.to_owned(),
         tls,
     };
-    let cases: Vec<(Vec<(&str, &str)>, EngineHost)> = vec![
+    let given = || Some(PathBuf::from(certificates));
+    let of_home = Some(home.path().join(".docker"));
+    for (given, expected) in [
+        ("DOCKER_TLS_VERIFY=1", unix("/var/run/docker.sock")),
+        ("DOCKER_HOST=unix:///tmp/my.sock", unix("/tmp/my.sock")),
+        ("DOCKER_HOST=tcp://host:1234", tcp("host:1234", None)),
+        ("DOCKER_HOST=http://host", tcp("host:2375", None)),
+        ("DOCKER_HOST=tcp://[::1]:2375/", tcp("[::1]:2375", None)),
         (
-            vec![("DOCKER_TLS_VERIFY", "1")],
-            EngineHost::Unix("/var/run/docker.sock".into()),
+            "DOCKER_HOST=tcp://host DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH={}",
+            tcp("host:2376", given()),
         ),
         (
-            vec![("DOCKER_HOST", "unix:///tmp/my.sock")],
-            EngineHost::Unix("/tmp/my.sock".into()),
-        ),
-        (vec![("DOCKER_HOST", "tcp://host:1234")], tcp("host:1234", None)),
-        (vec![("DOCKER_HOST", "http://host")], tcp("host:2375", None)),
-        (
-            vec![("DOCKER_HOST", "tcp://[::1]:2375/")],
-            tcp("[::1]:2375", None),
+            "DOCKER_HOST=tcp://host:2375 DOCKER_CERT_PATH={}",
+            tcp("host:2375", given()),
         ),
         (
-            vec![
-                ("DOCKER_HOST", "tcp://host"),
-                ("DOCKER_TLS_VERIFY", "1"),
-                ("DOCKER_CERT_PATH", certificates),
-            ],
-            tcp("host:2376", Some(certificates.into())),
+            "DOCKER_HOST=tcp://host DOCKER_TLS_VERIFY=1 HOME={home}",
+            tcp("host:2376", of_home),
         ),
-        (
-            vec![
-                ("DOCKER_HOST", "tcp://host:2375"),
-                ("DOCKER_CERT_PATH", certificates),
-            ],
-            tcp("host:2375", Some(certificates.into())),
-        ),
-        (
-            vec![
-                ("DOCKER_HOST", "tcp://host"),
-                ("DOCKER_TLS_VERIFY", "1"),
-                ("HOME", home_path),
-            ],
-            tcp("host:2376", Some(home.path().join(".docker"))),
-        ),
-    ];
-    for (vars, expected) in cases {
-        assert_eq!(settings(&vars).engine, expected, "{vars:?}");
+    ] {
+        let given = given
+            .replace("{}", certificates)
+            .replace("{home}", home.path().to_str().unwrap());
+        let vars: Vec<_> = given.split(' ').filter_map(|pair| pair.split_once('=')).collect();
+        assert_eq!(settings(&vars).engine, expected, "{given}");
     }
 }
 

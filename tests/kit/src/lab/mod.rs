@@ -52,6 +52,29 @@ pub struct Run {
     pub text: String,
 }
 
+impl Run {
+    /// Asserts its exit code.
+    #[track_caller]
+    #[expect(
+        clippy::return_self_not_must_use,
+        reason = "the code may be all that a test asks for"
+    )]
+    pub fn ended(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{}", self.text);
+        self
+    }
+
+    #[track_caller]
+    pub fn says(&self, words: &str) {
+        assert!(self.text.contains(words), "{words:?} is not in:\n{}", self.text);
+    }
+
+    #[track_caller]
+    pub fn never_says(&self, words: &str) {
+        assert!(!self.text.contains(words), "{words:?} is in:\n{}", self.text);
+    }
+}
+
 pub fn env(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
         panic!("{name} is not set: these tests need an engine and a registry; run them with `make test`")
