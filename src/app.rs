@@ -76,7 +76,7 @@ pub(crate) enum SetupError {
 /// The configured source of published images.
 pub(crate) struct ConfiguredSource {
     published: Published,
-    /// `SELF_IMAGE`, which needs no Manager.
+    /// the image of `SELF_UPGRADE`, which needs no Manager.
     self_image: Option<ImageReference>,
 }
 

@@ -60,15 +60,15 @@ pub struct Settings {
     pub disable_auto_upgrade: bool,
     /// Which image replaces the published one, if any, and which images are permitted.
     pub target: TargetSettings,
-    /// `UPGRADE_STRATEGY`.
+    /// `UPDATE_ORDER`.
     pub strategy: Strategy,
     /// When a replacement may start: `UPGRADE_WINDOW` and similar settings.
     pub timing: Timing,
-    /// `HEALTHY_TIME`: how long a candidate must be healthy without a break.
+    /// `UPGRADE_HEALTHY_TIME`: how long a candidate must be healthy without a break.
     pub healthy_time: Duration,
-    /// `HEALTHY_DEADLINE`: how long after its start it may take for that; more than `healthy_time`.
+    /// `UPGRADE_HEALTHY_DEADLINE`: how long after its start it may take for that; more than `healthy_time`.
     pub healthy_deadline: Duration,
-    /// `IDLE_WAIT`: how long a stop-first replacement waits for a moment in which the old one has no task.
+    /// `UPGRADE_IDLE_WAIT`: how long a stop-first replacement waits for a moment in which the old one has no task.
     pub idle_wait: Duration,
     /// The periodic health check.
     pub health: HealthSettings,

@@ -199,15 +199,15 @@ variables! {
     replacement {
         container_stop_timeout = row("CONTAINER_STOP_TIMEOUT", Value("1h"), POSITIVE_DURATION,
             "How long an old delegate may finish its tasks. Its own `--stop-timeout` wins where it is longer.");
-        upgrade_strategy = row("UPGRADE_STRATEGY", Value("auto"), "auto, start-first or stop-first",
+        update_order = row("UPDATE_ORDER", Value("auto"), "auto, start-first or stop-first",
             "`auto` is start-first unless something forbids two instances at once.");
-        healthy_time = row("HEALTHY_TIME", Value("1m"),
-            "seconds, or a duration such as 45m or 1h30m, at least 1s and shorter than HEALTHY_DEADLINE",
+        upgrade_healthy_time = row("UPGRADE_HEALTHY_TIME", Value("1m"),
+            "seconds, or a duration such as 45m or 1h30m, at least 1s and shorter than UPGRADE_HEALTHY_DEADLINE",
             "How long a candidate must be healthy without a break.");
-        healthy_deadline = row("HEALTHY_DEADLINE", Value("10m"),
-            "seconds, or a duration such as 45m or 1h30m, longer than HEALTHY_TIME",
-            "How long after its start a candidate may take to be healthy for `HEALTHY_TIME`.");
-        idle_wait = row("IDLE_WAIT", Value("1h"), "seconds, or a duration such as 45m or 1h30m; 0 does not wait",
+        upgrade_healthy_deadline = row("UPGRADE_HEALTHY_DEADLINE", Value("10m"),
+            "seconds, or a duration such as 45m or 1h30m, longer than UPGRADE_HEALTHY_TIME",
+            "How long after its start a candidate may take to be healthy for `UPGRADE_HEALTHY_TIME`.");
+        upgrade_idle_wait = row("UPGRADE_IDLE_WAIT", Value("1h"), "seconds, or a duration such as 45m or 1h30m; 0 does not wait",
             "Stop-first only: how long to wait for a moment in which the old delegate has no task. Tasks left after that drain \
              while no delegate accepts new ones.");
     }
@@ -219,10 +219,9 @@ variables! {
         require_digest = row("REQUIRE_DIGEST", Value("false"), BOOL,
             "`true`: take only an image that is published with its digest (`repository:tag@sha256:…`). Otherwise the delegate is \
              not upgraded (`not_pinned`), nor is a custom image or a variant, whose digest is another.");
-        self_upgrade = row("SELF_UPGRADE", Value("false"), BOOL,
-            "`true`: the upgrader replaces [its own container](self-upgrade.md), too.");
-        self_image = row("SELF_IMAGE", Derived("what the Manager publishes for upgraders"), "an image reference such as registry.example/delegate-upgrader:1.2.0",
-            "The image that the upgrader's own container should run. Another one is [reported](self-upgrade.md), and replaced with `SELF_UPGRADE=true`.");
+        self_upgrade = row("SELF_UPGRADE", Value("false"), "true, false, or an image reference such as registry.example/delegate-upgrader:1.2.0",
+            "`true`: the upgrader replaces [its own container](self-upgrade.md), too, by the image that the Manager publishes for \
+             upgraders; an image: by that one.");
         max_version = row("MAX_VERSION", Unset,
             "a month or a version of the delegate such as 26.03 or 26.03.88501",
             "Newer versions are reported (`held_back`) and not taken; `26.03` is all of March 2026. A tag without a version is not \
@@ -267,6 +266,9 @@ variables! {
         proxy_port = row("PROXY_PORT", Derived("the scheme's"), PORT, "The port of `PROXY_HOST`.");
         proxy_user = row("PROXY_USER", Unset, "the user name for PROXY_PASSWORD", "The login at the proxy.");
         proxy_password = row("PROXY_PASSWORD", Unset, "the password for PROXY_USER", "Goes with `PROXY_USER`.").secret();
+        proxy_password_file = row("PROXY_PASSWORD_FILE", Unset,
+            "the path of a readable file that holds only the password, instead of PROXY_PASSWORD",
+            "The password as a file. One line break at the end is dropped.");
         https_proxy = row("HTTPS_PROXY", Unset, PROXY,
             "The [proxy](connection.md#proxies) to `https://` addresses, perhaps with a user and password. Not used with `PROXY_HOST`. \
              `https_proxy` counts, too.").any_case();
@@ -285,6 +287,8 @@ variables! {
     notifications {
         webhook_url = row("WEBHOOK_URL", Unset, HTTP_URL,
             "Where [events](notifications.md) are sent. No output shows it: a URL of Slack or Teams holds its own key.").secret();
+        webhook_url_file = row("WEBHOOK_URL_FILE", Unset,
+            "the path of a readable file that holds only the URL, instead of WEBHOOK_URL", "The URL as a file.");
         webhook_format = row("WEBHOOK_FORMAT", Value("cloudevents"), "cloudevents, slack or teams",
             "How an event is written.");
         webhook_secret = row("WEBHOOK_SECRET", Unset, SIGNING_KEY,
@@ -296,6 +300,8 @@ variables! {
         deadman_url = row("DEADMAN_URL", Unset, HTTP_URL,
             "Requested after [each good scheduled run](notifications.md#a-dead-mans-switch), so that a service can raise an alarm when that does not happen. No \
              output shows it.").secret();
+        deadman_url_file = row("DEADMAN_URL_FILE", Unset,
+            "the path of a readable file that holds only the URL, instead of DEADMAN_URL", "The URL as a file.");
     }
     program {
         environment_file = row("ENVIRONMENT_FILE", Unset, "the path of a readable file of lines NAME=value, as systemd's EnvironmentFile= has them",
@@ -367,7 +373,7 @@ mod tests {
         "UPGRADE_DELAY",
         "UPGRADE_WAVE",
         "DISABLE_AUTO_UPGRADE",
-        "HEALTHY_DEADLINE",
+        "UPGRADE_HEALTHY_DEADLINE",
         "REGISTRY_MIRROR",
         "IMAGE_REPOSITORY",
         "HEALTH_ACTION",

@@ -24,7 +24,7 @@ pub struct TargetSettings {
     pub registry_mirror: Option<String>,
     /// `IMAGE_REPOSITORY`: the repository of your own build of the delegate, without tag.
     pub image_repository: Option<String>,
-    /// `SELF_IMAGE`: the upgrader's own image; without it, the image published for upgraders.
+    /// the image of `SELF_UPGRADE`: the upgrader's own image; without it, the image published for upgraders.
     pub self_image: Option<ImageReference>,
     /// `REQUIRE_DIGEST` and `MAX_VERSION`: the images that are permitted.
     pub policy: ImagePolicy,
@@ -99,7 +99,7 @@ pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &
     }
 }
 
-/// Resolves the image for an upgrader that runs `current`: `SELF_IMAGE`, or the image that is `published` for
+/// Resolves the image for an upgrader that runs `current`: the image of `SELF_UPGRADE`, or the image that is `published` for
 /// upgraders, where that is a later version in the same repository. It stays in the registry it came from.
 /// `MAX_VERSION` is about delegates.
 pub fn resolve_upgrader(
@@ -131,7 +131,7 @@ fn later_upgrader(
     let own = manager_reference(current, settings);
     if (own.registry(), own.path()) != (published.registry(), published.path()) {
         return Err(format!(
-            "{published} is published, which is another repository; SELF_IMAGE can name the image to take"
+            "{published} is published, which is another repository; SELF_UPGRADE can name the image to take"
         ));
     }
     match (Version::of(&own), Version::of(published)) {
@@ -141,7 +141,7 @@ fn later_upgrader(
             .map(Some)
             .map_err(|error: ReferenceError| error.to_string()),
         _ => Err(format!(
-            "{published} is published, and one of the two tags has no version; SELF_IMAGE can name the image to take"
+            "{published} is published, and one of the two tags has no version; SELF_UPGRADE can name the image to take"
         )),
     }
 }

@@ -267,6 +267,11 @@ impl Member {
         self.state == RunState::Removing && too_long
     }
 
+    /// Whether it ended this long ago, or the engine never completes its removal.
+    pub(super) fn is_over_for(&self, span: TimeDelta, now: DateTime<Utc>) -> bool {
+        self.has_ended_for(span, now) || self.removal_is_stuck(now)
+    }
+
     /// How its last life ended, or continues, in words.
     pub(super) fn end(&self) -> String {
         match self.state {

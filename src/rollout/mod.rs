@@ -297,7 +297,7 @@ pub enum Intent {
 pub struct Policy {
     /// `DISABLE_AUTO_UPGRADE`: nothing is written but restarts, where `restarts_unhealthy` is set.
     pub health_only: bool,
-    /// `UPGRADE_STRATEGY`.
+    /// `UPDATE_ORDER`.
     pub strategy: Strategy,
     /// How long a candidate must be healthy without a break.
     pub healthy_time: Duration,

@@ -20,9 +20,9 @@ pub struct OwnerSettings {
     pub compose_grace: TimeDelta,
     /// The Swarm service whose task it is, if so.
     pub task_of: Option<String>,
-    /// The owner's choice for this delegate, over `UPGRADE_STRATEGY`.
+    /// The owner's choice for this delegate, over `UPDATE_ORDER`.
     pub strategy: Option<Strategy>,
-    /// How long its new container has to become healthy, over `HEALTHY_DEADLINE`.
+    /// How long its new container has to become healthy, over `UPGRADE_HEALTHY_DEADLINE`.
     pub healthy_deadline: Option<Duration>,
     /// The version it stays at.
     pub pin: Option<Pin>,

@@ -137,7 +137,7 @@ rows! {
         Different
         /// Start-first, and the candidate was created: start it.
         CandidateStart
-        /// Stop-first, and the container in service has tasks: wait for an idle moment, for `IDLE_WAIT` at most.
+        /// Stop-first, and the container in service has tasks: wait for an idle moment, for `UPGRADE_IDLE_WAIT` at most.
         WaitForIdle
         /// The candidate waits for its turn, or is proven, but Docker is restarting the container in service: wait.
         BetweenLives

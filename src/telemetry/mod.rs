@@ -17,7 +17,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{LogFormat, LogSettings};
-use crate::status::table::Look;
+use crate::text::has_colour;
 use journal::is_journal;
 use line::Line;
 use queue::Queue;
@@ -41,9 +41,7 @@ pub fn start(settings: &LogSettings, beside_json: bool) {
     let is_journal = is_journal(stream.as_deref(), &stdout());
     let layer = tracing_subscriber::fmt::layer()
         .event_format(Line::of(settings.format, is_journal))
-        .with_ansi(
-            settings.format == LogFormat::Text && !is_journal && !beside_json && Look::of_stdout().has_colour,
-        )
+        .with_ansi(settings.format == LogFormat::Text && !is_journal && !beside_json && has_colour())
         .with_writer(output(beside_json));
     // In tests, a second start in one process keeps the first.
     let _ = tracing_subscriber::registry()

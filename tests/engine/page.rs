@@ -37,7 +37,7 @@ fn page_in_a_browser_shows_all_delegates_and_logs_nothing() {
     let daemon = lab
         .upgrader(NEVER_HEALTHY)
         .with("RUN_ON_START", "true")
-        .with("HEALTHY_DEADLINE", "6s")
+        .with("UPGRADE_HEALTHY_DEADLINE", "6s")
         .start();
     daemon.says("was rejected", PATIENCE);
     let log = daemon.log();

@@ -69,7 +69,7 @@ fn questions(manager: &Server) -> usize {
 
 fn assert_answered(run: &Run) {
     assert_eq!(run.code, Some(0), "{}", run.text);
-    assert!(run.text.contains(&image(V2)), "{}", run.text);
+    run.says(&image(V2));
 }
 
 /// Says so on one line, and nothing else of why there is no answer.
@@ -92,7 +92,7 @@ fn assert_no_secret(run: &Run) {
     for (user, password) in [(USER, PASSWORD), (USER, WRONG), (PLAIN_USER, PLAIN_PASSWORD)] {
         let encoded = STANDARD.encode(format!("{user}:{password}"));
         for secret in [password, PASSWORD_IN_URL, &encoded] {
-            assert!(!run.text.contains(secret), "{secret:?} is in:\n{}", run.text);
+            run.never_says(secret);
         }
     }
 }
@@ -192,18 +192,8 @@ fn reports_wrong_proxy_login_without_retry() {
         .with("LOG_LEVEL", "trace")
         .run(&["doctor"]);
     assert_no_secret(&doctor);
-    assert!(
-        doctor
-            .text
-            .contains("FAIL  manager        the proxy rejected the login"),
-        "{}",
-        doctor.text
-    );
-    assert!(
-        !doctor.text.contains("clock"),
-        "the proxy's clock is not the Manager's:\n{}",
-        doctor.text
-    );
+    doctor.says("FAIL  manager        the proxy rejected the login");
+    doctor.never_says("clock");
     // With 401 for a tunnel, which says no reason.
     let run = with_parts(asking(&https), &tinyproxy, PLAIN_USER, WRONG).run(&["plan"]);
     assert_reports(&run, &["the proxy cannot connect", "PROXY_USER, PROXY_PASSWORD"]);
@@ -322,8 +312,7 @@ fn a_delegate_is_upgraded_through_a_proxy_behind_tls_to_a_manager_that_wants_a_c
         .with("PROXY_SCHEME", "https")
         .with("PROXY_HOST", "127.0.0.1");
     assert_answered(&upgrader.run(&["doctor"]));
-    let run = upgrader.run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = upgrader.run(&["once"]).ended(0);
     assert_no_secret(&run);
     assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
     // A tunnel is logged when it closes: those of both commands.

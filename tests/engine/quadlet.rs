@@ -64,7 +64,7 @@ podman secret create upgrader-token /token >/dev/null
 install -D -m 640 examples/systemd/delegate-upgrader.env $settings
 install -D -m 644 examples/quadlet/delegate-upgrader.container /etc/containers/systemd/delegate-upgrader.container
 printf '%s\n' ACCOUNT_ID="$ACCOUNT" MANAGER_HOST_AND_PORT=http://host.containers.internal:8080 'SCHEDULE="*/5 * * * * *"' \
-    HEALTHY_TIME=2s >>$settings
+    UPGRADE_HEALTHY_TIME=2s >>$settings
 mkdir /etc/containers/systemd/delegate-upgrader.container.d
 printf '[Container]\nHealthInterval=1s\nHealthTimeout=5s\nHealthStartPeriod=1s\n[Service]\nRestartSec=1s\n' \
     >/etc/containers/systemd/delegate-upgrader.container.d/test.conf

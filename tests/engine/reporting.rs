@@ -162,7 +162,7 @@ fn all_reports_of_outcomes_agree() {
         )
         .with("LOG_LEVEL", "trace")
         .with("RUN_ON_START", "true")
-        .with("HEALTHY_DEADLINE", "6s")
+        .with("UPGRADE_HEALTHY_DEADLINE", "6s")
         .with("HEALTH_INTERVAL", "1s")
         .start();
     second.says("was rejected", PATIENCE);
@@ -173,8 +173,8 @@ fn all_reports_of_outcomes_agree() {
     let back = upgrader
         .clone()
         .with("LISTEN_ADDR", &address)
-        .run(&["rollback", &name]);
-    assert_eq!(back.code, Some(0), "{}", back.text);
+        .run(&["rollback", &name])
+        .ended(0);
 
     let records_now = records(&audit);
     assert_eq!(

@@ -242,16 +242,10 @@ fn once_and_plan_say_what_they_wait_for() {
     let lab = Lab::new("says-so");
     let name = lab.delegate("1", V1, &[]);
     let upgrader = asking(&lab, &format!("http://{}", front.address));
-    let plan = upgrader.run(&["plan"]);
-    assert_eq!(plan.code, Some(0), "{}", plan.text);
-    assert!(
-        plan.text.contains("waiting for the Manager for "),
-        "{}",
-        plan.text
-    );
-    assert!(plan.text.contains("replace "), "{}", plan.text);
-    let once = upgrader.run(&["once"]);
-    assert_eq!(once.code, Some(0), "{}", once.text);
+    let plan = upgrader.run(&["plan"]).ended(0);
+    plan.says("waiting for the Manager for ");
+    plan.says("replace ");
+    let once = upgrader.run(&["once"]).ended(0);
     assert_eq!(
         once.text.matches("waiting for the Manager").count(),
         1,

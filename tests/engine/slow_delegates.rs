@@ -53,7 +53,7 @@ fn ten_on_another_bridge_delay_neither_the_first_report_nor_an_upgrade() {
     let settings = [
         format!("UPGRADER_WORKLOAD_NAME={}", lab.name),
         format!("PUBLISHED_IMAGE={}", image(V2)),
-        "HEALTHY_TIME=2s".to_owned(),
+        "UPGRADE_HEALTHY_TIME=2s".to_owned(),
         "HEALTH_INTERVAL=1s".to_owned(),
         "SCHEDULE=*/10 * * * * *".to_owned(),
     ];

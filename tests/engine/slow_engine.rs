@@ -83,8 +83,7 @@ fn reports_silent_or_truncating_engine_and_recovers() {
         eventually("the delegate is reported", PATIENCE, is_healthy);
     }
     faulty.set("/", Treatment::Halved);
-    let plan = upgrader.run(&["plan"]);
-    assert_eq!(plan.code, Some(69), "{}", plan.text);
+    upgrader.run(&["plan"]).ended(69);
     let (code, took) = daemon.signal(Signal::TERM);
     assert_eq!(code, Some(0), "{}", daemon.log());
     assert!(took < Duration::from_secs(3), "{took:?}");

@@ -66,7 +66,7 @@ fn hardened_docker_run_upgrades_a_delegate() {
     let token = token_file(&lab);
     let upgrader_image = upgrader_image(&lab);
     let mut run = Command::new(project().join("examples/docker-run"));
-    run.args(["--label", &lab.label(), "--env", "HEALTHY_TIME=2s"])
+    run.args(["--label", &lab.label(), "--env", "UPGRADE_HEALTHY_TIME=2s"])
         .env("ACCOUNT_ID", ACCOUNT)
         .env("MANAGER_HOST_AND_PORT", url.as_str())
         .env("UPGRADER_WORKLOAD_NAME", &lab.name)
@@ -113,7 +113,7 @@ fn compose(lab: &Lab, url: &str, file: &str, arguments: &[&str]) -> Command {
         )
         .env("SOCKET_GROUP", group)
         .env("SCHEDULE", "*/5 * * * * *")
-        .env("HEALTHY_TIME", "2s");
+        .env("UPGRADE_HEALTHY_TIME", "2s");
     command
 }
 

@@ -127,7 +127,7 @@ fn dry_run_and_the_environment_count() {
     let env = [
         TOKEN,
         ("UPGRADER_WORKLOAD_NAME", "another"),
-        ("HEALTHY_TIME", "2m"),
+        ("UPGRADE_HEALTHY_TIME", "2m"),
     ];
     let settings = settings_in(PLAIN, &env).unwrap();
     assert_eq!(settings.common.workload_names, ["another"]);

@@ -153,13 +153,16 @@ impl At<'_> {
         row.wait(Reason::stopping(member), (ended + span).max(self.soon()))
     }
 
-    /// An engine that never gets done with a removal holds up nothing.
-    fn removing(&self, row: Row, member: &Member) -> Decided {
-        if member.removal_is_stuck(self.now) {
-            let name = member.name.clone();
-            return row.rest(Reason::RemovalStuck { name });
-        }
-        row.wait(Reason::stopping(member), self.now + TimeDelta::seconds(1))
+    /// An engine that never completes a removal holds up nothing.
+    fn removing(&self, row: Row, member: &Member) -> Option<Decided> {
+        (!member.removal_is_stuck(self.now)).then(|| self.wait_for_end(row, member))
+    }
+
+    /// The same where a removal that never completes is the reason to report.
+    fn removing_or_stuck(&self, row: Row, member: &Member) -> Decided {
+        let name = member.name.clone();
+        let stuck = || row.rest(Reason::RemovalStuck { name });
+        self.removing(row, member).unwrap_or_else(stuck)
     }
 
     /// The candidate's name says from now on that it failed. Where Docker cannot rename it, since it is between two lives,
@@ -188,9 +191,7 @@ impl At<'_> {
     fn before_a_rename(&self, row: Row, candidate: &Member) -> Option<Decided> {
         match candidate.state {
             RunState::Restarting => Some(self.stop(row, candidate)),
-            RunState::Removing if !candidate.removal_is_stuck(self.now) => {
-                Some(self.removing(row, candidate))
-            }
+            RunState::Removing => self.removing(row, candidate),
             _ => None,
         }
     }

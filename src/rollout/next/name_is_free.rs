@@ -29,11 +29,8 @@ impl At<'_> {
             (Proof::Failed(cause), Some(_), _) => self.reject(Row::RetiredReject, candidate, cause),
             (Proof::Created, Some(_), _) => {
                 let problem = format!("{} was never started", candidate.name);
-                self.reject(
-                    Row::RetiredReject,
-                    candidate,
-                    FailureCause::StartRefused { problem },
-                )
+                let cause = FailureCause::StartRefused { problem };
+                self.reject(Row::RetiredReject, candidate, cause)
             }
             (_, Some(_), _) if candidate.works() && !rollout.is_upgrader() => {
                 Row::TakeName.act(Step::promote(rollout, candidate))

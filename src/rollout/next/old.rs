@@ -26,8 +26,7 @@ impl At<'_> {
         Some(match old.state {
             // That one is about to be started: a row of the container in service.
             _ if serving.is_copy && serving.is_created() => return None,
-            RunState::Removing if old.removal_is_stuck(self.now) => return None,
-            RunState::Removing => self.removing(Row::OldRemoving, old),
+            RunState::Removing => return self.removing(Row::OldRemoving, old),
             _ if is_retired && works && old.is_between_lives() => {
                 Row::BetweenLives.wait(Reason::between_lives(old), self.soon())
             }
@@ -44,10 +43,8 @@ impl At<'_> {
             },
             _ => {
                 let verdict = serving.health.to_string();
-                Row::OldWait.wait(
-                    Reason::SuccessorUnhealthy { verdict },
-                    self.now + self.proof_interval(),
-                )
+                let reason = Reason::SuccessorUnhealthy { verdict };
+                Row::OldWait.wait(reason, self.now + self.proof_interval())
             }
         })
     }
@@ -64,7 +61,7 @@ impl At<'_> {
         let is_free = !is_retired && (!old.is_up() || old.vanishes() || was_not_asked);
         if serving.has_ended() || serving.state == RunState::Removing {
             let ending = serving.end();
-            let has_lasted = serving.has_ended_for(GRACE, self.now) || serving.removal_is_stuck(self.now);
+            let has_lasted = serving.is_over_for(GRACE, self.now);
             return has_lasted.then_some(FailureCause::EndedAfterCommit { ending });
         }
         let since = serving.history.unhealthy_since?;

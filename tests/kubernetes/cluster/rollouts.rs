@@ -128,7 +128,7 @@ fn an_image_that_is_not_there_goes_back_at_our_deadline() {
         r#"{"spec":{"progressDeadlineSeconds":600}}"#,
     ]);
     site.variables
-        .push(("HEALTHY_DEADLINE".to_owned(), "15s".to_owned()));
+        .push(("UPGRADE_HEALTHY_DEADLINE".to_owned(), "15s".to_owned()));
     site.publish("26.99.1");
     let run = site.run(&["once"]);
     assert_eq!(run.code, Some(0), "{}", run.text);

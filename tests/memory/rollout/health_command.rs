@@ -7,11 +7,9 @@ use delegate_upgrader::health::{HealthStatus, HttpOutcome};
 use delegate_upgrader::status::report::DelegateReport;
 use serde_json::json;
 
-use super::health_restarts::{live, restarts};
+use super::health_restarts::{MINUTE, live, restarts};
 use super::host::{DRAIN, Host, NEW, OLD, good, row};
 use kit::twin::{Behaviour, Fault, Operation};
-
-const MINUTE: Duration = Duration::from_secs(60);
 
 /// A host whose unhealthy delegates are restarted, and are asked by this command.
 fn host(command: &'static str) -> Host {

@@ -6,12 +6,12 @@ use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::json;
 
+use super::health_restarts::MINUTE;
 use super::host::{GROUP, HOUR, Host, NEW, OLD, Upgrader, host_network};
 use kit::twin::{Behaviour, delegate_body};
 
 /// After so long without a question the Manager shows AUTO UPGRADE as off.
 const LIMIT: Duration = Duration::from_secs(90 * 60);
-const MINUTE: Duration = Duration::from_secs(60);
 
 /// As the daemon does between two ticks of its schedule.
 async fn idle(host: &Host, upgrader: &mut Upgrader, time: Duration) {

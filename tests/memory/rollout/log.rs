@@ -1,11 +1,9 @@
 //! What a user reads in the log of one run.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::faults::Way;
@@ -14,37 +12,14 @@ use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use kit::twin::{Behaviour, Fault, Operation};
 
-/// Keeps what is written.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
-
 /// What is logged meanwhile.
 pub(super) async fn log_of<T>(work: impl Future<Output = T>) -> Vec<String> {
     // Other tests run beside this one without a subscriber. With one of the whole process's, which wants every line and
     // writes none, no line that is first logged by one of them is taken for one that nobody wants.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
-    let lines = Lines::default();
+    let log = tempfile::NamedTempFile::new().unwrap();
     let subscriber = tracing_subscriber::fmt()
-        .with_writer(lines.clone())
+        .with_writer(log.reopen().unwrap())
         .with_ansi(false)
         .with_target(false)
         .without_time()
@@ -52,7 +27,7 @@ pub(super) async fn log_of<T>(work: impl Future<Output = T>) -> Vec<String> {
     let guard = tracing::subscriber::set_default(subscriber);
     work.await;
     drop(guard);
-    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let text = std::fs::read_to_string(&log).unwrap();
     text.lines().map(str::to_owned).collect()
 }
 

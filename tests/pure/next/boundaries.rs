@@ -35,7 +35,7 @@ fn checks_a_drain_often_at_first() {
     ]);
 }
 
-/// A short HEALTHY_TIME is checked a few times, but no engine is asked more often than four times a second.
+/// A short UPGRADE_HEALTHY_TIME is checked a few times, but no engine is asked more often than four times a second.
 #[test]
 fn checks_a_candidate_six_times_in_its_healthy_time() {
     let proving = |seconds: u64| {
