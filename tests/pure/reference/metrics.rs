@@ -22,7 +22,7 @@ const PAGE: &str = "docs/reference/metrics.md";
 const WORDS: &[(&str, &str)] = &[
     ("build_info", "1"),
     ("config_hash", "the same number on hosts where `config` prints the same; of a secret it knows only whether it is set"),
-    ("newer_version_available", "1 if a newer version of the upgrader is published, or `SELF_IMAGE` names another image than its own; missing where nobody publishes one, or the two images have no versions of one repository"),
+    ("newer_version_available", "1 if a newer version of the upgrader is published, or `SELF_UPGRADE` names another image than its own; missing where nobody publishes one, or the two images have no versions of one repository"),
     ("start_timestamp_seconds", "Unix time of the program's start"),
     ("engine_up", "1 if the engine answered at the last observation"),
     ("delegate_healthy", "1 if healthy; `probe` says by what"),
