@@ -9,8 +9,8 @@ fn rejected(test: &str, version: &str, (healthy, deadline): (&str, &str), words:
     let before = life(&name);
     let upgrader = lab.upgrader(version);
     let upgrader = upgrader
-        .with("HEALTHY_TIME", healthy)
-        .with("HEALTHY_DEADLINE", deadline);
+        .with("UPGRADE_HEALTHY_TIME", healthy)
+        .with("UPGRADE_HEALTHY_DEADLINE", deadline);
     let run = upgrader.run(&["once"]).ended(1);
     run.says(words);
     run.says(" log: ");

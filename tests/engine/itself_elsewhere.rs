@@ -18,12 +18,12 @@ fn write(project: &Project, version: &str, lines: &str) {
     let variables = [
         format!("UPGRADER_WORKLOAD_NAME={}", project.lab.name),
         format!("PUBLISHED_IMAGE={}", image(V2)),
-        format!("SELF_IMAGE={}", upgrader_image(SECOND)),
+        format!("SELF_UPGRADE={}", upgrader_image(SECOND)),
     ];
     // The old one is still there when a busy machine's Compose is asked for its container.
     let times = SHORT.map(|variable| match variable {
-        "HEALTHY_TIME=2s" => "HEALTHY_TIME=10s",
-        "HEALTHY_DEADLINE=15s" => "HEALTHY_DEADLINE=40s",
+        "UPGRADE_HEALTHY_TIME=2s" => "UPGRADE_HEALTHY_TIME=10s",
+        "UPGRADE_HEALTHY_DEADLINE=15s" => "UPGRADE_HEALTHY_DEADLINE=40s",
         other => other,
     });
     let variables: Vec<&str> = variables.iter().map(String::as_str).chain(times).collect();

@@ -67,7 +67,7 @@ fn a_retry_tries_a_rejected_image_at_once() {
     let lab = Lab::new("retry");
     let name = lab.delegate("1", V1, &[]);
     let before = life(&name);
-    let hasty = lab.upgrader(SLOW).with("HEALTHY_DEADLINE", "3s");
+    let hasty = lab.upgrader(SLOW).with("UPGRADE_HEALTHY_DEADLINE", "3s");
     hasty.run(&["once"]).ended(1);
     assert_eq!(lab.names(), ["1", "1.failed-1"]);
 

@@ -42,7 +42,31 @@ fn a_paused_host_begins_nothing_until_it_is_resumed() {
         .with("DISABLE_AUTO_UPGRADE", "true")
         .run(&["resume"])
         .ended(78);
-    said(&["resume"], 0, "Upgrades have resumed on this host.");
+    said(
+        &["pause", &name[..]],
+        0,
+        &format!("Upgrades are paused on {name} until you run"),
+    );
+    said(
+        &["resume"],
+        0,
+        &format!("Upgrades have resumed on this host.\nThey are still paused on {name}"),
+    );
+    said(
+        &["once"],
+        0,
+        &format!("its upgrades are paused; `delegate-upgrader resume {name}` resumes them"),
+    );
+    said(
+        &["pause", "nobody"],
+        2,
+        "no managed delegate \"nobody\"; managed: ",
+    );
+    said(
+        &["resume", &name],
+        0,
+        &format!("Upgrades have resumed on {name}."),
+    );
     said(&["once"], 0, "replaced");
     assert_eq!(image_of(&name), image(V2));
 }

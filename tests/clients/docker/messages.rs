@@ -195,7 +195,7 @@ async fn a_log_that_cannot_be_read_is_empty() {
 }
 
 #[test]
-fn only_an_error_that_a_login_would_mend_asks_for_one() {
+fn recognises_errors_that_a_login_would_fix() {
     for message in [
         // Docker Hub
         "pull access denied for x, repository does not exist or may require 'docker login'",

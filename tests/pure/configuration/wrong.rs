@@ -32,6 +32,23 @@ UPGRADER_WORKLOAD_NAME= , ,
     UPGRADER_WORKLOAD_NAME: it has no name
 UPGRADER_WORKLOAD_NAME="docker-delegate"
     UPGRADER_WORKLOAD_NAME: it is in quotes
+MANAGER_HOST_AND_PORT=https://app harness.io
+    MANAGER_HOST_AND_PORT: (its host is not a name or an address)
+SCHEDULE=hourly
+    SCHEDULE: "hourly" (write @hourly); expected
+CONTAINER_STOP_TIMEOUT=1 hour
+    CONTAINER_STOP_TIMEOUT: "1 hour" (write 1h); expected seconds
+WEBHOOK_URL=hooks.example/hunter2-hunter2
+    WEBHOOK_URL: does not start with https://
+WEBHOOK_URL_FILE=/nowhere/url
+PUBLISHED_IMAGE=harness/delegate:26.02.1
+SELF_UPGRADE=true
+    WEBHOOK_URL_FILE: /nowhere/url: No such file
+    SELF_UPGRADE: no Manager says which image
+SELF_UPGRADE=ture
+AUDIT_LOG=audit.log
+    SELF_UPGRADE: "ture"; expected true, false, or an image
+    AUDIT_LOG: audit.log: is relative
 TZ=Berlin
 SCHEDULE=* * *
 SCHEDULE_JITTER=-5s
@@ -58,13 +75,13 @@ REQUIRE_DIGEST=sha256
 MAX_VERSION=26
     REQUIRE_DIGEST: "sha256"; expected true or false
     MAX_VERSION: "26"; expected a month or a version of the delegate
-UPGRADE_STRATEGY=rolling
-    UPGRADE_STRATEGY: "rolling"; expected auto, start-first or
-HEALTHY_TIME=10m
-HEALTHY_DEADLINE=5m
-    HEALTHY_DEADLINE: HEALTHY_DEADLINE is 5m, HEALTHY_TIME is 10m
-HEALTHY_TIME=20m
-    HEALTHY_TIME: HEALTHY_DEADLINE is 10m, HEALTHY_TIME is 20m
+UPDATE_ORDER=rolling
+    UPDATE_ORDER: "rolling"; expected auto, start-first or
+UPGRADE_HEALTHY_TIME=10m
+UPGRADE_HEALTHY_DEADLINE=5m
+    UPGRADE_HEALTHY_DEADLINE: UPGRADE_HEALTHY_DEADLINE is 5m, UPGRADE_HEALTHY_TIME is 10m
+UPGRADE_HEALTHY_TIME=20m
+    UPGRADE_HEALTHY_TIME: UPGRADE_HEALTHY_DEADLINE is 10m, UPGRADE_HEALTHY_TIME is 20m
 HEALTH_INTERVAL=0
 HEALTH_PROBE=tcp
 HEALTH_PORT=70000
@@ -73,7 +90,7 @@ HEALTH_ACTION=kill
     HEALTH_INTERVAL: less than 1s
     HEALTH_PROBE: "tcp"; expected auto, engine, http, exec or running
     HEALTH_PORT: "70000"; expected a port
-    HEALTH_PATH: "api"; expected a path that begins with a slash
+    HEALTH_PATH: "api"; expected a path that starts with a slash
     HEALTH_ACTION: "kill"; expected report
 REGISTRY_USERNAME=me
     REGISTRY_PASSWORD: not set, although REGISTRY_USERNAME is
@@ -113,7 +130,7 @@ DOCKER_HOST=unix://run/docker.sock
 DOCKER_HOST=tcp://host:port
 DOCKER_TLS_VERIFY=1
 DOCKER_CERT_PATH=/nowhere
-    DOCKER_HOST: invalid port
+    DOCKER_HOST: its port is not a number up to 65535
     DOCKER_CERT_PATH: /nowhere/ca.pem: No such file
 DOCKER_HOST=tcp://host
 DOCKER_TLS_VERIFY=1
@@ -136,11 +153,8 @@ ACCOUNT_ID=
     ACCOUNT_ID: not set
 # And lets no write reach the engine.
 DISABLE_AUTO_UPGRADE=true
-HEALTH_ACTION=Restart
-    HEALTH_ACTION: "Restart", but DISABLE_AUTO_UPGRADE=true sends the engine nothing but GET requests; expected another value, or DISABLE_AUTO_UPGRADE=false
-DISABLE_AUTO_UPGRADE=true
-HEALTH_PROBE=exec
-    HEALTH_PROBE: "exec", but DISABLE_AUTO_UPGRADE=true
+HEALTH_PROBE=Exec
+    HEALTH_PROBE: "Exec", but DISABLE_AUTO_UPGRADE=true sends the engine nothing but GET requests; expected another value, or DISABLE_AUTO_UPGRADE=false
 HEALTH_PROBE=exec
 HEALTH_COMMAND=["/probe", 1]
     HEALTH_COMMAND: not a JSON array of texts
@@ -175,7 +189,7 @@ fn wrong() -> Vec<(Pairs, Pairs)> {
 }
 
 #[test]
-fn each_wrong_environment_is_reported_completely() {
+fn reports_each_wrong_environment_completely() {
     let table = wrong();
     assert!(table.len() >= 20);
     for (vars, expected) in &table {
@@ -298,7 +312,7 @@ fn a_misspelt_variable_produces_a_warning_without_its_value() {
 fn a_file_of_variables_that_is_wrong_is_named_with_its_line() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("environment");
-    std::fs::write(&file, format!("HEALTHY_TIME=30s\n{TOKEN}\n")).unwrap();
+    std::fs::write(&file, format!("UPGRADE_HEALTHY_TIME=30s\n{TOKEN}\n")).unwrap();
     let errors = errors(&[("ENVIRONMENT_FILE", file.to_str().unwrap())]).to_string();
     assert!(
         errors.contains("ENVIRONMENT_FILE") && errors.contains("line 2: no NAME=value"),
