@@ -220,8 +220,8 @@ variables! {
             "`true`: take only an image that is published with its digest (`repository:tag@sha256:…`). Otherwise the delegate is \
              not upgraded (`not_pinned`), nor is a custom image or a variant, whose digest is another.");
         self_upgrade = row("SELF_UPGRADE", Value("false"), "true, false, or an image reference such as registry.example/delegate-upgrader:1.2.0",
-            "`true`: the upgrader replaces [its own container](self-upgrade.md), too, by the image that the Manager publishes for \
-             upgraders; an image: by that one.");
+            "`true`: the upgrader also replaces [its own container](self-upgrade.md), with the image that the Manager publishes for \
+             upgraders. An image: with that image.");
         max_version = row("MAX_VERSION", Unset,
             "a month or a version of the delegate such as 26.03 or 26.03.88501",
             "Newer versions are reported (`held_back`) and not taken; `26.03` is all of March 2026. A tag without a version is not \
@@ -403,6 +403,8 @@ mod tests {
             BOOL => String::new(),
             REPOSITORY => " Value: a repository, without tag and scheme.".to_owned(),
             _ if is_file => String::new(),
+            // The meaning says the same.
+            other if other.starts_with("the user name") || other.starts_with("the password") => String::new(),
             other => format!(" Value: {other}.")
                 .replace("seconds, or a duration such as 45m or 1h30m", "a duration"),
         }
