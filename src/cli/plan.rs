@@ -16,6 +16,7 @@ use crate::status::table::{Look, Table};
 use crate::status::view::Tone;
 
 pub(super) async fn plan(settings: &Settings, container: Option<&str>, json: bool) -> Result<Exit, Exit> {
+    app::learn_place(settings).await;
     // It must not look to the Manager like an upgrader at work.
     let mut upgrader = made(app::upgrader(settings, false, Arc::new(Utc::now)).await)?;
     let plan = upgrader.plan(print_awaited).await;

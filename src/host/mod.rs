@@ -2,6 +2,7 @@
 
 pub mod capacity;
 pub mod hold;
+pub mod place;
 pub mod proc;
 
 use std::fs;
