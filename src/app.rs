@@ -89,6 +89,14 @@ enum Published {
 }
 
 impl ConfiguredSource {
+    /// Asks once, and waits for the answer no longer than this.
+    pub(crate) fn impatient(mut self, limit: Duration) -> Self {
+        if let Published::Manager(manager) = &mut self.published {
+            manager.ask_once_within(limit);
+        }
+        self
+    }
+
     /// This host's clock minus the Manager's, in seconds, where that is known.
     pub(crate) fn skew_seconds(&self) -> Option<i64> {
         match &self.published {

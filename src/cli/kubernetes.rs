@@ -10,10 +10,9 @@ use tracing::{info, warn};
 
 use super::run::{LAST_EVENTS, Parts, made, make_listeners, serve};
 use super::shutdown::until_shutdown;
-use super::{Exit, fail, plan, print, print_checks};
+use super::{Exit, checks, conclude, fail, plan, print};
 use crate::app::{self, ConfiguredSource};
 use crate::daemon;
-use crate::doctor::Checks;
 use crate::host;
 use crate::kubernetes::cluster::{Cluster, is_in_cluster};
 use crate::kubernetes::deployments::{Deployments, Settings};
@@ -205,7 +204,7 @@ impl CommandLine {
             self_upgrade: self.settings.common.self_upgrade,
             reads_only: self.settings.dry_run || !self.upgrades(),
         };
-        let mut checks = Checks::default();
+        let mut checks = checks(json);
         checks.configuration(&self.settings.warnings);
         doctor::check(&self.cluster, &subject, &mut checks).await;
         let mut deployments = self.deployments(false, Arc::new(Utc::now))?;
@@ -214,7 +213,7 @@ impl CommandLine {
             // The API server has its line already.
             Err(error) => tracing::debug!(%error, "cannot plan"),
         }
-        Ok(print_checks(&checks.0, json))
+        Ok(conclude(&checks, json))
     }
 
     /// Does what an operator asks for: `start` starts it, or says why it cannot be.

@@ -2,6 +2,8 @@
 
 mod environment;
 mod explain;
+#[cfg(feature = "docker")]
+mod from_delegate;
 mod history;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
@@ -11,6 +13,8 @@ mod plan;
 mod run;
 mod shutdown;
 mod status;
+#[cfg(feature = "docker")]
+mod trial;
 
 use std::fmt::Display;
 use std::io::Write;
@@ -21,7 +25,9 @@ use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 
 use crate::config::{Needs, Settings};
-use crate::doctor::{Check, Severity, run_checks};
+#[cfg(feature = "docker")]
+use crate::doctor::run_checks;
+use crate::doctor::{Check, Checks, Severity};
 use crate::status::table::Look;
 use crate::status::view::Tone;
 use crate::telemetry;
@@ -130,6 +136,12 @@ enum Command {
         /// Print JSON
         #[arg(long)]
         json: bool,
+        /// Print the settings that this delegate's own environment has
+        #[arg(long, value_name = "CONTAINER", conflicts_with = "json")]
+        from: Option<String>,
+        /// Write them to a new file that only its owner can read, with the token
+        #[arg(long, value_name = "FILE", requires = "from")]
+        write: Option<PathBuf>,
     },
     /// Print the effective settings, without secrets
     Config,
@@ -232,7 +244,7 @@ fn dispatch(command: Command, env_file: Option<PathBuf>) -> LocalBoxFuture<'stat
     match command {
         #[cfg(feature = "docker")]
         Command::Run => async move {
-            let settings = environment::settings(env_file.as_deref(), Needs::All)?;
+            let settings = environment::settings(env_file.as_deref(), Needs::All, None)?;
             run::run(settings, env_file).await
         }
         .boxed_local(),
@@ -249,6 +261,10 @@ async fn run_once(command: Command, env_file: Option<PathBuf>) -> Result<Exit, E
         Command::Status { json, check, .. } => status::status(variables(), json, check).await,
         Command::Explain { reason } => Ok(explain::explain(&reason)),
         Command::Version => Ok(version()),
+        Command::Kubernetes { .. } if env_file.is_some() => Err(fail(
+            "--env-file is for Docker hosts; in a cluster, settings are variables of the pod, or --config FILE",
+            Exit::Usage,
+        )),
         #[cfg(feature = "kubernetes")]
         Command::Kubernetes { config, command } => Box::pin(kubernetes::dispatch(command, config)).await,
         #[cfg(not(feature = "kubernetes"))]
@@ -267,9 +283,14 @@ async fn on_host(command: Command, env_file: Option<&Path>) -> Result<Exit, Exit
         Command::Pause { .. } | Command::Resume | Command::History { .. } | Command::Rollback { .. } => {
             Needs::HostOnly
         }
+        Command::Doctor { from: Some(_), .. } => Needs::HostOnly,
         _ => Needs::All,
     };
-    let settings = environment::settings(env_file, needs)?;
+    let from = match &command {
+        Command::Doctor { from, .. } => from.as_deref(),
+        _ => None,
+    };
+    let settings = environment::settings(env_file, needs, from)?;
     match command {
         Command::Once => run::once(&settings).await,
         Command::Retry { container } => named_delegate::retry(&settings, &container).await,
@@ -280,8 +301,13 @@ async fn on_host(command: Command, env_file: Option<&Path>) -> Result<Exit, Exit
         Command::Resume => pause::resume(&settings).await,
         Command::History { container, json } => history::history(&settings, container.as_deref(), json).await,
         Command::Plan { container, json } => plan::plan(&settings, container.as_deref(), json).await,
-        Command::Doctor { json } => Ok(print_checks(&run_checks(&settings).await, json)),
-        _ => Ok(config(&settings)),
+        Command::Doctor {
+            from: Some(from),
+            write,
+            ..
+        } => from_delegate::from_delegate(&settings, &from, write.as_deref()).await,
+        Command::Doctor { json, .. } => Ok(doctor(&settings, json).await),
+        _ => Ok(config(&settings).await),
     }
 }
 
@@ -326,16 +352,36 @@ fn print_json(value: &impl serde::Serialize) -> Exit {
     }
 }
 
-fn print_checks(checks: &[Check], json: bool) -> Exit {
-    let printed = if json {
-        print_json(&checks)
-    } else {
-        let look = Look::of_stdout();
-        let lines: Vec<String> = checks.iter().flat_map(|check| lines_of(check, look)).collect();
-        print(&lines.join("\n"))
+/// Checks everything, and prints each check as soon as it is made.
+#[cfg(feature = "docker")]
+async fn doctor(settings: &Settings, json: bool) -> Exit {
+    let mut checks = checks(json);
+    checks.configuration(&settings.warnings);
+    for problem in trial::problems(settings).await {
+        checks.fail("configuration", problem);
+    }
+    run_checks(settings, &mut checks).await;
+    conclude(&checks, json)
+}
+
+/// Checks that are printed as soon as they are made, unless the whole is JSON.
+fn checks(json: bool) -> Checks {
+    Checks::new(if json { |_| true } else { print_check })
+}
+
+fn print_check(check: &Check) -> bool {
+    print(&lines_of(check, Look::of_stdout()).join("\n")) == Exit::Ok
+}
+
+/// The exit of checks that are all made, with their JSON.
+fn conclude(checks: &Checks, json: bool) -> Exit {
+    let printed = match checks.are_shown {
+        _ if json => print_json(&checks.made),
+        true => Exit::Ok,
+        false => Exit::Unavailable,
     };
     match printed {
-        Exit::Ok if checks.iter().any(|check| check.severity == Severity::Fail) => Exit::NotServed,
+        Exit::Ok if checks.made.iter().any(|check| check.severity == Severity::Fail) => Exit::NotServed,
         exit => exit,
     }
 }
@@ -355,7 +401,8 @@ fn lines_of(check: &Check, look: Look) -> Vec<String> {
     look.paragraph(&format!("{begin}  {subject:13}  "), 21, message)
 }
 
-fn config(settings: &Settings) -> Exit {
+#[cfg(feature = "docker")]
+async fn config(settings: &Settings) -> Exit {
     let variables = settings.redacted();
     let variables = variables
         .iter()
@@ -365,7 +412,12 @@ fn config(settings: &Settings) -> Exit {
         .iter()
         .map(|warning| format!("# warning: {warning}"));
     let lines: Vec<String> = variables.chain(warnings).collect();
-    print(&lines.join("\n"))
+    let printed = print(&lines.join("\n"));
+    let problems = trial::problems(settings).await;
+    if problems.is_empty() {
+        return printed;
+    }
+    fail(problems.join("\n"), Exit::Config)
 }
 
 #[cfg(test)]

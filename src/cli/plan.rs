@@ -13,6 +13,7 @@ use crate::health::HealthStatus;
 use crate::rollout::reason::Reason;
 use crate::status::report::{Planned, none_found};
 use crate::status::table::{Look, Table};
+use crate::status::terminal::with_word;
 use crate::status::view::Tone;
 
 pub(super) async fn plan(settings: &Settings, container: Option<&str>, json: bool) -> Result<Exit, Exit> {
@@ -63,11 +64,12 @@ fn text(plan: &[Planned], nothing: &str) -> String {
             "leave" => Tone::Good,
             _ => Tone::Busy,
         };
+        let what = planned.reason.map(|reason| with_word(reason, &planned.message));
         let cells = [
             &planned.container,
             planned.health.as_str(),
             planned.action,
-            &planned.message,
+            what.as_ref().unwrap_or(&planned.message),
         ];
         table.row(tone, cells.map(str::to_owned).into());
     }

@@ -56,7 +56,7 @@ pub struct Settings {
     pub run_on_start: bool,
     /// `CONTAINER_STOP_TIMEOUT`: how long an old delegate may finish its tasks; at least a second.
     pub stop_timeout: Duration,
-    /// `DISABLE_AUTO_UPGRADE`: health checks only, without a single write to the engine.
+    /// `DISABLE_AUTO_UPGRADE`: no upgrades. With `HEALTH_ACTION=report` the engine receives not a single write.
     pub disable_auto_upgrade: bool,
     /// Which image replaces the published one, if any, and which images are permitted.
     pub target: TargetSettings,
@@ -76,7 +76,7 @@ pub struct Settings {
     pub swarm: bool,
     /// `SELF_UPGRADE`: whether the upgrader replaces its own container; nothing but reports with `disable_auto_upgrade`.
     pub self_upgrade: bool,
-    /// `HEALTH_ACTION`; nothing but reports with `disable_auto_upgrade`.
+    /// `HEALTH_ACTION`.
     pub health_action: HealthAction,
     /// `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.
     pub registry: Option<RegistryLogin>,

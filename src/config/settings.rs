@@ -9,9 +9,7 @@ use super::problems::{ConfigErrors, Problems};
 use super::reader::Reader;
 use super::timing::timing;
 use super::variables::{Environment, Variable};
-use super::{
-    HealthAction, HealthSettings, LogSettings, Needs, ProbeKind, Settings, Source, audit, connections, parse,
-};
+use super::{HealthSettings, LogSettings, Needs, ProbeKind, Settings, Source, audit, connections, parse};
 use crate::image::{ImagePolicy, ImageReference, MaxVersion, TargetSettings};
 use crate::schedule::Schedule;
 use crate::schedule::zone::Zone;
@@ -69,9 +67,6 @@ pub(super) fn settings(
     let docker_config = connections::docker_config(&mut reader, env);
     let health = health(&mut reader, env, disable_auto_upgrade);
     let health_action = reader.word(&env.health_action);
-    if health_action == HealthAction::Restart {
-        check_writes(&mut reader, &env.health_action, disable_auto_upgrade);
-    }
     let notifications = notifications(&mut reader, env);
     let egress = connections::egress(&mut reader, env, source.as_ref(), &notifications);
     // Its variables are among those of the environment by now.

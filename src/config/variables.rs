@@ -189,7 +189,8 @@ variables! {
         run_on_start = row("RUN_ON_START", Value("false"), BOOL,
             "At start the program always checks and reports; with `true` it upgrades, too.");
         disable_auto_upgrade = row("DISABLE_AUTO_UPGRADE", Value("false"), BOOL,
-            "`true`: health checks only, and the engine receives nothing but `GET` requests.");
+            "`true`: no upgrades, only health checks. The engine receives nothing but `GET` requests, except restarts with \
+             `HEALTH_ACTION=restart`.");
     }
     replacement {
         container_stop_timeout = row("CONTAINER_STOP_TIMEOUT", Value("1h"), POSITIVE_DURATION,
@@ -306,7 +307,7 @@ variables! {
         log_format = row("LOG_FORMAT", Value("text"), "text or json", "`json` is one object a line.");
     }
     audit {
-        audit_log = row("AUDIT_LOG", Unset, "the path of a file, or - for standard output",
+        audit_log = row("AUDIT_LOG", Unset, "the whole path of a file, or - for standard output",
             "Where [every outcome](audit-log.md) is recorded, one JSON object a line.");
         audit_log_max_size = row("AUDIT_LOG_MAX_SIZE", Value("10m"), "bytes, or such as 512k or 10m, at least 10k",
             "A file of this size is renamed to `FILE.1`, and a new one begins.");

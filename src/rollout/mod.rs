@@ -295,7 +295,7 @@ pub enum Intent {
 /// The operator's settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// `DISABLE_AUTO_UPGRADE`: nothing may be written.
+    /// `DISABLE_AUTO_UPGRADE`: nothing is written but restarts, where `restarts_unhealthy` is set.
     pub health_only: bool,
     /// `UPGRADE_STRATEGY`.
     pub strategy: Strategy,

@@ -23,6 +23,8 @@ const WRONG_NAME: &str = "\
 unknown host name (DNS-rebinding protection): use an IP address, or add the name to STATUS_HOSTS in the upgrader's environment
 ";
 
+const PATHS: &str = "not found; there are / /status /metrics /livez (or /healthz) /readyz\n";
+
 /// The pages that are served.
 #[derive(Clone)]
 pub struct Server {
@@ -51,7 +53,7 @@ impl Server {
             return answer;
         }
         match request.uri().path() {
-            "/livez" => verdict(self.liveness.problem()),
+            "/livez" | "/healthz" => verdict(self.liveness.problem()),
             "/readyz" => verdict(self.status.borrow().not_ready()),
             "/metrics" => {
                 let kind = "text/plain; version=0.0.4; charset=utf-8";
@@ -69,7 +71,7 @@ impl Server {
                 }
                 answer
             }
-            _ => text(StatusCode::NOT_FOUND, ""),
+            _ => text(StatusCode::NOT_FOUND, PATHS),
         }
     }
 

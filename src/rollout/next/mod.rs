@@ -78,9 +78,7 @@ impl At<'_> {
                     let reason = Reason::EngineError { step, problem };
                     Row::NotInspected.wait(reason, self.now + TimeDelta::seconds(1))
                 }
-                _ if self.policy.health_only => Row::HealthOnly.rest(Reason::HealthOnly {
-                    published: self.desired.published(),
-                }),
+                _ if self.policy.health_only => self.health_only(),
                 _ => match self.rollout.left_alone() {
                     Some(reason) => Row::LeftAlone.rest(reason),
                     None if is_replaced_by_compose(&self.rollout.name) => {

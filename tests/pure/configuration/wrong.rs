@@ -316,15 +316,11 @@ fn each_wrong_environment_is_reported_completely() {
         ),
         // And lets no write reach the engine.
         (
-            &[("DISABLE_AUTO_UPGRADE", "true"), ("HEALTH_ACTION", "Restart")],
-            &[(
-                "HEALTH_ACTION",
-                r#""Restart", but DISABLE_AUTO_UPGRADE=true sends the engine nothing but GET requests; expected another value, or DISABLE_AUTO_UPGRADE=false"#,
-            )],
-        ),
-        (
             &[("DISABLE_AUTO_UPGRADE", "true"), ("HEALTH_PROBE", "exec")],
-            &[("HEALTH_PROBE", r#""exec", but DISABLE_AUTO_UPGRADE=true"#)],
+            &[(
+                "HEALTH_PROBE",
+                r#""exec", but DISABLE_AUTO_UPGRADE=true sends the engine nothing but GET requests; expected another value, or DISABLE_AUTO_UPGRADE=false"#,
+            )],
         ),
         (
             &[("HEALTH_PROBE", "exec"), ("HEALTH_COMMAND", "[\"/probe\", 1]")],

@@ -94,6 +94,13 @@ fn a_delegate_that_fails_its_checks_is_restarted() {
             (failing(3), RESTARTED),
             (failing(2), AT_REST),
             (failing(3).policy(|policy| policy.restarts_unhealthy = false), AT_REST),
+            (failing(3).policy(|policy| policy.health_only = true), RESTARTED),
+            (asked_to_restart(100).policy(|policy| policy.health_only = true), "restart_in_progress: wait 10s, restarting"),
+            (failing(2).policy(|policy| policy.health_only = true), "health_only: rest, health_only"),
+            (
+                failing(3).policy(|policy| policy.health_only = true).with(|r| r.owner.opted_out = Some("a label")),
+                "health_only: rest, health_only",
+            ),
             (changed(|m| m.health = old().health), AT_REST),
             (changed(|m| m.state = RunState::Paused), "not_running: rest, not_running"),
             // Its restarts are the engine's business.
