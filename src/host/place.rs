@@ -53,7 +53,7 @@ pub async fn learn<E: Engine>(engine: &E, is_remote: bool) {
     let _ = PLACE.set(place);
 }
 
-/// What this program's commands start with, in a container of this engine's client and name, or as the package's service.
+/// The start of this program's commands, in a container of this engine's client and name, or as the package's service.
 fn program(container: Option<(&str, &str)>, is_service: bool) -> String {
     const NAME: &str = "delegate-upgrader";
     if let Some((client, name)) = container {
