@@ -36,7 +36,7 @@ use crate::text::time;
 pub struct Status {
     /// This program's version.
     pub version: Cow<'static, str>,
-    /// The host's name.
+    /// The host's name; in a container, the name that the engine has for it.
     #[serde(default)]
     pub host: String,
     /// When it started.

@@ -1,4 +1,4 @@
-//! HTTP for probes, scrapers and people: `/livez`, `/readyz`, `/metrics`, `/status` and a page at `/`. It answers
+//! HTTP for probes, scrapers and people: `/livez` (or `/healthz`), `/readyz`, `/metrics`, `/status` and a page at `/`. It answers
 //! `GET` and `HEAD` only.
 
 use std::borrow::Borrow;

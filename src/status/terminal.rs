@@ -23,8 +23,7 @@ pub fn text(status: &Status, look: Look, now: DateTime<Utc>) -> String {
     let mut lines: Vec<String> = painted(headline.tone, &symbol, &headline.text).collect();
     lines.extend(look.paragraph("  ", 2, &facts(status, now).join(", ")));
     if let Some(error) = &status.engine_error {
-        let problem = format!("Cannot reach the Docker engine: {error}");
-        lines.extend(painted(Tone::Bad, "  ", &problem));
+        lines.extend(painted(Tone::Bad, "  ", error));
     }
     if let Some(manager) = status
         .manager

@@ -81,8 +81,8 @@ fn the_page_in_a_browser_says_how_all_are_and_logs_nothing() {
         (DARK, 360, 1900, "page-dark-360.png"),
         (LIGHT, 1200, 1100, "page-light-1200.png"),
         (DARK, 1200, 1100, "page-dark-1200.png"),
-        (LIGHT, 800, 880, "page-light.png"),
-        (DARK, 800, 880, "page-dark.png"),
+        (LIGHT, 800, 1040, "page-light.png"),
+        (DARK, 800, 1040, "page-dark.png"),
     ] {
         let size = format!("--window-size={width},{height}");
         let (_, console) = browse(url, &[&picture(name), &size, theme]);
@@ -112,7 +112,7 @@ fn pictures_show_everything_in_their_first_frame_and_move_only_where_motion_is_w
             (LIGHT, "--enable-automation", moves),
             (DARK, "--force-prefers-reduced-motion", false),
         ] {
-            let (document, console) = browse(&url, &["--dump-dom", theme, motion]);
+            let (document, _) = browse(&url, &["--dump-dom", theme, motion]);
             let title = document.rsplit_once("<title>").map_or("", |(_, rest)| rest);
             let found = title.split("</title>").next().unwrap_or_default();
             let found: Value = serde_json::from_str(found).expect(&document);

@@ -336,9 +336,9 @@ fn times_stand_on_the_page_in_words_and_by_the_clock() {
         status["next_run"] = "2026-11-21T05:32:10Z".into();
     }));
     for time in [
-        "observed <time datetime=2026-11-21T05:18:15Z>2 min ago (05:18 UTC)</time>",
-        "next run <time datetime=2026-11-21T05:32:10Z>in 12 min (05:32 UTC)</time>",
-        "<time datetime=2026-11-19T02:20:00Z>for 2 days (since 2026-11-19 02:20 UTC)</time>",
+        "observed <time datetime=2026-11-21T05:18:15Z>2 min ago (05:18&nbsp;UTC)</time>",
+        "next run <time datetime=2026-11-21T05:32:10Z>in 12 min (05:32&nbsp;UTC)</time>",
+        "<time datetime=2026-11-19T02:20:00Z>for 2 days (since 2026-11-19&nbsp;02:20&nbsp;UTC)</time>",
     ] {
         assert!(page.contains(time), "no {time} in {page}");
     }
@@ -392,7 +392,7 @@ fn a_delegate_lists_its_last_releases() {
         .iter()
         .map(|item| item.split("</li>").next().unwrap())
         .collect();
-    let when = "<time datetime=2026-11-21T02:20:00Z>3 h ago (02:20 UTC)</time>";
+    let when = "<time datetime=2026-11-21T02:20:00Z>3 h ago (02:20&nbsp;UTC)</time>";
     assert_eq!(
         items,
         [

@@ -257,7 +257,7 @@ fn clock(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let (date, minute) = (text.get(..10), text.get(11..16));
     let date = date.filter(|_| at.date_naive() != now.date_naive());
     let parts = [date, minute, Some("UTC")].into_iter().flatten();
-    parts.collect::<Vec<_>>().join(" ")
+    parts.collect::<Vec<_>>().join("&nbsp;")
 }
 
 /// One word, in the colour and with the symbol of its tone.
