@@ -10,6 +10,7 @@ use crate::config::Settings;
 use crate::container::ApiVersion;
 use crate::engine::{Engine as _, EngineError};
 use crate::host::hold;
+use crate::host::place::command;
 use crate::reconcile::operator::OperatorError;
 use crate::schedule::moment;
 use crate::text::{duration, time};
@@ -43,9 +44,11 @@ pub(super) async fn pause(
     } else {
         "\nOn this version of Docker, `docker volume prune` and `docker system prune --volumes` would end the pause."
     };
+    app::learn_place(settings).await;
+    let resume = command("resume");
     let end = until.map_or_else(
-        || "until you run `delegate-upgrader resume`".to_owned(),
-        |until| format!("until {} (or run `delegate-upgrader resume`)", time::text(until)),
+        || format!("until you run `{resume}`"),
+        |until| format!("until {} (or run `{resume}`)", time::text(until)),
     );
     Ok(print(&format!(
         "Upgrades are paused on this host {end}. Running replacements will finish; health checks continue.{note}"

@@ -4,7 +4,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use crate::host::place::command;
 use crate::text::{duration, time};
+
+/// The command that tries this delegate again.
+pub(super) fn retry(delegate: &str) -> String {
+    command(&format!("retry {delegate}"))
+}
 
 /// An answer mostly takes less than a second, which is not worth a word.
 pub(super) fn since(waited: Duration, last_error: Option<&str>) -> String {
