@@ -57,7 +57,7 @@ printf 'hunter2-hunter2' | podman secret create delegate-token - >/dev/null
 podman run --detach --name with-secret --secret delegate-token,type=env,target=DELEGATE_TOKEN \
     --env-file /etc/harness-delegate.env "$v1" >/dev/null
 
-# As docs/usage/run.md has it.
+# As docs/usage/podman.md has it.
 cd /project
 printf %s "$KEY" >/token
 podman secret create upgrader-token /token >/dev/null
