@@ -140,8 +140,8 @@ book: ## make target/book of the pages, with a search; mdBook is installed into 
 	@PATH="$(TARGET_DIR)/tools/bin:$$PATH" docs/build $(TARGET_DIR)/book
 	cargo test --locked --quiet --test pure -- book:: --include-ignored
 
-recording: static ## record the demo anew as docs/demo.svg, which docs/usage/try.md shows; asciinema and svg-term are fetched
-	docs/record docs/demo.svg
+recording: static ## make docs/demo.svg of a real demo, and docs/usage/page-light.png and page-dark.png in a browser
+	LAB_BROWSER=1 tests/lab/run docs/record
 
 man: ## write the man page to target/man and the completions of bash, zsh and fish to target/completions
 	cargo run --locked --quiet --package manual -- $(TARGET_DIR)

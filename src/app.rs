@@ -182,10 +182,17 @@ pub(crate) fn policy(settings: &Settings) -> Policy {
     }
 }
 
+/// Learns what operators call this host, and how they type a command there.
+pub(crate) async fn learn_place(settings: &Settings) {
+    if let Ok(engine) = engine(settings) {
+        host::place::learn(&engine, matches!(settings.engine, EngineHost::Tcp { .. })).await;
+    }
+}
+
 /// Records and reports outcomes.
 pub(crate) fn ledger(settings: &Settings, listeners: &Arc<Listeners>) -> Result<Ledger, SetupError> {
     let audit = settings.audit.as_ref().map(audit_log).transpose()?;
-    let ledger = Ledger::new(host::name(), settings.health.interval);
+    let ledger = Ledger::new(host::place::host(), settings.health.interval);
     Ok(ledger.with_audit(audit).with_listeners(Arc::clone(listeners)))
 }
 

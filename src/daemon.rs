@@ -145,7 +145,10 @@ pub async fn run<C: Controller, T>(
                     status.engine_error = None;
                     status.report = Some(report);
                 }
-                Err(error) => status.engine_error = Some(error.to_string()),
+                Err(error) => {
+                    let advice = C::advice(&error).map_or_else(String::new, |advice| format!("; {advice}"));
+                    status.engine_error = Some(format!("{error}{advice}"));
+                }
             }
         });
         liveness.wakes_in(wait);

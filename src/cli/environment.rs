@@ -7,9 +7,8 @@ use std::path::Path;
 use super::{Exit, fail};
 use crate::config::{Needs, Settings};
 use crate::host;
+use crate::host::place::SERVICE_FILE;
 
-/// The settings of the package's service.
-const SERVICE_FILE: &str = "/etc/delegate-upgrader/delegate-upgrader.env";
 /// Where systemd puts the service's credentials while it runs; root may read them.
 const SERVICE_CREDENTIALS: &str = "/run/credentials/delegate-upgrader.service";
 

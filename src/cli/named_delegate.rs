@@ -59,6 +59,7 @@ async fn serve(
     start: impl AsyncFnOnce(&mut Upgrader) -> Result<(), OperatorError>,
 ) -> Result<Exit, Exit> {
     let listeners = listeners(settings).await?;
+    app::learn_place(settings).await;
     let ledger = made(app::ledger(settings, &listeners))?.of_operator();
     let mut upgrader = single_run(settings, ledger, json).await?;
     until_shutdown(Box::pin(async {

@@ -14,6 +14,7 @@ use crate::config::Settings;
 use crate::container::ApiVersion;
 use crate::engine::{Engine as _, EngineError};
 use crate::host::hold::{self, read_records};
+use crate::host::place::command;
 use crate::reconcile::operator::OperatorError;
 use crate::schedule::moment;
 use crate::text::{duration, time};
@@ -66,17 +67,11 @@ pub(super) async fn pause(
     } else {
         "\nOn this version of Docker, `docker volume prune` and `docker system prune --volumes` would end the pause."
     };
-    let resume = name
-        .as_deref()
-        .map_or_else(String::new, |name| format!(" {name}"));
+    app::learn_place(settings).await;
+    let resume = resume_command(name.as_deref());
     let end = until.map_or_else(
-        || format!("until you run `delegate-upgrader resume{resume}`"),
-        |until| {
-            format!(
-                "until {} (or run `delegate-upgrader resume{resume}`)",
-                time::text(until)
-            )
-        },
+        || format!("until you run `{resume}`"),
+        |until| format!("until {} (or run `{resume}`)", time::text(until)),
     );
     let subject = paused_subject(name.as_deref());
     Ok(print(&format!(
@@ -102,18 +97,19 @@ pub(super) async fn resume(settings: &Settings, container: Option<&str>, json: b
     };
     // A delegate is upgraded once neither pause is left.
     let records = read_records(&engine).await.unwrap_or_default();
+    app::learn_place(settings).await;
     for pause in records.pauses.iter().filter(|pause| pause.lasts(Utc::now())) {
-        let (subject, name) = (
-            paused_subject(pause.delegate.as_deref()),
-            pause.delegate.as_deref(),
-        );
-        let name = name.map_or_else(String::new, |name| format!(" {name}"));
-        let _ = write!(
-            text,
-            "\nThey are still paused on {subject}: see `delegate-upgrader resume{name}`."
-        );
+        let delegate = pause.delegate.as_deref();
+        let (subject, resume) = (paused_subject(delegate), resume_command(delegate));
+        let _ = write!(text, "\nThey are still paused on {subject}: see `{resume}`.");
     }
     Ok(print(&text))
+}
+
+fn resume_command(delegate: Option<&str>) -> String {
+    command(&format!("resume {}", delegate.unwrap_or_default()))
+        .trim_end()
+        .to_owned()
 }
 
 fn paused_subject(delegate: Option<&str>) -> &str {

@@ -115,6 +115,7 @@ async fn upgrader(
     settings: Settings,
     listener: Option<Arc<TcpListener>>,
 ) -> Result<Daemon<Upgrader>, String> {
+    app::learn_place(&settings).await;
     let make = async |settings: &Settings, Parts { clock, ledger }| {
         let upgrader = app::upgrader(settings, !settings.disable_auto_upgrade, clock).await;
         let upgrader = upgrader.map_err(|error| error.to_string())?;
@@ -284,6 +285,7 @@ fn log_warnings(settings: &Settings) {
 
 pub(super) async fn once(settings: &Settings, json: bool) -> Result<Exit, Exit> {
     let listeners = make_listeners(settings)?;
+    app::learn_place(settings).await;
     let ledger = made(app::ledger(settings, &listeners))?;
     // A container that ends after its run needs no successor.
     let mut settings = settings.clone();

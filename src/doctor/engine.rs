@@ -16,6 +16,7 @@ use crate::engine::{
 use crate::host;
 use crate::host::capacity::{Disk, Room};
 use crate::host::hold::read_records;
+use crate::host::place::command;
 use crate::image::is_mutable_tag;
 use crate::observe::{Observer, Scope, WAY_OUT};
 use crate::rollout::{Memory, Rollout};
@@ -51,22 +52,11 @@ pub(super) async fn check(
     let info = match info.await.unwrap_or(Err(EngineError::TimedOut(PATIENCE))) {
         Ok(info) => info,
         Err(error) => {
-            let advice = match &error {
-                EngineError::Unreachable(problem) if problem.contains("ermission denied") => {
-                    host::socket_advice().to_owned()
-                }
-                EngineError::Unreachable(_) | EngineError::TimedOut(_) => {
-                    "check that Docker is running, its socket is mounted and this user may use it (DOCKER_HOST)"
-                        .to_owned()
-                }
-                _ => format!(
-                    "check that {host} (DOCKER_HOST) leads to an engine, and that its proxy permits GET /version"
-                ),
-            };
-            checks.fail("engine", format!("{error}; {advice}"));
+            checks.fail("engine", format!("{error}; {}", host::engine_advice(&error)));
             return None;
         }
     };
+    app::learn_place(settings).await;
     let text = format!(
         "{}, API {}, {}/{}, at {host}",
         info.version, info.api, info.os, info.architecture
@@ -157,7 +147,10 @@ async fn pauses(engine: &DockerEngine, checks: &mut Checks) {
         };
         checks.warn(
             "pause",
-            format!("upgrades are paused on {what} since {since}{until}; `delegate-upgrader resume{name}` resumes them"),
+            format!(
+                "upgrades are paused on {what} since {since}{until}; `{}` resumes them",
+                command(&format!("resume{name}"))
+            ),
         );
     }
 }

@@ -102,7 +102,7 @@ impl From<&Managed> for Present {
 
 fn origin() -> Origin {
     Origin {
-        host: crate::host::name(),
+        host: crate::host::place::host(),
         actor: Actor::System,
     }
 }

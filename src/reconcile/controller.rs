@@ -18,6 +18,9 @@ pub trait Controller {
     /// Whether nothing answers at the address, which a new start may find again.
     fn is_unreachable(error: &Self::Error) -> bool;
 
+    /// Advice for an operator.
+    fn advice(error: &Self::Error) -> Option<&'static str>;
+
     /// The API that has to answer, as the log names it.
     const API: &'static str;
 

@@ -32,6 +32,7 @@ use tracing::warn;
 use crate::engine::{Engine, EngineCalls, EngineError};
 use crate::events::ledger::Ledger;
 use crate::health::HealthEndpoint;
+use crate::host::engine_advice;
 use crate::image::TargetSettings;
 use crate::manager::heartbeat::ManagerStatus;
 use crate::manager::{ImageSource, ManagerRequests, UpgraderImage};
@@ -355,6 +356,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
     fn is_unreachable(error: &EngineError) -> bool {
         // Another start would not be permitted either.
         matches!(error, EngineError::Unreachable(problem) if !problem.contains("ermission denied"))
+    }
+
+    fn advice(error: &EngineError) -> Option<&'static str> {
+        Some(engine_advice(error))
     }
 
     fn start_run(&mut self, mode: Mode) {

@@ -9,6 +9,7 @@ use crate::engine::{Engine, EngineError};
 use crate::events::Event;
 use crate::events::history::History;
 use crate::health::HealthEndpoint;
+use crate::host::place::command;
 use crate::image::{ImageName, ImageReference};
 use crate::managed::Managed;
 use crate::manager::ImageSource;
@@ -44,7 +45,8 @@ pub enum OperatorError {
     NothingBefore(String),
     /// A rollback is never rolled back.
     #[error(
-        "{name} was already rolled back from {from}; to upgrade it to {from} again, run `delegate-upgrader retry {name}`"
+        "{name} was already rolled back from {from}; to upgrade it to {from} again, run `{}`",
+        command(&format!("retry {name}"))
     )]
     RolledBack {
         /// The delegate's container name.

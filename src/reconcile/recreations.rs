@@ -58,6 +58,7 @@ impl Recreations {
         let serving = rollout.serving.as_ref()?;
         let is_last = self.last.as_ref() == Some(&serving.id);
         (is_last && self.count >= ENOUGH).then(|| Reason::RecreatedByAnother {
+            delegate: rollout.name.clone(),
             image: serving.image.to_string(),
         })
     }

@@ -280,6 +280,11 @@ impl Member {
         }
     }
 
+    /// The delegate's name, which its container in service has.
+    pub(super) fn delegate(&self) -> String {
+        Role::parse(&self.name).0.to_owned()
+    }
+
     /// How often the engine has restarted it.
     pub(super) fn restarts(&self) -> u64 {
         self.life.restart_count.max(self.history.max_restart_count)
@@ -290,6 +295,7 @@ impl Member {
         let image = reference.to_string();
         match &self.rolled_back_from {
             Some(left) if intent == Intent::Rollback => Reason::RolledBack {
+                delegate: self.delegate(),
                 image: left.reference.to_string(),
                 to: self.image.to_string(),
             },
@@ -301,6 +307,7 @@ impl Member {
     /// Why it does not get the image it was rolled back from.
     pub(super) fn rolled_back_reason(&self, reference: &ImageReference) -> Reason {
         Reason::RolledBack {
+            delegate: self.delegate(),
             image: reference.to_string(),
             to: self.image.to_string(),
         }

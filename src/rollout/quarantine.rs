@@ -114,6 +114,7 @@ impl Member {
         let until = self.life.finished_at.unwrap_or(self.created_at) + span;
         let image = self.image.to_string();
         (now < until || self.is_up()).then_some(Reason::Quarantined {
+            delegate: self.delegate(),
             image,
             attempt,
             until,

@@ -1,6 +1,7 @@
 //! The pages that name tests name tests that exist, no page says what the program lacks, and the walks through the code are
 //! walks that a reader can take.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -136,4 +137,17 @@ fn each_walk_names_functions_of_the_code_and_is_short() {
         }
     }
     assert_eq!(walks, 3);
+}
+
+#[test]
+fn the_demo_is_a_small_picture_with_few_lines() {
+    let picture = fs::read_to_string(project().join("docs/demo.svg")).unwrap();
+    assert!(picture.len() <= 60_000, "{} bytes", picture.len());
+    let heights = picture.split("<text").skip(1).map(|text| {
+        let (_, rest) = text.split_once(" y=\"").unwrap();
+        rest.split('"').next().unwrap()
+    });
+    let lines: BTreeSet<&str> = heights.collect();
+    assert!((1..=12).contains(&lines.len()), "{lines:?}");
+    assert!(picture.contains("<title") && picture.contains("prefers-reduced-motion"));
 }

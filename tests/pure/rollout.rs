@@ -294,6 +294,7 @@ fn each_kind_of_reason_is_classified() {
 #[test]
 fn reasons_count_in_words_and_in_whole_seconds() {
     let quarantined = |attempt| Reason::Quarantined {
+        delegate: "d1".to_owned(),
         image: "x:1".to_owned(),
         attempt,
         until: at(0),

@@ -324,6 +324,10 @@ impl<M: ImageSource> Controller for Deployments<M> {
         false
     }
 
+    fn advice(_: &ClusterError) -> Option<&'static str> {
+        None
+    }
+
     fn start_run(&mut self, mode: Mode) {
         self.starting = Some((mode, Intent::Upgrade));
     }

@@ -14,6 +14,7 @@ use strum::{EnumDiscriminants, IntoStaticStr};
 
 use super::{HeldBack, InvalidLabel, Member, Rejection};
 use crate::document::{Obstacle, SingleInstance};
+use crate::host::place::command;
 use crate::image::{MaxVersion, Pin};
 use crate::manager::ManagerError;
 use crate::schedule::wave::Wave;
@@ -22,7 +23,7 @@ use crate::text::{size, time};
 pub use crate::net::retry::Retry;
 pub(crate) use topic::WORTH_A_WORD;
 pub(crate) use words::count;
-use words::{health_only, is_published, paused, since, times, unfinished, whole};
+use words::{health_only, is_published, paused, retry, since, times, unfinished, whole};
 
 /// Why a delegate is left as it is, for now or for good. An image is named by its reference, a problem is in the
 /// engine's words, and a verdict is the health at the last observation.
@@ -89,9 +90,10 @@ pub enum Reason {
     OtherAccount { account: String },
     /// Something else owns the container, such as a unit or a playbook.
     #[error(
-        "another tool recreated it from {image} right after each of the last two upgrades; upgrade it with that tool, or run `delegate-upgrader retry`"
+        "another tool recreated it from {image} right after each of the last two upgrades; upgrade it with that tool, or run `{}`",
+        retry(.delegate)
     )]
-    RecreatedByAnother { image: String },
+    RecreatedByAnother { delegate: String, image: String },
     /// The published image is newer than `MAX_VERSION`.
     #[error("{image} is published, but it is newer than MAX_VERSION={max}")]
     HeldBack {
@@ -141,7 +143,8 @@ pub enum Reason {
     },
     /// `UPGRADE_DELAY` and `UPGRADE_WAVE` start then.
     #[error(
-        "{image} is published, but when it was first seen here cannot be known: {problem}; see `delegate-upgrader doctor`"
+        "{image} is published, but when it was first seen here cannot be known: {problem}; see `{}`",
+        command("doctor")
     )]
     FirstSeenUnknown { image: String, problem: String },
     /// A label of its owner cannot be read.
@@ -207,11 +210,12 @@ pub enum Reason {
     },
     /// A candidate with this image was rejected; it is tried again later.
     #[error(
-        "{image} failed here {}; next attempt after {}. Publish another image or run `delegate-upgrader retry` to try \
+        "{image} failed here {}; next attempt after {}. Publish another image or run `{}` to try \
          sooner",
-        times(*.attempt), time::text(*.until)
+        times(*.attempt), time::text(*.until), retry(.delegate)
     )]
     Quarantined {
+        delegate: String,
         image: String,
         /// How many times it was rejected in a row.
         attempt: u32,
@@ -255,10 +259,14 @@ pub enum Reason {
     ReplacedByCompose,
     /// An operator rolled back from the published image; the delegate stays until another one is published.
     #[error(
-        "rolled back from {image} to {to}; it stays there until another image is published or `delegate-upgrader retry` \
-         is run"
+        "rolled back from {image} to {to}; it stays there until another image is published or you run `{}`",
+        retry(.delegate)
     )]
-    RolledBack { image: String, to: String },
+    RolledBack {
+        delegate: String,
+        image: String,
+        to: String,
+    },
     /// Another instance of this upgrader acts; this instance takes over once it is the successor, or outlives the other.
     #[error("{name} acts here; this upgrader stands by")]
     StandingBy { name: String },
