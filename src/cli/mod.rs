@@ -35,6 +35,7 @@ use crate::doctor::{Check, Checks, Severity};
 use crate::status::table::Look;
 use crate::status::view::Tone;
 use crate::telemetry;
+use crate::text::json::indented;
 
 /// Keeps Harness Docker delegates healthy and current: a new container proves itself before the old one drains.
 ///
@@ -391,8 +392,8 @@ fn print(text: &str) -> Exit {
 }
 
 fn print_json(value: &impl serde::Serialize) -> Exit {
-    match serde_json::to_string_pretty(value) {
-        Ok(json) => print(&json),
+    match serde_json::to_string(value) {
+        Ok(json) => print(&indented(&json)),
         Err(error) => fail(error, Exit::Unavailable),
     }
 }
