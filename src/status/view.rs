@@ -1,7 +1,6 @@
 //! The words that the page and the terminal share: the answer to the question that people come with, and times as they
 //! say them.
 
-use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -72,9 +71,10 @@ impl Tone {
 
 /// The rows of a report, those that need attention first.
 pub fn rows(status: &Status) -> Vec<&DelegateReport> {
-    let mut rows: Vec<&DelegateReport> = status.report.iter().flat_map(Report::rows).collect();
-    rows.sort_by_key(|delegate| Reverse(Tone::of(delegate)));
-    rows
+    let tones = [Tone::Bad, Tone::Attention, Tone::Busy, Tone::Good];
+    let rows = status.report.iter().flat_map(Report::rows);
+    let of = |tone| rows.clone().filter(move |delegate| Tone::of(delegate) == tone);
+    tones.into_iter().flat_map(of).collect()
 }
 
 /// The state of the whole host in one sentence.
