@@ -46,7 +46,7 @@ matrix: static ## try every fault at every call of an upgrade, on a real engine;
 	MATRIX_SHARE=$(or $(MATRIX_SHARE),all) tests/lab/run cargo test --locked --workspace --test matrix -- $(MATRIX)
 
 self-upgrade: static ## kill the upgrader or its successor at every call of their exchange, on a real engine
-	tests/lab/run cargo test --locked --workspace --test engine itself::whoever_is_killed_at_any_call -- --ignored --nocapture
+	tests/lab/run cargo test --locked --workspace --test engine finishes_exchange_killed_at_any_call -- --ignored --nocapture
 
 dead-socket: static ## restart an engine under an upgrader whose socket is mounted as a file; it takes six minutes
 	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine dead_socket:: -- --ignored --nocapture
@@ -57,7 +57,7 @@ surroundings: static ## test the status page in a browser, the alerts with promt
 		cargo test --locked --workspace --test pure monitoring::'
 
 swarm: static ## kill the upgrader at every call of a service's update, its manager, and a second node of the Swarm
-	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine -- --ignored --nocapture --test-threads 2 swarm_kills::whoever
+	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine -- --ignored --nocapture --test-threads 2 swarm_kills::finishes
 	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine -- --ignored --nocapture swarm_manager:: swarm_nodes::
 
 kubernetes: static static-kubernetes ## upgrade Deployments of a real cluster, which is built from Debian's source the first time
@@ -76,7 +76,7 @@ compose: ## run the tests with Docker Compose, with each version and on each eng
 	tests/lab/static quick
 	cargo test --locked --quiet --workspace --test engine --no-run
 	tests/lab/each compose cargo test --locked --workspace --test engine -- \
-		--include-ignored compose:: itself_elsewhere::one_that_compose_made ways::the_compose_file
+		--include-ignored compose:: itself_elsewhere::upgrader_of_compose ways::compose_file
 
 rootless: export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static-quick
 rootless: ## run replacements, failures and the fidelity matrix on engines without root and with mapped users

@@ -5,8 +5,10 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use serde_json::{Map, json};
+
 use super::run::made;
-use super::{Exit, fail, print};
+use super::{Exit, fail, print, print_json};
 use crate::app;
 use crate::config::Settings;
 use crate::container::{ContainerId, Inspected};
@@ -32,6 +34,7 @@ pub(super) async fn from_delegate(
     settings: &Settings,
     container: &str,
     file: Option<&Path>,
+    json: bool,
 ) -> Result<Exit, Exit> {
     let engine = made(app::engine(settings))?;
     let inspected = engine.inspect(&ContainerId::new(container)).await;
@@ -42,6 +45,12 @@ pub(super) async fn from_delegate(
     let found =
         found(&inspected).map_err(|problem| fail(format!("{container}: {problem}"), Exit::NotServed))?;
     let Some(file) = file else {
+        if json {
+            let shown = found
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), json!(shown(name, value))));
+            return Ok(print_json(&shown.collect::<Map<_, _>>()));
+        }
         return Ok(print(&text(&found, true)));
     };
     let written = OpenOptions::new()
@@ -53,6 +62,11 @@ pub(super) async fn from_delegate(
     let path = file.display();
     written.map_err(|error| fail(format!("{path}: {error}; nothing was written"), Exit::Unavailable))?;
     let names: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
+    if json {
+        return Ok(print_json(
+            &json!({ "file": path.to_string(), "settings": names }),
+        ));
+    }
     let names = names.join(", ");
     Ok(print(&format!("{path} has {names}; only its owner can read it")))
 }
@@ -76,18 +90,18 @@ fn found(delegate: &Inspected) -> Result<Vec<(&'static str, &str)>, String> {
 
 /// As a file of variables.
 fn text(found: &[(&str, &str)], is_masked: bool) -> String {
-    let is_secret = |name: &str| name == "UPGRADER_TOKEN" || name == "PROXY_PASSWORD";
     let line = |(name, value): &(&str, &str)| {
-        let is_hidden = is_masked && is_secret(name);
-        let value = if is_hidden {
-            "***".to_owned()
-        } else {
-            quoted(value)
-        };
-        format!("{name}={value}")
+        let value = if is_masked { shown(name, value) } else { value };
+        format!("{name}={}", quoted(value))
     };
     let lines: Vec<String> = found.iter().map(line).collect();
     lines.join("\n")
+}
+
+/// A value unless it is a secret.
+fn shown<'a>(name: &str, value: &'a str) -> &'a str {
+    let is_secret = matches!(name, "UPGRADER_TOKEN" | "PROXY_PASSWORD");
+    if is_secret { "***" } else { value }
 }
 
 /// A value as it is, or in quotes where the file would change it.

@@ -33,17 +33,9 @@ pub(super) enum Command {
     /// Run on SCHEDULE, until stopped: for a Deployment of the upgrader
     Run,
     /// Show what a run would do, and why not, without changing anything
-    Plan {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Plan,
     /// Check the permissions and everything else that an upgrade needs, and say what to do
-    Doctor {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Doctor,
     /// Roll back and stay there until a different image is published
     Rollback,
     /// Upgrade now, ignoring the quarantine
@@ -63,7 +55,7 @@ pub(super) fn is_chosen() -> bool {
     is_in_cluster() && Path::new(file::PATH).exists()
 }
 
-pub(super) async fn dispatch(command: Command, config: Option<PathBuf>) -> Result<Exit, Exit> {
+pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bool) -> Result<Exit, Exit> {
     let is_named = config.is_some();
     let path = config.unwrap_or_else(|| file::PATH.into());
     let settings = ClusterSettings::read(&path, is_named, std::env::vars_os())
@@ -75,8 +67,8 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>) -> Resul
     match command {
         Command::Once => command_line.once().await,
         Command::Run => command_line.run().await,
-        Command::Plan { json } => command_line.plan(json).await,
-        Command::Doctor { json } => command_line.doctor(json).await,
+        Command::Plan => command_line.plan(json).await,
+        Command::Doctor => command_line.doctor(json).await,
         Command::Rollback => {
             let start = async |deployments: &mut Deployments<_>| deployments.start_rollback().await;
             command_line.operate(start).await
@@ -109,7 +101,7 @@ impl CommandLine {
     }
 
     fn start_log(&self) {
-        telemetry::start(&self.settings.common.log);
+        telemetry::start(&self.settings.common.log, false);
         for warning in &self.settings.warnings {
             warn!("{warning}");
         }

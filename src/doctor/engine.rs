@@ -111,7 +111,7 @@ pub(super) async fn check(
         weak_proofs(&rollouts, checks);
         disk(engine.as_ref(), &scope.disk(), &rollouts, checks).await;
         containers::check(engine.as_ref(), &scope, &rollouts, checks).await;
-        pause(engine.as_ref(), checks).await;
+        pauses(engine.as_ref(), checks).await;
     }
     Some(Host { rollouts, refused })
 }
@@ -131,21 +131,25 @@ fn weak_proofs(rollouts: &[Rollout], checks: &mut Checks) {
     }
 }
 
-/// Whether changes are paused. That this cannot be read is said among the permissions.
-async fn pause(engine: &DockerEngine, checks: &mut Checks) {
+/// The pauses. That they cannot be read is said among the permissions.
+async fn pauses(engine: &DockerEngine, checks: &mut Checks) {
     let Ok(records) = read_records(engine).await else {
         return;
     };
-    if let Some(pause) = records.pause.filter(|pause| pause.lasts(Utc::now())) {
+    for pause in records.pauses.iter().filter(|pause| pause.lasts(Utc::now())) {
         let until = pause
             .until
             .map_or_else(String::new, |until| format!(", until {}", time::text(until)));
         let since = time::text(pause.since);
+        let (what, name) = match &pause.delegate {
+            None => ("this host".to_owned(), String::new()),
+            Some(name) => (name.clone(), format!(" {name}")),
+        };
         checks.warn(
             "pause",
             format!(
-                "changes are paused on this host since {since}{until}; `{}` ends that",
-                command("resume")
+                "upgrades are paused on {what} since {since}{until}; `{}` resumes them",
+                command(&format!("resume{name}"))
             ),
         );
     }

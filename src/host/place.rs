@@ -1,7 +1,8 @@
 //! Where this program runs, in an operator's words: what the host is called, and how a command is typed there.
 
 use std::env;
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ use crate::engine::Engine;
 pub const SERVICE_FILE: &str = "/etc/delegate-upgrader/delegate-upgrader.env";
 /// An engine that takes longer to answer does not delay the start further.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+const NAME: &str = "delegate-upgrader";
 
 static PLACE: OnceLock<Place> = OnceLock::new();
 
@@ -55,15 +58,28 @@ pub async fn learn<E: Engine>(engine: &E, is_remote: bool) {
 
 /// The start of this program's commands, in a container of this engine's client and name, or as the package's service.
 fn program(container: Option<(&str, &str)>, is_service: bool) -> String {
-    const NAME: &str = "delegate-upgrader";
     if let Some((client, name)) = container {
         // A container that has just replaced the upgrader's takes that one's name.
         let (name, _) = Role::parse(name);
-        let path = env::current_exe().unwrap_or_else(|_| NAME.into());
-        return format!("{client} exec {name} {}", path.display());
+        return format!(
+            "{client} exec {name} {}",
+            shortest(env::current_exe().ok(), env::var_os("PATH"))
+        );
     }
     let sudo = if is_service { "sudo " } else { "" };
     format!("{sudo}{NAME}")
+}
+
+/// This program by its name, where `docker exec` finds it by PATH, or else by its whole path.
+fn shortest(program: Option<PathBuf>, path: Option<OsString>) -> String {
+    let Some(program) = program else {
+        return NAME.to_owned();
+    };
+    let is_found = |directory: PathBuf| directory.join(NAME) == program;
+    if path.is_some_and(|path| env::split_paths(&path).any(is_found)) {
+        return NAME.to_owned();
+    }
+    program.display().to_string()
 }
 
 /// The host's name: by the engine, where that was asked.
@@ -90,6 +106,9 @@ mod tests {
             let expected = format!("podman exec upgrader {}", path.display());
             assert_eq!(program(Some(("podman", name)), false), expected);
         }
+        let shortest = |program: &str| shortest(Some(program.into()), Some("/usr/bin:/".into()));
+        assert_eq!(shortest("/delegate-upgrader"), "delegate-upgrader");
+        assert_eq!(shortest("/opt/delegate-upgrader"), "/opt/delegate-upgrader");
         assert_eq!(command("retry d1"), "delegate-upgrader retry d1");
     }
 }

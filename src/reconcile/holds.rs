@@ -1,4 +1,4 @@
-//! What the engine remembers that holds replacements back, as it was read last.
+//! The holds on replacements that the engine remembers, as they were read last.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::manager::ImageSource;
 use crate::rollout::Rollout;
 use crate::schedule::wave::Place;
 
-/// An observation that begins later than this after the records were read needs them anew, so that a pause counts at once.
+/// An observation that starts later than this after the records were read reads them again, so that a pause counts at once.
 const FRESH: Duration = Duration::from_millis(200);
 
 /// The records that were read last. They hold for that observation and for the next one.
@@ -22,7 +22,7 @@ const FRESH: Duration = Duration::from_millis(200);
 pub(super) struct KnownHolds {
     observations: u64,
     read: Option<Read>,
-    /// What tells this host apart from all others.
+    /// Identifies this host.
     host: Option<String>,
     was_refused: bool,
 }
@@ -48,11 +48,11 @@ impl KnownHolds {
         self.read = None;
     }
 
-    /// What holds the replacement by this image back; `None` where that has to be read.
-    pub(super) fn of(&self, image: &str) -> Option<Result<Holds, String>> {
+    /// The holds on the replacement of this delegate by this image; `None` where that has to be read.
+    pub(super) fn of(&self, delegate: &str, image: &str) -> Option<Result<Holds, String>> {
         let records = self.read.as_ref()?.records.as_ref();
         Some(records.map_err(Clone::clone).map(|records| Holds {
-            pause: records.pause,
+            pause: records.pause(delegate).cloned(),
             image: image.to_owned(),
             first_seen: records.first_seen(image),
             place: Place::of(self.host.as_deref().unwrap_or_default(), image),
@@ -69,7 +69,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// The same, for whoever waits after an error by itself.
+    /// The same, for a caller that handles errors itself.
     pub(super) async fn read_holds(&mut self) -> Result<(), EngineError> {
         let engine = self.engine.as_ref();
         let has_wave = self.settings.policy.timing.wave.is_some();
@@ -89,7 +89,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         {
             warn!(
                 problem,
-                "cannot find out whether changes are paused on this host; going on"
+                "cannot find out whether upgrades are paused; continuing as if they are not"
             );
         }
         self.holds.read = Some(Read {
@@ -101,5 +101,5 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 }
 
-/// What failed where that is unknown.
-pub(super) const READ_HOLDS: &str = "find out whether changes are paused on this host";
+/// The failed action, where the pause is unknown.
+pub(super) const READ_HOLDS: &str = "find out whether upgrades are paused";

@@ -95,7 +95,7 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
         self.questions.has_answer()
     }
 
-    /// Takes in an answer, each once.
+    /// Records an answer, each once.
     pub(super) fn next_answer(&mut self, now: DateTime<Utc>) -> Option<Answered> {
         let answered = self.questions.next()?;
         if let (Question::Published(query), Answer::Published(answer)) =
@@ -133,7 +133,7 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
         })
     }
 
-    /// Forgets the workloads of which no delegate is left.
+    /// Forgets the workloads without a delegate.
     pub(super) fn forget_absent(&mut self) {
         self.heartbeat.keep(&self.queries);
     }

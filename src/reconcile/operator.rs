@@ -1,4 +1,4 @@
-//! What an operator can ask for one delegate: to retry a rejected image, or to roll back to the previous one.
+//! An operator's commands for one delegate: to retry a rejected image, or to roll back to the previous one.
 
 use serde_json::Value;
 use tracing::info;
@@ -99,7 +99,7 @@ fn numbers(known: &[u64]) -> String {
     }
 }
 
-/// What a rollback changes.
+/// The images of a rollback.
 pub(crate) struct RollbackTarget {
     /// The reference of the image that runs.
     pub(crate) from: String,
@@ -109,7 +109,7 @@ pub(crate) struct RollbackTarget {
     pub(crate) image: ImageId,
 }
 
-/// What an operator named.
+/// The delegate that an operator named.
 pub(super) enum Found<'a> {
     /// A delegate that is a container.
     Container(&'a Rollout),
@@ -251,6 +251,18 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let back = release_target(self.engine.as_ref(), rollout, release, records).await?;
         self.start_rollback(rollout, back);
         Ok(())
+    }
+
+    /// The name of the delegate's container or service.
+    ///
+    /// # Errors
+    /// There is no such delegate, or nothing may be changed.
+    pub async fn delegate_name(&mut self, given: &str) -> Result<String, OperatorError> {
+        let (rollouts, _) = self.observe().await?;
+        Ok(match self.named(given, &rollouts).await? {
+            Found::Container(rollout) => rollout.name.clone(),
+            Found::Service(service) => service.name,
+        })
     }
 
     fn start_rollback(&mut self, rollout: &Rollout, back: RollbackTarget) {

@@ -15,7 +15,7 @@ const ENOUGH: u32 = 2;
 /// The recreations of one delegate. Losing them costs two more upgrades.
 #[derive(Debug, Default)]
 pub(super) struct Recreations {
-    /// The image before the last upgrade, and when that one took over.
+    /// The image before the last upgrade, and when the upgrade took over.
     upgraded: Option<(ImageId, DateTime<Utc>)>,
     count: u32,
     /// The last container that counted.

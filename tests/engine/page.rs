@@ -33,7 +33,7 @@ fn browse(url: &str, arguments: &[&str]) -> (String, Vec<String>) {
 
 #[test]
 #[ignore = "needs a browser: make surroundings"]
-fn the_page_in_a_browser_says_how_all_are_and_logs_nothing() {
+fn page_in_a_browser_shows_all_delegates_and_logs_nothing() {
     let lab = Lab::new("page");
     lab.delegate("1", V1, &["--env", "TASKS=2"]);
     lab.delegate("2", V1, &[]);
@@ -41,7 +41,7 @@ fn the_page_in_a_browser_says_how_all_are_and_logs_nothing() {
     let daemon = lab
         .upgrader(NEVER_HEALTHY)
         .with("RUN_ON_START", "true")
-        .with("HEALTHY_DEADLINE", "6s")
+        .with("UPGRADE_HEALTHY_DEADLINE", "6s")
         .start();
     daemon.says("was rejected", PATIENCE);
     let log = daemon.log();

@@ -249,7 +249,7 @@ fn the_schema_of_plan_describes_each_field() {
 }
 
 #[test]
-fn a_schema_finds_what_it_does_not_describe() {
+fn schema_rejects_undescribed_fields() {
     let wrong: Value = json!([{ "severity": "fatal", "subject": 1, "message": "m", "new": true }]);
     let found = std::panic::catch_unwind(|| kit::schema::describes("doctor", &[wrong]));
     let found = found.unwrap_err().downcast::<String>().unwrap();

@@ -49,7 +49,7 @@ fn with(delegates: &[Value]) -> Status {
 }
 
 #[test]
-fn the_first_line_answers_how_all_are() {
+fn first_line_summarises_all_delegates() {
     let of = |change: fn(&mut Value)| {
         let mut one = delegate("d1");
         change(&mut one);
@@ -591,7 +591,7 @@ fn a_run_has_succeeded_once_nothing_is_left_to_prove() {
 }
 
 #[test]
-fn what_came_of_events_is_in_the_metrics_where_somebody_hears_of_them() {
+fn metrics_count_event_deliveries_where_a_receiver_is_set() {
     let text = metrics::text(&status(|_| ()));
     assert!(!text.contains("webhook") && !text.contains("deadman"), "{text}");
     let text = metrics::text(&status(|status| {

@@ -222,6 +222,7 @@ impl<M: ImageSource> Deployments<M> {
             pause: paused.map(|text| Paused {
                 since: now,
                 until: moment::parse(text, &self.settings.zone),
+                delegate: None,
             }),
             first_seen,
             place: Place::of(&deployment.managed.id, &image),

@@ -327,9 +327,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let tracked = self.services.tracked.get(&managed.id);
         Facts {
             backoff: tracked.and_then(|tracked| tracked.backoff.clone()),
-            holds: self
-                .holds
-                .of(&target.map(|target| target.to_string()).unwrap_or_default()),
+            holds: self.holds.of(
+                &managed.name,
+                &target.map(|target| target.to_string()).unwrap_or_default(),
+            ),
             is_plan,
         }
     }

@@ -21,11 +21,15 @@ pub(super) fn since(waited: Duration, last_error: Option<&str>) -> String {
     }
 }
 
-pub(super) fn until_when(until: Option<DateTime<Utc>>) -> String {
-    until.map_or_else(
-        || "until they are resumed".to_owned(),
-        |until| format!("until {}", time::text(until)),
-    )
+pub(super) fn paused(delegate: Option<&str>, until: Option<DateTime<Utc>>) -> String {
+    let until = until.map_or_else(String::new, |until| format!(" until {}", time::text(until)));
+    let resume = command(&format!("resume {}", delegate.unwrap_or_default()));
+    let whose = if delegate.is_some() {
+        "its upgrades"
+    } else {
+        "upgrades"
+    };
+    format!("{whose} are paused{until}; `{}` resumes them", resume.trim_end())
 }
 
 pub(super) fn is_published(image: Option<&str>) -> String {

@@ -87,7 +87,7 @@ async fn a_request_has_five_seconds_to_arrive() {
 }
 
 #[tokio::test]
-async fn a_connection_is_for_one_request() {
+async fn connection_serves_one_request() {
     let server = Server::start().await;
     let request = "GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
     let answer = server.send(&request.repeat(2)).await;

@@ -76,6 +76,7 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         },
         ReasonKind::Paused => Reason::Paused {
             image,
+            delegate: None,
             until: Some(until),
         },
         ReasonKind::Delayed => Reason::Delayed {

@@ -130,7 +130,7 @@ fn each_restart_doubles_the_time_that_the_next_life_has() {
 
 #[test]
 #[rustfmt::skip]
-fn nothing_is_restarted_while_most_are_unhealthy() {
+fn restarts_nothing_while_most_are_unhealthy() {
     for (unhealthy, all, expected) in [
         (1, 1, RESTARTED),
         (1, 2, RESTARTED),
@@ -147,7 +147,7 @@ fn nothing_is_restarted_while_most_are_unhealthy() {
 
 #[test]
 #[rustfmt::skip]
-fn a_replacement_that_is_due_goes_first() {
+fn due_replacement_precedes_restart() {
     let waiting = || Reason::WaitingForReplica { name: "e".to_owned() };
     let awaiting = Reason::AwaitingAnswer {
         from: Awaited::Manager,
