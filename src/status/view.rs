@@ -71,10 +71,12 @@ impl Tone {
 
 /// The rows of a report, those that need attention first.
 pub fn rows(status: &Status) -> Vec<&DelegateReport> {
-    let tones = [Tone::Bad, Tone::Attention, Tone::Busy, Tone::Good];
-    let rows = status.report.iter().flat_map(Report::rows);
-    let of = |tone| rows.clone().filter(move |delegate| Tone::of(delegate) == tone);
-    tones.into_iter().flat_map(of).collect()
+    let mut rows = Vec::new();
+    for tone in [Tone::Bad, Tone::Attention, Tone::Busy, Tone::Good] {
+        let all = status.report.iter().flat_map(Report::rows);
+        rows.extend(all.filter(|delegate| Tone::of(delegate) == tone));
+    }
+    rows
 }
 
 /// The state of the whole host in one sentence.
