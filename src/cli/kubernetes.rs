@@ -159,7 +159,7 @@ impl CommandLine {
         .await
     }
 
-    /// Updates the CronJob to the upgrader's published image, if SELF_UPGRADE is set.
+    /// Updates the CronJob to the upgrader's published image, if `SELF_UPGRADE` is set.
     async fn follow_own(&self) {
         if !self.settings.common.self_upgrade || self.settings.dry_run || !is_in_cluster() {
             return;

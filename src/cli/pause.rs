@@ -125,7 +125,7 @@ async fn delegate_name(settings: &Settings, container: &str) -> Result<String, E
     })
 }
 
-/// With DISABLE_AUTO_UPGRADE, the engine receives no request that changes anything.
+/// With `DISABLE_AUTO_UPGRADE`, the engine receives no request that changes anything.
 fn may_change(settings: &Settings) -> Result<(), Exit> {
     if settings.disable_auto_upgrade {
         return Err(fail(OperatorError::HealthOnly, Exit::Config));
