@@ -1,4 +1,5 @@
-//! `completion`: what a shell completes. The commands and options are those of the help; a container's name is not completed.
+//! `completion`: scripts that complete the commands and options of the help. They do not complete the names of
+//! containers.
 
 use std::fmt::Write as _;
 
@@ -6,7 +7,7 @@ use clap::{CommandFactory as _, ValueEnum};
 
 use super::Cli;
 
-/// A shell that has programmable completion.
+/// A shell with programmable completion.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Shell {
     /// GNU Bash.
@@ -17,7 +18,7 @@ pub enum Shell {
     Fish,
 }
 
-/// The script that a shell sources.
+/// The script for a shell to source.
 pub fn script(shell: Shell) -> String {
     match shell {
         Shell::Bash => bash(),
@@ -26,10 +27,10 @@ pub fn script(shell: Shell) -> String {
     }
 }
 
-/// Each command with its line of help and its options.
+/// Each command: its name, its line of help and its options.
 fn commands() -> Vec<(String, String, Vec<String>)> {
     let mut command = Cli::command();
-    // It adds the options that every command has.
+    // `build` adds the global options to each command.
     command.build();
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
     let of = |command: &clap::Command| {
@@ -60,7 +61,7 @@ fn bash() -> String {
     )
 }
 
-/// Zsh sources it, or finds it as a function of this name.
+/// Zsh can source the script, or autoload it as the function `_delegate-upgrader`.
 fn zsh() -> String {
     let mut names = String::new();
     for (name, about, _) in commands() {

@@ -1,4 +1,4 @@
-//! The variables of a command: those of the process, and on a host with the package those of its service.
+//! The variables of a command: those of the process, and on a host with the package also those of its service.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,13 +9,14 @@ use crate::config::{Needs, Settings};
 use crate::host;
 use crate::host::place::SERVICE_FILE;
 
-/// Where systemd puts the service's credentials while it runs; root may read them.
+/// Where systemd puts the service's credentials while the service runs. Root may read them.
 const SERVICE_CREDENTIALS: &str = "/run/credentials/delegate-upgrader.service";
 
 /// Names and values.
 pub(super) type Variables = Vec<(OsString, OsString)>;
 
-/// The environment, with the settings of this file, or else of the service where the process has none of its own.
+/// The environment, with `ENVIRONMENT_FILE` set to this file. Without a file, it is set to the service's file, unless
+/// the process has settings of its own.
 pub(super) fn variables(file: Option<&Path>) -> Variables {
     let mut variables: Variables = env::vars_os().collect();
     let is_set = |wanted: &str| env::var_os(wanted).is_some_and(|value| !value.is_empty());
@@ -35,7 +36,7 @@ pub(super) fn variables(file: Option<&Path>) -> Variables {
     variables
 }
 
-/// The settings of a command. `delegate`: whose workload counts, whichever that is.
+/// The settings of a command. A `delegate` stands in for `UPGRADER_WORKLOAD_NAME`, which the command does not use.
 #[cfg(feature = "docker")]
 pub(super) fn settings(file: Option<&Path>, needs: Needs, delegate: Option<&str>) -> Result<Settings, Exit> {
     let mut variables = variables(file);

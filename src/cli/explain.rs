@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Exit, fail, print, print_json};
 
-/// The page, with an entry for each reason.
+/// The page with an entry for each reason.
 const PAGE: &str = include_str!("../../docs/reference/reasons.md");
 const ENTRY: &str = "\n### `";
 
@@ -30,7 +30,7 @@ pub(super) fn explain(reason: &str, json: bool) -> Exit {
     fail(format!("no reason is called {reason:?}{meant}"), Exit::Usage)
 }
 
-/// The text without Markdown's links, comments and emphasis.
+/// Plain text for Markdown: a link becomes its label and page; comments and emphasis are removed.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
@@ -57,8 +57,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_shown_in_plain_text() {
-        // The page has all of them: a test of its own sees to that.
+    fn shows_entries_in_plain_text() {
+        // Another test checks that the page has every reason.
         for word in ["up_to_date", "quarantined", "recreated_by_another"] {
             assert_eq!(explain(word, false), Exit::Ok, "{word}");
         }

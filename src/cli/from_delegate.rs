@@ -1,4 +1,4 @@
-//! `doctor --from`: the settings that a delegate's own environment has.
+//! `doctor --from`: the settings in a delegate's own environment.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use crate::config::Settings;
 use crate::container::{ContainerId, Inspected};
 use crate::engine::{Engine as _, EngineError};
 
-/// A delegate's variables, and what the upgrader calls them. A delegate needs the first four, too.
+/// A delegate's variables and the upgrader's names for them. Each delegate has the first four.
 const VARIABLES: [(&str, &str); 10] = [
     ("DELEGATE_NAME", "UPGRADER_WORKLOAD_NAME"),
     ("ACCOUNT_ID", "ACCOUNT_ID"),
@@ -29,7 +29,7 @@ const VARIABLES: [(&str, &str); 10] = [
 ];
 const NEEDED: usize = 4;
 
-/// Prints the settings that this delegate has, without its secrets, or writes them with its secrets to a new file.
+/// Prints the settings of this delegate without secrets, or writes them with secrets to a new file.
 pub(super) async fn from_delegate(
     settings: &Settings,
     container: &str,
@@ -71,7 +71,7 @@ pub(super) async fn from_delegate(
     Ok(print(&format!("{path} has {names}; only its owner can read it")))
 }
 
-/// Names and values.
+/// The upgrader's settings in the delegate's environment: names and values.
 fn found(delegate: &Inspected) -> Result<Vec<(&'static str, &str)>, String> {
     let value = |name| delegate.env(name).filter(|value| !value.is_empty());
     let missing = VARIABLES[..NEEDED].iter().map(|(theirs, _)| *theirs);
@@ -88,7 +88,7 @@ fn found(delegate: &Inspected) -> Result<Vec<(&'static str, &str)>, String> {
     Ok(found.collect())
 }
 
-/// As a file of variables.
+/// The settings as an environment file.
 fn text(found: &[(&str, &str)], is_masked: bool) -> String {
     let line = |(name, value): &(&str, &str)| {
         let value = if is_masked { shown(name, value) } else { value };
@@ -98,13 +98,13 @@ fn text(found: &[(&str, &str)], is_masked: bool) -> String {
     lines.join("\n")
 }
 
-/// A value unless it is a secret.
+/// The value, masked if it is a secret.
 fn shown<'a>(name: &str, value: &'a str) -> &'a str {
     let is_secret = matches!(name, "UPGRADER_TOKEN" | "PROXY_PASSWORD");
     if is_secret { "***" } else { value }
 }
 
-/// A value as it is, or in quotes where the file would change it.
+/// The value, in quotes if the environment file would otherwise change it.
 fn quoted(value: &str) -> String {
     let is_plain = |c: char| !c.is_whitespace() && !matches!(c, '\'' | '"' | '\\' | '#');
     if value.chars().all(is_plain) {

@@ -23,7 +23,7 @@ use crate::rollout::reason::ReasonKind;
 use crate::status::report::Report;
 use crate::telemetry;
 
-/// How long one run may take: the next one is due after an hour, and continues where this one stopped.
+/// How long one run may take. The next run is due after an hour, and continues where this run stopped.
 const LONGEST_RUN: Duration = Duration::from_secs(55 * 60);
 
 #[derive(Debug, Subcommand)]
@@ -50,7 +50,8 @@ pub(super) enum Command {
     Resume,
 }
 
-/// Whether the file of the documented manifest, and a cluster around this process, choose this mode.
+/// Whether the process runs in a cluster with the configuration file of the documented manifest, which selects this
+/// mode.
 pub(super) fn is_chosen() -> bool {
     is_in_cluster() && Path::new(file::PATH).exists()
 }
@@ -158,7 +159,7 @@ impl CommandLine {
         .await
     }
 
-    /// Has the CronJob follow the upgrader's own image, where that is wanted.
+    /// Updates the CronJob to the upgrader's published image, if `SELF_UPGRADE` is set.
     async fn follow_own(&self) {
         if !self.settings.common.self_upgrade || self.settings.dry_run || !is_in_cluster() {
             return;
@@ -202,13 +203,13 @@ impl CommandLine {
         let mut deployments = self.deployments(false, Arc::new(Utc::now))?;
         match deployments.plan(|_| ()).await {
             Ok(planned) => planned.iter().for_each(|row| checks.planned(row)),
-            // The API server has its line already.
+            // The checks of the API server have reported this error already.
             Err(error) => tracing::debug!(%error, "cannot plan"),
         }
         Ok(conclude(&checks, json))
     }
 
-    /// Does what an operator asks for: `start` starts it, or says why it cannot be.
+    /// Completes an operator's command, which `start` starts or refuses.
     async fn operate(
         self,
         start: impl AsyncFnOnce(&mut Deployments<ConfiguredSource>) -> Result<(), String>,
@@ -263,7 +264,8 @@ impl CommandLine {
     }
 }
 
-/// The exit of a run. Kubernetes is not to try a handled end again: it would start up to six more pods.
+/// The exit of a run. Most failures exit with 0, because Kubernetes would otherwise retry with more pods, up to
+/// `backoffLimit`.
 fn summary(report: &Report) -> Exit {
     info!("{}", report.summary());
     let is_unserved = report.delegates.iter().any(|delegate| {
@@ -275,7 +277,7 @@ fn summary(report: &Report) -> Exit {
     if is_unserved { Exit::NotServed } else { Exit::Ok }
 }
 
-/// The exit of what an operator asked for.
+/// The exit of an operator's command.
 fn done(report: &Report) -> Exit {
     let mut exit = Exit::Ok;
     for delegate in &report.delegates {

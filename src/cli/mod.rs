@@ -188,13 +188,13 @@ fn release(text: &str) -> Result<u64, &'static str> {
 /// How a command ended, as its exit code says (sysexits where there is a code for it).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::VariantArray)]
 pub enum Exit {
-    /// Done, or nothing to do.
+    /// Success, or nothing to do.
     Ok,
     /// A delegate could not be served.
     NotServed,
     /// The command line is wrong.
     Usage,
-    /// The engine, or the daemon that was asked, is unreachable.
+    /// The engine, or the daemon, is unreachable.
     Unavailable,
     /// The configuration is wrong.
     Config,
@@ -230,7 +230,7 @@ pub fn main() -> Exit {
                 json: cli.json,
             };
             let ended = runtime.block_on(dispatch(cli.command.unwrap_or_else(default_command), given));
-            // A thread may still be looking up a name; the process does not wait for it.
+            // A thread may still be resolving a host name. The process does not wait for it.
             runtime.shutdown_background();
             ended.unwrap_or_else(|exit| exit)
         }
@@ -240,7 +240,7 @@ pub fn main() -> Exit {
     exit
 }
 
-/// Reads the command line. Not inlined, so that its stack is free for what the daemon does all its life.
+/// Reads the command line. Not inlined, so that the daemon does not keep the parser's stack.
 #[inline(never)]
 fn parse() -> Result<Cli, clap::Error> {
     Cli::try_parse()
@@ -252,8 +252,7 @@ struct Given {
     json: bool,
 }
 
-/// Does what a missing command means: in a pod that the documented manifest or the chart made, one run over the
-/// Deployments.
+/// The command if none is given: `run`, or `kubernetes once` in a pod of the documented manifest or the chart.
 fn default_command() -> Command {
     #[cfg(feature = "kubernetes")]
     if kubernetes::is_chosen() || cfg!(not(feature = "docker")) {
@@ -265,8 +264,8 @@ fn default_command() -> Command {
     Command::Run
 }
 
-/// The work of a command; `Err` is the exit of a command that cannot continue, its error printed. The daemon's future is boxed by
-/// itself, so that a daemon reserves no stack for the other commands.
+/// The work of a command; `Err` is the exit of a command that cannot continue, with its error printed. The daemon's
+/// future is boxed separately, so that it does not have the size of the other commands' futures.
 fn dispatch(command: Command, given: Given) -> LocalBoxFuture<'static, Result<Exit, Exit>> {
     match command {
         #[cfg(feature = "docker")]
@@ -287,7 +286,7 @@ fn dispatch(command: Command, given: Given) -> LocalBoxFuture<'static, Result<Ex
 async fn run_once(command: Command, given: Given) -> Result<Exit, Exit> {
     let variables = || environment::variables(given.env_file.as_deref());
     let json = given.json;
-    // The clients of a running daemon need no settings but its address.
+    // The clients of a running daemon need only its address, not all settings.
     match command {
         Command::Healthcheck => Ok(status::healthcheck(variables()).await),
         Command::Status { watch: true, .. } if json => Err(fail("--watch prints no JSON", Exit::Usage)),
@@ -313,7 +312,7 @@ async fn run_once(command: Command, given: Given) -> Result<Exit, Exit> {
     }
 }
 
-/// The commands for a Docker host but the daemon.
+/// The commands for a Docker host, except the daemon.
 #[cfg(feature = "docker")]
 async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Exit, Exit> {
     let needs = match command {
@@ -359,7 +358,7 @@ async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Ex
     }
 }
 
-/// Without them, the program of a cluster's image is smaller.
+/// The program in the image for clusters has no commands for a Docker host, which makes it smaller.
 #[cfg(not(feature = "docker"))]
 async fn on_host(_: Command, _: Given) -> Result<Exit, Exit> {
     let problem = "this program is for clusters: see `delegate-upgrader kubernetes --help`; the image delegate-upgrader is the \
@@ -373,7 +372,7 @@ fn version(json: bool) -> Exit {
     } else {
         "Docker hosts"
     };
-    // Only the build of a release sets it.
+    // Only release builds set the commit.
     let commit = option_env!("DELEGATE_UPGRADER_COMMIT");
     let version = env!("CARGO_PKG_VERSION");
     if json {
@@ -383,7 +382,7 @@ fn version(json: bool) -> Exit {
     print(&format!("delegate-upgrader {version}{commit}, for {built}"))
 }
 
-/// Prints an error. Standard error may be closed; the exit code says it all the same.
+/// Prints an error. A failure to print is ignored, since the exit code reports the error, too.
 fn fail(problem: impl Display, exit: Exit) -> Exit {
     let _ = writeln!(std::io::stderr(), "{problem}");
     exit
@@ -403,7 +402,7 @@ fn print_json(value: &impl serde::Serialize) -> Exit {
     }
 }
 
-/// Checks everything, and prints each check as soon as it is made.
+/// Checks everything an upgrade needs.
 #[cfg(feature = "docker")]
 async fn doctor(settings: &Settings, json: bool) -> Exit {
     let mut checks = checks(json);
@@ -415,7 +414,7 @@ async fn doctor(settings: &Settings, json: bool) -> Exit {
     conclude(&checks, json)
 }
 
-/// Checks that are printed as soon as they are made, unless the whole is JSON.
+/// Checks that are printed as they are made, or with `json` all at the end.
 fn checks(json: bool) -> Checks {
     Checks::new(if json { |_| true } else { print_check })
 }
@@ -424,7 +423,7 @@ fn print_check(check: &Check) -> bool {
     print(&lines_of(check, Look::of_stdout()).join("\n")) == Exit::Ok
 }
 
-/// The exit of checks that are all made, with their JSON.
+/// Prints the JSON of all checks if asked for, and returns the exit.
 fn conclude(checks: &Checks, json: bool) -> Exit {
     let printed = match checks.are_shown {
         _ if json => print_json(&checks.made),
@@ -482,7 +481,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_documentation_shows_the_help_as_it_is() {
+    fn documentation_shows_the_current_help() {
         let help = Cli::command().render_long_help().to_string();
         let (help, _) = help.split_once("\nOptions:").unwrap();
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/usage/commands.md");

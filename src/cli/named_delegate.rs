@@ -1,5 +1,5 @@
-//! `retry` and `rollback`: what an operator asks for one delegate. A daemon may run beside them: container names are
-//! unique, so the two cannot get in each other's way.
+//! `retry` and `rollback`: an operator's commands for one delegate. A daemon may run at the same time: container names
+//! are unique, so the two do not conflict.
 
 use std::sync::Arc;
 
@@ -51,7 +51,8 @@ pub(super) async fn rollback(
     serve(settings, false, json, start).await
 }
 
-/// Does what `start` starts, and with `no_wait` leaves the rest to the daemon once the new container has started.
+/// Completes the replacement that `start` starts. With `no_wait`, leaves the rest to the daemon once the new container
+/// has started.
 async fn serve(
     settings: &Settings,
     no_wait: bool,
@@ -71,7 +72,7 @@ async fn serve(
     .await
 }
 
-/// Receivers of this command's outcomes: none where a daemon runs beside it, which reports the same.
+/// The receivers of this command's outcomes: none if a daemon runs, which reports the same outcomes.
 async fn listeners(settings: &Settings) -> Result<Arc<Listeners>, Exit> {
     if daemon_answers(settings.listen).await {
         Ok(Arc::default())

@@ -1,5 +1,5 @@
-//! `pause` and `resume`: whether any upgrade may start on this host, or of one delegate. The engine remembers a pause, and every upgrader of the
-//! host reads it before it starts an upgrade.
+//! `pause` and `resume`: whether upgrades may start on this host, or of one delegate. The engine stores a pause, and
+//! each upgrader of the host reads it before an upgrade starts.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::reconcile::operator::OperatorError;
 use crate::schedule::moment;
 use crate::text::{duration, time};
 
-/// Docker 23.0: from this version of its API on, a prune without a filter leaves volumes with a name alone.
+/// Docker 23.0: from this API version on, a prune without a filter removes only volumes without a name.
 const PRUNES_ANONYMOUS_ONLY: ApiVersion = ApiVersion::new(1, 42);
 
-/// The end of a pause, by `--until` or `--for`.
+/// The end of a pause, from `--until` or `--for`.
 pub(super) fn end(
     until: Option<&str>,
     lasting: Option<&str>,
@@ -57,7 +57,6 @@ pub(super) async fn pause(
             &json!({ "paused": name.as_deref().unwrap_or("host"), "until": until }),
         ));
     }
-    // Later engines prune only volumes without a name.
     let lasts = engine
         .info()
         .await
@@ -95,7 +94,7 @@ pub(super) async fn resume(settings: &Settings, container: Option<&str>, json: b
     } else {
         format!("Upgrades were not paused on {subject}.")
     };
-    // A delegate is upgraded once neither pause is left.
+    // A delegate is upgraded only when neither the host nor the delegate is paused.
     let records = read_records(&engine).await.unwrap_or_default();
     app::learn_place(settings).await;
     for pause in records.pauses.iter().filter(|pause| pause.lasts(Utc::now())) {
@@ -116,7 +115,7 @@ fn paused_subject(delegate: Option<&str>) -> &str {
     delegate.unwrap_or("this host")
 }
 
-/// The name of a delegate that is on this host.
+/// The name of this delegate, which has to be on this host.
 async fn delegate_name(settings: &Settings, container: &str) -> Result<String, Exit> {
     let mut upgrader = made(app::upgrader(settings, false, Arc::new(Utc::now)).await)?;
     let name = upgrader.delegate_name(container).await;
@@ -126,7 +125,7 @@ async fn delegate_name(settings: &Settings, container: &str) -> Result<String, E
     })
 }
 
-/// With health checks only, the engine receives no request that changes anything.
+/// With `DISABLE_AUTO_UPGRADE`, the engine receives no request that changes anything.
 fn may_change(settings: &Settings) -> Result<(), Exit> {
     if settings.disable_auto_upgrade {
         return Err(fail(OperatorError::HealthOnly, Exit::Config));

@@ -1,4 +1,4 @@
-//! `plan`: what a run would do to each delegate.
+//! `plan`: the action of a run on each delegate.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::status::view::Tone;
 
 pub(super) async fn plan(settings: &Settings, container: Option<&str>, json: bool) -> Result<Exit, Exit> {
     app::learn_place(settings).await;
-    // It must not look to the Manager like an upgrader at work.
+    // Health checks only: the Manager must not show a running upgrader because of a plan.
     let mut upgrader = made(app::upgrader(settings, false, Arc::new(Utc::now)).await)?;
     let plan = upgrader.plan(print_awaited).await;
     let mut plan = plan.map_err(|error| fail(error, Exit::Unavailable))?;
@@ -34,7 +34,7 @@ pub(super) async fn plan(settings: &Settings, container: Option<&str>, json: boo
     Ok(show(&plan, json, &nothing))
 }
 
-/// Prints whose answer a plan waits for, beside the plan.
+/// Prints to standard error which answer the plan waits for.
 pub(super) fn print_awaited(reason: &Reason) {
     let _ = writeln!(std::io::stderr(), "{reason}");
 }

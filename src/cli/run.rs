@@ -34,10 +34,10 @@ use crate::systemd::{self, State};
 use crate::telemetry;
 use crate::text::time;
 
-/// How long the end of a command waits for events to be delivered.
+/// How long a command waits at its end for events to be delivered.
 pub(super) const LAST_EVENTS: Duration = Duration::from_secs(30);
 
-/// `env_file` is read again with the settings.
+/// Runs the daemon of a Docker host. A reload reads `env_file` again.
 pub(super) async fn run(settings: Settings, env_file: Option<PathBuf>) -> Result<Exit, Exit> {
     telemetry::start(&settings.log, false);
     log_settings(&settings, "delegate-upgrader starts");
@@ -74,7 +74,7 @@ pub(super) async fn run(settings: Settings, env_file: Option<PathBuf>) -> Result
     }
 }
 
-/// The same for another controller, which has no settings to read again.
+/// Runs the daemon of another controller, without reloads.
 #[cfg(feature = "kubernetes")]
 pub(super) async fn serve<C: Controller>(
     settings: Settings,
@@ -92,13 +92,13 @@ pub(super) async fn serve<C: Controller>(
     Ok(Exit::Ok)
 }
 
-/// The parts that a controller is given.
+/// The parts that a daemon gives its controller.
 pub(super) struct Parts {
     pub(super) clock: Clock,
     pub(super) ledger: Ledger,
 }
 
-/// A daemon with its settings, before it runs.
+/// A daemon that is set up but does not run yet.
 struct Daemon<C> {
     settings: Settings,
     listener: Arc<TcpListener>,
@@ -110,7 +110,7 @@ struct Daemon<C> {
     listeners: Arc<Listeners>,
 }
 
-/// The daemon of a Docker host.
+/// Sets up the daemon of a Docker host.
 async fn upgrader(
     settings: Settings,
     listener: Option<Arc<TcpListener>>,
@@ -127,16 +127,16 @@ async fn upgrader(
 }
 
 impl<C: Controller> Daemon<C> {
-    /// Puts everything together, with this listener or a new one.
+    /// Sets up a daemon, on this listener or on a new one.
     ///
     /// # Errors
-    /// The settings are wrong, in these words.
+    /// The problem with the settings.
     async fn new(
         settings: Settings,
         listener: Option<Arc<TcpListener>>,
         make: impl AsyncFnOnce(&Settings, Parts) -> Result<(C, EngineCalls, ManagerRequests), String>,
     ) -> Result<Self, String> {
-        // Before anything else starts, so that a port that is in use is an error at start.
+        // Listen before anything else starts, so that a port in use ends the program at once.
         let listener = if let Some(listener) = listener {
             listener
         } else {
@@ -169,7 +169,7 @@ impl<C: Controller> Daemon<C> {
         })
     }
 
-    /// As [`daemon::run`].
+    /// Runs the loop and the status server. Returns as [`daemon::run`] does.
     async fn run<T>(self, started_at: DateTime<Utc>, ended: impl Future<Output = T>) -> Option<T> {
         let (settings, liveness) = (self.settings, self.liveness);
         let state = Status {
@@ -202,7 +202,7 @@ impl<C: Controller> Daemon<C> {
     }
 }
 
-/// A daemon with settings that were read again, as soon as that is asked for and they are right. Wrong ones change nothing.
+/// Waits for a SIGHUP, and sets up a daemon with the settings as they are then. Invalid settings change nothing.
 async fn reloaded(
     hang_ups: &mut Signal,
     env_file: Option<&Path>,
@@ -224,7 +224,7 @@ async fn reloaded(
         };
         match next {
             Ok(mut next) => {
-                // A run at an odd time was not asked for.
+                // A reload does not ask for a run outside the schedule.
                 next.settings.run_on_start = false;
                 systemd::show_rejection("").await;
                 log_settings(&next.settings, "the new settings are in force");
@@ -289,7 +289,7 @@ pub(super) async fn once(settings: &Settings, json: bool) -> Result<Exit, Exit> 
     let listeners = make_listeners(settings)?;
     app::learn_place(settings).await;
     let ledger = made(app::ledger(settings, &listeners))?;
-    // A container that ends after its run needs no successor.
+    // The upgrader's own container ends after this run, so it needs no successor.
     let mut settings = settings.clone();
     settings.self_upgrade = false;
     let mut upgrader = single_run(&settings, ledger, json).await?;
@@ -303,7 +303,7 @@ pub(super) async fn once(settings: &Settings, json: bool) -> Result<Exit, Exit> 
     .await
 }
 
-/// Starts the log, on standard error beside JSON, and makes the upgrader of a command that runs once.
+/// Starts the log, on standard error if `json`, and makes the upgrader of a command that runs once.
 ///
 /// # Errors
 /// The exit, once the error is printed.
@@ -314,12 +314,12 @@ pub(super) async fn single_run(settings: &Settings, ledger: Ledger, json: bool) 
     Ok(made(upgrader)?.with_ledger(ledger))
 }
 
-/// A part of the upgrader, or the exit once the error is printed.
+/// Prints the error of a part that could not be made, and turns it into an exit.
 pub(super) fn made<T>(part: Result<T, SetupError>) -> Result<T, Exit> {
     part.map_err(|error| fail(error, Exit::Config))
 }
 
-/// The receivers of outcomes elsewhere.
+/// The configured receivers of outcomes.
 ///
 /// # Errors
 /// The exit, once the error is printed.

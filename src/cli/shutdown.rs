@@ -1,4 +1,5 @@
-//! SIGTERM and SIGINT: the process ends at once, wherever it is. SIGHUP: the daemon reads its settings again.
+//! SIGTERM and SIGINT: the process ends at once, even in the middle of a replacement. SIGHUP: the daemon reloads its
+//! settings.
 
 use std::future::Future;
 
@@ -7,7 +8,7 @@ use tracing::{info, warn};
 
 use super::{Exit, fail};
 
-/// Completes when the process is asked to end. As process 1 of a container it has no default action for these signals.
+/// Completes at SIGTERM or SIGINT, which have no default action for process 1 of a container.
 ///
 /// # Errors
 /// The exit, once the error is printed, where signals cannot be received.
@@ -22,7 +23,7 @@ pub(super) fn shutdown() -> Result<impl Future<Output = ()>, Exit> {
     })
 }
 
-/// The requests to read the settings again.
+/// The requests to reload the settings.
 ///
 /// # Errors
 /// As for [`shutdown`].
@@ -34,8 +35,8 @@ fn receive(kind: SignalKind) -> Result<Signal, Exit> {
     signal(kind).map_err(|error| fail(format!("cannot receive signals: {error}"), Exit::Unavailable))
 }
 
-/// Works until the work is done or the process is asked to end. The work is dropped where it stands, since the next
-/// run finds on the containers what was begun.
+/// Runs the work until it is done or a signal ends the process. Unfinished work is dropped: the next run finds its
+/// state on the containers.
 pub(super) async fn until_shutdown(work: impl Future<Output = Result<Exit, Exit>>) -> Result<Exit, Exit> {
     let shutdown = shutdown()?;
     tokio::select! {

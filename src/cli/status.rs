@@ -15,7 +15,7 @@ use crate::status::table::Look;
 /// How often `status --watch` asks.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The daemon's answer, or what to print and the exit.
+/// The daemon's answer, or the problem to print and the exit.
 async fn get(address: SocketAddr, path: &str) -> Result<String, (String, Exit)> {
     let address = reachable(address);
     let unreachable = |error: reqwest::Error| {
@@ -36,7 +36,7 @@ async fn get(address: SocketAddr, path: &str) -> Result<String, (String, Exit)> 
     }
 }
 
-/// A server that listens on every address is reached at the loopback one.
+/// The loopback address for a server that listens on all addresses, and otherwise its own.
 fn reachable(address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port())
@@ -45,12 +45,12 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// `LISTEN_ADDR`.
+/// The address in `LISTEN_ADDR`.
 fn listen(variables: Variables) -> Result<SocketAddr, (String, Exit)> {
     Settings::listen_from_env(variables).map_err(|errors| (errors.to_string(), Exit::Config))
 }
 
-/// Whether a daemon runs at `LISTEN_ADDR`.
+/// Whether a live daemon answers at `LISTEN_ADDR`.
 pub(super) async fn daemon_answers(listen: SocketAddr) -> bool {
     get(listen, "/livez").await.is_ok()
 }
@@ -87,13 +87,13 @@ pub(super) async fn status(variables: Variables, json: bool, check: bool) -> Res
     })
 }
 
-/// Shows the state again and again, in place. The signal that ends it ends the process, as that of any client.
+/// Shows the state every two seconds, in place, until a signal ends the process.
 pub(super) async fn watch(variables: Variables) -> Result<Exit, Exit> {
     let address = listen(variables).map_err(|(problem, exit)| fail(problem, exit))?;
     loop {
         let shown = get(address, &lines()).await;
         let shown = shown.unwrap_or_else(|(problem, _)| problem);
-        // To the top, each line with what was behind it cleared, and all that was below.
+        // Move the cursor to the top, clear the rest of each line, and clear everything below.
         let exit = print(&format!(
             "\x1b[H{}\x1b[K\n\x1b[J",
             shown.trim_end().replace('\n', "\x1b[K\n")
@@ -105,7 +105,7 @@ pub(super) async fn watch(variables: Variables) -> Result<Exit, Exit> {
     }
 }
 
-/// Where the daemon has its state as lines for this terminal.
+/// The path of the daemon's state as lines for this terminal.
 fn lines() -> String {
     format!("/status.txt?{}", Look::of_stdout().query())
 }

@@ -1,4 +1,4 @@
-//! The settings that only their use proves: the file of the audit log, and the address of the status server.
+//! Settings that are valid only if they can be used: the file of the audit log, and the address of the status server.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use super::status::daemon_answers;
 use crate::config::Settings;
 
-/// The problems that would end `run`, found without changing anything.
+/// Finds the problems that would end `run`, without changing anything.
 pub(super) async fn problems(settings: &Settings) -> Vec<String> {
     let mut problems = Vec::new();
     if let Some(path) = settings.audit.as_ref().and_then(|audit| audit.path.as_deref())
@@ -29,7 +29,7 @@ pub(super) async fn problems(settings: &Settings) -> Vec<String> {
     problems
 }
 
-/// Whether the file can be written, or made in its directory.
+/// Checks that the file can be written, or created in its directory.
 fn try_file(path: &Path) -> io::Result<()> {
     match File::options().append(true).open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {

@@ -1,5 +1,5 @@
-//! Findings about containers that an upgrade runs into: other programs that replace the same delegates, without waiting for their
-//! tasks, clients that wait for a delegate's end, and logs under the new container's first name.
+//! Containers that interfere with an upgrade: programs that replace the same delegates without waiting for their
+//! tasks, clients that wait for a delegate's end, and logs under the candidate's first name.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ const KNOWN: [(&str, &str); 4] = [
     ("docker/upgrader", "Harness's own upgrader"),
 ];
 
-/// Warns of each. What cannot be inspected says nothing here.
+/// Warns of each finding. Containers that cannot be inspected are skipped.
 pub(super) async fn check(
     engine: &DockerEngine,
     scope: &Scope,
@@ -83,7 +83,7 @@ fn updater(container: &Inspected) -> Option<&'static str> {
     known.map(|(_, program)| *program)
 }
 
-/// Whether Harness's own upgrader looks after one of these delegates.
+/// Whether Harness's own upgrader manages one of these delegates.
 fn is_for(upgrader: &Inspected, scope: &Scope) -> bool {
     let names = upgrader.env("UPGRADER_WORKLOAD_NAME").unwrap_or_default();
     names
@@ -91,7 +91,8 @@ fn is_for(upgrader: &Inspected, scope: &Scope) -> bool {
         .any(|name| scope.workload_names.iter().any(|ours| ours == name.trim()))
 }
 
-/// Whether a Watchtower would replace this delegate, by the options that most people set, which are arguments or variables.
+/// Whether a Watchtower would replace this delegate, judged by its most common options, which are arguments or
+/// variables.
 fn watches(watchtower: &Inspected, delegate: &Inspected) -> bool {
     let arguments = watchtower.list("/Config/Cmd").iter().filter_map(Value::as_str);
     let arguments: Vec<&str> = arguments.flat_map(|argument| argument.splitn(2, '=')).collect();
@@ -130,7 +131,7 @@ fn other_token(delegate: &Inspected, ours: &DelegateToken, checks: &mut Checks) 
 /// Warns of the effects of an upgrade on the client and on the log of this delegate.
 fn surprises(delegate: &Inspected, checks: &mut Checks) {
     let name = delegate.name();
-    // Compose is shown as attached to each container that it creates, though nothing waits for it.
+    // The engine shows Compose as attached to each container that Compose creates, though nothing waits.
     if delegate.flag("/Config/AttachStdout") && delegate.label(COMPOSE_PROJECT).is_none() {
         checks.warn(
             "client",

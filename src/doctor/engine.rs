@@ -1,4 +1,5 @@
-//! The engine: whether it can be reached, which calls it permits, which delegates it runs, and its room for images.
+//! The engine: whether it can be reached, which calls it permits, which delegates it runs, and its free space for
+//! images.
 
 use std::sync::Arc;
 
@@ -131,7 +132,7 @@ fn weak_proofs(rollouts: &[Rollout], checks: &mut Checks) {
     }
 }
 
-/// The pauses. That they cannot be read is said among the permissions.
+/// Warns of pauses. If they cannot be read, the checks of permissions say so.
 async fn pauses(engine: &DockerEngine, checks: &mut Checks) {
     let Ok(records) = read_records(engine).await else {
         return;
@@ -155,7 +156,7 @@ async fn pauses(engine: &DockerEngine, checks: &mut Checks) {
     }
 }
 
-/// The delegates as a scheduled run sees them the first time, and the names of other workloads.
+/// The delegates as the first scheduled run sees them, and the names of other workloads.
 async fn delegates(
     engine: &Arc<DockerEngine>,
     scope: &Scope,
@@ -176,11 +177,11 @@ async fn delegates(
 /// The uses of the engine on this host.
 #[derive(Clone, Copy)]
 struct Needs {
-    /// It is a manager of a Swarm, whose services are delegates.
+    /// The engine is a manager of a Swarm with services that are delegates.
     swarm: bool,
     upgrades: bool,
     compares_tags: bool,
-    /// The settings that need calls of their own.
+    /// The settings that need additional calls.
     settings: [Option<&'static str>; 2],
 }
 
@@ -192,7 +193,7 @@ fn has_mutable_tag(rollouts: &[Rollout]) -> bool {
     images.any(is_mutable_tag)
 }
 
-/// Tries each call that is needed, and returns those that are refused.
+/// Probes each needed call, and returns the refused ones.
 async fn permissions(
     engine: &DockerEngine,
     needs: Needs,
@@ -236,10 +237,10 @@ fn is_needed(call: &ApiCall, needs: Needs, api: ApiVersion) -> bool {
     is_needed && (!is_versioned || api >= ApiVersion::new(1, 52))
 }
 
-/// The feature that is missing without this call, while upgrades (or health checks) work; `None` where they do not.
+/// The feature that needs this call, if upgrades (or health checks) work without it; otherwise `None`.
 fn optional_for(call: &ApiCall, needs: Needs) -> Option<&'static str> {
     match call.purpose {
-        // A delegate on a mutable tag is never upgraded without them.
+        // Without these calls, a delegate on a mutable tag is never upgraded.
         Purpose::Optional(_) if call.compares_tags && needs.compares_tags && needs.upgrades => None,
         Purpose::Optional(what) => Some(what),
         Purpose::Upgrades if !needs.upgrades => Some(MUTABLE_TAGS),
@@ -247,7 +248,7 @@ fn optional_for(call: &ApiCall, needs: Needs) -> Option<&'static str> {
     }
 }
 
-/// The largest of the next images, as a pull would judge it.
+/// Checks the free space for the largest image, as before a pull.
 async fn disk(engine: &DockerEngine, disk: &Disk, rollouts: &[Rollout], checks: &mut Checks) {
     let mut least: Option<Room> = None;
     for delegate in rollouts.iter().filter_map(Rollout::replaceable) {

@@ -15,10 +15,10 @@ use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Desired, Rollout};
 
-/// The image that the Manager is asked about where there is no delegate to ask for.
+/// The image to ask the Manager about if there is no delegate.
 const STOCK_IMAGE: &str = "harness/delegate:latest";
 
-/// Asks as a scheduled run does, and returns each delegate that would be upgraded, with its target.
+/// Asks the Manager as a scheduled run does. Returns each delegate that would be upgraded, with its target.
 pub(super) async fn check<'a>(
     engine: Option<(&Arc<DockerEngine>, &'a Host)>,
     settings: &Settings,
@@ -60,7 +60,7 @@ pub(super) async fn check<'a>(
     targets
 }
 
-/// Reports the target of one delegate in a scheduled run, or why it has none.
+/// Reports the target of one delegate in a scheduled run, or why there is none.
 fn check_delegate(
     rollout: &Rollout,
     desired: Desired,
@@ -111,7 +111,7 @@ fn check_delegate(
     None
 }
 
-/// One line for each error, and one for the whole where there is none.
+/// Reports each error, or one line for all answers if there is none.
 fn check_answers(
     settings: &Settings,
     answers: &[(Query, Result<ImageReference, ManagerError>)],
@@ -124,7 +124,7 @@ fn check_answers(
         match answer {
             Ok(image) if images.contains(&image) => {}
             Ok(image) => images.push(image),
-            // One line says it for all.
+            // One line covers all delegates.
             Err(_) if is_outage => {}
             Err(error) => {
                 (has_failed, is_outage) = (true, error.is_outage());

@@ -1,4 +1,4 @@
-//! `doctor`: checks everything an upgrade needs, says of each thing what is wrong and what to do, and changes nothing.
+//! `doctor`: checks everything an upgrade needs, reports each problem with its remedy, and changes nothing.
 //!
 //! It observes delegates and resolves their images exactly as a scheduled run does, so what it calls a delegate is what
 //! an upgrade replaces.
@@ -26,7 +26,7 @@ use crate::status::report::Planned;
 pub(crate) enum Severity {
     /// Nothing to do.
     Ok,
-    /// Upgrades work, but not all of what comes with them.
+    /// Upgrades work, but with a limitation or a risk.
     Warn,
     /// An upgrade would fail.
     #[strum(to_string = "FAIL")]
@@ -43,16 +43,16 @@ pub(crate) struct Check {
     pub(crate) message: String,
 }
 
-/// How long each question of `doctor` may take, so that all of it ends within ten seconds when nothing answers.
+/// How long each request of `doctor` may take, so that all checks end within ten seconds when nothing answers.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// The checks made so far.
 #[derive(Debug)]
 pub(crate) struct Checks {
     pub(crate) made: Vec<Check>,
-    /// Shows a check as soon as it is made; whether that was possible.
+    /// Prints a check as soon as it is made. Returns whether it could be printed.
     show: fn(&Check) -> bool,
-    /// Whether each of them could be shown.
+    /// Whether all checks could be printed.
     pub(crate) are_shown: bool,
 }
 
@@ -87,7 +87,7 @@ impl Checks {
         self.add(Severity::Fail, subject, message);
     }
 
-    /// The settings, which are valid, with what looks odd in them.
+    /// The warnings about the settings, which are valid.
     pub(crate) fn configuration(&mut self, warnings: &[String]) {
         for warning in warnings {
             self.warn("configuration", warning);
@@ -104,7 +104,7 @@ impl Checks {
     }
 }
 
-/// Checks everything that can be checked but the settings: where the engine is unreachable, the Manager still is.
+/// Checks everything but the settings. If the engine is unreachable, the Manager is still checked.
 pub(crate) async fn run_checks(settings: &Settings, checks: &mut Checks) {
     let engine = match app::engine(settings) {
         Ok(engine) => Some(Arc::new(engine)),

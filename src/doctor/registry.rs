@@ -1,4 +1,4 @@
-//! The registries: whether each has the image that delegates should get, for the platform they run on.
+//! The registries: whether each has the target image of its delegates, for their platform.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ use crate::rollout::Rollout;
 use crate::rollout::reason::Reason;
 use crate::text::duration;
 
-/// The call that looks into a registry.
+/// The engine's call that looks up an image in its registry.
 const LOOKUP: &str = "/distribution/{name}/json";
 
-/// Looks up each image that a delegate should get in its registry, through the engine.
+/// Looks up each target image in its registry, through the engine.
 pub(super) async fn check(
     engine: &DockerEngine,
     host: &Host,
@@ -68,7 +68,7 @@ pub(super) async fn check(
             Ok(distribution) => match missing_platform(engine, &distribution, rollouts).await {
                 Some((needed, offered)) => {
                     let image = reference.to_string();
-                    // In the words of the run that would pull it.
+                    // The message is that of a run that pulls the image.
                     let reason = Reason::WrongPlatform {
                         image,
                         offered,
@@ -82,7 +82,7 @@ pub(super) async fn check(
     }
 }
 
-/// A platform that a delegate runs on and the registry does not have, and what it has instead.
+/// A delegate's platform that the image in the registry lacks, and the platforms that the image has.
 async fn missing_platform(
     engine: &DockerEngine,
     distribution: &Value,
@@ -118,8 +118,8 @@ mod tests {
     }
 
     #[test]
-    fn platforms_are_compared_in_the_words_that_an_upgrade_compares_them_in() {
-        // Some builders write the architecture as uname does.
+    fn compares_platforms_as_an_upgrade_does() {
+        // Some builders write the architecture as `uname` does.
         let image = json!({ "Os": "linux", "Architecture": "x86_64" });
         let platforms = json!([
             { "os": "linux", "architecture": "aarch64", "variant": "v8" },

@@ -1,4 +1,4 @@
-//! The services of a Swarm that are delegates: what a run would do to each, and what can hurt.
+//! The services of a Swarm that are delegates: the action of a run on each, and the risks.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::config::Settings;
 use crate::engine::{DockerEngine, Engine as _};
 use crate::swarm::{self, Defaults, Service};
 
-/// The services that are delegates; `None` if the engine is not a manager, or a proxy refuses the question.
+/// The services that are delegates; `None` if the engine is not a manager, or a proxy refuses the request.
 pub(super) async fn services(engine: &DockerEngine, settings: &Settings) -> Option<Vec<Service>> {
     if !settings.swarm {
         return None;
@@ -28,7 +28,6 @@ pub(super) async fn services(engine: &DockerEngine, settings: &Settings) -> Opti
     Some(services.collect())
 }
 
-/// Checks each of them.
 pub(super) async fn check(services: &[Service], settings: &Settings, checks: &mut Checks) {
     if services.is_empty() {
         return;
@@ -51,7 +50,7 @@ pub(super) async fn check(services: &[Service], settings: &Settings, checks: &mu
         let mut upgrader = app::upgrader(settings, false, Arc::new(Utc::now)).await.ok()?;
         upgrader.plan(|reason| debug!("{reason}")).await.ok()
     };
-    // Without an answer of the Manager there is no plan, and its own line says why.
+    // Without an answer from the Manager there is no plan. The Manager's own line says why.
     let planned = timeout(PATIENCE, planned)
         .await
         .ok()

@@ -1,4 +1,4 @@
-//! Where this program runs, in an operator's words: what the host is called, and how a command is typed there.
+//! The place where this program runs, for messages to operators: the host's name, and how to type a command there.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,9 +12,9 @@ use super::{name, own_container};
 use crate::container::Role;
 use crate::engine::Engine;
 
-/// The settings of the package's service.
+/// The settings file of the package's service.
 pub const SERVICE_FILE: &str = "/etc/delegate-upgrader/delegate-upgrader.env";
-/// An engine that takes longer to answer does not delay the start further.
+/// The limit on the delay of the start by a slow engine.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const NAME: &str = "delegate-upgrader";
@@ -27,8 +27,8 @@ struct Place {
     program: String,
 }
 
-/// Asks the engine, once. The host name inside a container says nothing about the host, and neither does this machine's where
-/// the engine is on another one (`is_remote`).
+/// Asks the engine, once. The host name inside a container says nothing about the host. Neither does this machine's
+/// name, if the engine is on another machine (`is_remote`).
 pub async fn learn<E: Engine>(engine: &E, is_remote: bool) {
     let own = own_container();
     let mut place = Place {
@@ -56,10 +56,11 @@ pub async fn learn<E: Engine>(engine: &E, is_remote: bool) {
     let _ = PLACE.set(place);
 }
 
-/// The start of this program's commands, in a container of this engine's client and name, or as the package's service.
+/// The start of this program's commands: with the engine's client and the container's name if the program runs in a
+/// container, with `sudo` if it is the package's service.
 fn program(container: Option<(&str, &str)>, is_service: bool) -> String {
     if let Some((client, name)) = container {
-        // A container that has just replaced the upgrader's takes that one's name.
+        // A candidate of the upgrader later takes the name without the suffix.
         let (name, _) = Role::parse(name);
         return format!(
             "{client} exec {name} {}",
@@ -70,7 +71,7 @@ fn program(container: Option<(&str, &str)>, is_service: bool) -> String {
     format!("{sudo}{NAME}")
 }
 
-/// This program by its name, where `docker exec` finds it by PATH, or else by its whole path.
+/// The program's name if `docker exec` finds it on PATH, and otherwise its full path.
 fn shortest(program: Option<PathBuf>, path: Option<OsString>) -> String {
     let Some(program) = program else {
         return NAME.to_owned();
@@ -82,7 +83,7 @@ fn shortest(program: Option<PathBuf>, path: Option<OsString>) -> String {
     program.display().to_string()
 }
 
-/// The host's name: by the engine, where that was asked.
+/// The host's name, from the engine if [`learn`] has asked it.
 pub fn host() -> String {
     PLACE.get().map_or_else(name, |place| place.host.clone())
 }
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_start_as_they_are_typed_on_the_host() {
+    fn commands_can_be_typed_on_the_host() {
         assert_eq!(program(None, false), "delegate-upgrader");
         assert_eq!(program(None, true), "sudo delegate-upgrader");
         let path = env::current_exe().unwrap();

@@ -1,5 +1,5 @@
-//! The connections of the status server. Nobody who opens them, on purpose or not, takes from the rest of the program what
-//! it needs: file descriptors, memory and time.
+//! The connections of the status server. Their limits keep clients from using up the file descriptors, memory and time
+//! that the rest of the program needs.
 
 use std::borrow::Borrow;
 use std::collections::VecDeque;
@@ -14,8 +14,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
-/// How many are open at once. A further one takes the place of the oldest, which is most likely idle: an answer is ready
-/// at once, and then the connection is closed.
+/// How many connections are open at once. A further one takes the place of the oldest, which is most likely idle:
+/// answers are immediate, and each closes its connection.
 const MAX_OPEN: usize = 32;
 /// How long a request may take to arrive.
 const REQUEST: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ const REQUEST: Duration = Duration::from_secs(5);
 const CONNECTION: Duration = Duration::from_secs(10);
 /// How large a request may be, in bytes.
 const REQUEST_SIZE: usize = 16 << 10;
-/// How long to wait where no connection can be taken, such as without a file descriptor left.
+/// How long to wait after a connection could not be accepted, such as for lack of a file descriptor.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Answers each request, until the task is dropped.
@@ -43,14 +43,14 @@ where
             && let Some(oldest) = open.pop_front()
         {
             oldest.abort();
-            // It has closed its socket then.
+            // Wait until the task has closed its socket.
             let _ = oldest.await;
         }
         open.push_back(tokio::spawn(converse(stream, answer.clone())));
     }
 }
 
-/// One request and its answer. If either fails, nobody is there to be told.
+/// Serves one request. Failures are ignored, since no client is left to report them to.
 async fn converse<A>(stream: TcpStream, answer: A)
 where
     A: Fn(&Request<Incoming>) -> Response<String>,

@@ -16,32 +16,33 @@ use crate::rollout::{Member, Rejection, Rollout};
 use crate::text::redact::Redactor;
 use crate::text::time;
 
-/// The lines of its log that are kept.
+/// How many of the last log lines are kept.
 const LINES: usize = 20;
-/// The results of its health check that are kept.
+/// How many of the last health check results are kept.
 const PROBES: usize = 5;
-/// How long collecting may take: in a stop-first replacement no container serves meanwhile.
+/// How long collection may take: during a stop-first replacement no container serves meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What is known about a rejected candidate, without the secrets of its environment.
+/// Evidence on a rejected candidate, without the secrets of its environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// The name under which it is kept.
+    /// The name under which the rejected container is kept.
     pub container: String,
-    /// The image it ran, as its configuration names it.
+    /// The image that the container ran, as its configuration names it.
     pub image: String,
-    /// Why it was rejected; `None` where an earlier process did so.
+    /// Why the candidate was rejected; `None` if an earlier process rejected it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// When it was rejected, or when it ended where an earlier process rejected it.
+    /// When the candidate was rejected. If an earlier process rejected it: when the container exited, or else was
+    /// created.
     #[serde(serialize_with = "time::serialize")]
     pub time: DateTime<Utc>,
-    /// How its last life ended, where it had ended before it was rejected or an earlier process rejected it.
+    /// How the container last exited; `None` if it was running when the evidence was collected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ending: Option<String>,
-    /// Its last log lines, at most 20.
+    /// The last log lines, at most 20.
     pub log_tail: Vec<String>,
-    /// The last results of its health check, at most 5, the latest at the end.
+    /// The last results of the health check, at most 5, the latest at the end.
     pub health_log: Vec<String>,
 }
 
@@ -66,7 +67,7 @@ impl Evidence {
             timeout(TIMEOUT, engine.logs(&rejected.id, LINES)),
         )
         .await;
-        // Its environment says which words of the log are secrets.
+        // The container's environment shows which words of the log are secrets.
         let Ok(Ok(container)) = container else {
             debug!(container = name, "cannot inspect the container; no evidence");
             return evidence;
@@ -121,8 +122,7 @@ struct Record {
 }
 
 impl EvidenceStore {
-    /// Collects and logs the evidence on a candidate that is about to be rejected. `name` is the one under which it
-    /// will be kept.
+    /// Collects and logs the evidence on a candidate that is about to be rejected and kept under `name`.
     pub async fn record<E: Engine>(
         &mut self,
         engine: &E,
@@ -154,8 +154,8 @@ impl EvidenceStore {
         self.0.insert(record.evidence.container.clone(), record);
     }
 
-    /// The evidence on the delegate's last rejected candidate. Where an earlier process rejected it, it is read once
-    /// from the container, which was kept for that.
+    /// The evidence on the delegate's last rejected candidate. If an earlier process rejected the candidate, the
+    /// evidence is read once from the container, which was kept for that.
     pub async fn latest<E: Engine>(&mut self, engine: &E, rollout: &Rollout) -> Option<Evidence> {
         let rejected = rollout.failed.last()?;
         let known = self.0.get(&rejected.name);

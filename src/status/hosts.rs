@@ -1,5 +1,5 @@
-//! The names by which the server may be asked. A page on the web can have its own name resolve to an address of this host,
-//! and its visitors' browsers then let it read what is answered here (DNS rebinding); but they send its name as `Host`.
+//! The host names that requests may use. A web page can make its own name resolve to an address of this host. Its
+//! visitors' browsers then let the page read the server's answers (DNS rebinding), but send the page's name as `Host`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -10,17 +10,18 @@ use hyper::header::HOST;
 /// `host.docker.internal`.
 const PRIVATE: [&str; 2] = [".localhost", ".internal"];
 
-/// The names that need to be told; addresses, names without a dot and private ones do not.
+/// The host names that have to be configured. Addresses, names without a dot and private names are always accepted.
 #[derive(Clone, Debug)]
 pub struct Hosts(Vec<String>);
 
 impl Hosts {
-    /// Further names, in any case.
+    /// Additional host names, matched case-insensitively.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         Self(names.into_iter().map(|name| canonical(&name)).collect())
     }
 
-    /// Whether a request asks for a name of this server. Browsers always send one, so without one it does.
+    /// Whether a request uses an accepted host name. A request without a name is accepted, since browsers always send
+    /// one.
     pub(super) fn are_asked<B>(&self, request: &Request<B>) -> bool {
         let headers = request.headers().get_all(HOST).iter();
         let mut headers = headers.map(|host| host.to_str().unwrap_or("not.text"));
@@ -45,7 +46,7 @@ impl Hosts {
     }
 }
 
-/// In lower case and without the dot that a whole name may end with.
+/// In lower case and without the trailing dot of a fully qualified name.
 fn canonical(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }

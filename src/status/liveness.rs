@@ -1,5 +1,5 @@
-//! Whether the daemon's loop is alive. The loop says by when it will be heard of again, on a clock that nobody can set,
-//! and whoever asks sees whether it is late.
+//! Whether the daemon's loop is alive. Before each step and each wait, the loop publishes a deadline for its next
+//! report. The deadline is on the monotonic clock, so a change of the system time does not matter.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,27 +10,27 @@ use tokio::time::Instant;
 
 use crate::text::{duration, time};
 
-/// A loop that is this late is not alive any more.
+/// The loop counts as dead once it is later than this, or has had no engine at its mounted socket for longer.
 const GRACE: Duration = Duration::from_secs(60);
 
 /// How long one observation or one step may take. Each is a few calls to the engine, which end after a minute at most.
 const STEP_LIMIT: Duration = Duration::from_secs(300);
 
-/// What the loop said last. Clones share it.
+/// The loop's latest report. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Liveness(Arc<watch::Sender<Expected>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Expected {
     is_working: bool,
-    /// `None` where that is further away than the clock can tell.
+    /// `None` if the deadline is beyond the range of the clock.
     by: Option<Instant>,
     /// Since when nothing has answered at a socket that may be dead for good.
     unreachable_since: Option<Instant>,
 }
 
 impl Default for Liveness {
-    /// A loop that begins to work now.
+    /// A loop that starts work now.
     fn default() -> Self {
         Self(Arc::new(watch::Sender::new(Expected::working())))
     }
@@ -47,7 +47,7 @@ impl Expected {
 }
 
 impl Liveness {
-    /// The loop begins another observation or another step.
+    /// The loop starts another observation or another step.
     pub fn works(&self) {
         self.0.send_modify(|expected| {
             *expected = Expected {
@@ -57,7 +57,7 @@ impl Liveness {
         });
     }
 
-    /// The loop has nothing to do until it wakes, after this time at the latest.
+    /// The loop is idle until it wakes, after `wait` at the latest.
     pub fn wakes_in(&self, wait: Duration) {
         self.0.send_modify(|expected| {
             expected.is_working = false;
@@ -70,7 +70,8 @@ impl Liveness {
         self.0.send_modify(|expected| expected.unreachable_since = since);
     }
 
-    /// Why the loop is not alive, if so: it is more than a minute late, or has had no engine for as long.
+    /// Why the loop counts as dead, if so: it is more than a minute late, or nothing has answered at its mounted
+    /// socket for more than a minute.
     pub fn problem(&self) -> Option<String> {
         let Expected {
             is_working,

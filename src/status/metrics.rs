@@ -130,7 +130,7 @@ pub fn text(status: &Status) -> String {
         "When a scheduled run succeeded last",
         status.last_success,
     );
-    // A schedule may end.
+    // A schedule may have no further run.
     if status.success_due.is_some() {
         register_time(
             &mut registry,
@@ -139,7 +139,7 @@ pub fn text(status: &Status) -> String {
             status.success_due,
         );
     }
-    // Before it was asked there is nothing to be late with.
+    // An answer of the Manager cannot be late before the first request.
     let was_asked = |manager: &&ManagerStatus| manager.answered_at.is_some() || manager.problem.is_some();
     if let Some(manager) = status.manager.as_ref().filter(was_asked) {
         register_time(
@@ -191,8 +191,8 @@ pub fn text(status: &Status) -> String {
     as_prometheus(&text)
 }
 
-/// The same in the format that every scraper reads, which names a counter as its samples do, and has neither units nor
-/// an end.
+/// Converts OpenMetrics to the older Prometheus format, which every scraper reads. There, the metadata of a counter
+/// has the name of its samples, and there are neither units nor an end marker.
 fn as_prometheus(open_metrics: &str) -> String {
     let counters: Vec<&str> = open_metrics
         .lines()
@@ -256,7 +256,7 @@ fn register_tasks<'a>(
     );
 }
 
-/// Registers what has come of events and requests, where somebody elsewhere is to hear of them.
+/// Registers the counts of deliveries to the webhook and of requests to `DEADMAN_URL`, where these are set.
 fn register_notifications(registry: &mut Registry, status: &Status) {
     let results =
         |counts: &[(&str, u64)]| counters("result", counts.iter().map(|(word, count)| (word, count)));
@@ -287,7 +287,7 @@ fn register_notifications(registry: &mut Registry, status: &Status) {
     }
 }
 
-/// A series for each word, which is the value of this label.
+/// One series for each word, the word being the value of `label`.
 fn counters<'a, W: Display + 'a>(
     label: &'static str,
     counts: impl IntoIterator<Item = (&'a W, &'a u64)>,
@@ -306,7 +306,7 @@ fn register(registry: &mut Registry, name: &str, help: &str, value: i64) {
     registry.register(name, help, gauge);
 }
 
-/// A point in time is shown as Unix time, and as 0 where there was none yet.
+/// Registers a point in time as Unix time, or as 0 if there was none yet.
 fn register_time(registry: &mut Registry, name: &str, help: &str, time: Option<DateTime<Utc>>) {
     let gauge = Gauge::<i64>::default();
     gauge.set(time.map_or(0, |time| time.timestamp()));

@@ -1,4 +1,4 @@
-//! What the daemon shows of itself: one value, replaced after every observation and read by the HTTP server.
+//! The daemon's published state: one value, which the loop replaces after every observation and the HTTP server reads.
 
 mod connections;
 pub mod evidence;
@@ -42,12 +42,12 @@ pub struct Status {
     /// Whether all delegates are healthy and none failed; `status --check` asks for it.
     #[serde(default)]
     pub all_well: bool,
-    /// When it started.
+    /// When the daemon started.
     #[serde(serialize_with = "time::serialize")]
     pub started_at: DateTime<Utc>,
-    /// What it may do.
+    /// Whether the daemon upgrades, or checks health only.
     pub mode: Mode,
-    /// The schedule, as it was written.
+    /// The schedule as it was configured.
     pub schedule: String,
     /// When the next scheduled run starts.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
@@ -58,7 +58,8 @@ pub struct Status {
     /// When the last scheduled run succeeded: no delegate had failed or was still waiting, and each new container was proven.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub last_success: Option<DateTime<Utc>>,
-    /// By when the next one should have succeeded: the second scheduled run after the last success, or after the start.
+    /// By when the next run should have succeeded: the second scheduled run after the last success, or after the
+    /// start.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub success_due: Option<DateTime<Utc>>,
     /// The Manager's last answers, where there is a Manager.
@@ -67,13 +68,13 @@ pub struct Status {
     /// The upgrader's own image and the published one, where the two can be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrader_image: Option<UpgraderImage>,
-    /// Why the engine could not be reached the last time, if so.
+    /// Why the last observation could not reach the engine, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_error: Option<String>,
     /// The last observation that succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
-    /// How often each kind of step was tried since the start.
+    /// How often each kind of step was attempted since the start.
     pub steps: BTreeMap<Cow<'static, str>, u64>,
     /// How many outcomes of each kind there were since the start.
     #[serde(default)]
@@ -84,13 +85,13 @@ pub struct Status {
     /// How long the parts of replacements took since the start.
     #[serde(skip)]
     pub durations: Durations,
-    /// What could not be written to the audit log, where something could not.
+    /// The records missing from the audit log; `None` if all were written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit_log: Option<Unwritten>,
-    /// What has come of the events that a webhook sends, where there is one.
+    /// The counts of webhook deliveries, where a webhook is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WebhookCounts>,
-    /// What has come of the requests to `DEADMAN_URL`, where there is one.
+    /// The counts of requests to `DEADMAN_URL`, where it is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_man: Option<DeadManCounts>,
     /// How many log lines were dropped since the start, because nobody read them.
@@ -107,7 +108,7 @@ pub struct Status {
     pub manager_requests: ManagerRequests,
 }
 
-/// What the daemon may do: `DISABLE_AUTO_UPGRADE`.
+/// Whether the daemon upgrades, or checks health only: `DISABLE_AUTO_UPGRADE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
@@ -162,7 +163,7 @@ impl Status {
         }
     }
 
-    /// The program and its version, with the newer one that is published, where one is.
+    /// The program and its version, and the newer published version if there is one.
     pub fn program(&self) -> String {
         let program = format!("delegate-upgrader {}", self.version);
         let newer = self.upgrader_image.as_ref();
@@ -172,7 +173,7 @@ impl Status {
         }
     }
 
-    /// Why it is not ready, if so.
+    /// Why the daemon is not ready, if so.
     pub fn not_ready(&self) -> Option<String> {
         match (&self.engine_error, &self.report) {
             (Some(error), _) => Some(format!("cannot reach the Docker engine: {error}")),

@@ -1,4 +1,5 @@
-//! What was observed and what follows from it, for people and machines: one row per delegate, each with its reason.
+//! The observed state and the decision that follows, for people and machines: one row per delegate, each with its
+//! reason.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -37,7 +38,7 @@ pub struct DelegateReport {
     pub container: String,
     /// Its `DELEGATE_NAME`.
     pub workload: String,
-    /// The short id of the container in service, or of the one that is to be; empty where there is none.
+    /// The short id of the container in service, or else of an old container or the candidate; empty if there is none.
     pub container_id: String,
     /// The image it runs, as its configuration names it.
     pub image: String,
@@ -54,9 +55,9 @@ pub struct DelegateReport {
     pub health: HealthStatus,
     /// Which probe said so: `engine`, `http`, `exec` or `running`.
     pub health_probe: Probe,
-    /// What the probe saw.
+    /// The details of the probe's result.
     pub health_detail: String,
-    /// Since when the health has been so, as far as this process has seen.
+    /// Since when the health has not changed, as far as this process has seen.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub health_since: Option<DateTime<Utc>>,
     /// How many tasks it executes, where it says so.
@@ -65,24 +66,24 @@ pub struct DelegateReport {
     /// Whether it is connected to the Manager, where it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connected: Option<bool>,
-    /// The containers of it that are to stop, and finish their tasks before.
+    /// The delegate's containers that finish their tasks before they stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub draining: Vec<Drain>,
-    /// Why nothing (more) happens now.
+    /// Why nothing further happens now.
     pub reason: ReasonKind,
-    /// What exactly is in the way or went wrong, where the reason has several kinds of it.
+    /// The exact obstacle or problem, where the reason covers several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cow<'static, str>>,
     /// The reason as a sentence.
     pub message: String,
-    /// How far the pull that it waits for has come, where the engine says so.
+    /// The progress of the pull that the delegate waits for, where the engine reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull: Option<PullState>,
     /// Whether a replacement is in progress, or the pull before it.
     pub in_progress: bool,
     /// Whether the delegate could not be served.
     pub failed: bool,
-    /// When what is waited for is over at the latest, where tasks are waited for.
+    /// When a wait for tasks ends at the latest.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub deadline: Option<DateTime<Utc>>,
     /// When the reason ends by itself, where that is known.
@@ -92,10 +93,10 @@ pub struct DelegateReport {
         serialize_with = "time::optional"
     )]
     pub until: Option<DateTime<Utc>>,
-    /// When it is checked again, where something is awaited.
+    /// When the delegate is checked again, if it waits for something.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub next_check: Option<DateTime<Utc>>,
-    /// The last rejected candidate, as long as it is kept.
+    /// The evidence on the last rejected candidate, as long as its container is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
 }
@@ -108,7 +109,7 @@ pub struct Drain {
     /// How many tasks it executes, where it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<u64>,
-    /// Since when it is to stop.
+    /// Since when the container has been marked to stop.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub since: Option<DateTime<Utc>>,
     /// When it is killed, if it has not stopped by then.
@@ -148,7 +149,7 @@ impl Report {
         self.delegates.iter().chain(self.upgrader.as_deref())
     }
 
-    /// Enters a row.
+    /// Adds the row of a delegate, or of the upgrader itself.
     pub fn enter(&mut self, rollout: &Rollout, row: DelegateReport) {
         if rollout.is_upgrader() {
             self.upgrader = Some(Box::new(row));
@@ -157,7 +158,7 @@ impl Report {
         }
     }
 
-    /// Asks to observe again by then, or sooner.
+    /// Requests another observation by `until` or sooner.
     pub fn check_by(&mut self, until: DateTime<Utc>) {
         self.next_check = Some(self.next_check.map_or(until, |sooner| sooner.min(until)));
     }
@@ -167,7 +168,8 @@ impl Report {
         self.next_check.is_some()
     }
 
-    /// Whether the source of images was not asked for a delegate, because it was not in service then.
+    /// Whether a delegate waits for the next scheduled run, because it was not in service when the source of images
+    /// was asked.
     pub fn has_unasked(&self) -> bool {
         self.delegates
             .iter()
@@ -349,7 +351,7 @@ impl DelegateReport {
     }
 }
 
-/// What a scheduled run would do to one delegate.
+/// The action of a scheduled run on one delegate, if there were a run now.
 #[derive(Clone, Debug, Serialize)]
 pub struct Planned {
     /// The container's name.
@@ -362,7 +364,7 @@ pub struct Planned {
     pub health: HealthStatus,
     /// `replace`, `restart`, `continue` or `leave`.
     pub action: &'static str,
-    /// What would be done first, or why nothing would be.
+    /// The first step, or why there is none.
     pub message: String,
     /// `start-first` or `stop-first`, where it would be replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -373,7 +375,7 @@ pub struct Planned {
     /// When that reason ends by itself, where that is known.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub until: Option<DateTime<Utc>>,
-    /// What exactly is in the way or went wrong, where the reason has several kinds of it.
+    /// The exact obstacle or problem, where the reason covers several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<&'static str>,
     /// Whether the delegate could not be served.

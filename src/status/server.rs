@@ -35,7 +35,7 @@ pub struct Server {
     pub status: Reader,
     /// Whether the loop is alive.
     pub liveness: Liveness,
-    /// By which names it may be asked.
+    /// The host names that requests may use.
     pub hosts: Hosts,
 }
 
@@ -83,7 +83,7 @@ impl Server {
         }
     }
 
-    /// The published status, and what is known without the loop.
+    /// The published status, with the fields that do not come from the loop.
     fn current(&self) -> Status {
         let status = self.status.borrow().clone();
         let tone = Headline::of(&status, Utc::now()).tone;
@@ -95,7 +95,7 @@ impl Server {
     }
 }
 
-/// The answer to a probe.
+/// The answer to a probe: 503 with a problem, 200 without.
 fn verdict(problem: Option<String>) -> Response<String> {
     match problem {
         None => text(StatusCode::OK, "ok\n"),

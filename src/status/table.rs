@@ -10,7 +10,7 @@ const MIN_LAST: usize = 24;
 /// Between two columns.
 const GAP: &str = "  ";
 
-/// How lines are to look.
+/// The width and the colour of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// The columns of the terminal; `None` where lines may have any length.
@@ -20,8 +20,8 @@ pub struct Look {
 }
 
 impl Look {
-    /// As standard output wants it: what is not a terminal gets whole lines without colour. `NO_COLOR` turns colour off
-    /// (no-color.org).
+    /// The look for standard output. Anything but a terminal gets whole lines without colour. `NO_COLOR` turns colour
+    /// off (no-color.org).
     pub fn of_stdout() -> Self {
         if !stdout().is_terminal() {
             return Self::default();
@@ -35,7 +35,7 @@ impl Look {
         }
     }
 
-    /// This look, as a client asks the daemon for it.
+    /// The query with which a client asks the daemon for this look.
     pub fn query(self) -> String {
         let columns = self
             .width
@@ -71,7 +71,8 @@ impl Look {
 }
 
 impl Look {
-    /// A text after a beginning of `indent` columns, going on below itself where it is longer than the terminal is wide.
+    /// A text after `begin`, which takes `indent` columns. A text longer than the terminal is wide continues on lines
+    /// with the same indent.
     pub fn paragraph(self, begin: &str, indent: usize, text: &str) -> Vec<String> {
         let mut lines = wrapped(text, self.room(indent)).into_iter();
         let first = format!("{begin}{}", lines.next().unwrap_or_default());
@@ -80,14 +81,14 @@ impl Look {
         std::iter::once(first).chain(rest).collect()
     }
 
-    /// How many columns are left for a text that begins after so many.
+    /// The columns left for a text after `indent` columns.
     fn room(self, indent: usize) -> usize {
         self.width
             .map_or(usize::MAX, |width| width.saturating_sub(indent).max(MIN_LAST))
     }
 }
 
-/// Rows under a heading. The last column gets the room that is left, and goes on below where it is longer.
+/// Rows under a heading. The last column gets the remaining width, and wraps.
 #[derive(Debug)]
 pub struct Table {
     heading: Vec<&'static str>,
@@ -146,11 +147,12 @@ impl Table {
 
 /// How rows are laid out.
 struct Form {
-    /// Whether the columns before the last fit into a line; else the first has one of its own.
+    /// Whether the columns before the last fit into one line. Otherwise the first has a line of its own.
     is_in_columns: bool,
-    /// Whether the last column begins beside the others, and not on a line of its own: there is room for its longest word.
+    /// Whether the last column starts beside the others, since its longest word fits there, and not on a line of its
+    /// own.
     is_beside: bool,
-    /// Where the last column begins, beside the others.
+    /// Where the last column starts, if beside the others.
     indent: usize,
     widths: Vec<usize>,
     look: Look,
@@ -188,7 +190,7 @@ impl Form {
     }
 }
 
-/// A text in lines of at most so many characters, broken between words where there are any.
+/// Wraps a text into lines of at most `room` characters, between words where possible.
 fn wrapped(text: &str, room: usize) -> Vec<String> {
     if text.chars().count() <= room {
         return vec![text.to_owned()];
@@ -203,7 +205,7 @@ fn wrapped(text: &str, room: usize) -> Vec<String> {
         if !line.is_empty() {
             line.push(' ');
         }
-        // A word that is longer than a line.
+        // Break a word that is longer than a line.
         while word.len() > room {
             lines.push(word.drain(..room).collect());
         }
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_column_is_aligned_goes_on_below_itself_or_has_lines_of_its_own() {
+    fn last_column_wraps_or_moves_below_as_the_terminal_narrows() {
         let whole = [
             "  CONTAINER   STATUS",
             "✓ delegate-1  runs the published image of today",
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_the_last_column_is_not_broken_where_it_has_room_below() {
+    fn last_column_moves_below_rather_than_break_a_word() {
         let mut table = table();
         let long = "registry.example/harness/delegate";
         table.row(Tone::Good, vec!["e".to_owned(), format!("pulling {long}")]);
@@ -270,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_columns_do_not_fit_the_first_has_a_line_of_its_own() {
+    fn first_column_has_its_own_line_when_columns_do_not_fit() {
         let mut table = Table::new(&["CONTAINER", "IMAGE", "HEALTH", "STATUS"]);
         let cells = [
             "a-delegate-in-the-west",
@@ -293,13 +295,13 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_too_long_is_broken() {
+    fn breaks_words_longer_than_a_line() {
         assert_eq!(wrapped("ab cdefgh", 3), ["ab", "cde", "fgh"]);
         assert_eq!(wrapped("", 3), [""]);
     }
 
     #[test]
-    fn colour_is_added_to_the_symbol_only() {
+    fn colours_only_the_symbol() {
         let look = Look {
             has_colour: true,
             width: None,

@@ -1,4 +1,4 @@
-//! What `delegate-upgrader status` prints.
+//! The output of `delegate-upgrader status`.
 
 use chrono::{DateTime, Utc};
 
@@ -77,12 +77,12 @@ fn cells(delegate: &DelegateReport, now: DateTime<Utc>) -> Vec<String> {
     ]
 }
 
-/// A sentence after the word that `explain` takes.
+/// A sentence after the word of its reason, which `explain` accepts.
 pub fn with_word(reason: ReasonKind, sentence: &str) -> String {
     format!("{}: {sentence}", reason.as_str())
 }
 
-/// The end of a long image reference, which tells more than its beginning.
+/// The end of a long image reference, which says more than its start.
 fn shortened(image: &str) -> String {
     let begin = image.chars().count().saturating_sub(MAX_IMAGE);
     if begin == 0 {
@@ -92,8 +92,8 @@ fn shortened(image: &str) -> String {
     format!("…{end}")
 }
 
-/// What does not fit into a row: how its health was found out, where it is not good, its pull, its drains, its support, and
-/// what is known of a rejected candidate.
+/// The lines under the table: the health check of an unhealthy delegate, its pull, tasks, drains and support, and the
+/// evidence on a rejected candidate.
 fn details(delegate: &DelegateReport, look: Look, now: DateTime<Utc>) -> Vec<String> {
     let mut lines = Vec::new();
     if Tone::of(delegate) == Tone::Bad {
@@ -132,7 +132,7 @@ fn details(delegate: &DelegateReport, look: Look, now: DateTime<Utc>) -> Vec<Str
     lines
 }
 
-/// What is known of a rejected candidate.
+/// The evidence on a rejected candidate.
 fn evidence_lines(evidence: &Evidence, now: DateTime<Utc>) -> Vec<String> {
     let outcome = evidence.message.as_deref().or(evidence.ending.as_deref());
     let mut lines = vec![format!(

@@ -1,5 +1,5 @@
-//! The words that the page and the terminal share: the answer to the question that people come with, and times as they
-//! say them.
+//! The words that the page and the terminal share: the headline, which answers whether all is well, and times as
+//! people say them.
 
 use std::fmt::Write as _;
 
@@ -19,9 +19,9 @@ use crate::text::time;
 pub enum Tone {
     /// Nothing to do.
     Good,
-    /// Something goes on, or is not known yet.
+    /// Something is in progress, or not known yet.
     Busy,
-    /// Somebody should look.
+    /// Someone should look.
     Attention,
     /// Something does not work.
     Bad,
@@ -43,12 +43,12 @@ impl Tone {
         }
     }
 
-    /// That of one delegate.
+    /// The tone of one delegate.
     pub fn of(delegate: &DelegateReport) -> Self {
         Self::of_health(delegate.health).max(Self::of_action(delegate))
     }
 
-    /// That of a health.
+    /// The tone of a health.
     pub fn of_health(health: HealthStatus) -> Self {
         match health {
             HealthStatus::Healthy => Self::Good,
@@ -57,7 +57,7 @@ impl Tone {
         }
     }
 
-    /// That of what is done to a delegate, or why nothing is.
+    /// The tone of the action on a delegate, or of the reason for none.
     pub fn of_action(delegate: &DelegateReport) -> Self {
         match delegate {
             DelegateReport { failed: true, .. } => Self::Attention,
@@ -89,12 +89,12 @@ pub struct Headline {
 }
 
 impl Headline {
-    /// The answer to "is all well, and what goes on?".
+    /// The answer to "is all well, and what is in progress?".
     pub fn of(status: &Status, now: DateTime<Utc>) -> Self {
         Self::with_next(status, now, |next| soon(next, now))
     }
 
-    /// The same for where it is read later: with the time of the next run.
+    /// The same for readers who see it later: with the time of the next run instead of the time until then.
     pub fn lasting(status: &Status, now: DateTime<Utc>) -> Self {
         Self::with_next(status, now, time::text)
     }
@@ -123,7 +123,7 @@ impl Headline {
     }
 }
 
-/// What there is to say of the delegates, the most important first.
+/// Statements on the delegates, the most important first.
 fn parts(report: &Report, now: DateTime<Utc>) -> Vec<String> {
     let delegates = &report.delegates;
     let of_health = |health| {
@@ -159,7 +159,7 @@ fn parts(report: &Report, now: DateTime<Utc>) -> Vec<String> {
     parts
 }
 
-/// The version that all of them run, if it is one.
+/// The version, if all delegates run the same.
 fn on_version(report: &Report) -> String {
     let of = |delegate: &DelegateReport| Version::of(&delegate.image.parse().ok()?);
     let mut versions = report.delegates.iter().map(of);
@@ -176,7 +176,7 @@ fn of_total(some: &[&DelegateReport], total: usize, state: &str) -> String {
     format!("{number} of {total} delegates {are} {state}: {names}")
 }
 
-/// Three names at most.
+/// At most three names, and how many more there are.
 fn names(delegates: &[&DelegateReport]) -> String {
     let (shown, more) = delegates.split_at(delegates.len().min(3));
     let names: Vec<&str> = shown.iter().map(|delegate| delegate.container.as_str()).collect();
@@ -203,7 +203,7 @@ fn drains(report: &Report, now: DateTime<Utc>) -> Option<String> {
     }
 }
 
-/// A span as people say it: `12 min`.
+/// A duration as people say it: `12 min`.
 pub fn rough(span: TimeDelta) -> String {
     let seconds = span.num_seconds().max(0);
     match seconds {
@@ -214,12 +214,12 @@ pub fn rough(span: TimeDelta) -> String {
     }
 }
 
-/// A time that is over: `12 min ago`.
+/// A time in the past: `12 min ago`.
 pub fn ago(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
     format!("{} ago", rough(now - time))
 }
 
-/// A time to come: `in 12 min`, or `now`.
+/// A time in the future: `in 12 min`, or `now`.
 pub fn soon(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
     if time <= now {
         return "now".to_owned();

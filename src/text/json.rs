@@ -1,6 +1,6 @@
-//! JSON for people.
+//! Indented JSON.
 
-/// JSON with a line for each value. serde_json's own printer would be compiled once for each type.
+/// JSON with one value to a line. serde_json's own pretty printer would be compiled for each type again.
 pub fn indented(json: &str) -> String {
     let mut text = String::with_capacity(json.len() * 2);
     let (mut depth, mut is_string, mut is_escaped) = (0, false, false);
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indented_json_is_as_the_library_prints_it() {
+    fn indents_json_as_serde_json_does() {
         let value = json!({ "a": [1, {}, [], "x,{\"\\"], "b": { "c": null, "d": [[true]] }, "e": "" });
         assert_eq!(
             indented(&value.to_string()),

@@ -19,7 +19,8 @@ use crate::text::time;
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The limits on what the page may load and run, as the header `Content-Security-Policy`: its own style and script, and itself again.
+/// The value of the header `Content-Security-Policy`: it permits the page's own style and script, requests to this
+/// server, and images within the page.
 pub fn content_security_policy() -> String {
     let hash = |text: &str| BASE64_STANDARD.encode(digest(&SHA256, text.as_bytes()));
     format!(
@@ -141,7 +142,7 @@ fn article(page: &mut String, delegate: &DelegateReport, events: &[Event], now: 
     page.push_str("</dl></article>");
 }
 
-/// The last outcomes, the latest first.
+/// The last outcomes, the latest at the top.
 fn recently(page: &mut String, events: &[Event], now: DateTime<Utc>) {
     if events.is_empty() {
         return;
@@ -237,12 +238,12 @@ fn evidence_html(evidence: &Evidence, now: DateTime<Utc>) -> String {
     )
 }
 
-/// A time that is over, as people say it.
+/// A time in the past, as people say it.
 fn since(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
     moment(time, now, &ago(time, now))
 }
 
-/// A time in words and by the clock.
+/// A time in words, with the clock time.
 fn moment(at: DateTime<Utc>, now: DateTime<Utc>, words: &str) -> String {
     tagged(at, &format!("{words} ({})", clock(at, now)))
 }
@@ -251,7 +252,7 @@ fn tagged(at: DateTime<Utc>, words: &str) -> String {
     format!("<time datetime={}>{words}</time>", time::text(at))
 }
 
-/// To the minute, and without a date today.
+/// The clock time to the minute, with the date unless it is today.
 fn clock(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let (at, now) = (time::text(at), time::text(now));
     let begin = if at.get(..10) == now.get(..10) { 11 } else { 0 };
