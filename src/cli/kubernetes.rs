@@ -20,6 +20,7 @@ use crate::kubernetes::deployments::{Deployments, Settings};
 use crate::kubernetes::settings::ClusterSettings;
 use crate::kubernetes::{doctor, file, own};
 use crate::reconcile::clock::Clock;
+use crate::reconcile::driver::Workloads;
 use crate::rollout::reason::ReasonKind;
 use crate::status::report::Report;
 use crate::telemetry;
@@ -79,12 +80,12 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>) -> Resul
         Command::Plan { json } => command_line.plan(json).await,
         Command::Doctor { json } => command_line.doctor(json).await,
         Command::Rollback => {
-            let start = async |deployments: &mut Deployments<_>| deployments.start_rollback().await;
+            let start = async |workloads: &mut Upgraded| workloads.start_rollback().await;
             command_line.operate(start).await
         }
         Command::Retry => {
-            let start = async |deployments: &mut Deployments<_>| {
-                deployments.start_retry();
+            let start = async |workloads: &mut Upgraded| {
+                workloads.start_retry();
                 Ok(())
             };
             command_line.operate(start).await
@@ -97,6 +98,9 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>) -> Resul
         Command::Resume => command_line.pause(None).await,
     }
 }
+
+/// The Deployments, driven.
+type Upgraded = Workloads<Deployments, ConfiguredSource>;
 
 struct CommandLine {
     settings: ClusterSettings,
@@ -120,24 +124,22 @@ impl CommandLine {
         made(app::source(&self.settings.common, reports_upgrader))
     }
 
-    fn deployments(
-        &self,
-        reports_upgrader: bool,
-        clock: Clock,
-    ) -> Result<Deployments<ConfiguredSource>, Exit> {
-        let common = &self.settings.common;
+    fn deployments(&self) -> Deployments {
         let settings = Settings {
             namespace: self.namespace(),
-            names: common.workload_names.clone(),
+            names: self.settings.common.workload_names.clone(),
             container: self.settings.container.clone(),
-            policy: app::policy(common),
-            target: common.target.clone(),
-            zone: common.schedule.zone().clone(),
+            zone: self.settings.common.schedule.zone().clone(),
             dry_run: self.settings.dry_run,
             holder: format!("{}/{}", host::name(), uuid::Uuid::new_v4().simple()),
         };
-        let source = self.source(reports_upgrader)?;
-        Ok(Deployments::new(self.cluster.clone(), source, settings, clock))
+        Deployments::new(self.cluster.clone(), settings)
+    }
+
+    fn workloads(&self, reports_upgrader: bool, clock: Clock) -> Result<Upgraded, Exit> {
+        let (common, source) = (&self.settings.common, self.source(reports_upgrader)?);
+        let (policy, target) = (app::policy(common), common.target.clone());
+        Ok(Workloads::new(self.deployments(), source, policy, target, clock))
     }
 
     fn upgrades(&self) -> bool {
@@ -148,11 +150,10 @@ impl CommandLine {
         self.start_log();
         let listeners = make_listeners(&self.settings.common)?;
         let ledger = made(app::ledger(&self.settings.common, &listeners))?;
-        let mut deployments = self
-            .deployments(self.upgrades(), Arc::new(Utc::now))?
-            .with_ledger(ledger);
+        let workloads = self.workloads(self.upgrades(), Arc::new(Utc::now))?;
+        let mut workloads = workloads.with_ledger(ledger);
         until_shutdown(Box::pin(async {
-            let ended = tokio::time::timeout(LONGEST_RUN, daemon::once(&mut deployments)).await;
+            let ended = tokio::time::timeout(LONGEST_RUN, daemon::once(&mut workloads)).await;
             self.follow_own().await;
             listeners.finish(LAST_EVENTS).await;
             match ended {
@@ -183,15 +184,15 @@ impl CommandLine {
         self.start_log();
         let common = self.settings.common.clone();
         serve(common, |parts: Parts| {
-            let deployments = self.deployments(self.upgrades(), parts.clock)?;
-            Ok(deployments.with_ledger(parts.ledger))
+            let workloads = self.workloads(self.upgrades(), parts.clock)?;
+            Ok(workloads.with_ledger(parts.ledger))
         })
         .await
     }
 
     async fn plan(self, json: bool) -> Result<Exit, Exit> {
-        let mut deployments = self.deployments(false, Arc::new(Utc::now))?;
-        let planned = deployments.plan(plan::print_awaited).await;
+        let mut workloads = self.workloads(false, Arc::new(Utc::now))?;
+        let planned = workloads.plan(plan::print_awaited).await;
         let planned = planned.map_err(|error| fail(error, Exit::Unavailable))?;
         Ok(plan::show(&planned, json, "no Deployment"))
     }
@@ -208,8 +209,8 @@ impl CommandLine {
         let mut checks = Checks::default();
         checks.configuration(&self.settings.warnings);
         doctor::check(&self.cluster, &subject, &mut checks).await;
-        let mut deployments = self.deployments(false, Arc::new(Utc::now))?;
-        match deployments.plan(|_| ()).await {
+        let mut workloads = self.workloads(false, Arc::new(Utc::now))?;
+        match workloads.plan(|_| ()).await {
             Ok(planned) => planned.iter().for_each(|row| checks.planned(row)),
             // The API server has its line already.
             Err(error) => tracing::debug!(%error, "cannot plan"),
@@ -220,18 +221,18 @@ impl CommandLine {
     /// Does what an operator asks for: `start` starts it, or says why it cannot be.
     async fn operate(
         self,
-        start: impl AsyncFnOnce(&mut Deployments<ConfiguredSource>) -> Result<(), String>,
+        start: impl AsyncFnOnce(&mut Upgraded) -> Result<(), String>,
     ) -> Result<Exit, Exit> {
         self.start_log();
         let listeners = make_listeners(&self.settings.common)?;
         let ledger = made(app::ledger(&self.settings.common, &listeners))?.of_operator();
-        let deployments = self.deployments(self.upgrades(), Arc::new(Utc::now))?;
-        let mut deployments = deployments.with_ledger(ledger);
+        let workloads = self.workloads(self.upgrades(), Arc::new(Utc::now))?;
+        let mut workloads = workloads.with_ledger(ledger);
         until_shutdown(Box::pin(async {
-            if let Err(problem) = start(&mut deployments).await {
+            if let Err(problem) = start(&mut workloads).await {
                 return Err(fail(problem, Exit::NotServed));
             }
-            let report = daemon::run_to_completion(&mut deployments).await;
+            let report = daemon::run_to_completion(&mut workloads).await;
             listeners.finish(LAST_EVENTS).await;
             report
                 .map(|report| done(&report))
@@ -256,12 +257,8 @@ impl CommandLine {
                 Exit::Usage,
             ));
         }
-        let mut deployments = self.deployments(false, Arc::new(Utc::now))?;
-        deployments
-            .pause(paused.as_deref())
-            .await
-            .map_err(|error| fail(error, Exit::Unavailable))?;
-        if let Some((_, reason)) = deployments.absent().first() {
+        let absent = self.deployments().pause(paused.as_deref()).await;
+        if let Some(reason) = absent.map_err(|error| fail(error, Exit::Unavailable))? {
             return Err(fail(reason, Exit::NotServed));
         }
         Ok(print(if paused.is_some() {
@@ -278,7 +275,10 @@ fn summary(report: &Report) -> Exit {
     let is_unserved = report.delegates.iter().any(|delegate| {
         matches!(
             delegate.reason,
-            ReasonKind::EngineError | ReasonKind::NoDeployment | ReasonKind::NoSuchContainer
+            ReasonKind::EngineError
+                | ReasonKind::NotPermitted
+                | ReasonKind::NoDeployment
+                | ReasonKind::NoSuchContainer
         )
     });
     if is_unserved { Exit::NotServed } else { Exit::Ok }

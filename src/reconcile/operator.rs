@@ -224,7 +224,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let (rollouts, _) = self.observe().await?;
         let rollout = match self.named(container, &rollouts).await? {
             Found::Container(rollout) => rollout,
-            Found::Service(service) => return self.roll_back_service(&service),
+            Found::Service(service) => return self.roll_back_service(*service),
         };
         let back = rollback_target(self.engine.as_ref(), rollout).await?;
         self.start_rollback(rollout, back);
@@ -244,7 +244,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let (rollouts, _) = self.observe().await?;
         let rollout = match self.named(container, &rollouts).await? {
             Found::Container(rollout) => rollout,
-            Found::Service(service) => return self.roll_back_service_to(&service, release, records),
+            Found::Service(service) => return self.roll_back_service_to(*service, release, records),
         };
         let back = release_target(self.engine.as_ref(), rollout, release, records).await?;
         self.start_rollback(rollout, back);

@@ -147,9 +147,9 @@ impl UpgradeRun {
         }
     }
 
-    /// Whether it is about the delegate of this name.
-    pub(super) fn is_about(&self, name: &str) -> bool {
-        self.only.as_ref().is_none_or(|only| only == name)
+    /// The only delegate that it is about, where an operator named one.
+    pub(super) fn only_about(&self) -> Option<&str> {
+        self.only.as_deref()
     }
 
     /// The same run, which leaves all other delegates as they are.
@@ -235,7 +235,7 @@ impl UpgradeRun {
     pub(super) fn in_order<'a>(&self, rollouts: &'a [Rollout]) -> Vec<&'a Rollout> {
         let mut ordered: Vec<&Rollout> = rollouts
             .iter()
-            .filter(|rollout| self.is_about(&rollout.name))
+            .filter(|rollout| self.only_about().is_none_or(|only| only == rollout.name))
             .collect();
         // One that was broken before says little about an image, so it is not the canary.
         let works = |rollout: &Rollout| rollout.serving.as_ref().is_some_and(Member::works);

@@ -1,52 +1,145 @@
-//! Which image a service should run: what is published, pinned to the digest that the registry has for it now.
+//! Which image a workload of an orchestrator should run: a question that is open, and then its answer.
+
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::Instant;
 
-use super::super::questions::{Answer, Question};
 use crate::document::offered_platforms;
-use crate::image::{ImageReference, TargetSettings, resolve};
+use crate::image::{ImageReference, TargetSettings, manager_reference, resolve};
 use crate::managed::Managed;
+use crate::manager::Query;
 use crate::net::retry::Retry;
-use crate::rollout::reason::Reason;
-use crate::rollout::wanted::{Wanted, up_to_date, wanted};
+use crate::reconcile::questions::{Answer, Question};
+use crate::rollout::reason::{Awaited, Reason};
+use crate::rollout::wanted::{Wanted, not_asked, not_comparable, up_to_date, wanted};
 
-/// What is known about the image that one service should run.
-pub(super) type Resolution = crate::managed::Resolution<Question>;
+/// A search for the image that a workload should run: open, or resolved.
+#[derive(Debug)]
+pub(super) struct Resolution {
+    /// The image that it was to run when the first question was asked.
+    image: String,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Open { question: Question, since: Instant },
+    Resolved(Result<ImageReference, Reason>),
+}
+
+impl State {
+    fn open(question: Question) -> Self {
+        let since = Instant::now();
+        Self::Open { question, since }
+    }
+}
 
 impl Resolution {
-    /// The first question about a service; `None` where nothing is asked about it.
+    /// Asks the Manager first; `None` where nothing is asked about a workload.
     pub(super) fn of(managed: &Managed, settings: &TargetSettings) -> Option<Self> {
-        let is_asked = managed.opted_out.is_none() && managed.unsupported.is_none();
-        is_asked.then(|| Self::first(managed, settings, Question::Published))
+        let state = match managed.image.reference() {
+            _ if managed.opted_out.is_some() || managed.unsupported.is_some() => return None,
+            Ok(current) => State::open(Question::Published(Query {
+                workload: managed.workload.clone(),
+                image: manager_reference(current, settings),
+            })),
+            Err(problem) => State::Resolved(Err(not_comparable(&managed.image, problem.to_string()))),
+        };
+        let image = managed.image.to_string();
+        Some(Self { image, state })
     }
 
-    /// Takes in an answer, if it is to the open question.
+    /// That which an operator wants, whatever is published.
+    pub(super) fn fixed(managed: &Managed, image: ImageReference) -> Self {
+        Self {
+            image: managed.image.to_string(),
+            state: State::Resolved(Ok(image)),
+        }
+    }
+
+    /// The open question, and since when it is.
+    pub(super) fn question(&self) -> Option<(&Question, Instant)> {
+        match &self.state {
+            State::Open { question, since } => Some((question, *since)),
+            State::Resolved(_) => None,
+        }
+    }
+
+    /// Whose answer is awaited. `last_error` is the Manager's.
+    pub(super) fn awaited(&self, last_error: Option<&str>) -> Option<Reason> {
+        let (question, since) = self.question()?;
+        let (from, last_error) = match question {
+            Question::Distribution(image) => (Awaited::Registry(image.registry().to_owned()), None),
+            _ => (Awaited::Manager, last_error.map(str::to_owned)),
+        };
+        Some(Reason::AwaitingAnswer {
+            from,
+            waited: since.elapsed(),
+            last_error,
+        })
+    }
+
+    /// Takes in an answer, if it is to the open question. With `platforms`, the registry is asked for the digest of an image,
+    /// which has to be there for all of them.
     pub(super) fn note(
         &mut self,
         managed: &Managed,
         (question, answer): (&Question, &Answer),
         settings: &TargetSettings,
-        platforms: &[String],
+        platforms: Option<&[String]>,
     ) {
-        let Some(current) = self.asked_about(managed, question) else {
+        let Ok(current) = managed.image.reference() else {
             return;
         };
-        match (question, answer) {
-            (_, Answer::Published(Err(error))) => self.resolve(Err(Reason::target_unknown(error))),
+        if self.question().is_none_or(|(open, _)| open != question) {
+            return;
+        }
+        self.state = State::Resolved(match (question, answer) {
+            (_, Answer::Published(Err(error))) => Err(Reason::target_unknown(error)),
             (_, Answer::Published(Ok(published))) => {
-                match wanted(resolve(published, current, settings), &managed.image) {
-                    Ok(Wanted::Image(reference) | Wanted::Digest(reference)) => {
-                        self.ask_registry(&reference, Question::Distribution(reference.clone()));
+                match (
+                    wanted(resolve(published, current, settings), &managed.image),
+                    platforms,
+                ) {
+                    (Ok(Wanted::Image(image) | Wanted::Digest(image)), Some(_)) => {
+                        self.state = State::open(Question::Distribution(image));
+                        return;
                     }
-                    Err(reason) => self.resolve(Err(reason)),
+                    (Ok(Wanted::Image(image)), None) => Ok(image),
+                    // The same reference is the same for the orchestrator, too: it would restart nothing.
+                    (Ok(Wanted::Digest(_)), None) => Err(up_to_date(&managed.image)),
+                    (Err(reason), _) => Err(reason),
                 }
             }
             (Question::Distribution(reference), Answer::Distribution(answer)) => {
-                self.resolve(pinned(managed, current, reference, answer, platforms));
+                pinned(managed, current, reference, answer, platforms.unwrap_or_default())
             }
-            _ => {}
+            _ => return,
+        });
+    }
+
+    /// The image that it should run, or why it keeps its own. `last_error` is the Manager's.
+    pub(super) fn target(
+        &self,
+        managed: &Managed,
+        last_error: Option<&str>,
+    ) -> Result<ImageReference, Reason> {
+        match &self.state {
+            State::Open { .. } => Err(self.awaited(last_error).unwrap_or_else(not_asked)),
+            // It runs what it was to be given by then, or somebody gave it another image.
+            State::Resolved(Ok(target)) if managed.image.refers_to(target) => Err(up_to_date(&managed.image)),
+            State::Resolved(Ok(target)) => Ok(target.clone()),
+            State::Resolved(Err(reason)) if self.image == managed.image.as_str() => Err(reason.clone()),
+            State::Resolved(Err(_)) => Err(not_asked()),
         }
     }
+}
+
+/// The longest that one of these has waited.
+pub(super) fn longest_wait<'a>(all: impl Iterator<Item = &'a Resolution>) -> Option<Duration> {
+    all.filter_map(|resolution| Some(resolution.question()?.1.elapsed()))
+        .max()
 }
 
 /// The reference with the digest of its index, where the registry has it for all platforms that are needed.
