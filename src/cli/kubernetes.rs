@@ -8,6 +8,7 @@ use chrono::Utc;
 use clap::Subcommand;
 use tracing::{info, warn};
 
+use super::named_delegate::done;
 use super::run::{LAST_EVENTS, Parts, made, make_listeners, serve};
 use super::shutdown::until_shutdown;
 use super::{Exit, fail, plan, print, print_checks};
@@ -282,19 +283,4 @@ fn summary(report: &Report) -> Exit {
         )
     });
     if is_unserved { Exit::NotServed } else { Exit::Ok }
-}
-
-/// The exit of what an operator asked for.
-fn done(report: &Report) -> Exit {
-    let mut exit = Exit::Ok;
-    for delegate in &report.delegates {
-        if !delegate.runs_the_target() {
-            warn!(
-                deployment = delegate.container,
-                "{} was not replaced: {}", delegate.container, delegate.message
-            );
-            exit = Exit::NotServed;
-        }
-    }
-    exit
 }

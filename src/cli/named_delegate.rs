@@ -14,6 +14,7 @@ use crate::config::Settings;
 use crate::daemon;
 use crate::events::Listeners;
 use crate::reconcile::operator::OperatorError;
+use crate::status::report::Report;
 
 pub(super) async fn retry(settings: &Settings, container: &str) -> Result<Exit, Exit> {
     serve(settings, async |upgrader| upgrader.retry(container).await).await
@@ -70,27 +71,29 @@ async fn finish(upgrader: &mut Upgrader, started: Result<(), OperatorError>) -> 
         };
         return Err(fail(error, exit));
     }
-    let report = daemon::run_to_completion(upgrader)
-        .await
-        .map_err(|error| fail(error, Exit::Unavailable))?;
-    let mut exit = if report.delegates.is_empty() {
-        Exit::NotServed
-    } else {
-        Exit::Ok
+    let report = daemon::run_to_completion(upgrader).await;
+    report
+        .map(|report| done(&report))
+        .map_err(|error| fail(error, Exit::Unavailable))
+}
+
+/// The exit of what an operator asked for.
+pub(super) fn done(report: &Report) -> Exit {
+    let mut exit = match report.delegates.as_slice() {
+        [] => Exit::NotServed,
+        _ => Exit::Ok,
     };
     for delegate in report
         .delegates
         .iter()
         .filter(|delegate| !delegate.runs_the_target())
     {
+        let (container, workload) = (&delegate.container, &delegate.workload);
         warn!(
-            container = delegate.container,
-            workload = delegate.workload,
-            "{} was not replaced: {}",
-            delegate.container,
-            delegate.message
+            container,
+            workload, "{container} was not replaced: {}", delegate.message
         );
         exit = Exit::NotServed;
     }
-    Ok(exit)
+    exit
 }

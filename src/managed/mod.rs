@@ -9,6 +9,7 @@ mod cause;
 pub mod label;
 mod next;
 mod orchestrate;
+mod pinned;
 mod record;
 mod step;
 
@@ -20,6 +21,7 @@ use chrono::{DateTime, Utc};
 pub use cause::RolloutFailure;
 pub use next::{Decided, Decision, Facts, Row, next};
 pub use orchestrate::{Found, Object, Orchestrate, Refusal};
+pub use pinned::pinned;
 pub use record::{Attempt, FailedImage, Record};
 pub use step::Step;
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 use tracing::info;
 
 use super::Reconciler;
+use super::driver::operator::{image_before, image_of};
 use crate::container::ImageId;
 use crate::engine::{Engine, EngineError};
 use crate::events::Event;
@@ -224,7 +225,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let (rollouts, _) = self.observe().await?;
         let rollout = match self.named(container, &rollouts).await? {
             Found::Container(rollout) => rollout,
-            Found::Service(service) => return self.roll_back_service(*service),
+            Found::Service(service) => {
+                let before = image_before(&service)?;
+                self.start_service_rollback(*service, before);
+                return Ok(());
+            }
         };
         let back = rollback_target(self.engine.as_ref(), rollout).await?;
         self.start_rollback(rollout, back);
@@ -244,7 +249,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let (rollouts, _) = self.observe().await?;
         let rollout = match self.named(container, &rollouts).await? {
             Found::Container(rollout) => rollout,
-            Found::Service(service) => return self.roll_back_service_to(*service, release, records),
+            Found::Service(service) => {
+                let image = image_of(&service, release, records)?;
+                self.start_service_rollback(*service, image);
+                return Ok(());
+            }
         };
         let back = release_target(self.engine.as_ref(), rollout, release, records).await?;
         self.start_rollback(rollout, back);

@@ -13,7 +13,7 @@ use crate::container::ImageId;
 use crate::engine::{Engine, EngineError};
 use crate::image::ImageReference;
 use crate::manager::{ImageSource, ManagerError, Query};
-use crate::rollout::reason::Reason;
+use crate::rollout::reason::{Awaited, Reason};
 
 /// How many questions are open at once, so that a host with many workloads is no burden for its Manager.
 const MAX_OPEN: usize = 8;
@@ -34,6 +34,23 @@ pub(crate) enum Question {
         /// The image that runs.
         running: ImageId,
     },
+}
+
+impl Question {
+    /// That its answer has been awaited since then. `last_error` is the Manager's.
+    pub(crate) fn awaited(&self, since: Instant, last_error: Option<&str>) -> Reason {
+        let (from, last_error) = match self {
+            Self::Published(_) | Self::Upgrader(_) => (Awaited::Manager, last_error),
+            Self::IsCurrent { reference, .. } | Self::Distribution(reference) => {
+                (Awaited::Registry(reference.registry().to_owned()), None)
+            }
+        };
+        Reason::AwaitingAnswer {
+            from,
+            waited: since.elapsed(),
+            last_error: last_error.map(str::to_owned),
+        }
+    }
 }
 
 /// The answer to a [`Question`] of the same name.

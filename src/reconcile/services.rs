@@ -4,11 +4,10 @@ use chrono::{DateTime, Utc};
 
 use super::Reconciler;
 use super::driver::Books;
-use super::driver::operator::{image_before, image_of, is_free};
+use super::driver::operator::is_free;
 use super::operator::OperatorError;
 use super::upgrade_run::{Mode, UpgradeRun};
 use crate::engine::{Engine, EngineError};
-use crate::events::Event;
 use crate::health::HealthEndpoint;
 use crate::image::ImageReference;
 use crate::managed::Managed;
@@ -76,26 +75,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(())
     }
 
-    /// Starts a run that takes one service back to its previous image.
-    pub(super) fn roll_back_service(&mut self, service: Managed) -> Result<(), OperatorError> {
-        let before = image_before(&service)?;
-        self.start_service_rollback(service, before);
-        Ok(())
-    }
-
-    /// Starts a run that takes one service to the image of an earlier release.
-    pub(super) fn roll_back_service_to(
-        &mut self,
-        service: Managed,
-        release: u64,
-        records: impl IntoIterator<Item = Event>,
-    ) -> Result<(), OperatorError> {
-        let image = image_of(&service, release, records)?;
-        self.start_service_rollback(service, image);
-        Ok(())
-    }
-
-    fn start_service_rollback(&mut self, service: Managed, to: ImageReference) {
+    /// Starts a run that gives one service this image.
+    pub(super) fn start_service_rollback(&mut self, service: Managed, to: ImageReference) {
         self.forget_last_run();
         self.run = UpgradeRun::only(&service.name);
         self.services.start_rollback(vec![(service, to)]);

@@ -198,7 +198,7 @@ impl UpgradeRun {
     /// Whose answer has been waited for longest.
     pub(super) fn awaited(&self) -> Option<Reason> {
         let open = self.open().min_by_key(|open| open.since)?;
-        Some(open.reason(self.last_error.as_ref()))
+        Some(open.question.awaited(open.since, self.last_error.as_deref()))
     }
 
     /// Takes in an answer. It may lead to further questions: see [`Self::open`].
@@ -285,7 +285,9 @@ impl UpgradeRun {
         }
         let member = rollout.replaceable().ok_or_else(not_asked)?;
         let resolved = match self.resolutions.get(&rollout.name).ok_or_else(not_asked)? {
-            Resolution::Open(open) => return Err(open.reason(self.last_error.as_ref())),
+            Resolution::Open(open) => {
+                return Err(open.question.awaited(open.since, self.last_error.as_deref()));
+            }
             Resolution::Resolved(resolved) => resolved,
         };
         // A candidate that was created after these answers, here or by another upgrader that may know better, is not

@@ -11,7 +11,7 @@ use super::{Books, Driver};
 use crate::events::ledger::Ledger;
 use crate::image::TargetSettings;
 use crate::managed::{Managed, Orchestrate};
-use crate::manager::{ImageSource, ManagerStatus, UpgraderImage};
+use crate::manager::{ImageSource, ManagerStatus};
 use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller;
 use crate::reconcile::manager_link::ManagerLink;
@@ -146,10 +146,6 @@ impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
 
     const API: &'static str = O::API;
 
-    fn is_unreachable(_: &O::Error) -> bool {
-        false
-    }
-
     fn start_run(&mut self, mode: Mode) {
         self.starting = Some((mode, Intent::Upgrade));
     }
@@ -193,16 +189,8 @@ impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
         self.manager.next_check_in()
     }
 
-    fn stands_by(&self) -> bool {
-        false
-    }
-
     fn manager_status(&self) -> Option<ManagerStatus> {
         self.manager.status()
-    }
-
-    fn upgrader_image(&self) -> Option<&UpgraderImage> {
-        None
     }
 
     fn ledger(&self) -> &Ledger {
