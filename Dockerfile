@@ -18,6 +18,8 @@ LABEL org.opencontainers.image.title="delegate-upgrader" \
 # On a host it runs as root, because it needs access to the Docker socket that is mounted into it.
 ARG IMAGE_USER=0:0
 USER ${IMAGE_USER}
+# So that `docker exec NAME delegate-upgrader …` finds the program. Mounted credential helpers are found in the usual places.
+ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s CMD ["/delegate-upgrader", "healthcheck"]
 ENTRYPOINT ["/delegate-upgrader"]
 

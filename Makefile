@@ -46,7 +46,7 @@ matrix: static ## try every fault at every call of an upgrade, on a real engine;
 	MATRIX_SHARE=$(or $(MATRIX_SHARE),all) tests/lab/run cargo test --locked --workspace --test matrix -- $(MATRIX)
 
 self-upgrade: static ## kill the upgrader or its successor at every call of their exchange, on a real engine
-	tests/lab/run cargo test --locked --workspace --test engine itself::whoever_is_killed_at_any_call -- --ignored --nocapture
+	tests/lab/run cargo test --locked --workspace --test engine finishes_exchange_killed_at_any_call -- --ignored --nocapture
 
 dead-socket: static ## restart an engine under an upgrader whose socket is mounted as a file; it takes six minutes
 	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine dead_socket:: -- --ignored --nocapture
@@ -57,7 +57,7 @@ surroundings: static ## test the status page in a browser, the alerts with promt
 		cargo test --locked --workspace --test pure monitoring::'
 
 swarm: static ## kill the upgrader at every call of a service's update, its manager, and a second node of the Swarm
-	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine -- --ignored --nocapture --test-threads 2 swarm_kills::whoever
+	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine -- --ignored --nocapture --test-threads 2 swarm_kills::finishes
 	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine -- --ignored --nocapture swarm_manager:: swarm_nodes::
 
 kubernetes: static static-kubernetes ## upgrade Deployments of a real cluster, which is built from Debian's source the first time
@@ -76,7 +76,7 @@ compose: ## run the tests with Docker Compose, with each version and on each eng
 	tests/lab/static quick
 	cargo test --locked --quiet --workspace --test engine --no-run
 	tests/lab/each compose cargo test --locked --workspace --test engine -- \
-		--include-ignored compose:: itself_elsewhere::one_that_compose_made ways::the_compose_file
+		--include-ignored compose:: itself_elsewhere::upgrader_of_compose ways::compose_file
 
 rootless: export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static-quick
 rootless: ## run replacements, failures and the fidelity matrix on engines without root and with mapped users
@@ -140,8 +140,8 @@ book: ## make target/book of the pages, with a search; mdBook is installed into 
 	@PATH="$(TARGET_DIR)/tools/bin:$$PATH" docs/build $(TARGET_DIR)/book
 	cargo test --locked --quiet --test pure -- book:: --include-ignored
 
-recording: static ## record the demo anew as docs/demo.svg, which the README shows; asciinema and svg-term are fetched
-	docs/record docs/demo.svg
+recording: static ## make docs/demo.svg of a real demo, and docs/usage/page-light.png and page-dark.png in a browser
+	LAB_BROWSER=1 tests/lab/run docs/record
 
 man: ## write the man page to target/man and the completions of bash, zsh and fish to target/completions
 	cargo run --locked --quiet --package manual -- $(TARGET_DIR)

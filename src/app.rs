@@ -76,11 +76,11 @@ pub(crate) enum SetupError {
 /// The configured source of published images.
 pub(crate) struct ConfiguredSource {
     published: Published,
-    /// `SELF_IMAGE`, about which nobody is asked.
+    /// the image of `SELF_UPGRADE`, which needs no Manager.
     self_image: Option<ImageReference>,
 }
 
-/// Who says which image is published for delegates.
+/// The source of the image that is published for delegates.
 enum Published {
     /// A Manager.
     Manager(Box<HttpManager>),
@@ -89,6 +89,14 @@ enum Published {
 }
 
 impl ConfiguredSource {
+    /// Asks once, and waits for the answer no longer than this.
+    pub(crate) fn impatient(mut self, limit: Duration) -> Self {
+        if let Published::Manager(manager) = &mut self.published {
+            manager.ask_once_within(limit);
+        }
+        self
+    }
+
     /// This host's clock minus the Manager's, in seconds, where that is known.
     pub(crate) fn skew_seconds(&self) -> Option<i64> {
         match &self.published {
@@ -140,7 +148,7 @@ impl ImageSource for ConfiguredSource {
     }
 }
 
-/// Puts the parts together. `reports_upgrader`: whether asking the Manager counts as an upgrader that is at work.
+/// Puts the parts together. `reports_upgrader`: whether a request shows the Manager an upgrader at work.
 pub(crate) async fn upgrader(
     settings: &Settings,
     reports_upgrader: bool,
@@ -162,7 +170,6 @@ pub(crate) async fn upgrader(
     Ok(Reconciler::new(engine, source, endpoint, settings, clock))
 }
 
-/// What the operator allows.
 pub(crate) fn policy(settings: &Settings) -> Policy {
     Policy {
         health_only: settings.disable_auto_upgrade,
@@ -175,10 +182,17 @@ pub(crate) fn policy(settings: &Settings) -> Policy {
     }
 }
 
+/// Learns what operators call this host, and how they type a command there.
+pub(crate) async fn learn_place(settings: &Settings) {
+    if let Ok(engine) = engine(settings) {
+        host::place::learn(&engine, matches!(settings.engine, EngineHost::Tcp { .. })).await;
+    }
+}
+
 /// Records and reports outcomes.
 pub(crate) fn ledger(settings: &Settings, listeners: &Arc<Listeners>) -> Result<Ledger, SetupError> {
     let audit = settings.audit.as_ref().map(audit_log).transpose()?;
-    let ledger = Ledger::new(host::name(), settings.health.interval);
+    let ledger = Ledger::new(host::place::host(), settings.health.interval);
     Ok(ledger.with_audit(audit).with_listeners(Arc::clone(listeners)))
 }
 
@@ -205,7 +219,7 @@ pub(crate) fn records(settings: &Settings) -> impl Iterator<Item = Event> + use<
         .flat_map(|(path, max_files)| audit::read(&path, max_files))
 }
 
-/// What to observe, without the upgrader itself. Only beside the engine are this host's memory and disk the delegates'.
+/// The containers to observe. The host's memory and disk count only where the engine runs on this host.
 pub(crate) fn scope(settings: &Settings) -> Scope {
     let is_local = matches!(settings.engine, EngineHost::Unix(_));
     Scope {
@@ -260,7 +274,7 @@ pub(crate) fn source(
     }))
 }
 
-/// Who hears of outcomes elsewhere.
+/// Where outcomes are sent.
 pub(crate) fn listeners(settings: &Settings) -> Result<Listeners, SetupError> {
     let Notifications { webhook, deadman } = settings.notifications.clone();
     let client = |url: &Secret| client(url.expose(), &settings.egress);
@@ -280,12 +294,12 @@ pub(crate) fn listeners(settings: &Settings) -> Result<Listeners, SetupError> {
 
 /// A client for this URL of a receiver, which is reached as the Manager is.
 fn client(url: &str, egress: &Egress) -> Result<reqwest::Client, SetupError> {
-    // The settings hold no other text.
+    // The settings hold valid URLs only.
     let parsed = reqwest::Url::parse(url).map_err(|error| SetupError::Receiver(error.to_string()))?;
     Ok(connection(egress, url)?.client(&parsed, CONNECT_TIMEOUT)?)
 }
 
-/// A login that is configured beside a mirror or an own repository is for their registries, and not for the one that a
+/// A login that is configured beside a mirror or a custom repository is for their registries, and not for the one that a
 /// published image names.
 fn credentials(settings: &Settings) -> Credentials {
     let target = &settings.target;

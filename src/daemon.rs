@@ -39,7 +39,7 @@ const API_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long the end of the process waits for events to be delivered.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
 
-/// When the loop wakes, and what it may do at the start.
+/// When the loop wakes, and whether it may upgrade at the start.
 pub struct Options {
     /// The schedule, to publish the next run.
     pub schedule: Schedule,
@@ -49,7 +49,7 @@ pub struct Options {
     pub run_on_start: bool,
     /// `DISABLE_AUTO_UPGRADE`.
     pub health_only: bool,
-    /// Who hears of outcomes elsewhere.
+    /// Where outcomes are sent.
     pub listeners: Arc<Listeners>,
     /// Whether the engine is reached by a socket that is mounted into this program's container.
     pub has_mounted_socket: bool,
@@ -64,11 +64,10 @@ pub fn clock_of_the_loop(clock: Clock, liveness: Liveness) -> Clock {
     })
 }
 
-/// Runs until `shutdown` completes, and returns what that says; or `None` once a mounted socket has been dead for five
-/// minutes. `liveness` hears of the loop each time it begins or ends
-/// something.
+/// Runs until `shutdown` completes, and returns its value; or `None` once a mounted socket has been dead for five
+/// minutes. The loop reports to `liveness` each time it starts or ends something.
 ///
-/// Work in progress is dropped at once then. That is safe at every point, because all that was begun is on the
+/// Work in progress is dropped at once then. That is safe at every point, because all that was started is on the
 /// containers and none of it in this process: the next start resumes it.
 pub async fn run<C: Controller, T>(
     mut reconciler: C,
@@ -146,7 +145,10 @@ pub async fn run<C: Controller, T>(
                     status.engine_error = None;
                     status.report = Some(report);
                 }
-                Err(error) => status.engine_error = Some(error.to_string()),
+                Err(error) => {
+                    let advice = C::advice(&error).map_or_else(String::new, |advice| format!("; {advice}"));
+                    status.engine_error = Some(format!("{error}{advice}"));
+                }
             }
         });
         liveness.wakes_in(wait);
@@ -191,7 +193,7 @@ fn publish_success(status: &Publisher, schedule: &Schedule, success: Option<Date
     });
 }
 
-/// Logs the outcome of a scheduled run once no answer is awaited any more. That there is no delegate has been logged by
+/// Logs the outcome of a scheduled run once it awaits no answer. That there is no delegate has been logged by
 /// then.
 fn log_run(due: &mut Option<String>, report: &Report) {
     let is_open = report
@@ -206,7 +208,7 @@ fn log_run(due: &mut Option<String>, report: &Report) {
     }
 }
 
-/// Logs that nothing can be observed, and that it can again, once each.
+/// Logs the start and the end of an outage of the observation, each once.
 fn log_reach<C: Controller>(before: &mut Option<String>, now: Option<&C::Error>) {
     let now = now.map(ToString::to_string);
     if *before != now {
@@ -220,16 +222,16 @@ fn log_reach<C: Controller>(before: &mut Option<String>, now: Option<&C::Error>)
     }
 }
 
-/// Does one run to its end, drains included. Replacements that an earlier process had begun are finished first, with
-/// the image they began with; then their delegates are asked for once more.
+/// Completes one run, drains included. It first finishes the replacements that an earlier process started, with
+/// their images, and then checks those delegates for an upgrade again.
 ///
 /// # Errors
-/// The engine was unreachable at the start, or for two minutes later on. A shorter outage, as while it restarts, is
-/// waited for.
+/// The engine was unreachable at the start, or later for two minutes. A shorter outage, such as a restart, is waited
+/// out.
 pub async fn once<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error> {
     reconciler.start_run(Mode::Upgrade);
     let first = reconciler.reconcile().await?;
-    completed(reconciler, Ok(first), true).await
+    completed(reconciler, Ok(first), true, |_| false).await
 }
 
 /// Reconciles until nothing is in progress.
@@ -237,16 +239,28 @@ pub async fn once<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error>
 /// # Errors
 /// The engine was unreachable for two minutes.
 pub async fn run_to_completion<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error> {
-    let first = reconciler.reconcile().await;
-    completed(reconciler, first, false).await
+    run_until(reconciler, |_| false).await
 }
 
-/// Goes on from the first report until nothing is in progress. With `recheck`, delegates that were not in service when
+/// The same, or until that is so.
+///
+/// # Errors
+/// The engine was unreachable for two minutes.
+pub async fn run_until<C: Controller>(
+    reconciler: &mut C,
+    is_enough: impl Fn(&C) -> bool,
+) -> Result<Report, C::Error> {
+    let first = reconciler.reconcile().await;
+    completed(reconciler, first, false, is_enough).await
+}
+
+/// Continues from the first report until nothing is in progress. With `recheck`, delegates that were not in service when
 /// the run started are asked for once they are.
 async fn completed<C: Controller>(
     reconciler: &mut C,
     first: Result<Report, C::Error>,
     recheck: bool,
+    is_enough: impl Fn(&C) -> bool,
 ) -> Result<Report, C::Error> {
     let mut outcome = first;
     let mut may_recheck = recheck;
@@ -255,6 +269,7 @@ async fn completed<C: Controller>(
     loop {
         let is_reachable = outcome.is_ok();
         let pause = match outcome {
+            Ok(report) if is_enough(reconciler) => return Ok(report),
             Ok(report) if report.is_in_progress() => {
                 unreachable_since = None;
                 until(report.next_check)

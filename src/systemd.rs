@@ -1,5 +1,5 @@
-//! What systemd hears of the daemon where it is a service of `Type=notify`: that it is ready, how the delegates are, and
-//! that its loop is alive. Nobody else listens.
+//! Notifications to systemd where the daemon is a service of `Type=notify`: that it is ready, how the delegates are, and
+//! that its loop is alive.
 
 use std::env;
 use std::future::pending;
@@ -13,13 +13,13 @@ use crate::status::Reader;
 use crate::status::liveness::Liveness;
 use crate::status::view::Headline;
 
-/// So many notifications in the time within which systemd expects one.
+/// How many notifications are sent in the time within which systemd expects one.
 const PER_LIMIT: u32 = 3;
 
-/// What systemd can hear.
+/// The notifications to systemd.
 pub(crate) enum State {
     Status(String),
-    /// With new settings [`report`] says so, after the first observation.
+    /// After a reload with new settings, sent by [`report`] after the first observation.
     Ready,
     Alive,
     /// The daemon reads its settings again, until it is ready.
@@ -27,7 +27,7 @@ pub(crate) enum State {
     Stopping,
 }
 
-/// Notifies systemd of the daemon for as long as this is polled. It ends at once where nobody listens.
+/// Notifies systemd of the daemon for as long as this is polled. It ends at once where systemd does not listen.
 pub(crate) async fn report(mut status: Reader, liveness: Liveness) {
     if !is_listening() {
         return;
@@ -49,7 +49,7 @@ pub(crate) async fn report(mut status: Reader, liveness: Liveness) {
             is_ready = true;
             notify(State::Ready).await;
         }
-        // After too long without a notification, systemd kills the daemon and starts it anew.
+        // After too long without a notification, systemd kills and restarts the daemon.
         if interval.is_some() && liveness.problem().is_none() {
             notify(State::Alive).await;
         }

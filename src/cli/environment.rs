@@ -6,9 +6,9 @@ use std::path::Path;
 
 use super::{Exit, fail};
 use crate::config::{Needs, Settings};
+use crate::host;
+use crate::host::place::SERVICE_FILE;
 
-/// The settings of the package's service.
-const SERVICE_FILE: &str = "/etc/delegate-upgrader/delegate-upgrader.env";
 /// Where systemd puts the service's credentials while it runs; root may read them.
 const SERVICE_CREDENTIALS: &str = "/run/credentials/delegate-upgrader.service";
 
@@ -35,8 +35,18 @@ pub(super) fn variables(file: Option<&Path>) -> Variables {
     variables
 }
 
-/// The settings of a command.
+/// The settings of a command. `delegate`: whose workload counts, whichever that is.
 #[cfg(feature = "docker")]
-pub(super) fn settings(file: Option<&Path>, needs: Needs) -> Result<Settings, Exit> {
-    Settings::from_env(variables(file), needs).map_err(|errors| fail(errors, Exit::Config))
+pub(super) fn settings(file: Option<&Path>, needs: Needs, delegate: Option<&str>) -> Result<Settings, Exit> {
+    let mut variables = variables(file);
+    let workload = delegate.map(|delegate| ("UPGRADER_WORKLOAD_NAME".into(), delegate.into()));
+    variables.extend(workload);
+    let settings = Settings::from_env(variables, needs);
+    let mut settings = settings.map_err(|errors| fail(errors, Exit::Config))?;
+    if settings.listen.ip().is_unspecified() && host::own_container().is_none() {
+        let warning = "LISTEN_ADDR: everyone who reaches this host sees the status page, which has no login; behind 127.0.0.1 a \
+                       reverse proxy can have one";
+        settings.warnings.push(warning.to_owned());
+    }
+    Ok(settings)
 }

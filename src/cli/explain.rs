@@ -1,19 +1,26 @@
 //! `explain`: the entry of a reason in the reference.
 
-use super::{Exit, fail, print};
+use serde_json::json;
+
+use super::{Exit, fail, print, print_json};
 
 /// The page, with an entry for each reason.
 const PAGE: &str = include_str!("../../docs/reference/reasons.md");
 const ENTRY: &str = "\n### `";
 
-pub(super) fn explain(reason: &str) -> Exit {
+pub(super) fn explain(reason: &str, json: bool) -> Exit {
     let entries = PAGE
         .split(ENTRY)
         .skip(1)
         .filter_map(|entry| entry.split_once("`\n"));
     if let Some((word, text)) = entries.clone().find(|(word, _)| *word == reason) {
         let text = text.split("\n## ").next().unwrap_or_default();
-        return print(&format!("{word}\n{}", plain(text).trim_end()));
+        let text = plain(text);
+        let text = text.trim();
+        if json {
+            return print_json(&json!({ "reason": word, "text": text }));
+        }
+        return print(&format!("{word}\n\n{text}"));
     }
     let meant = entries
         .map(|(word, _)| (strsim::osa_distance(word, reason), word))
@@ -53,9 +60,9 @@ mod tests {
     fn an_entry_is_shown_in_plain_text() {
         // The page has all of them: a test of its own sees to that.
         for word in ["up_to_date", "quarantined", "recreated_by_another"] {
-            assert_eq!(explain(word), Exit::Ok, "{word}");
+            assert_eq!(explain(word, false), Exit::Ok, "{word}");
         }
-        assert_eq!(explain("quarantine"), Exit::Usage);
+        assert_eq!(explain("quarantine", true), Exit::Usage);
         let text = plain("a [b](../c.md#d), **e:** [`f`](#g)\n<!-- h -->\n");
         assert_eq!(text, "a b (c.md#d), e: `f`");
     }

@@ -17,6 +17,7 @@ use crate::status::view::Tone;
 use crate::text::time;
 
 pub(super) async fn history(settings: &Settings, container: Option<&str>, json: bool) -> Result<Exit, Exit> {
+    app::learn_place(settings).await;
     let mut upgrader = made(app::upgrader(settings, false, Arc::new(Utc::now)).await)?;
     let histories = upgrader.history(container, app::records(settings)).await;
     let histories = histories.map_err(|error| match error {

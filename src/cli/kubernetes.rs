@@ -11,10 +11,9 @@ use tracing::{info, warn};
 use super::named_delegate::done;
 use super::run::{LAST_EVENTS, Parts, made, make_listeners, serve};
 use super::shutdown::until_shutdown;
-use super::{Exit, fail, plan, print, print_checks};
+use super::{Exit, checks, conclude, fail, plan, print};
 use crate::app::{self, ConfiguredSource};
 use crate::daemon;
-use crate::doctor::Checks;
 use crate::host;
 use crate::kubernetes::cluster::{Cluster, is_in_cluster};
 use crate::kubernetes::deployments::{Deployments, Settings};
@@ -36,17 +35,9 @@ pub(super) enum Command {
     /// Run on SCHEDULE, until stopped: for a Deployment of the upgrader
     Run,
     /// Show what a run would do, and why not, without changing anything
-    Plan {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Plan,
     /// Check the permissions and everything else that an upgrade needs, and say what to do
-    Doctor {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Doctor,
     /// Roll back and stay there until a different image is published
     Rollback,
     /// Upgrade now, ignoring the quarantine
@@ -66,7 +57,7 @@ pub(super) fn is_chosen() -> bool {
     is_in_cluster() && Path::new(file::PATH).exists()
 }
 
-pub(super) async fn dispatch(command: Command, config: Option<PathBuf>) -> Result<Exit, Exit> {
+pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bool) -> Result<Exit, Exit> {
     let is_named = config.is_some();
     let path = config.unwrap_or_else(|| file::PATH.into());
     let settings = ClusterSettings::read(&path, is_named, std::env::vars_os())
@@ -78,8 +69,8 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>) -> Resul
     match command {
         Command::Once => command_line.once().await,
         Command::Run => command_line.run().await,
-        Command::Plan { json } => command_line.plan(json).await,
-        Command::Doctor { json } => command_line.doctor(json).await,
+        Command::Plan => command_line.plan(json).await,
+        Command::Doctor => command_line.doctor(json).await,
         Command::Rollback => {
             let start = async |workloads: &mut Upgraded| workloads.start_rollback().await;
             command_line.operate(start).await
@@ -115,7 +106,7 @@ impl CommandLine {
     }
 
     fn start_log(&self) {
-        telemetry::start(&self.settings.common.log);
+        telemetry::start(&self.settings.common.log, false);
         for warning in &self.settings.warnings {
             warn!("{warning}");
         }
@@ -207,7 +198,7 @@ impl CommandLine {
             self_upgrade: self.settings.common.self_upgrade,
             reads_only: self.settings.dry_run || !self.upgrades(),
         };
-        let mut checks = Checks::default();
+        let mut checks = checks(json);
         checks.configuration(&self.settings.warnings);
         doctor::check(&self.cluster, &subject, &mut checks).await;
         let mut workloads = self.workloads(false, Arc::new(Utc::now))?;
@@ -216,7 +207,7 @@ impl CommandLine {
             // The API server has its line already.
             Err(error) => tracing::debug!(%error, "cannot plan"),
         }
-        Ok(print_checks(&checks.0, json))
+        Ok(conclude(&checks, json))
     }
 
     /// Does what an operator asks for: `start` starts it, or says why it cannot be.

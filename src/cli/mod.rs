@@ -1,27 +1,37 @@
 //! The commands: the command line, what each command prints, and its exit code.
 
+pub mod completion;
 mod environment;
 mod explain;
+#[cfg(feature = "docker")]
+mod from_delegate;
 mod history;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
 mod named_delegate;
+mod notify;
 mod pause;
 mod plan;
 mod run;
 mod shutdown;
 mod status;
+#[cfg(feature = "docker")]
+mod trial;
 
 use std::fmt::Display;
+use std::future::ready;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
+use serde_json::{Map, json};
 
 use crate::config::{Needs, Settings};
-use crate::doctor::{Check, Severity, run_checks};
+#[cfg(feature = "docker")]
+use crate::doctor::run_checks;
+use crate::doctor::{Check, Checks, Severity};
 use crate::status::table::Look;
 use crate::status::view::Tone;
 use crate::telemetry;
@@ -36,6 +46,9 @@ pub struct Cli {
     /// Read the settings from this file, too; they win over the environment
     #[arg(long, value_name = "FILE", global = true)]
     env_file: Option<PathBuf>,
+    /// Print JSON where the command prints anything
+    #[arg(long, global = true)]
+    json: bool,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -69,15 +82,15 @@ enum Command {
     Plan {
         /// One delegate's container, by name
         container: Option<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
     /// Upgrade one delegate now, ignoring its quarantine
     #[command(visible_alias = "upgrade")]
     Retry {
         /// The delegate's container, by name or id
         container: String,
+        /// Exit once the new container has started; the daemon continues
+        #[arg(long)]
+        no_wait: bool,
     },
     /// Roll a delegate back and keep it there until a different image is published
     Rollback {
@@ -87,8 +100,10 @@ enum Command {
         #[arg(long, value_name = "RELEASE")]
         to: Option<u64>,
     },
-    /// Pause upgrades on this host; running ones finish and health checks continue
+    /// Pause upgrades; running ones finish and health checks continue
     Pause {
+        /// One delegate's container, by name or id (default: the whole host)
+        container: Option<String>,
         /// Resume automatically then, such as 2026-12-01T08:00 (default: until `resume`)
         #[arg(long, value_name = "WHEN")]
         until: Option<String>,
@@ -96,23 +111,20 @@ enum Command {
         #[arg(long = "for", value_name = "DURATION", conflicts_with = "until")]
         duration: Option<String>,
     },
-    /// Resume upgrades on this host
-    Resume,
+    /// Resume upgrades
+    Resume {
+        /// The container of the delegate that was paused (default: the whole host)
+        container: Option<String>,
+    },
     /// Show the releases of the delegates: images, times and outcomes
     History {
         /// One delegate's container, by name or id
         container: Option<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
     /// Show what the running daemon sees
     Status {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
         /// Show it again every two seconds, until stopped
-        #[arg(long, conflicts_with = "json")]
+        #[arg(long)]
         watch: bool,
         /// Exit with 1 unless all delegates are healthy and none failed
         #[arg(long, conflicts_with = "watch")]
@@ -127,12 +139,26 @@ enum Command {
     Version,
     /// Check everything an upgrade needs, and say what to do, without changing anything
     Doctor {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        /// Print the settings that this delegate's own environment has
+        #[arg(long, value_name = "CONTAINER")]
+        from: Option<String>,
+        /// Write them to a new file that only its owner can read, with the token
+        #[arg(long, value_name = "FILE", requires = "from")]
+        write: Option<PathBuf>,
     },
     /// Print the effective settings, without secrets
     Config,
+    /// Send a test event to WEBHOOK_URL and DEADMAN_URL, and print the answers
+    Notify {
+        /// Required, so that nothing is sent by mistake
+        #[arg(long, required = true)]
+        test: bool,
+    },
+    /// Print the completions for a shell, to be sourced
+    Completion {
+        /// bash, zsh or fish
+        shell: completion::Shell,
+    },
     /// Exit with 0 if the running daemon is alive (for HEALTHCHECK)
     Healthcheck,
     /// The same for the Deployments of a Kubernetes cluster
@@ -193,10 +219,11 @@ pub fn main() -> Exit {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let exit = match runtime {
         Ok(runtime) => {
-            let ended = runtime.block_on(dispatch(
-                cli.command.unwrap_or_else(default_command),
-                cli.env_file,
-            ));
+            let given = Given {
+                env_file: cli.env_file,
+                json: cli.json,
+            };
+            let ended = runtime.block_on(dispatch(cli.command.unwrap_or_else(default_command), given));
             // A thread may still be looking up a name; the process does not wait for it.
             runtime.shutdown_background();
             ended.unwrap_or_else(|exit| exit)
@@ -211,6 +238,12 @@ pub fn main() -> Exit {
 #[inline(never)]
 fn parse() -> Result<Cli, clap::Error> {
     Cli::try_parse()
+}
+
+/// The options that every command has.
+struct Given {
+    env_file: Option<PathBuf>,
+    json: bool,
 }
 
 /// Does what a missing command means: in a pod that the documented manifest or the chart made, one run over the
@@ -228,72 +261,107 @@ fn default_command() -> Command {
 
 /// The work of a command; `Err` is the exit of a command that cannot continue, its error printed. The daemon's future is boxed by
 /// itself, so that a daemon reserves no stack for the other commands.
-fn dispatch(command: Command, env_file: Option<PathBuf>) -> LocalBoxFuture<'static, Result<Exit, Exit>> {
+fn dispatch(command: Command, given: Given) -> LocalBoxFuture<'static, Result<Exit, Exit>> {
     match command {
         #[cfg(feature = "docker")]
+        Command::Run if given.json => {
+            let problem = "run prints its log, which is JSON with LOG_FORMAT=json";
+            ready(Err(fail(problem, Exit::Usage))).boxed_local()
+        }
+        #[cfg(feature = "docker")]
         Command::Run => async move {
-            let settings = environment::settings(env_file.as_deref(), Needs::All)?;
-            run::run(settings, env_file).await
+            let settings = environment::settings(given.env_file.as_deref(), Needs::All, None)?;
+            run::run(settings, given.env_file).await
         }
         .boxed_local(),
-        command => run_once(command, env_file).boxed_local(),
+        command => run_once(command, given).boxed_local(),
     }
 }
 
-async fn run_once(command: Command, env_file: Option<PathBuf>) -> Result<Exit, Exit> {
-    let variables = || environment::variables(env_file.as_deref());
+async fn run_once(command: Command, given: Given) -> Result<Exit, Exit> {
+    let variables = || environment::variables(given.env_file.as_deref());
+    let json = given.json;
     // The clients of a running daemon need no settings but its address.
     match command {
         Command::Healthcheck => Ok(status::healthcheck(variables()).await),
+        Command::Status { watch: true, .. } if json => Err(fail("--watch prints no JSON", Exit::Usage)),
         Command::Status { watch: true, .. } => status::watch(variables()).await,
-        Command::Status { json, check, .. } => status::status(variables(), json, check).await,
-        Command::Explain { reason } => Ok(explain::explain(&reason)),
-        Command::Version => Ok(version()),
+        Command::Status { check, .. } => status::status(variables(), json, check).await,
+        Command::Explain { reason } => Ok(explain::explain(&reason, json)),
+        Command::Version => Ok(version(json)),
+        Command::Completion { shell } => Ok(print(&completion::script(shell))),
+        Command::Kubernetes { .. } if given.env_file.is_some() => {
+            let problem = "--env-file is for Docker hosts; in a cluster, settings are variables of the pod or --config FILE";
+            Err(fail(problem, Exit::Usage))
+        }
         #[cfg(feature = "kubernetes")]
-        Command::Kubernetes { config, command } => Box::pin(kubernetes::dispatch(command, config)).await,
+        Command::Kubernetes { config, command } => {
+            Box::pin(kubernetes::dispatch(command, config, json)).await
+        }
         #[cfg(not(feature = "kubernetes"))]
         Command::Kubernetes { .. } => {
             let problem = "this program is for Docker hosts; the image delegate-upgrader-kubernetes has the commands for clusters";
             Err(fail(problem, Exit::Usage))
         }
-        command => on_host(command, env_file.as_deref()).await,
+        command => on_host(command, given).await,
     }
 }
 
 /// The commands for a Docker host but the daemon.
 #[cfg(feature = "docker")]
-async fn on_host(command: Command, env_file: Option<&Path>) -> Result<Exit, Exit> {
+async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Exit, Exit> {
     let needs = match command {
-        Command::Pause { .. } | Command::Resume | Command::History { .. } | Command::Rollback { .. } => {
-            Needs::HostOnly
-        }
+        Command::Pause { .. }
+        | Command::Resume { .. }
+        | Command::History { .. }
+        | Command::Rollback { .. }
+        | Command::Notify { .. }
+        | Command::Doctor { from: Some(_), .. } => Needs::HostOnly,
         _ => Needs::All,
     };
-    let settings = environment::settings(env_file, needs)?;
+    let from = match &command {
+        Command::Doctor { from, .. } => from.as_deref(),
+        _ => None,
+    };
+    let settings = environment::settings(env_file.as_deref(), needs, from)?;
     match command {
-        Command::Once => run::once(&settings).await,
-        Command::Retry { container } => named_delegate::retry(&settings, &container).await,
-        Command::Rollback { container, to } => named_delegate::rollback(&settings, &container, to).await,
-        Command::Pause { until, duration } => {
-            pause::pause(&settings, until.as_deref(), duration.as_deref()).await
+        Command::Once => run::once(&settings, json).await,
+        Command::Retry { container, no_wait } => {
+            named_delegate::retry(&settings, &container, no_wait, json).await
         }
-        Command::Resume => pause::resume(&settings).await,
-        Command::History { container, json } => history::history(&settings, container.as_deref(), json).await,
-        Command::Plan { container, json } => plan::plan(&settings, container.as_deref(), json).await,
-        Command::Doctor { json } => Ok(print_checks(&run_checks(&settings).await, json)),
-        _ => Ok(config(&settings)),
+        Command::Rollback { container, to } => {
+            named_delegate::rollback(&settings, &container, to, json).await
+        }
+        Command::Pause {
+            container,
+            until,
+            duration,
+        } => {
+            let until = pause::end(until.as_deref(), duration.as_deref(), &settings)?;
+            pause::pause(&settings, container.as_deref(), until, json).await
+        }
+        Command::Resume { container } => pause::resume(&settings, container.as_deref(), json).await,
+        Command::History { container } => history::history(&settings, container.as_deref(), json).await,
+        Command::Plan { container } => plan::plan(&settings, container.as_deref(), json).await,
+        Command::Notify { .. } => notify::test(&settings, json).await,
+        Command::Doctor {
+            from: Some(from),
+            write,
+        } => from_delegate::from_delegate(&settings, &from, write.as_deref(), json).await,
+        Command::Doctor { .. } => Ok(doctor(&settings, json).await),
+        _ => Ok(config(&settings, json).await),
     }
 }
 
 /// Without them, the program of a cluster's image is smaller.
 #[cfg(not(feature = "docker"))]
-async fn on_host(_: Command, _: Option<&Path>) -> Result<Exit, Exit> {
+async fn on_host(_: Command, _: Given) -> Result<Exit, Exit> {
     let problem = "this program is for clusters: see `delegate-upgrader kubernetes --help`; the image delegate-upgrader is the \
                    one for Docker hosts";
     Err(fail(problem, Exit::Usage))
 }
 
-fn version() -> Exit {
+fn version(json: bool) -> Exit {
     let built = if cfg!(feature = "kubernetes") {
         "clusters"
     } else {
@@ -301,8 +369,11 @@ fn version() -> Exit {
     };
     // Only the build of a release sets it.
     let commit = option_env!("DELEGATE_UPGRADER_COMMIT");
-    let commit = commit.map_or_else(String::new, |commit| format!(", commit {commit}"));
     let version = env!("CARGO_PKG_VERSION");
+    if json {
+        return print_json(&json!({ "version": version, "commit": commit, "built_for": built }));
+    }
+    let commit = commit.map_or_else(String::new, |commit| format!(", commit {commit}"));
     print(&format!("delegate-upgrader {version}{commit}, for {built}"))
 }
 
@@ -326,16 +397,36 @@ fn print_json(value: &impl serde::Serialize) -> Exit {
     }
 }
 
-fn print_checks(checks: &[Check], json: bool) -> Exit {
-    let printed = if json {
-        print_json(&checks)
-    } else {
-        let look = Look::of_stdout();
-        let lines: Vec<String> = checks.iter().flat_map(|check| lines_of(check, look)).collect();
-        print(&lines.join("\n"))
+/// Checks everything, and prints each check as soon as it is made.
+#[cfg(feature = "docker")]
+async fn doctor(settings: &Settings, json: bool) -> Exit {
+    let mut checks = checks(json);
+    checks.configuration(&settings.warnings);
+    for problem in trial::problems(settings).await {
+        checks.fail("configuration", problem);
+    }
+    run_checks(settings, &mut checks).await;
+    conclude(&checks, json)
+}
+
+/// Checks that are printed as soon as they are made, unless the whole is JSON.
+fn checks(json: bool) -> Checks {
+    Checks::new(if json { |_| true } else { print_check })
+}
+
+fn print_check(check: &Check) -> bool {
+    print(&lines_of(check, Look::of_stdout()).join("\n")) == Exit::Ok
+}
+
+/// The exit of checks that are all made, with their JSON.
+fn conclude(checks: &Checks, json: bool) -> Exit {
+    let printed = match checks.are_shown {
+        _ if json => print_json(&checks.made),
+        true => Exit::Ok,
+        false => Exit::Unavailable,
     };
     match printed {
-        Exit::Ok if checks.iter().any(|check| check.severity == Severity::Fail) => Exit::NotServed,
+        Exit::Ok if checks.made.iter().any(|check| check.severity == Severity::Fail) => Exit::NotServed,
         exit => exit,
     }
 }
@@ -355,17 +446,25 @@ fn lines_of(check: &Check, look: Look) -> Vec<String> {
     look.paragraph(&format!("{begin}  {subject:13}  "), 21, message)
 }
 
-fn config(settings: &Settings) -> Exit {
-    let variables = settings.redacted();
-    let variables = variables
-        .iter()
-        .map(|(variable, value)| format!("{variable}={value}"));
-    let warnings = settings
-        .warnings
-        .iter()
-        .map(|warning| format!("# warning: {warning}"));
-    let lines: Vec<String> = variables.chain(warnings).collect();
-    print(&lines.join("\n"))
+#[cfg(feature = "docker")]
+async fn config(settings: &Settings, json: bool) -> Exit {
+    let (variables, warnings) = (settings.redacted(), &settings.warnings);
+    let printed = if json {
+        let values = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), json!(value)));
+        print_json(&json!({ "settings": values.collect::<Map<_, _>>(), "warnings": warnings }))
+    } else {
+        let variables = variables.iter().map(|(name, value)| format!("{name}={value}"));
+        let warnings = warnings.iter().map(|warning| format!("# warning: {warning}"));
+        let lines: Vec<String> = variables.chain(warnings).collect();
+        print(&lines.join("\n"))
+    };
+    let problems = trial::problems(settings).await;
+    if problems.is_empty() {
+        return printed;
+    }
+    fail(problems.join("\n"), Exit::Config)
 }
 
 #[cfg(test)]

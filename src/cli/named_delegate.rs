@@ -3,27 +3,44 @@
 
 use std::sync::Arc;
 
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::run::{LAST_EVENTS, made, make_listeners, single_run};
 use super::shutdown::until_shutdown;
 use super::status::daemon_answers;
-use super::{Exit, fail};
+use super::{Exit, fail, print_json};
 use crate::app::{self, Upgrader};
 use crate::config::Settings;
 use crate::daemon;
 use crate::events::Listeners;
+use crate::reconcile::controller::Controller as _;
 use crate::reconcile::operator::OperatorError;
 use crate::status::report::Report;
 
-pub(super) async fn retry(settings: &Settings, container: &str) -> Result<Exit, Exit> {
-    serve(settings, async |upgrader| upgrader.retry(container).await).await
+pub(super) async fn retry(
+    settings: &Settings,
+    container: &str,
+    no_wait: bool,
+    json: bool,
+) -> Result<Exit, Exit> {
+    if no_wait && !daemon_answers(settings.listen).await {
+        let problem = format!(
+            "no daemon answers at {} (LISTEN_ADDR), so nothing would continue the upgrade; run it without --no-wait",
+            settings.listen
+        );
+        return Err(fail(problem, Exit::Unavailable));
+    }
+    serve(settings, no_wait, json, async |upgrader| {
+        upgrader.retry(container).await
+    })
+    .await
 }
 
 pub(super) async fn rollback(
     settings: &Settings,
     container: &str,
     release: Option<u64>,
+    json: bool,
 ) -> Result<Exit, Exit> {
     let start = async |upgrader: &mut Upgrader| match release {
         None => upgrader.rollback(container).await,
@@ -32,20 +49,23 @@ pub(super) async fn rollback(
             upgrader.rollback_to(container, release, records).await
         }
     };
-    serve(settings, start).await
+    serve(settings, false, json, start).await
 }
 
-/// Does what `start` starts.
+/// Does what `start` starts, and with `no_wait` leaves the rest to the daemon once the new container has started.
 async fn serve(
     settings: &Settings,
+    no_wait: bool,
+    json: bool,
     start: impl AsyncFnOnce(&mut Upgrader) -> Result<(), OperatorError>,
 ) -> Result<Exit, Exit> {
     let listeners = listeners(settings).await?;
+    app::learn_place(settings).await;
     let ledger = made(app::ledger(settings, &listeners))?.of_operator();
-    let mut upgrader = single_run(settings, ledger).await?;
+    let mut upgrader = single_run(settings, ledger, json).await?;
     until_shutdown(Box::pin(async {
         let started = start(&mut upgrader).await;
-        let exit = finish(&mut upgrader, started).await;
+        let exit = finish(&mut upgrader, started, no_wait, json).await;
         listeners.finish(LAST_EVENTS).await;
         exit
     }))
@@ -61,7 +81,12 @@ async fn listeners(settings: &Settings) -> Result<Arc<Listeners>, Exit> {
     }
 }
 
-async fn finish(upgrader: &mut Upgrader, started: Result<(), OperatorError>) -> Result<Exit, Exit> {
+async fn finish(
+    upgrader: &mut Upgrader,
+    started: Result<(), OperatorError>,
+    no_wait: bool,
+    json: bool,
+) -> Result<Exit, Exit> {
     if let Err(error) = started {
         let exit = match &error {
             OperatorError::Engine(_) => Exit::Unavailable,
@@ -71,10 +96,17 @@ async fn finish(upgrader: &mut Upgrader, started: Result<(), OperatorError>) -> 
         };
         return Err(fail(error, exit));
     }
-    let report = daemon::run_to_completion(upgrader).await;
-    report
-        .map(|report| done(&report))
-        .map_err(|error| fail(error, Exit::Unavailable))
+    let is_left = |upgrader: &Upgrader| no_wait && upgrader.steps_taken().contains_key("start");
+    let report = daemon::run_until(upgrader, is_left).await;
+    let report = report.map_err(|error| fail(error, Exit::Unavailable))?;
+    if json && print_json(&report) != Exit::Ok {
+        return Err(Exit::Unavailable);
+    }
+    if is_left(upgrader) {
+        info!("the new container has started; the daemon continues: see `delegate-upgrader status`");
+        return Ok(Exit::Ok);
+    }
+    Ok(done(&report))
 }
 
 /// The exit of what an operator asked for.

@@ -1,15 +1,20 @@
-//! `pause` and `resume`: whether any upgrade may start on this host. The engine remembers a pause, and every upgrader of the
+//! `pause` and `resume`: whether any upgrade may start on this host, or of one delegate. The engine remembers a pause, and every upgrader of the
 //! host reads it before it starts an upgrade.
 
+use std::fmt::Write as _;
+use std::sync::Arc;
+
 use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::json;
 
 use super::run::made;
-use super::{Exit, fail, print};
+use super::{Exit, fail, print, print_json};
 use crate::app;
 use crate::config::Settings;
 use crate::container::ApiVersion;
 use crate::engine::{Engine as _, EngineError};
-use crate::host::hold;
+use crate::host::hold::{self, read_records};
+use crate::host::place::command;
 use crate::reconcile::operator::OperatorError;
 use crate::schedule::moment;
 use crate::text::{duration, time};
@@ -17,22 +22,41 @@ use crate::text::{duration, time};
 /// Docker 23.0: from this version of its API on, a prune without a filter leaves volumes with a name alone.
 const PRUNES_ANONYMOUS_ONLY: ApiVersion = ApiVersion::new(1, 42);
 
-pub(super) async fn pause(
-    settings: &Settings,
+/// The end of a pause, by `--until` or `--for`.
+pub(super) fn end(
     until: Option<&str>,
     lasting: Option<&str>,
+    settings: &Settings,
+) -> Result<Option<DateTime<Utc>>, Exit> {
+    let now = Utc::now();
+    match (until, lasting) {
+        (Some(text), _) => parse(text, settings, now).map(Some),
+        (None, Some(text)) => after(text, now).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+pub(super) async fn pause(
+    settings: &Settings,
+    container: Option<&str>,
+    until: Option<DateTime<Utc>>,
+    json: bool,
 ) -> Result<Exit, Exit> {
     may_change(settings)?;
-    let now = Utc::now();
-    let until = match (until, lasting) {
-        (Some(text), _) => Some(parse(text, settings, now)?),
-        (None, Some(text)) => Some(after(text, now)?),
-        (None, None) => None,
+    let name = match container {
+        Some(container) => Some(delegate_name(settings, container).await?),
+        None => None,
     };
     let engine = made(app::engine(settings))?;
-    hold::pause(&engine, now, until)
+    hold::pause(&engine, name.as_deref(), Utc::now(), until)
         .await
         .map_err(|error| unavailable(&error))?;
+    if json {
+        let until = until.map(time::text);
+        return Ok(print_json(
+            &json!({ "paused": name.as_deref().unwrap_or("host"), "until": until }),
+        ));
+    }
     // Later engines prune only volumes without a name.
     let lasts = engine
         .info()
@@ -43,24 +67,63 @@ pub(super) async fn pause(
     } else {
         "\nOn this version of Docker, `docker volume prune` and `docker system prune --volumes` would end the pause."
     };
+    app::learn_place(settings).await;
+    let resume = resume_command(name.as_deref());
     let end = until.map_or_else(
-        || "until you run `delegate-upgrader resume`".to_owned(),
-        |until| format!("until {} (or run `delegate-upgrader resume`)", time::text(until)),
+        || format!("until you run `{resume}`"),
+        |until| format!("until {} (or run `{resume}`)", time::text(until)),
     );
+    let subject = paused_subject(name.as_deref());
     Ok(print(&format!(
-        "Upgrades are paused on this host {end}. Running replacements will finish; health checks continue.{note}"
+        "Upgrades are paused on {subject} {end}. Running replacements will finish; health checks continue.{note}"
     )))
 }
 
-pub(super) async fn resume(settings: &Settings) -> Result<Exit, Exit> {
+pub(super) async fn resume(settings: &Settings, container: Option<&str>, json: bool) -> Result<Exit, Exit> {
     may_change(settings)?;
     let engine = made(app::engine(settings))?;
-    let was_paused = hold::resume(&engine).await.map_err(|error| unavailable(&error))?;
-    Ok(print(if was_paused {
-        "Upgrades have resumed on this host."
+    let resumed = hold::resume(&engine, container).await;
+    let was_paused = resumed.map_err(|error| unavailable(&error))?;
+    if json {
+        return Ok(print_json(
+            &json!({ "resumed": container.unwrap_or("host"), "was_paused": was_paused }),
+        ));
+    }
+    let subject = paused_subject(container);
+    let mut text = if was_paused {
+        format!("Upgrades have resumed on {subject}.")
     } else {
-        "This host was not paused."
-    }))
+        format!("Upgrades were not paused on {subject}.")
+    };
+    // A delegate is upgraded once neither pause is left.
+    let records = read_records(&engine).await.unwrap_or_default();
+    app::learn_place(settings).await;
+    for pause in records.pauses.iter().filter(|pause| pause.lasts(Utc::now())) {
+        let delegate = pause.delegate.as_deref();
+        let (subject, resume) = (paused_subject(delegate), resume_command(delegate));
+        let _ = write!(text, "\nThey are still paused on {subject}: see `{resume}`.");
+    }
+    Ok(print(&text))
+}
+
+fn resume_command(delegate: Option<&str>) -> String {
+    command(&format!("resume {}", delegate.unwrap_or_default()))
+        .trim_end()
+        .to_owned()
+}
+
+fn paused_subject(delegate: Option<&str>) -> &str {
+    delegate.unwrap_or("this host")
+}
+
+/// The name of a delegate that is on this host.
+async fn delegate_name(settings: &Settings, container: &str) -> Result<String, Exit> {
+    let mut upgrader = made(app::upgrader(settings, false, Arc::new(Utc::now)).await)?;
+    let name = upgrader.delegate_name(container).await;
+    name.map_err(|error| match error {
+        OperatorError::NoSuchDelegate { .. } => fail(error, Exit::Usage),
+        error => fail(error, Exit::Unavailable),
+    })
 }
 
 /// With health checks only, the engine receives no request that changes anything.

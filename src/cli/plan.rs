@@ -13,9 +13,11 @@ use crate::health::HealthStatus;
 use crate::rollout::reason::Reason;
 use crate::status::report::{Planned, none_found};
 use crate::status::table::{Look, Table};
+use crate::status::terminal::with_word;
 use crate::status::view::Tone;
 
 pub(super) async fn plan(settings: &Settings, container: Option<&str>, json: bool) -> Result<Exit, Exit> {
+    app::learn_place(settings).await;
     // It must not look to the Manager like an upgrader at work.
     let mut upgrader = made(app::upgrader(settings, false, Arc::new(Utc::now)).await)?;
     let plan = upgrader.plan(print_awaited).await;
@@ -62,11 +64,12 @@ fn text(plan: &[Planned], nothing: &str) -> String {
             "leave" => Tone::Good,
             _ => Tone::Busy,
         };
+        let what = planned.reason.map(|reason| with_word(reason, &planned.message));
         let cells = [
             &planned.container,
             planned.health.as_str(),
             planned.action,
-            &planned.message,
+            what.as_ref().unwrap_or(&planned.message),
         ];
         table.row(tone, cells.map(str::to_owned).into());
     }

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use super::shutdown::{hang_ups, shutdown, until_shutdown};
-use super::{Exit, environment, fail};
+use super::{Exit, environment, fail, print_json};
 use crate::app::{self, SetupError, Upgrader};
 use crate::config::{Needs, Settings, Source};
 use crate::daemon;
@@ -39,7 +39,7 @@ pub(super) const LAST_EVENTS: Duration = Duration::from_secs(30);
 
 /// `env_file` is read again with the settings.
 pub(super) async fn run(settings: Settings, env_file: Option<PathBuf>) -> Result<Exit, Exit> {
-    telemetry::start(&settings.log);
+    telemetry::start(&settings.log, false);
     log_settings(&settings, "delegate-upgrader starts");
     let mut shutdown = pin!(shutdown()?);
     let mut hang_ups = hang_ups()?;
@@ -115,6 +115,7 @@ async fn upgrader(
     settings: Settings,
     listener: Option<Arc<TcpListener>>,
 ) -> Result<Daemon<Upgrader>, String> {
+    app::learn_place(&settings).await;
     let make = async |settings: &Settings, Parts { clock, ledger }| {
         let upgrader = app::upgrader(settings, !settings.disable_auto_upgrade, clock).await;
         let upgrader = upgrader.map_err(|error| error.to_string())?;
@@ -282,29 +283,30 @@ fn log_warnings(settings: &Settings) {
     }
 }
 
-pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
+pub(super) async fn once(settings: &Settings, json: bool) -> Result<Exit, Exit> {
     let listeners = make_listeners(settings)?;
+    app::learn_place(settings).await;
     let ledger = made(app::ledger(settings, &listeners))?;
     // A container that ends after its run needs no successor.
     let mut settings = settings.clone();
     settings.self_upgrade = false;
-    let mut upgrader = single_run(&settings, ledger).await?;
+    let mut upgrader = single_run(&settings, ledger, json).await?;
     until_shutdown(Box::pin(async {
         let report = daemon::once(&mut upgrader).await;
         listeners.finish(LAST_EVENTS).await;
         report
-            .map(|report| summary(&report))
+            .map(|report| summary(&report, json))
             .map_err(|error| fail(error, Exit::Unavailable))
     }))
     .await
 }
 
-/// Starts the log and makes the upgrader of a command that runs once.
+/// Starts the log, on standard error beside JSON, and makes the upgrader of a command that runs once.
 ///
 /// # Errors
 /// The exit, once the error is printed.
-pub(super) async fn single_run(settings: &Settings, ledger: Ledger) -> Result<Upgrader, Exit> {
-    telemetry::start(&settings.log);
+pub(super) async fn single_run(settings: &Settings, ledger: Ledger, json: bool) -> Result<Upgrader, Exit> {
+    telemetry::start(&settings.log, json);
     log_warnings(settings);
     let upgrader = app::upgrader(settings, !settings.disable_auto_upgrade, Arc::new(Utc::now)).await;
     Ok(made(upgrader)?.with_ledger(ledger))
@@ -323,9 +325,11 @@ pub(super) fn make_listeners(settings: &Settings) -> Result<Arc<Listeners>, Exit
     made(app::listeners(settings)).map(Arc::new)
 }
 
-fn summary(report: &Report) -> Exit {
+fn summary(report: &Report, json: bool) -> Exit {
     info!("{}", report.summary());
-    if report.has_failures() {
+    if json && print_json(report) != Exit::Ok {
+        Exit::Unavailable
+    } else if report.has_failures() {
         Exit::NotServed
     } else {
         Exit::Ok

@@ -1,7 +1,7 @@
 //! Names that people guess, from other updaters and by habit, with the words for the right one.
 
 /// The name, and what to use in its place.
-const ALIASES: [(&str, &str); 29] = [
+const ALIASES: [(&str, &str); 34] = [
     ("ACCOUNT_IDENTIFIER", "ACCOUNT_ID"),
     ("AUDIT_LOG_FILE", "AUDIT_LOG"),
     ("AUTO_UPGRADE", "DISABLE_AUTO_UPGRADE, which is its opposite"),
@@ -15,15 +15,20 @@ const ALIASES: [(&str, &str); 29] = [
     ("DISABLE_UPGRADE", "DISABLE_AUTO_UPGRADE"),
     ("DOCKER_SOCK", "DOCKER_HOST=unix:///PATH"),
     ("HEALTHCHECK_INTERVAL", "HEALTH_INTERVAL"),
+    ("HEALTHY_DEADLINE", "UPGRADE_HEALTHY_DEADLINE"),
+    ("HEALTHY_TIME", "UPGRADE_HEALTHY_TIME"),
+    ("IDLE_WAIT", "UPGRADE_IDLE_WAIT"),
     ("LISTEN_ADDRESS", "LISTEN_ADDR"),
     ("LOGLEVEL", "LOG_LEVEL"),
     ("MANAGER_URL", "MANAGER_HOST_AND_PORT"),
     ("MONITOR_ONLY", "DISABLE_AUTO_UPGRADE"),
     ("REGISTRY_USER", "REGISTRY_USERNAME"),
     ("REGISTRY_PASS", "REGISTRY_PASSWORD"),
+    ("SELF_IMAGE", "SELF_UPGRADE=IMAGE"),
     ("STOP_TIMEOUT", "CONTAINER_STOP_TIMEOUT"),
     ("TIMEZONE", "TZ"),
     ("UPGRADE_SCHEDULE", "SCHEDULE"),
+    ("UPGRADE_STRATEGY", "UPDATE_ORDER"),
     ("UPGRADER_LOG_LEVEL", "LOG_LEVEL"),
     ("UPGRADER_SCHEDULE", "SCHEDULE"),
     ("UPGRADER_STOP_TIMEOUT", "CONTAINER_STOP_TIMEOUT"),

@@ -30,9 +30,14 @@ pub(super) fn audit(reader: &mut Reader, env: &Environment) -> Option<AuditSetti
         reader.unused(&unused, ", since AUDIT_LOG is not set");
         return None;
     };
-    if path.ends_with('/') {
-        let why = format!("{path}: is a directory");
-        reader.problems.wrong(env.audit_log.row, why);
+    let why = match &path[..] {
+        "-" => None,
+        path if path.ends_with('/') => Some("is a directory"),
+        path if !path.starts_with('/') => Some("is relative, and the program's directory may be any"),
+        _ => None,
+    };
+    if let Some(why) = why {
+        reader.problems.wrong(env.audit_log.row, format!("{path}: {why}"));
     }
     Some(AuditSettings {
         path: (path != "-").then(|| PathBuf::from(path)),

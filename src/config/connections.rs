@@ -186,7 +186,16 @@ fn proxies(
 ) -> (Option<ProxySettings>, Option<ProxySettings>) {
     let scheme = reader.value(&env.proxy_scheme, parse::proxy_scheme);
     let port = reader.read(&env.proxy_port, parse::port);
-    both_or_neither(reader, &env.proxy_user, &env.proxy_password);
+    let password = reader.secret(
+        &env.proxy_password,
+        &env.proxy_password_file,
+        &env.credentials_directory,
+    );
+    let password_variable = match &password {
+        Given::Value(_, variable) => *variable,
+        Given::Wrong | Given::Not => &env.proxy_password,
+    };
+    both_or_neither(reader, &env.proxy_user, password_variable);
     let has_plain = urls.iter().any(|url| parse::is_plain(url)) && env.http_proxy.is_set();
     let all_plain = has_plain && urls.iter().all(|url| parse::is_plain(url));
     let wholes = [(&env.https_proxy, !all_plain), (&env.http_proxy, has_plain)];
@@ -197,14 +206,14 @@ fn proxies(
         let Some(host) = reader.read(&env.proxy_host, parse::host) else {
             return (None, None);
         };
-        if env.proxy_password.is_set() {
-            reader.note(&env.proxy_password, "(set)");
-        }
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
         let proxy = ProxySettings {
             url: format!("{scheme}://{host}{port}"),
             username: reader.text(&env.proxy_user),
-            password: env.proxy_password.verbatim().map(Secret::new),
+            password: match password {
+                Given::Value(password, _) => Some(password),
+                Given::Wrong | Given::Not => None,
+            },
         };
         return (Some(proxy.clone()), Some(proxy));
     }
@@ -213,6 +222,7 @@ fn proxies(
         &env.proxy_port,
         &env.proxy_user,
         &env.proxy_password,
+        &env.proxy_password_file,
     ]
     .into_iter();
     if let Some(part) = parts.find(|part| part.is_set()) {

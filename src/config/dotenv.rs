@@ -98,7 +98,7 @@ fn until_double_quote(chars: &mut Peekable<Chars<'_>>, text: &mut String) -> Opt
         match chars.next()? {
             '"' => return Some(()),
             '\\' => {
-                // Only what has a meaning between such quotes is protected.
+                // A backslash protects only the characters with a meaning between such quotes.
                 let protects = chars.next_if(|c| matches!(c, '"' | '\\' | '`' | '$'));
                 text.push(protects.unwrap_or('\\'));
             }

@@ -105,7 +105,7 @@ fn file(vars: &[(OsString, OsString)], problems: &mut Problems) -> Vec<(OsString
     variables
 }
 
-/// Whether a value begins and ends with the same quote.
+/// Whether a value starts and ends with the same quote.
 fn is_in_quotes(text: &str) -> bool {
     let text = text.trim();
     let ends = |quote| text.len() > 1 && text.starts_with(quote) && text.ends_with(quote);
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_is_in_the_field_of_its_name() {
+    fn rows_are_in_fields_of_their_names() {
         for row in rows() {
             let pairs = [(OsString::from(row.name), OsString::from("text"))];
             let environment = Environment::read(pairs, &mut Problems::default());

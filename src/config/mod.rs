@@ -56,19 +56,19 @@ pub struct Settings {
     pub run_on_start: bool,
     /// `CONTAINER_STOP_TIMEOUT`: how long an old delegate may finish its tasks; at least a second.
     pub stop_timeout: Duration,
-    /// `DISABLE_AUTO_UPGRADE`: health checks only, without a single write to the engine.
+    /// `DISABLE_AUTO_UPGRADE`: no upgrades. With `HEALTH_ACTION=report` the engine receives not a single write.
     pub disable_auto_upgrade: bool,
     /// Which image replaces the published one, if any, and which images are permitted.
     pub target: TargetSettings,
-    /// `UPGRADE_STRATEGY`.
+    /// `UPDATE_ORDER`.
     pub strategy: Strategy,
-    /// When a replacement may begin: `UPGRADE_WINDOW` and its like.
+    /// When a replacement may start: `UPGRADE_WINDOW` and similar settings.
     pub timing: Timing,
-    /// `HEALTHY_TIME`: how long a candidate must be healthy without a break.
+    /// `UPGRADE_HEALTHY_TIME`: how long a candidate must be healthy without a break.
     pub healthy_time: Duration,
-    /// `HEALTHY_DEADLINE`: how long after its start it may take for that; more than `healthy_time`.
+    /// `UPGRADE_HEALTHY_DEADLINE`: how long after its start it may take for that; more than `healthy_time`.
     pub healthy_deadline: Duration,
-    /// `IDLE_WAIT`: how long a stop-first replacement waits for a moment in which the old one has no task.
+    /// `UPGRADE_IDLE_WAIT`: how long a stop-first replacement waits for a moment in which the old one has no task.
     pub idle_wait: Duration,
     /// The periodic health check.
     pub health: HealthSettings,
@@ -76,7 +76,7 @@ pub struct Settings {
     pub swarm: bool,
     /// `SELF_UPGRADE`: whether the upgrader replaces its own container; nothing but reports with `disable_auto_upgrade`.
     pub self_upgrade: bool,
-    /// `HEALTH_ACTION`; nothing but reports with `disable_auto_upgrade`.
+    /// `HEALTH_ACTION`.
     pub health_action: HealthAction,
     /// `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.
     pub registry: Option<RegistryLogin>,
@@ -90,7 +90,7 @@ pub struct Settings {
     pub notifications: Notifications,
     /// `LISTEN_ADDR`.
     pub listen: SocketAddr,
-    /// `STATUS_HOSTS`: further names by which the status server is asked; mostly none.
+    /// `STATUS_HOSTS`: additional host names of the status server; usually none.
     pub status_hosts: Vec<String>,
     /// `LOG_LEVEL` and `LOG_FORMAT`.
     pub log: LogSettings,
@@ -98,7 +98,7 @@ pub struct Settings {
     pub audit: Option<AuditSettings>,
     /// `DOCKER_HOST` and the TLS variables beside it.
     pub engine: EngineHost,
-    /// What is allowed but looks odd; each line begins with its variable.
+    /// Settings that are allowed but look odd; each line starts with its variable.
     pub warnings: Vec<String>,
     /// For [`Settings::redacted`].
     effective: Vec<(&'static str, String)>,
@@ -163,7 +163,7 @@ pub struct HealthSettings {
     pub command: Vec<String>,
 }
 
-/// What happens to an unhealthy delegate.
+/// The action on an unhealthy delegate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum HealthAction {
@@ -212,9 +212,9 @@ pub struct RegistryLogin {
 /// The connection to the Manager and to the receivers of events. What the files held at start could be used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Egress {
-    /// `PROXY_*` or `HTTPS_PROXY`: for URLs that begin with `https://`.
+    /// `PROXY_*` or `HTTPS_PROXY`: for URLs that start with `https://`.
     pub https_proxy: Option<ProxySettings>,
-    /// `PROXY_*`, `HTTP_PROXY` or `HTTPS_PROXY`: for URLs that begin with `http://`.
+    /// `PROXY_*`, `HTTP_PROXY` or `HTTPS_PROXY`: for URLs that start with `http://`.
     pub http_proxy: Option<ProxySettings>,
     /// `NO_PROXY`: comma-separated hosts and networks to reach without the proxy.
     pub no_proxy: Option<String>,

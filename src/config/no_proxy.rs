@@ -22,12 +22,12 @@ pub(super) fn parse(text: &str) -> (String, Vec<String>) {
     (taken.join(","), odd)
 }
 
-/// Whether the exceptions are everything. The HTTP client takes `*` for all names, but for no address.
+/// Whether the exceptions cover everything. The HTTP client takes `*` for all names, but for no address.
 pub(super) fn is_all(exceptions: &str) -> bool {
     exceptions.split(',').any(|entry| entry == "*")
 }
 
-/// The reason for which an entry cannot match.
+/// Why an entry cannot match.
 fn problem(entry: &str) -> Option<&'static str> {
     let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
     let is_network = entry

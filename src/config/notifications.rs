@@ -1,4 +1,4 @@
-//! Who hears of outcomes: the webhook, and what is asked after each good run.
+//! Where outcomes are sent: the webhook, and the URL that is requested after each good run.
 
 use std::fmt;
 
@@ -15,10 +15,10 @@ use crate::text::secret::Secret;
 pub(super) const ACTIONS: &str = "upgraded, rejected, withdrawn, rolled_back, restored, restarted, health_lost, \
      health_regained, image_removed, skipped, self_upgraded";
 
-/// Who hears of outcomes.
+/// Where outcomes are sent.
 #[derive(Clone, Debug, Default)]
 pub struct Notifications {
-    /// `WEBHOOK_URL` and what belongs to it.
+    /// `WEBHOOK_URL` and the settings beside it.
     pub webhook: Option<WebhookSettings>,
     /// `DEADMAN_URL`: requested after each good scheduled run. Such a URL holds its own key.
     pub deadman: Option<Secret>,
@@ -89,12 +89,16 @@ impl fmt::Debug for SigningKey {
 pub(super) fn notifications(reader: &mut Reader, env: &Environment) -> Notifications {
     Notifications {
         webhook: webhook(reader, env),
-        deadman: url(reader, &env.deadman_url),
+        deadman: url(reader, env, &env.deadman_url, &env.deadman_url_file),
     }
 }
 
 fn webhook(reader: &mut Reader, env: &Environment) -> Option<WebhookSettings> {
-    let url = url(reader, &env.webhook_url);
+    let has_problem = |reader: &Reader| {
+        let rows = [&env.webhook_url, &env.webhook_url_file].map(|variable| variable.row);
+        rows.into_iter().any(|row| reader.problems.names(row))
+    };
+    let url = url(reader, env, &env.webhook_url, &env.webhook_url_file);
     let format = reader.word(&env.webhook_format);
     let key = match reader.secret(
         &env.webhook_secret,
@@ -107,7 +111,7 @@ fn webhook(reader: &mut Reader, env: &Environment) -> Option<WebhookSettings> {
         Given::Wrong | Given::Not => None,
     };
     let events = reader.read_as(&env.webhook_events, actions, |events| events.join(","));
-    if !env.webhook_url.is_set() && !reader.problems.names(env.webhook_url.row) {
+    if url.is_none() && !has_problem(reader) {
         let unused = [
             &env.webhook_format,
             &env.webhook_secret,
@@ -124,16 +128,22 @@ fn webhook(reader: &mut Reader, env: &Environment) -> Option<WebhookSettings> {
     })
 }
 
-/// A URL that is a secret as a whole.
-fn url(reader: &mut Reader, variable: &Variable) -> Option<Secret> {
-    let text = variable.get()?;
+/// A URL that is a secret as a whole, given as it is or in a file.
+fn url(reader: &mut Reader, env: &Environment, plain: &Variable, file: &Variable) -> Option<Secret> {
+    let Given::Value(text, variable) = reader.secret(plain, file, &env.credentials_directory) else {
+        return None;
+    };
+    let text = text.expose().trim();
     let Ok(url) = parse::http_url(text) else {
         // Neither the value nor the parser's words, which may quote a scheme that is part of a key.
-        let given = "its value (not shown) is not such a URL";
+        let given = if text.contains("://") {
+            "its value (not shown) is not such a URL"
+        } else {
+            "its value (not shown) does not start with https://"
+        };
         reader.problems.wrong(variable.row, given);
         return None;
     };
-    reader.note(variable, "(set)");
     Some(Secret::new(url))
 }
 

@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
@@ -15,7 +16,7 @@ use crate::schedule::zone::Zone;
 use crate::text::duration;
 use crate::text::secret::Secret;
 
-/// More than anybody means: a slip of a unit or a digit.
+/// Longer durations are a slip of a unit or a digit.
 const LONGEST: Duration = Duration::from_secs(30 * 86_400);
 
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
@@ -32,7 +33,9 @@ pub(super) fn duration(text: &str, least: Duration) -> Result<Duration, String> 
         Some(value) if value < least => Err(format!("less than {}", duration::text(least))),
         Some(value) if value > LONGEST => Err(format!("more than {}", duration::text(LONGEST))),
         Some(value) => Ok(value),
-        None => Err(String::new()),
+        None => Err(duration::meant(text)
+            .map(|meant| format!("write {meant}"))
+            .unwrap_or_default()),
     }
 }
 
@@ -53,7 +56,7 @@ pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// The path of a URL: it begins with a slash and can be sent as it is.
+/// The path of a URL: it starts with a slash and can be sent as it is.
 pub(super) fn url_path(text: &str) -> Result<String, String> {
     let fits = text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
     fits.then(|| text.to_owned()).ok_or_else(String::new)
@@ -106,9 +109,18 @@ pub(super) fn is_plain(url: &str) -> bool {
     url.starts_with("http://")
 }
 
+type UrlError = <Url as FromStr>::Err;
+
+fn parsed_url(text: &str) -> Result<Url, String> {
+    Url::parse(text).map_err(|error| match error {
+        UrlError::InvalidPort => "its port is not a number up to 65535".to_owned(),
+        _ => "its host is not a name or an address".to_owned(),
+    })
+}
+
 /// A URL of http or https with a host.
 pub(super) fn http_url(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| error.to_string())?;
+    let url = parsed_url(text)?;
     if matches!(url.scheme(), "http" | "https") && url.has_host() {
         Ok(url)
     } else {
@@ -137,7 +149,7 @@ pub(super) fn manager_url(text: &str) -> Result<String, String> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// What a reference may begin with: `[host[:port]/]path`.
+/// The front of a reference: `[host[:port]/]path`.
 pub(super) fn repository(text: &str) -> Result<String, String> {
     let repository = registry_or_repository(text)?;
     if !repository.contains('/') && repository.contains(':') {
@@ -239,7 +251,7 @@ pub(super) fn engine(text: &str, tls: bool, certificates: Option<PathBuf>) -> Re
 fn address(text: &str, default_port: u16) -> Result<String, String> {
     // The URL parser checks the host of a scheme that it knows, and hides that scheme's default port: 21 for `ftp`,
     // which is not an engine's.
-    let url = Url::parse(&format!("ftp://{text}")).map_err(|error| error.to_string())?;
+    let url = parsed_url(&format!("ftp://{text}"))?;
     let host = url.host_str().ok_or("it has no host")?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err("it has a user or password".to_owned());
@@ -250,7 +262,7 @@ fn address(text: &str, default_port: u16) -> Result<String, String> {
     Ok(format!("{host}:{}", url.port().unwrap_or(default_port)))
 }
 
-/// `TZ` as the C library reads it may begin with a colon, and may be the path of its file; the case of a name does not matter here.
+/// `TZ` as the C library reads it may start with a colon, and may be the path of its file; the case of a name does not matter here.
 pub(super) fn time_zone(text: &str) -> Result<Zone, String> {
     let name = text.strip_prefix(':').unwrap_or(text);
     let name = name.strip_prefix("/usr/share/zoneinfo/").unwrap_or(name);

@@ -11,18 +11,18 @@ use crate::text::quoted;
 pub struct Problem {
     /// The variable's name.
     pub variable: &'static str,
-    /// What was given, never a secret.
+    /// The value, never a secret.
     pub given: String,
-    /// What is accepted.
+    /// The accepted values.
     pub accepted: &'static str,
 }
 
 /// Everything that is wrong with the environment, and what else looks odd in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigErrors {
-    /// What has to be corrected, in the order of the documentation.
+    /// Settings to correct, in the order of the documentation.
     pub problems: Vec<Problem>,
-    /// What may be the cause: a misspelt name, for instance. Each line begins with its variable.
+    /// Possible causes, such as a misspelt name. Each line starts with its variable.
     pub warnings: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for ConfigErrors {
     }
 }
 
-/// What turns up while the environment is read.
+/// The problems found while the environment is read.
 #[derive(Debug, Default)]
 pub(super) struct Problems(ConfigErrors);
 
@@ -69,7 +69,7 @@ impl Problems {
         self.push(row.name, given, "another value, or DISABLE_AUTO_UPGRADE=false");
     }
 
-    /// A variable of other programs that asks for less than this one would do.
+    /// A variable of other programs that asks for a dry run, while this program would upgrade.
     pub(super) fn dry_run(&mut self) {
         let accepted = "it unset: `delegate-upgrader plan` shows what a run would do, and DISABLE_AUTO_UPGRADE=true upgrades nothing";
         self.push(
@@ -79,14 +79,14 @@ impl Problems {
         );
     }
 
-    /// A variable that is needed and not set. One that was given wrong has its line already.
+    /// A required variable that is not set. A variable with a wrong value has its line already.
     pub(super) fn missing(&mut self, row: &'static Row) {
         if !self.names(row) {
             self.wrong(row, "not set");
         }
     }
 
-    /// A variable that is needed because another one is set.
+    /// A variable that another variable requires.
     pub(super) fn missing_beside(&mut self, row: &'static Row, other: &Variable) {
         if !self.names(row) {
             self.wrong(row, format!("not set, although {} is", other.row.name));

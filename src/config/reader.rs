@@ -1,4 +1,4 @@
-//! Reads one variable after the other, and keeps what is wrong and what is in effect.
+//! Reads one variable after the other, and keeps the problems and the values in effect.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -15,9 +15,9 @@ use crate::net::certificates;
 use crate::text::duration;
 use crate::text::secret::Secret;
 
-/// What [`Reader::finish`] hands out where nothing is wrong.
+/// The result of [`Reader::finish`] without problems.
 pub(super) struct Finished {
-    /// What is allowed but looks odd; each line begins with its variable.
+    /// Settings that are allowed but look odd; each line starts with its variable.
     pub(super) warnings: Vec<String>,
     /// Every documented variable with the value in effect.
     pub(super) effective: Vec<(&'static str, String)>,
@@ -49,14 +49,14 @@ impl Reader {
         self.effective.insert(variable.row.name, value.to_string());
     }
 
-    /// Warns of those of these variables that are set, and not used.
+    /// Warns of those variables that are set, but not used.
     pub(super) fn unused(&mut self, variables: &[&Variable], why: &str) {
         for variable in variables.iter().filter(|variable| variable.is_set()) {
             self.problems.warn(variable, format_args!("not used{why}"));
         }
     }
 
-    /// Reads a variable, or else its default. `None` when there is neither, and when it is wrong, which is then among
+    /// Reads a variable, or else its default. `None` when there is neither, and when the value is wrong and so among
     /// the problems.
     pub(super) fn read_as<T>(
         &mut self,
@@ -104,7 +104,7 @@ impl Reader {
         self.read(variable, parse).unwrap_or_default()
     }
 
-    /// A yes or no with a default.
+    /// A boolean with a default.
     pub(super) fn flag(&mut self, variable: &Variable) -> bool {
         self.value(variable, parse::boolean)
     }
@@ -126,7 +126,7 @@ impl Reader {
         self.read(variable, |text| Ok(text.to_owned()))
     }
 
-    /// A file, and what is parsed from it.
+    /// A file and its parsed content.
     pub(super) fn file<T>(
         &mut self,
         variable: &Variable,
@@ -218,7 +218,7 @@ impl Reader {
         }
     }
 
-    /// What is in effect, or every problem.
+    /// The settings in effect, or every problem.
     pub(super) fn finish(self, env: &Environment) -> Result<Finished, ConfigErrors> {
         let secrets = env.secrets();
         let warnings = self.problems.finish(&secrets)?;

@@ -9,16 +9,14 @@ use super::problems::{ConfigErrors, Problems};
 use super::reader::Reader;
 use super::timing::timing;
 use super::variables::{Environment, Variable};
-use super::{
-    HealthAction, HealthSettings, LogSettings, Needs, ProbeKind, Settings, Source, audit, connections, parse,
-};
+use super::{HealthSettings, LogSettings, Needs, ProbeKind, Settings, Source, audit, connections, parse};
 use crate::image::{ImagePolicy, ImageReference, MaxVersion, TargetSettings};
 use crate::schedule::Schedule;
 use crate::schedule::zone::Zone;
 use crate::text::duration;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// `SCHEDULE_JITTER` where nobody has chosen a schedule.
+/// The `SCHEDULE_JITTER` of the default schedule.
 const DEFAULT_JITTER: Duration = Duration::from_secs(300);
 
 /// Reads every variable, whatever is wrong with the others.
@@ -38,24 +36,32 @@ pub(super) fn settings(
     let schedule_jitter = schedule_jitter(&mut reader, env);
     let run_on_start = reader.flag(&env.run_on_start);
     let stop_timeout = reader.duration(&env.container_stop_timeout, SECOND);
-    let strategy = reader.word(&env.upgrade_strategy);
+    let strategy = reader.word(&env.update_order);
     let zone = schedule
         .as_ref()
         .map_or_else(Zone::utc, |schedule| schedule.zone().clone());
     let timing = timing(&mut reader, env, &zone);
-    let healthy_time = reader.duration(&env.healthy_time, SECOND);
-    let healthy_deadline = reader.duration(&env.healthy_deadline, SECOND);
+    let healthy_time = reader.duration(&env.upgrade_healthy_time, SECOND);
+    let healthy_deadline = reader.duration(&env.upgrade_healthy_deadline, SECOND);
     check_deadline(&mut reader, env, healthy_time, healthy_deadline);
-    let idle_wait = reader.duration(&env.idle_wait, Duration::ZERO);
-    let target = target(&mut reader, env);
-    let self_upgrade = reader.flag(&env.self_upgrade);
+    let idle_wait = reader.duration(&env.upgrade_idle_wait, Duration::ZERO);
+    let mut target = target(&mut reader, env);
+    let (self_upgrade, self_image) = reader
+        .read_as(&env.self_upgrade, self_upgrade, |(is_on, image)| {
+            image
+                .as_ref()
+                .map_or_else(|| is_on.to_string(), ToString::to_string)
+        })
+        .unwrap_or_default();
     if self_upgrade {
         check_writes(&mut reader, &env.self_upgrade, disable_auto_upgrade);
-        if matches!(source, Some(Source::Fixed(_))) && target.self_image.is_none() {
-            let given = "not set; SELF_UPGRADE=true has no other source for the upgrader's image when PUBLISHED_IMAGE is set";
-            reader.problems.wrong(env.self_image.row, given);
+        if matches!(source, Some(Source::Fixed(_))) && self_image.is_none() {
+            let given =
+                "\"true\", but with PUBLISHED_IMAGE no Manager says which image the upgrader should run";
+            reader.problems.wrong(env.self_upgrade.row, given);
         }
     }
+    target.self_image = self_image;
     let on_or_off = |text: &str| match text {
         "auto" => Ok(true),
         "off" => Ok(false),
@@ -69,9 +75,6 @@ pub(super) fn settings(
     let docker_config = connections::docker_config(&mut reader, env);
     let health = health(&mut reader, env, disable_auto_upgrade);
     let health_action = reader.word(&env.health_action);
-    if health_action == HealthAction::Restart {
-        check_writes(&mut reader, &env.health_action, disable_auto_upgrade);
-    }
     let notifications = notifications(&mut reader, env);
     let egress = connections::egress(&mut reader, env, source.as_ref(), &notifications);
     // Its variables are among those of the environment by now.
@@ -168,17 +171,17 @@ fn schedule_jitter(reader: &mut Reader, env: &Environment) -> Duration {
 }
 
 fn check_deadline(reader: &mut Reader, env: &Environment, time: Duration, deadline: Duration) {
-    let are_read =
-        !reader.problems.names(env.healthy_time.row) && !reader.problems.names(env.healthy_deadline.row);
+    let are_read = !reader.problems.names(env.upgrade_healthy_time.row)
+        && !reader.problems.names(env.upgrade_healthy_deadline.row);
     if are_read && deadline <= time {
-        // The variable that was given is the one to change.
-        let variable = if env.healthy_deadline.is_set() {
-            &env.healthy_deadline
+        // Name the variable that was set.
+        let variable = if env.upgrade_healthy_deadline.is_set() {
+            &env.upgrade_healthy_deadline
         } else {
-            &env.healthy_time
+            &env.upgrade_healthy_time
         };
         let (deadline, time) = (duration::text(deadline), duration::text(time));
-        let given = format!("HEALTHY_DEADLINE is {deadline}, HEALTHY_TIME is {time}");
+        let given = format!("UPGRADE_HEALTHY_DEADLINE is {deadline}, UPGRADE_HEALTHY_TIME is {time}");
         reader.problems.wrong(variable.row, given);
     }
 }
@@ -193,10 +196,7 @@ fn target(reader: &mut Reader, env: &Environment) -> TargetSettings {
     TargetSettings {
         registry_mirror,
         image_repository,
-        self_image: reader.read(&env.self_image, |text| {
-            text.parse::<ImageReference>()
-                .map_err(|error| error.problem().to_string())
-        }),
+        self_image: None,
         policy: ImagePolicy {
             require_digest: reader.flag(&env.require_digest),
             max_version: reader.read(&env.max_version, |text| {
@@ -205,6 +205,20 @@ fn target(reader: &mut Reader, env: &Environment) -> TargetSettings {
         },
         pull: reader.word(&env.pull),
     }
+}
+
+/// Whether the upgrader replaces itself, and the image that it should run. A misspelt word is not an image.
+fn self_upgrade(text: &str) -> Result<(bool, Option<ImageReference>), String> {
+    if let Ok(is_on) = parse::boolean(text) {
+        return Ok((is_on, None));
+    }
+    if !text.contains([':', '/', '@']) {
+        return Err(String::new());
+    }
+    let image = text.parse::<ImageReference>();
+    image
+        .map(|image| (true, Some(image)))
+        .map_err(|error| error.problem().to_string())
 }
 
 fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSettings {
@@ -237,7 +251,7 @@ fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSe
     }
 }
 
-/// Refuses a setting that asks for more than the `GET` requests that `DISABLE_AUTO_UPGRADE` promises.
+/// Refuses a setting that needs more than `GET` requests, the promise of `DISABLE_AUTO_UPGRADE`.
 fn check_writes(reader: &mut Reader, variable: &Variable, health_only: bool) {
     if health_only && let Some(value) = variable.get() {
         reader.problems.needs_writes(variable.row, value);

@@ -1,4 +1,4 @@
-//! When a replacement may begin.
+//! When a replacement may start.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::schedule::wave::Wave;
 use crate::schedule::window::UpgradeWindow;
 use crate::schedule::zone::Zone;
 
-/// When a replacement may begin, by the administrator's settings. What was begun is finished at any time.
+/// When a replacement may start, by the administrator's settings. Running replacements finish at any time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timing {
     /// `UPGRADE_WINDOW`.
@@ -21,7 +21,7 @@ pub struct Timing {
     pub now_if_expired: bool,
 }
 
-/// Reads what is set about it. Windows are in this zone.
+/// Reads these settings. Windows are in this zone.
 pub(super) fn timing(reader: &mut Reader, env: &Environment, zone: &Zone) -> Timing {
     let parse = |text: &str| UpgradeWindow::parse(text, zone.clone()).map_err(|error| error.to_string());
     Timing {

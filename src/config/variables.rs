@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use Preset::{Derived, Required, Unset, Value};
 
-/// Everything there is to say about one variable.
+/// The description of one variable.
 #[derive(Debug)]
 pub struct Row {
     /// Its name.
@@ -189,20 +189,21 @@ variables! {
         run_on_start = row("RUN_ON_START", Value("false"), BOOL,
             "At start the program always checks and reports; with `true` it upgrades, too.");
         disable_auto_upgrade = row("DISABLE_AUTO_UPGRADE", Value("false"), BOOL,
-            "`true`: health checks only, and the engine receives nothing but `GET` requests.");
+            "`true`: no upgrades, only health checks. The engine receives nothing but `GET` requests, except restarts with \
+             `HEALTH_ACTION=restart`.");
     }
     replacement {
         container_stop_timeout = row("CONTAINER_STOP_TIMEOUT", Value("1h"), POSITIVE_DURATION,
             "How long an old delegate may finish its tasks. Its own `--stop-timeout` wins where it is longer.");
-        upgrade_strategy = row("UPGRADE_STRATEGY", Value("auto"), "auto, start-first or stop-first",
+        update_order = row("UPDATE_ORDER", Value("auto"), "auto, start-first or stop-first",
             "`auto` is start-first unless something forbids two instances at once.");
-        healthy_time = row("HEALTHY_TIME", Value("1m"),
-            "seconds, or a duration such as 45m or 1h30m, at least 1s and shorter than HEALTHY_DEADLINE",
+        upgrade_healthy_time = row("UPGRADE_HEALTHY_TIME", Value("1m"),
+            "seconds, or a duration such as 45m or 1h30m, at least 1s and shorter than UPGRADE_HEALTHY_DEADLINE",
             "How long a candidate must be healthy without a break.");
-        healthy_deadline = row("HEALTHY_DEADLINE", Value("10m"),
-            "seconds, or a duration such as 45m or 1h30m, longer than HEALTHY_TIME",
+        upgrade_healthy_deadline = row("UPGRADE_HEALTHY_DEADLINE", Value("10m"),
+            "seconds, or a duration such as 45m or 1h30m, longer than UPGRADE_HEALTHY_TIME",
             "How long after its start a candidate may take for that.");
-        idle_wait = row("IDLE_WAIT", Value("1h"), "seconds, or a duration such as 45m or 1h30m; 0 does not wait",
+        upgrade_idle_wait = row("UPGRADE_IDLE_WAIT", Value("1h"), "seconds, or a duration such as 45m or 1h30m; 0 does not wait",
             "Stop-first only: how long to wait for a moment in which the old delegate has no task. Tasks left after that drain \
              while no delegate accepts new ones.");
     }
@@ -214,10 +215,9 @@ variables! {
         require_digest = row("REQUIRE_DIGEST", Value("false"), BOOL,
             "`true`: take only an image that is published with its digest (`repository:tag@sha256:…`). Otherwise the delegate is \
              not upgraded (`not_pinned`), nor is a custom image or a variant, whose digest is another.");
-        self_upgrade = row("SELF_UPGRADE", Value("false"), BOOL,
-            "`true`: the upgrader replaces [its own container](self-upgrade.md), too.");
-        self_image = row("SELF_IMAGE", Derived("what the Manager publishes for upgraders"), "an image reference such as registry.example/delegate-upgrader:1.2.0",
-            "The image that the upgrader's own container should run. Another one is [reported](self-upgrade.md), and replaced with `SELF_UPGRADE=true`.");
+        self_upgrade = row("SELF_UPGRADE", Value("false"), "true, false, or an image reference such as registry.example/delegate-upgrader:1.2.0",
+            "`true`: the upgrader replaces [its own container](self-upgrade.md), too, by the image that the Manager publishes for \
+             upgraders; an image: by that one.");
         max_version = row("MAX_VERSION", Unset,
             "a month or a version of the delegate such as 26.03 or 26.03.88501",
             "Newer versions are reported (`held_back`) and not taken; `26.03` is all of March 2026. A tag without a version is not \
@@ -245,7 +245,7 @@ variables! {
             "`engine`: the container's HEALTHCHECK; `http`: an HTTP request; `running`: a running container is healthy; `auto`: the \
              first of these three that can be had; `exec`: `HEALTH_COMMAND` in the container.");
         health_port = row("HEALTH_PORT", Value("3460"), PORT, "The delegate's health port.");
-        health_path = row("HEALTH_PATH", Value("/api/health"), "a path that begins with a slash, such as /api/health",
+        health_path = row("HEALTH_PATH", Value("/api/health"), "a path that starts with a slash, such as /api/health",
             "The delegate's health path.");
         health_command = row("HEALTH_COMMAND", Value("curl -sf http://localhost:3460/api/health"),
             "a command, or a JSON array such as [\"/probe\",\"--quick\"]",
@@ -262,6 +262,9 @@ variables! {
         proxy_port = row("PROXY_PORT", Derived("the scheme's"), PORT, "The port of `PROXY_HOST`.");
         proxy_user = row("PROXY_USER", Unset, "the user name for PROXY_PASSWORD", "The login at the proxy.");
         proxy_password = row("PROXY_PASSWORD", Unset, "the password for PROXY_USER", "Goes with `PROXY_USER`.").secret();
+        proxy_password_file = row("PROXY_PASSWORD_FILE", Unset,
+            "the path of a readable file that holds only the password, instead of PROXY_PASSWORD",
+            "The password as a file. One line break at the end is dropped.");
         https_proxy = row("HTTPS_PROXY", Unset, PROXY,
             "The proxy as one URL, with a user and password if it wants them (`%40` for `@` and so on, here only). Not used with \
              `PROXY_HOST`. `https_proxy` counts, too.").any_case();
@@ -280,6 +283,8 @@ variables! {
     notifications {
         webhook_url = row("WEBHOOK_URL", Unset, HTTP_URL,
             "Where [events](notifications.md) are sent. No output shows it: a URL of Slack or Teams holds its own key.").secret();
+        webhook_url_file = row("WEBHOOK_URL_FILE", Unset,
+            "the path of a readable file that holds only the URL, instead of WEBHOOK_URL", "The URL as a file.");
         webhook_format = row("WEBHOOK_FORMAT", Value("cloudevents"), "cloudevents, slack or teams",
             "How an event is written.");
         webhook_secret = row("WEBHOOK_SECRET", Unset, SIGNING_KEY,
@@ -291,6 +296,8 @@ variables! {
         deadman_url = row("DEADMAN_URL", Unset, HTTP_URL,
             "Requested after [each good scheduled run](notifications.md#a-dead-mans-switch), so that a service can raise an alarm when that does not happen. No \
              output shows it.").secret();
+        deadman_url_file = row("DEADMAN_URL_FILE", Unset,
+            "the path of a readable file that holds only the URL, instead of DEADMAN_URL", "The URL as a file.");
     }
     program {
         environment_file = row("ENVIRONMENT_FILE", Unset, "the path of a readable file of lines NAME=value, as systemd's EnvironmentFile= has them",
@@ -306,10 +313,10 @@ variables! {
         log_format = row("LOG_FORMAT", Value("text"), "text or json", "`json` is one object a line.");
     }
     audit {
-        audit_log = row("AUDIT_LOG", Unset, "the path of a file, or - for standard output",
+        audit_log = row("AUDIT_LOG", Unset, "the whole path of a file, or - for standard output",
             "Where [every outcome](audit-log.md) is recorded, one JSON object a line.");
         audit_log_max_size = row("AUDIT_LOG_MAX_SIZE", Value("10m"), "bytes, or such as 512k or 10m, at least 10k",
-            "A file of this size is renamed to `FILE.1`, and a new one begins.");
+            "A file of this size is renamed to `FILE.1`, and a new one is started.");
         audit_log_max_files = row("AUDIT_LOG_MAX_FILES", Value("5"), "a number from 1 to 1000",
             "How many files there are at most; the oldest is removed.");
     }

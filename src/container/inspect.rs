@@ -135,8 +135,8 @@ impl Inspected {
         }
     }
 
-    /// Whether it was made in the place of a delegate with `--rm`, and so is to be removed once it has ended. One to which
-    /// somebody has given a restart policy stays: no engine creates a container with both.
+    /// Whether this container replaced a delegate with `--rm`, and so is removed once it has ended. A container that was
+    /// given a restart policy stays: no engine creates a container with both.
     pub fn emulates_auto_remove(&self) -> bool {
         self.label(label::AUTO_REMOVE) == Some("true") && self.restart_policy_text() == "no"
     }
@@ -169,7 +169,7 @@ impl Inspected {
         self.time("/Created")
     }
 
-    /// When its present life began.
+    /// When its current life started.
     pub fn started_at(&self) -> Option<DateTime<Utc>> {
         self.time("/State/StartedAt")
     }
@@ -262,7 +262,7 @@ impl Inspected {
         addresses
     }
 
-    /// The exit code and the output of the last so many probes of its HEALTHCHECK, the latest at the end.
+    /// The exit code and the output of the last probes of its HEALTHCHECK, this many, the latest at the end.
     pub fn health_log(&self, last: usize) -> impl Iterator<Item = (i64, &str)> {
         let log = self.list("/State/Health/Log");
         log.iter().skip(log.len().saturating_sub(last)).map(|entry| {

@@ -4,33 +4,33 @@
 pub const ENABLE: &str = "io.delegate-upgrader.enable";
 /// The same for Watchtower, which is honoured where [`ENABLE`] says nothing.
 pub const WATCHTOWER_ENABLE: &str = "com.centurylinklabs.watchtower.enable";
-/// On a delegate: `start-first` or `stop-first`, over `UPGRADE_STRATEGY`.
-pub const STRATEGY: &str = "io.delegate-upgrader.strategy";
+/// On a delegate: `start-first` or `stop-first`, over `UPDATE_ORDER`.
+pub const STRATEGY: &str = "io.delegate-upgrader.update-order";
 /// On a delegate: its own `CONTAINER_STOP_TIMEOUT`.
 pub const STOP_TIMEOUT: &str = "io.delegate-upgrader.stop-timeout";
-/// On a delegate: its own `HEALTHY_DEADLINE`.
+/// On a delegate: its own `UPGRADE_HEALTHY_DEADLINE`.
 pub const HEALTHY_DEADLINE: &str = "io.delegate-upgrader.healthy-deadline";
 /// On a delegate: the version it stays at.
 pub const PIN: &str = "io.delegate-upgrader.pin";
-/// On a delegate: no replacement of it begins before then.
+/// On a delegate: no replacement of it starts before then.
 pub const SNOOZE_UNTIL: &str = "io.delegate-upgrader.snooze-until";
 /// On a delegate: its own `UPGRADE_WINDOW`.
 pub const WINDOW: &str = "io.delegate-upgrader.window";
-/// On a container we created: the full id of the one it replaces.
+/// On a container we created: the full id of the container it replaces.
 pub const REPLACES: &str = "io.delegate-upgrader.replaces";
 /// On a container we created: the name it was made to take. An owner's delegate may be called `x.candidate`;
 /// this label distinguishes its successor in service from a candidate for `x`.
 pub const NAME: &str = "io.delegate-upgrader.name";
 /// On a container we created: how many times this delegate was replaced, from 1.
 pub const RELEASE: &str = "io.delegate-upgrader.release";
-/// On a container we created: the image reference of the one it replaces.
+/// On a container we created: the image reference of the container it replaces.
 pub const PREVIOUS_IMAGE: &str = "io.delegate-upgrader.previous-image";
-/// On a container we created: the image id of the one it replaces.
+/// On a container we created: the image id of the container it replaces.
 pub const PREVIOUS_IMAGE_ID: &str = "io.delegate-upgrader.previous-image-id";
 /// `true` on what was made in the place of a delegate with `--rm`: it has no `--rm` itself, so that it never vanishes, and
 /// the upgrader removes it once it has ended, as Docker would have.
 pub const AUTO_REMOVE: &str = "io.delegate-upgrader.auto-remove";
-/// On a candidate: a fingerprint of those settings of the one that it replaces that its owner can change while it runs.
+/// On a candidate: a fingerprint of those settings of the container that it replaces that its owner can change while it runs.
 pub const FINGERPRINT: &str = "io.delegate-upgrader.fingerprint";
 /// On a container we created, below API 1.44: the networks to connect it to before its start, with the endpoints' settings.
 pub const NETWORKS: &str = "io.delegate-upgrader.networks";
@@ -52,7 +52,7 @@ pub const ROLLED_BACK_FROM_ID: &str = "io.delegate-upgrader.rolled-back-from-id"
 /// the history of its original, and does not count as a release.
 pub const COPY: &str = "io.delegate-upgrader.copy";
 
-/// The labels that only we write. Those of a release replace those of the one before.
+/// The labels that only we write. The labels of a release replace those of the previous release.
 pub const OURS: [&str; 12] = [
     REPLACES,
     COPY,

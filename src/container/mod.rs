@@ -27,6 +27,6 @@ pub const ACCOUNT_ID_VARIABLE: &str = "ACCOUNT_ID";
 /// The environment variable that says where an upgrader listens.
 pub const LISTEN_ADDR_VARIABLE: &str = "LISTEN_ADDR";
 
-/// What stands for it where the containers are those of the upgrader itself. The setting separates names by commas, so this
+/// Takes the place of `DELEGATE_NAME` for the upgrader's own containers. The setting separates names by commas, so this
 /// names no delegate.
 pub const OWN_WORKLOAD: &str = "the upgrader, itself";

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_that_compose_gives_for_a_moment_is_known() {
+    fn recognises_temporary_name_of_compose() {
         assert!(is_replaced_by_compose("0123456789ab_team-delegate-1"));
         for name in [
             "team-delegate-1",

@@ -7,9 +7,9 @@ use super::ContainerId;
 /// An API version, `1.41`; ordered as numbers, not as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApiVersion {
-    /// Before the point.
+    /// The major version.
     pub major: u16,
-    /// After the point.
+    /// The minor version.
     pub minor: u16,
 }
 

@@ -201,9 +201,9 @@ mod tests {
                 "Id": "0123456789ab", "Name": "/c",
                 "Config": { "AttachStdout": attached }, "HostConfig": { "LogConfig": log },
             }));
-            let mut checks = Checks::default();
+            let mut checks = Checks::new(|_| true);
             surprises(&delegate.unwrap(), &mut checks);
-            let subjects: Vec<&str> = checks.0.iter().map(|check| check.subject.as_str()).collect();
+            let subjects: Vec<&str> = checks.made.iter().map(|check| check.subject.as_str()).collect();
             assert_eq!(subjects, expected, "{kind} {tag}");
         }
     }

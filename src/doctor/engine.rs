@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use chrono::Utc;
+use tokio::time::timeout;
 
-use super::{Checks, containers, swarm};
+use super::{Checks, PATIENCE, containers, swarm};
 use crate::app;
 use crate::config::{HealthAction, ProbeKind, Settings, Source};
 use crate::container::ApiVersion;
@@ -15,6 +16,7 @@ use crate::engine::{
 use crate::host;
 use crate::host::capacity::{Disk, Room};
 use crate::host::hold::read_records;
+use crate::host::place::command;
 use crate::image::is_mutable_tag;
 use crate::observe::{Observer, Scope, WAY_OUT};
 use crate::rollout::{Memory, Rollout};
@@ -46,25 +48,15 @@ pub(super) async fn check(
     checks: &mut Checks,
 ) -> Option<Host> {
     let host = &settings.engine;
-    let info = match engine.info().await {
+    let info = timeout(PATIENCE, engine.info());
+    let info = match info.await.unwrap_or(Err(EngineError::TimedOut(PATIENCE))) {
         Ok(info) => info,
         Err(error) => {
-            let advice = match &error {
-                EngineError::Unreachable(problem) if problem.contains("ermission denied") => {
-                    host::socket_advice().to_owned()
-                }
-                EngineError::Unreachable(_) | EngineError::TimedOut(_) => {
-                    "check that Docker is running, its socket is mounted and this user may use it (DOCKER_HOST)"
-                        .to_owned()
-                }
-                _ => format!(
-                    "check that {host} (DOCKER_HOST) leads to an engine, and that its proxy permits GET /version"
-                ),
-            };
-            checks.fail("engine", format!("{error}; {advice}"));
+            checks.fail("engine", format!("{error}; {}", host::engine_advice(&error)));
             return None;
         }
     };
+    app::learn_place(settings).await;
     let text = format!(
         "{}, API {}, {}/{}, at {host}",
         info.version, info.api, info.os, info.architecture
@@ -119,7 +111,7 @@ pub(super) async fn check(
         weak_proofs(&rollouts, checks);
         disk(engine.as_ref(), &scope.disk(), &rollouts, checks).await;
         containers::check(engine.as_ref(), &scope, &rollouts, checks).await;
-        pause(engine.as_ref(), checks).await;
+        pauses(engine.as_ref(), checks).await;
     }
     Some(Host { rollouts, refused })
 }
@@ -139,20 +131,25 @@ fn weak_proofs(rollouts: &[Rollout], checks: &mut Checks) {
     }
 }
 
-/// Whether changes are paused. That this cannot be read is said among the permissions.
-async fn pause(engine: &DockerEngine, checks: &mut Checks) {
+/// The pauses. That they cannot be read is said among the permissions.
+async fn pauses(engine: &DockerEngine, checks: &mut Checks) {
     let Ok(records) = read_records(engine).await else {
         return;
     };
-    if let Some(pause) = records.pause.filter(|pause| pause.lasts(Utc::now())) {
+    for pause in records.pauses.iter().filter(|pause| pause.lasts(Utc::now())) {
         let until = pause
             .until
             .map_or_else(String::new, |until| format!(", until {}", time::text(until)));
         let since = time::text(pause.since);
+        let (what, name) = match &pause.delegate {
+            None => ("this host".to_owned(), String::new()),
+            Some(name) => (name.clone(), format!(" {name}")),
+        };
         checks.warn(
             "pause",
             format!(
-                "changes are paused on this host since {since}{until}; `delegate-upgrader resume` ends that"
+                "upgrades are paused on {what} since {since}{until}; `{}` resumes them",
+                command(&format!("resume{name}"))
             ),
         );
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::Utc;
 
 use super::engine::Host;
-use super::{Checks, Severity};
+use super::{Checks, PATIENCE, Severity};
 use crate::app::{self, ConfiguredSource};
 use crate::config::{Settings, Source};
 use crate::engine::DockerEngine;
@@ -27,7 +27,7 @@ pub(super) async fn check<'a>(
     let mut targets = Vec::new();
     // Health only, so that the Manager does not show an upgrader at work.
     let source = match app::source(settings, false) {
-        Ok(Some(source)) => Arc::new(source),
+        Ok(Some(source)) => Arc::new(source.impatient(PATIENCE)),
         Ok(None) => {
             checks.ok("manager", "none is configured, health checks only");
             return targets;

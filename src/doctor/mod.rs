@@ -10,6 +10,7 @@ mod registry;
 mod swarm;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use strum::Display;
@@ -42,17 +43,36 @@ pub(crate) struct Check {
     pub(crate) message: String,
 }
 
+/// How long each question of `doctor` may take, so that all of it ends within ten seconds when nothing answers.
+const PATIENCE: Duration = Duration::from_secs(4);
+
 /// The checks made so far.
-#[derive(Debug, Default)]
-pub(crate) struct Checks(pub(crate) Vec<Check>);
+#[derive(Debug)]
+pub(crate) struct Checks {
+    pub(crate) made: Vec<Check>,
+    /// Shows a check as soon as it is made; whether that was possible.
+    show: fn(&Check) -> bool,
+    /// Whether each of them could be shown.
+    pub(crate) are_shown: bool,
+}
 
 impl Checks {
+    pub(crate) fn new(show: fn(&Check) -> bool) -> Self {
+        Self {
+            made: Vec::new(),
+            show,
+            are_shown: true,
+        }
+    }
+
     pub(crate) fn add(&mut self, severity: Severity, subject: &str, message: impl Into<String>) {
-        self.0.push(Check {
+        let check = Check {
             severity,
             subject: subject.to_owned(),
             message: message.into(),
-        });
+        };
+        self.are_shown &= (self.show)(&check);
+        self.made.push(check);
     }
 
     pub(crate) fn ok(&mut self, subject: &str, message: impl Into<String>) {
@@ -84,10 +104,8 @@ impl Checks {
     }
 }
 
-/// Checks everything that can be checked: where the engine is unreachable, the Manager still is.
-pub(crate) async fn run_checks(settings: &Settings) -> Vec<Check> {
-    let mut checks = Checks::default();
-    checks.configuration(&settings.warnings);
+/// Checks everything that can be checked but the settings: where the engine is unreachable, the Manager still is.
+pub(crate) async fn run_checks(settings: &Settings, checks: &mut Checks) {
     let engine = match app::engine(settings) {
         Ok(engine) => Some(Arc::new(engine)),
         Err(error) => {
@@ -96,17 +114,16 @@ pub(crate) async fn run_checks(settings: &Settings) -> Vec<Check> {
         }
     };
     let host = match &engine {
-        Some(engine) => engine::check(engine, settings, &mut checks).await,
+        Some(engine) => engine::check(engine, settings, checks).await,
         None => None,
     };
     let reachable = engine.as_ref().zip(host.as_ref());
-    let targets = manager::check(reachable, settings, &mut checks).await;
+    let targets = manager::check(reachable, settings, checks).await;
     if let Some((engine, host)) = reachable
         && !settings.disable_auto_upgrade
     {
-        registry::check(engine, host, &targets, &mut checks).await;
+        registry::check(engine, host, &targets, checks).await;
     }
-    checks.0
 }
 
 #[cfg(test)]

@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use tokio::time::timeout;
 
-use super::Checks;
 use super::engine::Host;
+use super::{Checks, PATIENCE};
 use crate::document::{image_platform, offered_platforms};
 use crate::engine::{DockerEngine, Engine as _, EngineError};
 use crate::image::ImageReference;
 use crate::rollout::Rollout;
 use crate::rollout::reason::Reason;
+use crate::text::duration;
 
 /// The call that looks into a registry.
 const LOOKUP: &str = "/distribution/{name}/json";
@@ -31,7 +33,8 @@ pub(super) async fn check(
         let (subject, registry) = ("registry", reference.registry());
         let names: Vec<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
         let delegates = names.join(", ");
-        match engine.distribution(reference).await {
+        let looked_up = timeout(PATIENCE, engine.distribution(reference)).await;
+        match looked_up.unwrap_or(Err(EngineError::TimedOut(PATIENCE))) {
             Err(EngineError::NotFound(words)) => checks.fail(
                 subject,
                 format!(
@@ -46,6 +49,13 @@ pub(super) async fn check(
                     format!("cannot look up {reference}, for {delegates}, without GET {LOOKUP}"),
                 );
             }
+            Err(EngineError::TimedOut(_)) => checks.warn(
+                subject,
+                format!(
+                    "{registry} has not answered for {reference} within {}; check that the engine can reach it",
+                    duration::text(PATIENCE)
+                ),
+            ),
             Err(error) => {
                 let problem = error.explain(registry);
                 checks.fail(

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use chrono::Utc;
+use tokio::time::timeout;
 use tracing::debug;
 
-use super::Checks;
+use super::{Checks, PATIENCE};
 use crate::app;
 use crate::config::Settings;
 use crate::engine::{DockerEngine, Engine as _};
@@ -45,7 +46,12 @@ pub(super) async fn check(services: &[Object], settings: &Settings, checks: &mut
         let mut upgrader = app::upgrader(settings, false, Arc::new(Utc::now)).await.ok()?;
         upgrader.plan(|reason| debug!("{reason}")).await.ok()
     };
-    let planned = planned.await.unwrap_or_default();
+    // Without an answer of the Manager there is no plan, and its own line says why.
+    let planned = timeout(PATIENCE, planned)
+        .await
+        .ok()
+        .flatten()
+        .unwrap_or_default();
     let ours = planned
         .iter()
         .filter(|row| names.contains(&row.container.as_str()));

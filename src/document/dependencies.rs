@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Obstacle;
 use crate::container::{ContainerSummary, Inspected, RunState};
 
-/// What a container has of another one.
+/// The part of a container that another container shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum DependencyKind {
     /// Its network namespace.
@@ -48,7 +48,7 @@ impl Dependency {
         self.kind == DependencyKind::Link
     }
 
-    /// The container that it is on: the one of that name, else the only one whose id begins so. The engine takes as
+    /// The container that it is on: the one of that name, else the only one whose id starts so. The engine takes as
     /// few digits of an id as are unique, and keeps what it was given.
     pub fn target<'a>(&self, containers: &'a [ContainerSummary]) -> Option<&'a ContainerSummary> {
         let wanted = self.container.trim_start_matches('/');

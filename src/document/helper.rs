@@ -14,7 +14,7 @@ pub fn of_helper(upgrader: &Inspected) -> Inspected {
     let mut helper = upgrader.clone();
     helper.replace("/HostConfig/PortBindings", json!({}));
     helper.replace("/HostConfig/PublishAllPorts", Value::from(false));
-    // Whatever ends its process, somebody has to go on.
+    // However its process ends, it has to start again to finish the exchange.
     helper.replace(
         "/HostConfig/RestartPolicy",
         restart_policy_document("unless-stopped"),

@@ -1,5 +1,5 @@
 //! The container document: from a container's inspect document to the create body of its successor, and the check that
-//! the successor is what it should be.
+//! the successor is as intended.
 //!
 //! Everything here is a pure function over raw JSON, because a typed model drops the fields it does not know. At
 //! the engine's own newest API version, what inspect shows under `Config`, `HostConfig` and
@@ -15,7 +15,7 @@
 //! | the image and our labels are ours, and nothing that we create has `--rm` | `overrides` |
 //! | the helper of an upgrader shares nothing with it that only one can have | `helper` |
 //!
-//! Inspect does not show these, so that nobody can keep them:
+//! Inspect does not show these, so they cannot be kept:
 //! - a value the owner gave that is just what the old image says: it is taken for the image's;
 //! - a MAC address the owner gave for a network other than the container's first one. From API 1.52 that of the first
 //!   one is not shown either; the engine port adds it as `Config.MacAddress` from an inspect at 1.51;
@@ -59,7 +59,7 @@ use unset::is_unset;
 use crate::container::json::object_at;
 use crate::container::{ApiVersion, Inspected};
 
-/// What a create call for the successor needs.
+/// The create call for the successor.
 #[derive(Clone, PartialEq)]
 pub struct CreateRequest {
     /// The create body. It holds the container's environment, so it is never logged as it is.

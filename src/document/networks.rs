@@ -9,7 +9,7 @@ use crate::container::{ApiVersion, Inspected};
 /// From here on a create call takes any number of endpoints, and a MAC address for each.
 const MANY_ENDPOINTS: ApiVersion = ApiVersion::new(1, 44);
 
-/// The fields of an endpoint that the engine reports and nobody can set. Anything else is kept, known or not.
+/// The fields of an endpoint that the engine reports and no create call can set. Anything else is kept, known or not.
 ///
 /// `MacAddress` can be set, but what is shown here is the address in use, mostly made up by the engine.
 pub(super) const REPORTED: [&str; 10] = [
@@ -41,7 +41,7 @@ pub(super) fn endpoints(config: &mut Map<String, Value>, old: &Inspected, api: A
         move_mac(config, &mut at_create, first);
     }
     if shares_namespace(old.network_mode()) {
-        // What is shown is the other container's; the engine refuses it here.
+        // The document shows the address of the other container; the engine refuses it here.
         config.remove("MacAddress");
     }
     Endpoints { at_create, connect }

@@ -22,7 +22,7 @@ pub enum Obstacle {
     HasDependent {
         /// The other container's name.
         container: String,
-        /// What the other container has of this one.
+        /// The part of this container that the other container shares.
         kind: DependencyKind,
     },
     /// This container depends on another one that is gone or does not run, so that nothing can be started with it.
@@ -30,7 +30,7 @@ pub enum Obstacle {
     DependencyMissing {
         /// The other container, as the document names it.
         container: String,
-        /// What this container has of the other one.
+        /// The part of the other container that this container shares.
         kind: DependencyKind,
     },
     /// No engine can rename a container that runs in a Swarm network (seen on 20.10, and the same code is in 29.7), so
@@ -86,7 +86,7 @@ pub enum Obstacle {
         document: &'static str,
         /// The faulty part, as a JSON pointer.
         path: &'static str,
-        /// What must be there.
+        /// The expected content.
         expected: &'static str,
     },
 }
@@ -130,7 +130,7 @@ const MANAGERS: [(&str, &str); 8] = [
     ("PODMAN_SYSTEMD_UNIT", "systemd"),
 ];
 
-/// Who else creates and replaces this container.
+/// The other tool that creates and replaces this container.
 pub fn managed(container: &Inspected) -> Option<Obstacle> {
     let labels = container.object("/Config/Labels")?;
     let (label, manager) = MANAGERS.iter().find(|(label, _)| labels.contains_key(*label))?;

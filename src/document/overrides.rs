@@ -5,15 +5,15 @@ use serde_json::{Map, Value};
 use crate::container::json::object_at;
 use crate::container::{ImageId, Inspected, label};
 
-/// The settings in which a container that we create differs from the one that it is made from.
+/// The settings in which a container that we create differs from the container that it is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Overrides<'a> {
     /// The image, as the owner would write it.
     pub reference: &'a str,
     /// The image's id, where `reference` does not lead to that image, or no longer does: the container is created by
-    /// the id, and the reference goes onto a label.
+    /// the id, and a label holds the reference.
     pub by_id: Option<&'a ImageId>,
-    /// Our labels of this release; those of the release before are dropped.
+    /// Our labels of this release; those of the previous release are dropped.
     pub labels: &'a [(&'static str, String)],
 }
 
@@ -58,7 +58,7 @@ impl Overrides<'_> {
     }
 }
 
-/// A container that Docker removes would leave nothing to go back to, and no evidence: nothing that we create has `--rm`.
+/// We create no container with `--rm`: after Docker removed it there would be no evidence, and no container to restore.
 pub(super) fn without_auto_remove(host_config: &mut Map<String, Value>, old: &Inspected) {
     if old.auto_remove() {
         host_config.insert("AutoRemove".to_owned(), Value::from(false));

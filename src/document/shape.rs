@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Images, Obstacle};
 use crate::container::Inspected;
 
-/// What a part of a document may be. `null` and absence are allowed, except where a value is [needed](Shape::Needed).
+/// The type of a part of a document. `null` and absence are allowed, except where a value is [needed](Shape::Needed).
 #[derive(Clone, Copy)]
 enum Shape {
     Needed,

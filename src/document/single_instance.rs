@@ -87,7 +87,7 @@ pub enum SingleInstance {
     TooLittleMemory {
         /// Its limit, or its present use where it has none, in bytes.
         needed: u64,
-        /// What is available on the host, in bytes.
+        /// The memory available on the host, in bytes.
         available: u64,
     },
 }

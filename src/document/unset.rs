@@ -1,8 +1,8 @@
-//! What an engine takes for "not set".
+//! The values that an engine reads as "not set".
 
 use serde_json::Value;
 
-/// What Go, and so the engine, takes for "not set": null, an empty string, list or object, zero, false.
+/// Whether Go, and so the engine, reads the value as "not set": null, an empty string, list or object, zero, false.
 pub(super) fn is_unset(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null | Value::Bool(false)) => true,

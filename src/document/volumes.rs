@@ -8,7 +8,7 @@ use crate::container::json::text_at;
 
 /// Names every anonymous volume of `container` in `host_config`, so that the successor mounts the same one.
 ///
-/// What the owner declared with a source is not touched: it is in `Binds` or `Mounts` as it was given, and the
+/// A mount that the owner declared with a source stays untouched: it is in `Binds` or `Mounts` as it was given, and the
 /// engine refuses two mounts at one place. A volume that came with `VolumesFrom` comes that way again.
 pub(super) fn keep_anonymous(host_config: &mut Map<String, Value>, container: &Inspected) {
     // The engine lists them in any order.
@@ -138,7 +138,7 @@ mod tests {
     use super::clean;
 
     #[test]
-    fn paths_are_cleaned_as_the_engine_does() {
+    fn cleans_paths_as_the_engine_does() {
         for (given, cleaned) in [
             ("/data", "/data"),
             ("/data/", "/data"),

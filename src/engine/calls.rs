@@ -41,7 +41,7 @@ impl EngineCalls {
         self.requests.get_or_create(&labels).inc();
     }
 
-    /// Shows what was counted.
+    /// The counts so far.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "engine_requests",

@@ -1,4 +1,4 @@
-//! Why an engine did not do what it was asked, and what that means.
+//! Errors of an engine, and their meaning.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::docker::messages;
 use crate::net::retry::Retry;
 use crate::text::duration;
 
-/// Why the engine did not do what it was asked.
+/// Why a call to the engine failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum EngineError {
@@ -62,7 +62,7 @@ impl EngineError {
         matches!(self, Self::Refused { .. }) && messages::is_disk_full(&self.message())
     }
 
-    /// Why a registry's answer to the engine was not what was hoped for, and what to do about it.
+    /// The problem with a registry's answer to the engine, and what to do about it.
     pub fn explain(&self, registry: &str) -> String {
         let message = self.message();
         if messages::is_disk_full(&message) {
@@ -114,8 +114,8 @@ impl EngineError {
         matches!(self, Self::Refused { message, .. } if messages::is_leftover_task(message))
     }
 
-    /// Whether a start failed because a network still has an endpoint of the container's name. Whoever left it behind may
-    /// yet remove it.
+    /// Whether a start failed because a network still has an endpoint of the container's name. The endpoint may yet be
+    /// removed.
     pub fn is_leftover_endpoint(&self) -> bool {
         matches!(self, Self::Refused { message, .. } if messages::is_leftover_endpoint(message))
     }

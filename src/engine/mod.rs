@@ -78,7 +78,7 @@ pub struct PullProgress {
     pub total: u64,
 }
 
-/// What the upgrader asks of a container engine.
+/// The upgrader's calls to a container engine.
 ///
 /// Every call is safe to repeat. 304 ("already so") is success; 404 and 409 have errors of their own, since they are
 /// observations. A call that errs may have happened all the same: only another observation shows.
@@ -94,7 +94,7 @@ pub trait Engine: Send + Sync + 'static {
     /// Where the engine keeps its images, and how much space it says is left there.
     fn storage(&self) -> impl Future<Output = Result<Storage, EngineError>> + Send;
 
-    /// What tells its host apart from all others, and stays as long as the host does.
+    /// Identifies the engine's host, for as long as the host lasts.
     fn identity(&self) -> impl Future<Output = Result<String, EngineError>> + Send;
 
     /// All containers, stopped ones included.
@@ -184,8 +184,9 @@ pub trait Engine: Send + Sync + 'static {
         command: &[String],
     ) -> impl Future<Output = Result<String, EngineError>> + Send;
 
-    /// Starts a prepared command, and returns the last lines that it printed on either stream once it has closed both. It
-    /// goes on where its caller goes away. One that cannot be executed may be an error, or has exit code 126 or 127.
+    /// Starts a prepared command, and returns the last lines that it printed on either stream once it has closed both. The
+    /// command keeps running when the caller drops the call. A command that cannot be executed may be an error, or has
+    /// exit code 126 or 127.
     fn start_exec(&self, exec: &str) -> impl Future<Output = Result<String, EngineError>> + Send;
 
     /// The exit code of a command; `None` while it runs. One that was not started is not found, nor is one that ended some
@@ -195,7 +196,7 @@ pub trait Engine: Send + Sync + 'static {
     /// The memory that a running container uses now, in bytes.
     fn memory_usage(&self, id: &ContainerId) -> impl Future<Output = Result<u64, EngineError>> + Send;
 
-    /// The paths of files that were copied into a container before its present life began. No document lists them.
+    /// The paths of files that were copied into a container before its current life started. No document lists them.
     fn copied_files(&self, id: &ContainerId)
     -> impl Future<Output = Result<Vec<String>, EngineError>> + Send;
 
@@ -209,13 +210,13 @@ pub trait Engine: Send + Sync + 'static {
     /// The volumes that have this label.
     fn volumes(&self, label: &str) -> impl Future<Output = Result<Vec<Volume>, EngineError>> + Send;
 
-    /// Creates a volume. One of that name that is there already keeps its labels: success.
+    /// Creates a volume. An existing volume of that name keeps its labels: success.
     fn create_volume(&self, volume: &Volume) -> impl Future<Output = Result<(), EngineError>> + Send;
 
     /// Removes a volume, never by force. Gone already: success.
     fn remove_volume(&self, name: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// What the registry has for a reference now, asked through the engine: its digest, and the platforms it is for.
+    /// Looks a reference up at the registry now, through the engine: its digest, and the platforms it is for.
     fn distribution(
         &self,
         reference: &ImageReference,
@@ -240,7 +241,7 @@ pub trait Engine: Send + Sync + 'static {
         std::future::ready(Ok(Vec::new()))
     }
 
-    /// Changes a service. [`EngineError::Conflict`] where it has another version by now.
+    /// Changes a service. [`EngineError::Conflict`] where its version has changed.
     fn update_service(
         &self,
         update: ServiceUpdate<'_>,

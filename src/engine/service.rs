@@ -9,7 +9,7 @@ use crate::image::ImageReference;
 pub struct ServiceUpdate<'a> {
     /// Its id.
     pub id: &'a str,
-    /// The version that was observed: the update is refused if it has another one by now.
+    /// The version that was observed: the update is refused if the version has changed.
     pub version: u64,
     /// The whole new spec.
     pub spec: &'a Value,

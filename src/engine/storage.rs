@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// What an engine says of its storage (`docker info`).
+/// The engine's description of its storage (`docker info`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Storage {
     /// The directory it keeps everything in, as its own host names it.
@@ -13,7 +13,7 @@ pub struct Storage {
     /// The storage driver: `overlay2`.
     #[serde(rename = "Driver", default)]
     pub driver: String,
-    /// What the driver says of itself, as names and values.
+    /// The driver's description of itself, as names and values.
     #[serde(rename = "DriverStatus", default)]
     status: Option<Vec<(String, String)>>,
 }
@@ -35,8 +35,8 @@ impl Storage {
         Some(value)
     }
 
-    /// What the driver says is left for images, in bytes. Of the drivers with a pool of their own only zfs writes plain
-    /// bytes.
+    /// The space left for images according to the driver, in bytes. Of the drivers with a pool of their own, only zfs
+    /// writes plain bytes.
     pub fn available(&self) -> Option<u64> {
         self.status("Space Available")?.parse().ok()
     }

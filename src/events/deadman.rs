@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
-use super::receiver::{Answer, Receiver};
+use super::receiver::Receiver;
 use crate::text::secret::Secret;
 
 /// How long a request may take, its answer included.
@@ -27,12 +27,12 @@ pub struct DeadManCounts {
     pub last_error: Option<String>,
 }
 
-/// Asks the service, beside everything else.
+/// Requests the URL in the background.
 #[derive(Debug)]
 pub struct DeadMan {
     receiver: Arc<Receiver>,
     counts: Arc<Mutex<DeadManCounts>>,
-    /// At most one; it ends with this.
+    /// The request in flight, if any; dropped with this struct.
     request: Mutex<JoinSet<()>>,
 }
 
@@ -55,24 +55,39 @@ impl DeadMan {
         }
     }
 
+    /// Sends a request, and waits for the answer.
+    ///
+    /// # Errors
+    /// Why it was not accepted.
+    pub async fn test(&self) -> Result<(), String> {
+        get(&self.receiver).await
+    }
+
     /// How many requests came to what.
     pub fn counts(&self) -> DeadManCounts {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
+async fn get(receiver: &Receiver) -> Result<(), String> {
+    receiver
+        .send(LIMIT, |client, url| client.get(url))
+        .await
+        .accepted()
+}
+
 /// The first failure is logged, and the first success after it.
 async fn ask(receiver: Arc<Receiver>, counts: Arc<Mutex<DeadManCounts>>) {
-    let answer = receiver.send(LIMIT, |client, url| client.get(url)).await;
+    let answer = get(&receiver).await;
     let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
     match answer {
-        Answer::Accepted => {
+        Ok(()) => {
             counts.succeeded += 1;
             if counts.last_error.take().is_some() {
                 info!("DEADMAN_URL answers again");
             }
         }
-        Answer::Gone(problem) | Answer::Rejected(problem) | Answer::Failed { why: problem, .. } => {
+        Err(problem) => {
             counts.failed += 1;
             if counts.last_error.is_none() {
                 warn!(

@@ -21,21 +21,21 @@ pub struct Event {
     pub host: String,
     /// The version of this program.
     pub version: String,
-    /// Who wanted it.
+    /// The origin of the change.
     pub actor: Actor,
-    /// What came of it.
+    /// The outcome.
     pub action: Action,
     /// The `DELEGATE_NAME`.
     pub workload: String,
     /// The delegate's container name.
     pub container: String,
-    /// The full id of the container that it is about.
+    /// The full id of the container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container_id: Option<String>,
     /// The image reference before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The image reference after, or the one that was tried.
+    /// The new image reference, or the reference that was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// The id of the image that `to` stood for.
@@ -61,6 +61,33 @@ pub struct Event {
     /// Whether what an earlier event of the same action reported is over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resolved: bool,
+}
+
+impl Event {
+    /// The event that `notify --test` sends.
+    pub fn test(host: String, workload: String, now: DateTime<Utc>) -> Self {
+        Self {
+            id: EventId::of(Action::Test, &[&host, &now.to_rfc3339()]),
+            time: now,
+            host,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            actor: Actor::Operator,
+            action: Action::Test,
+            workload,
+            container: "test".to_owned(),
+            container_id: None,
+            from: None,
+            to: None,
+            image_id: None,
+            previous_image_id: None,
+            reason: None,
+            message: "this is a test of the notifications; nothing has happened".to_owned(),
+            seconds: Seconds::default(),
+            release: None,
+            tasks_cut_short: None,
+            resolved: false,
+        }
+    }
 }
 
 /// How long the parts of an outcome took, in seconds, where that is known.
@@ -103,18 +130,18 @@ pub(super) fn seconds(span: TimeDelta) -> f64 {
     (span.as_seconds_f64() * 1000.0).round() / 1000.0
 }
 
-/// Who wanted it.
+/// The origin of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Actor {
     /// The schedule.
     #[serde(rename = "SYSTEM")]
     System,
-    /// Somebody, by a command.
+    /// A person, by a command.
     #[serde(rename = "operator")]
     Operator,
 }
 
-/// What came of it: one word, the same in events, metrics and settings.
+/// The outcome: one word, the same in events, metrics and settings.
 #[derive(
     Clone,
     Copy,
@@ -146,16 +173,18 @@ pub enum Action {
     Restored,
     /// The engine was asked to restart an unhealthy delegate.
     Restarted,
-    /// A delegate in service is not healthy any more.
+    /// A delegate in service is no longer healthy.
     HealthLost,
     /// It is healthy again.
     HealthRegained,
-    /// An image that no rollback goes back to was removed.
+    /// An image that no rollback needs was removed.
     ImageRemoved,
-    /// A delegate could not be served, or could not be and is now.
+    /// A delegate cannot be served, or can be served again.
     Skipped,
     /// The upgrader's own container was replaced.
     SelfUpgraded,
+    /// Nothing: `notify --test` sent it.
+    Test,
 }
 
 impl Action {

@@ -21,7 +21,7 @@ pub struct History {
     pub container: String,
     /// Its `DELEGATE_NAME`.
     pub workload: String,
-    /// What it ran and was tried, the earliest first.
+    /// The releases that it ran or tried, the earliest first.
     pub releases: Vec<Release>,
     /// The records of the audit log, and what the containers show beside them, the earliest first.
     pub events: Vec<Event>,
@@ -42,12 +42,12 @@ pub struct Release {
     pub time: Option<DateTime<Utc>>,
     /// `original`, `upgraded`, `rolled_back`, `rejected`, `withdrawn` or `restored`.
     pub outcome: &'static str,
-    /// Whether it is the one in service.
+    /// Whether it is the container in service.
     pub is_serving: bool,
-    /// Whether its image is still on this host, so that a rollback can go there; absent where nobody looked.
+    /// Whether its image is still on this host, so that a rollback can return to it; absent where that was not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_available: Option<bool>,
-    /// What happened, and how long that took.
+    /// The outcome in words, and its duration.
     pub message: String,
 }
 
@@ -102,7 +102,7 @@ impl From<&Managed> for Present {
 
 fn origin() -> Origin {
     Origin {
-        host: crate::host::name(),
+        host: crate::host::place::host(),
         actor: Actor::System,
     }
 }
@@ -142,7 +142,7 @@ impl Release {
         })
     }
 
-    /// The release before, of which only an image is known.
+    /// The previous release, if only its image is known.
     fn before(event: &Event) -> Option<Self> {
         let release = event.release?.checked_sub(1)?;
         Some(Self {
@@ -215,7 +215,7 @@ impl History {
                 continue;
             };
             if release.was_served() && latest(&releases).is_some_and(|before| release.release <= before) {
-                // Its owner made it anew, and the numbers began again.
+                // Its owner recreated it, and the numbers start again.
                 releases.clear();
             }
             if release.was_served()

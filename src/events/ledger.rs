@@ -1,8 +1,8 @@
 //! The outcomes of a host: each is found, recorded in the audit log before the next step, and reported once.
 //!
-//! What the containers show is derived anew at each observation. So an outcome that a process was killed before
-//! recording is found by the next one, with the same id. What they do not show, such as that a delegate is unhealthy,
-//! the audit log's last records say.
+//! Each observation derives the outcomes from the containers again. When a process is killed before it records an
+//! outcome, the next process finds that outcome with the same id. The last records of the audit log say what the
+//! containers do not show, such as that a delegate is unhealthy.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
@@ -36,9 +36,9 @@ pub struct Ledger {
     reports_states: bool,
     health_interval: TimeDelta,
     notes: Notes,
-    /// The outcomes that need no report any more.
+    /// The outcomes that need no report.
     seen: BTreeSet<EventId>,
-    /// What is wrong with a delegate, by its container name.
+    /// The open problems of each delegate, by its container name.
     open: HashMap<String, Open>,
     is_first: bool,
     counts: BTreeMap<&'static str, u64>,
@@ -46,7 +46,7 @@ pub struct Ledger {
     recent: VecDeque<Event>,
 }
 
-/// What was reported as wrong, and not as over yet.
+/// Problems that were reported, and whose end was not.
 #[derive(Debug, Default)]
 struct Open {
     is_unhealthy: bool,
@@ -64,7 +64,7 @@ impl fmt::Debug for Ledger {
 }
 
 impl Ledger {
-    /// A ledger that only counts. `health_interval`: how often health is checked at least.
+    /// A ledger that only counts. `health_interval`: the longest time between two health checks.
     pub fn new(host: String, health_interval: Duration) -> Self {
         Self {
             origin: Origin {
@@ -126,7 +126,7 @@ impl Ledger {
         &self.recent
     }
 
-    /// What is not in the audit log.
+    /// The events that are not in the audit log.
     pub fn unwritten(&self) -> Unwritten {
         self.audit.as_ref().map(AuditLog::unwritten).unwrap_or_default()
     }
@@ -140,7 +140,7 @@ impl Ledger {
         }
     }
 
-    /// Takes in an observation, before anything is decided on it. `healthy_time`: how long the tasks of an orchestrator have
+    /// Records an observation, before anything is decided on it. `healthy_time`: how long the tasks of an orchestrator have
     /// to run before an upgrade is one.
     pub async fn observe<'a>(
         &mut self,
@@ -175,7 +175,7 @@ impl Ledger {
     }
 
     /// Learns what earlier processes have reported. What is older than the audit log was reported before, or never will
-    /// be; without one that is all that was over by now.
+    /// be; without a log these are all outcomes that are over.
     async fn begin(&mut self, found: &[Outcome], rollouts: &[Rollout]) {
         let ids = found.iter().map(|outcome| outcome.event.id.clone());
         let ids = ids.chain(rollouts.iter().flat_map(recorded_before)).collect();
@@ -233,7 +233,7 @@ impl Ledger {
         }
     }
 
-    /// Takes in a step that has succeeded.
+    /// Records a step that has succeeded.
     pub async fn after(&mut self, rollout: &Rollout, step: &Step, effect: &Effect, now: DateTime<Utc>) {
         self.notes.note_step(step, self.origin.actor, now);
         if let (Step::RemoveImage { id }, Effect::Done) = (step, effect) {
@@ -247,12 +247,12 @@ impl Ledger {
         }
     }
 
-    /// Takes in a pull that has succeeded.
+    /// Records a pull that has succeeded.
     pub fn note_pull(&mut self, image: &ImageId, took: Duration) {
         self.notes.note_pull(image, took);
     }
 
-    /// Takes in why nothing more happens to a delegate: that it cannot be served, and that it can again.
+    /// Records the reason that a delegate rests: whether it cannot be served, or can be served again.
     pub async fn note_reason(&mut self, subject: Subject<'_>, reason: &Reason, now: DateTime<Utc>) {
         if !self.reports_states {
             return;
@@ -337,14 +337,14 @@ impl Ledger {
     }
 }
 
-/// What a reason says of whether a delegate is served.
+/// Whether a reason says that the upgrader can serve a delegate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// It is not, and an event says so.
+    /// It cannot, and an event says so.
     Skipped,
-    /// It is, or its owner wants it so.
+    /// It can, or the owner has chosen this state.
     Served,
-    /// That shows later, or another event says it: of a replacement, of another replica, or of its health.
+    /// Unknown yet, or reported by another event: about a replacement, another replica, or the delegate's health.
     Open,
 }
 

@@ -1,4 +1,4 @@
-//! Who hears of outcomes elsewhere.
+//! Where outcomes are sent.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::Event;
 use super::deadman::DeadMan;
 use super::webhook::Webhook;
 
-/// Who hears of outcomes elsewhere. Nothing here is waited for.
+/// Where outcomes are sent. Delivery never blocks.
 #[derive(Debug, Default)]
 pub struct Listeners {
     /// `WEBHOOK_URL`.

@@ -1,4 +1,4 @@
-//! From what a workload of an orchestrator shows to what came of it.
+//! Derives outcomes from the state of an orchestrator's workload.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::outcome::{Origin, Outcome};
 use crate::managed::{Managed, Progress};
 use crate::rollout::Intent;
 
-/// What a workload shows. `healthy_time`: how long its tasks have to run.
+/// The outcomes that a workload shows. `healthy_time`: how long its tasks have to run.
 pub(super) fn outcomes_of_managed(
     managed: &Managed,
     healthy_time: Duration,
@@ -64,7 +64,7 @@ pub(super) fn outcomes_of_managed(
         });
     }
     if let (Some(from), None) = (&record.rolled_back_from, &record.attempt) {
-        let message = format!("somebody rolled back from {from} to {image}");
+        let message = format!("rolled back from {from} to {image} by someone else");
         let mut event = event(Action::RolledBack, &[&managed.id, from, image], message);
         event.from = Some(from.clone());
         event.to = Some(image.to_owned());

@@ -1,4 +1,4 @@
-//! What came of things, for people and programs elsewhere: one [`Event`] for each outcome, the same in the audit log, in
+//! Outcomes, for people and programs elsewhere: one [`Event`] for each outcome, the same in the audit log, in
 //! webhooks and in `history`.
 //!
 //! [`outcome`] derives it from what the containers show, and is pure. [`ledger`] sees to it that each outcome is recorded

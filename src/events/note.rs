@@ -1,5 +1,5 @@
-//! What a process remembers of the containers that it worked on, which they do not show: hints, which make an event
-//! richer. Without them it has the same id.
+//! Hints that make an event richer: a process remembers of its containers what they do not show. An event has the same
+//! id without them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::event::{Actor, seconds};
 use crate::container::{ContainerId, ImageId};
 use crate::rollout::{Rollout, Step};
 
-/// What is remembered of one container.
+/// The hints for one container.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Note {
     /// Why it was given up, in words.
     pub because: Option<String>,
     /// The same in one word.
     pub reason: Option<String>,
-    /// Who wanted it.
+    /// The origin of the change.
     pub actor: Option<Actor>,
     /// When it took the name.
     pub promoted_at: Option<DateTime<Utc>>,
@@ -27,7 +27,7 @@ pub struct Note {
     pub tasks: Option<u64>,
 }
 
-/// What is remembered of all of them.
+/// The hints for all containers.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
     containers: HashMap<ContainerId, Note>,
@@ -36,7 +36,7 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// What is remembered of this container.
+    /// The hints for this container.
     pub(super) fn of(&self, id: &ContainerId) -> Note {
         self.containers.get(id).cloned().unwrap_or_default()
     }
@@ -48,7 +48,7 @@ impl Notes {
 
     /// Notes how long a pull took.
     pub fn note_pull(&mut self, image: &ImageId, took: Duration) {
-        // So many images are not pulled while one replacement is in progress.
+        // A replacement in progress needs far fewer pulls than this.
         if self.pulls.len() >= 32 {
             self.pulls.clear();
         }

@@ -1,4 +1,4 @@
-//! From what the containers of a delegate show to what came of it: pure, and the same for every process that observes
+//! Derives outcomes from the containers of a delegate: pure, and the same for every process that observes
 //! them.
 
 use std::collections::BTreeSet;
@@ -16,13 +16,13 @@ use crate::rollout::{Member, Rollout};
 pub struct Outcome {
     /// The event that reports it.
     pub event: Event,
-    /// Whether the replacement was in progress when it was observed, so that nobody can have reported it long ago.
+    /// Whether the replacement was in progress when it was observed, so that it cannot have been reported long ago.
     pub is_fresh: bool,
-    /// When the container was created that shows it: it is no older than that.
+    /// When the container that shows the outcome was created: the outcome is not older.
     pub since: DateTime<Utc>,
 }
 
-/// What an event is about.
+/// The subject of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// The name of its container, or of its service.
@@ -53,17 +53,17 @@ impl<'a> From<&'a Managed> for Subject<'a> {
     }
 }
 
-/// What is the same in all events of a process.
+/// The facts that all events of a process share.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// The host's name.
     pub host: String,
-    /// Who wants what a process does that is not the daemon.
+    /// The actor behind the changes of a process other than the daemon.
     pub actor: Actor,
 }
 
 impl Origin {
-    /// An event about a delegate, of which nothing more is known yet.
+    /// An event about a delegate, without details.
     pub(super) fn event(
         &self,
         subject: Subject<'_>,
@@ -108,7 +108,7 @@ pub fn recorded_before(rollout: &Rollout) -> impl Iterator<Item = EventId> {
     restored.chain(restarted)
 }
 
-/// When the present life began, to tell it from the next one.
+/// When the current life started, to distinguish it from the next one.
 fn life(member: &Member) -> String {
     member.life.started_at.unwrap_or_default().to_rfc3339()
 }
@@ -127,7 +127,7 @@ pub(super) struct At<'a> {
 }
 
 impl At<'_> {
-    /// What the containers show. Those with an id of `seen` are left out: mostly all of them, so they are not put into words.
+    /// The outcomes that the containers show. Those with an id in `seen`, which are most, are not put into words.
     pub(super) fn outcomes(&self, seen: &BTreeSet<EventId>) -> Vec<Outcome> {
         let rollout = self.rollout;
         if rollout.inspect_error.is_some() {
@@ -310,7 +310,7 @@ impl At<'_> {
 
 /// Whether the engine killed it when its time to stop was over.
 fn was_killed(old: &Member) -> bool {
-    // The engine's code for SIGKILL. Somebody else may have sent one, but hardly in that second.
+    // The engine's code for SIGKILL. Someone else may have sent a SIGKILL, but hardly in that second.
     let is_killed = old.has_ended() && old.life.ending.starts_with("exited with code 137");
     let grace = TimeDelta::from_std(old.stop_timeout).unwrap_or(TimeDelta::MAX);
     let is_late = old.stopping_since().zip(old.life.finished_at);

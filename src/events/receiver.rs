@@ -1,4 +1,4 @@
-//! A receiver elsewhere: one request to it, and what came of it, in words without its secrets.
+//! A receiver elsewhere: one request to it, and its outcome, in words without its secrets.
 
 use std::error::Error;
 use std::fmt;
@@ -16,11 +16,11 @@ use crate::text::{duration, one_line};
 /// Bytes of an answer that are read.
 const MAX_BODY: usize = 4096;
 
-/// What came of a request.
+/// The outcome of a request.
 pub(super) enum Answer {
     /// A status of 2xx.
     Accepted,
-    /// 410: nothing is wanted there any more.
+    /// 410: the receiver no longer wants events.
     Gone(String),
     /// The request itself is wrong; the same again would not do better.
     Rejected(String),
@@ -30,6 +30,16 @@ pub(super) enum Answer {
         /// The pause that the receiver asks for.
         retry_after: Option<Duration>,
     },
+}
+
+impl Answer {
+    /// Errs with why it was not accepted.
+    pub(super) fn accepted(self) -> Result<(), String> {
+        match self {
+            Self::Accepted => Ok(()),
+            Self::Gone(why) | Self::Rejected(why) | Self::Failed { why, .. } => Err(why),
+        }
+    }
 }
 
 /// A receiver of requests, whose URL is a secret.
@@ -48,7 +58,7 @@ impl fmt::Debug for Receiver {
 impl Receiver {
     pub(super) fn new(client: Client, url: Secret) -> Self {
         let text = url.expose();
-        // What follows the host, as it is and in its parts: a page of an error repeats paths.
+        // The rest of the URL after the host, whole and in its parts: an error page repeats paths.
         let (_, address) = text.split_once("://").unwrap_or(("", text));
         let (before, path) = address.split_once(['/', '?', '#']).unwrap_or((address, ""));
         let user = before.rsplit_once('@').map_or("", |(user, _)| user);
@@ -116,7 +126,7 @@ impl Receiver {
             StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS => {
                 Answer::Failed { why, retry_after }
             }
-            // The proxy's answer, which is about the proxy.
+            // This is the proxy's own answer.
             StatusCode::PROXY_AUTHENTICATION_REQUIRED => Answer::Failed {
                 why: "HTTP 407: the proxy requires a login; check PROXY_USER and PROXY_PASSWORD".to_owned(),
                 retry_after,

@@ -54,7 +54,7 @@ impl ExecProbe {
     pub async fn run<E: Engine>(&self, engine: &E, unfinished: &Unfinished) -> Health {
         match timeout(LIMIT, self.outcome(engine, unfinished)).await {
             Ok(Ok(health)) => health,
-            // That is the engine's fault, or that of a proxy before it.
+            // The engine failed, or a proxy before it.
             Ok(Err(error)) => {
                 Health::unhealthy(Probe::Exec, format!("cannot run the health command: {error}"))
             }

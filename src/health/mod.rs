@@ -21,7 +21,7 @@ use crate::text::shortened;
 pub use exec::{ExecProbe, Unfinished};
 pub use work::{Work, WorkReader};
 
-/// How a finding begins where a container runs, and its endpoint cannot be reached.
+/// The start of a finding where a container runs and its endpoint cannot be reached.
 const UNREACHED: &str = "running; ";
 
 /// Characters of a command's output that are shown.
@@ -120,7 +120,7 @@ impl Health {
         self.probe == Probe::Running && self.is_healthy() && self.detail.starts_with(UNREACHED)
     }
 
-    /// Whether the container was checked: one that is paused, has ended or is about to stop is not.
+    /// Whether the container was checked: a container that is paused, has ended or is stopping is not.
     pub fn is_of_a_check(&self) -> bool {
         self.probe != Probe::Running || self.is_healthy()
     }
@@ -165,7 +165,7 @@ pub struct Addresses {
     probe: ProbeKind,
 }
 
-/// What a container itself has to be asked.
+/// A question that only the container itself can answer.
 pub enum Question {
     /// Its health endpoint.
     Http(Addresses),
@@ -273,7 +273,7 @@ pub fn fallback(container: &Inspected, settings: &HealthSettings) -> Option<Exec
 }
 
 impl Question {
-    /// What is known before the first answer.
+    /// The health before the first answer.
     pub(crate) fn unanswered(&self) -> Health {
         let (probe, detail) = match self {
             Self::Http(addresses) => (Probe::Http, addresses.unanswered()),

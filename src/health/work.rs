@@ -1,4 +1,4 @@
-//! What a delegate says of its own work: its metrics, as Prometheus text.
+//! A delegate's report of its own work: its metrics, as Prometheus text.
 
 /// The gauge with the number of tasks that the delegate executes.
 const TASKS: &str = "io_harness_custom_metric_tasks_currently_executing";
@@ -12,7 +12,7 @@ const MAX_LINE: usize = 1024;
 pub struct Work {
     /// How many tasks it executes.
     pub tasks: u64,
-    /// Whether it is connected to the Manager, if it says so.
+    /// Whether the delegate reports a connection to the Manager.
     pub is_connected: Option<bool>,
 }
 
@@ -25,7 +25,7 @@ pub struct WorkReader {
 }
 
 impl WorkReader {
-    /// Takes in the next bytes.
+    /// Reads the next bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if byte == b'\n' {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn several_series_of_one_gauge_are_added() {
+    fn adds_series_of_one_gauge() {
         let series = |label: &str, tasks: u8| format!("{TASKS}{{type=\"{label}\"}} {tasks}\n");
         let text = series("shell", 2) + &series("helm", 1);
         assert_eq!(

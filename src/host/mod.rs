@@ -2,13 +2,14 @@
 
 pub mod capacity;
 pub mod hold;
+pub mod place;
 pub mod proc;
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 
 use crate::container::ContainerId;
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineError};
 
 /// This program's own container; `None` where it runs in none. Engines bind files into a container from a directory
 /// named after its id.
@@ -16,8 +17,19 @@ pub fn own_container() -> Option<ContainerId> {
     proc::own_container(&fs::read_to_string("/proc/self/mountinfo").ok()?).map(ContainerId::new)
 }
 
-/// Advice for an operator where this process may not use the engine's socket.
-pub fn socket_advice() -> &'static str {
+/// Advice for an operator where the engine does not answer.
+pub fn engine_advice(error: &EngineError) -> &'static str {
+    match error {
+        EngineError::Unreachable(problem) if problem.contains("ermission denied") => socket_advice(),
+        EngineError::Unreachable(_) | EngineError::TimedOut(_) => {
+            "check that Docker is running, its socket is mounted and this user may use it (DOCKER_HOST)"
+        }
+        _ => "check that DOCKER_HOST leads to an engine, and that its proxy permits GET /version",
+    }
+}
+
+/// The same where this process may not use the engine's socket.
+fn socket_advice() -> &'static str {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     proc::socket_advice(&read("/proc/self/uid_map"), &read("/sys/fs/selinux/enforce"))
 }

@@ -1,4 +1,4 @@
-//! What the kernel's files below /proc say: pure.
+//! Parsers for the kernel's files below /proc: pure.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};

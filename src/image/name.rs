@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Expiry, ImageReference, ReferenceError};
 
-/// What `Config.Image` of a container says: a reference most often, but it may be an id or anything else that the
+/// The text of `Config.Image` of a container: a reference most often, but it may be an id or anything else that the
 /// engine once understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageName {
@@ -18,7 +18,7 @@ impl ImageName {
         &self.written
     }
 
-    /// What it refers to.
+    /// The reference in this name.
     ///
     /// # Errors
     /// It is not an image reference.

@@ -1,11 +1,11 @@
-//! The version that one delegate is kept at by its owner.
+//! The version at which an owner keeps a delegate.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{ImageReference, Version};
 
-/// What the label `io.delegate-upgrader.pin` takes, in words.
+/// The accepted values of the label `io.delegate-upgrader.pin`, in words.
 pub const ACCEPTED: &str = "a month or a version of the delegate such as 26.03 or 26.03.88501";
 
 /// A version, or a month: `26.03` is each version of March 2026.
@@ -22,7 +22,7 @@ impl Pin {
 impl FromStr for Pin {
     type Err = ();
 
-    /// A variant counts as little as it does in a tag.
+    /// Variants are ignored, as in tags.
     fn from_str(text: &str) -> Result<Self, ()> {
         let image: ImageReference = format!("pin:{}", text.trim()).parse().map_err(drop)?;
         Version::of(&image).map(Self).ok_or(())

@@ -1,4 +1,4 @@
-//! What a host's administrator permits, whatever is published.
+//! The administrator's limits on published images.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,14 +7,14 @@ use strum::{Display, EnumString};
 
 use super::{ImageReference, Version};
 
-/// `PULL`: whether a registry is asked for an image that is on the host. The words are those of Docker and Compose.
+/// `PULL`: whether to ask a registry for an image that is on the host. The words are those of Docker and Compose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum Pull {
     /// In any case. A version that is on the host is taken where the registry cannot be reached.
     #[default]
     Always,
-    /// Only for what is missing, and for a mutable tag.
+    /// Only for a missing image, and for a mutable tag.
     Missing,
     /// Never: images are loaded.
     Never,
@@ -65,7 +65,7 @@ impl ImagePolicy {
 pub struct MaxVersion(Version);
 
 impl MaxVersion {
-    /// Whether it permits a version; `None` where that one is less exact: `26.03` may stand for any of March's.
+    /// Whether it permits a version; `None` where the version is less exact: `26.03` may stand for any of March's.
     fn permits(&self, version: &Version) -> Option<bool> {
         let (max, numbers) = (self.0.numbers(), version.numbers());
         let both = max.len().min(numbers.len());

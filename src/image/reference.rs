@@ -139,13 +139,13 @@ pub struct ReferenceError {
 }
 
 impl ReferenceError {
-    /// What is wrong with the text.
+    /// The problem in the text.
     pub fn problem(&self) -> ReferenceProblem {
         self.problem
     }
 }
 
-/// What keeps a text from being an image reference.
+/// Why a text is not an image reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceProblem {
     /// The text is empty.

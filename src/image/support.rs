@@ -9,7 +9,7 @@ use super::ImageReference;
 
 const SUPPORT: Months = Months::new(6);
 const LIFE: Months = Months::new(8);
-/// How long before the end of support the notices begin.
+/// How long before the end of support the notices start.
 const NOTICE: Months = Months::new(1);
 
 /// The last days of a version.

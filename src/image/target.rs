@@ -11,20 +11,20 @@ const OTHER_STOCK: (&str, &str) = (
     "gar-prod-setup/harness-public/harness/delegate",
 );
 
-/// Versions by year and month begin with it; Harness Delegate's own begin with 3.
+/// Versions by year and month start with it; Harness Delegate's own start with 3.
 const FIRST_YEAR: u64 = 20;
 
 /// The builds that Harness publishes beside the plain one; the longest first.
 const VARIANTS: [&str; 3] = [".minimal-fips", ".minimal", "-fips"];
 
-/// What the host's administrator says about where images come from.
+/// The administrator's settings for where images come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TargetSettings {
     /// `REGISTRY_MIRROR`: a registry, with or without a path, under which the published repositories are found.
     pub registry_mirror: Option<String>,
     /// `IMAGE_REPOSITORY`: the repository of your own build of the delegate, without tag.
     pub image_repository: Option<String>,
-    /// `SELF_IMAGE`: what the upgrader itself runs; without it, what is published for upgraders.
+    /// the image of `SELF_UPGRADE`: the upgrader's own image; without it, the image published for upgraders.
     pub self_image: Option<ImageReference>,
     /// `REQUIRE_DIGEST` and `MAX_VERSION`: the images that are permitted.
     pub policy: ImagePolicy,
@@ -48,20 +48,20 @@ impl TargetSettings {
     }
 }
 
-/// What a delegate should run, compared with what it runs.
+/// The image that a delegate should run, compared with the image that it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// It runs what is published.
+    /// It runs the published image.
     Current,
     /// It runs the published reference, whose tag is mutable: only the registry's digest says whether it is current.
     CheckDigest(ImageReference),
-    /// It should run this instead, be it newer or older: what is published is right.
+    /// It should run this instead, newer or older: the published image decides.
     Replace(ImageReference),
     /// It should run this, which is newer than `MAX_VERSION`.
     HeldBack(ImageReference, MaxVersion),
     /// It should run this, which is not pinned by a digest, though `REQUIRE_DIGEST` asks for one.
     NotPinned(ImageReference),
-    /// It runs somebody's own build, which the stock image must not replace: its tools would be lost. Setting
+    /// It runs a custom build, which the stock image must not replace: its tools would be lost. Setting
     /// `IMAGE_REPOSITORY` to the repository of that build lets it follow the published tag.
     CustomImage,
     /// It runs Harness Delegate 3.x and a version such as 26.03.1 is published, or the other way round. These are two
@@ -71,7 +71,7 @@ pub enum Target {
     Unresolvable(String),
 }
 
-/// What a delegate that runs `current` should run when `published` is published.
+/// Resolves the image for a delegate that runs `current` when `published` is published.
 ///
 /// 1. `IMAGE_REPOSITORY`: that repository, the published tag. `REGISTRY_MIRROR`: the published repository under it.
 /// 2. A published repository other than the stock one is an administrator's override and followed as it is.
@@ -99,8 +99,9 @@ pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &
     }
 }
 
-/// What an upgrader that runs `current` should run: `SELF_IMAGE`, or what is `published` for upgraders, where that is of
-/// the same repository and a later version. It stays in the registry it came from. `MAX_VERSION` is about delegates.
+/// Resolves the image for an upgrader that runs `current`: the image of `SELF_UPGRADE`, or the image that is `published` for
+/// upgraders, where that is a later version in the same repository. It stays in the registry it came from.
+/// `MAX_VERSION` is about delegates.
 pub fn resolve_upgrader(
     published: &ImageReference,
     current: &ImageReference,
@@ -130,7 +131,7 @@ fn later_upgrader(
     let own = manager_reference(current, settings);
     if (own.registry(), own.path()) != (published.registry(), published.path()) {
         return Err(format!(
-            "{published} is published, which is another repository; SELF_IMAGE can name the image to take"
+            "{published} is published, which is another repository; SELF_UPGRADE can name the image to take"
         ));
     }
     match (Version::of(&own), Version::of(published)) {
@@ -140,7 +141,7 @@ fn later_upgrader(
             .map(Some)
             .map_err(|error: ReferenceError| error.to_string()),
         _ => Err(format!(
-            "{published} is published, and one of the two tags has no version; SELF_IMAGE can name the image to take"
+            "{published} is published, and one of the two tags has no version; SELF_UPGRADE can name the image to take"
         )),
     }
 }

@@ -10,7 +10,7 @@ use super::{ImageName, ImageReference};
 pub struct Version(Vec<u64>);
 
 impl Version {
-    /// The version of an image: what its tag begins with. A variant (`.minimal`, `-fips`) does not count. `None` for
+    /// The version of an image: what its tag starts with. A variant (`.minimal`, `-fips`) does not count. `None` for
     /// `latest`, and where there is no tag.
     pub fn of(image: &ImageReference) -> Option<Self> {
         let tag = image.tag()?;
@@ -24,7 +24,7 @@ impl Version {
         version.filter(|_| ends_there)
     }
 
-    /// Whether an image is known to be older than the one that a container runs.
+    /// Whether an image is known to be older than the image of a container.
     pub fn is_older(image: &ImageReference, other: &ImageName) -> bool {
         let other = other.reference().ok().and_then(Self::of);
         matches!((Self::of(image), other), (Some(this), Some(other)) if this < other)

@@ -158,12 +158,12 @@ impl Deployments {
         })
     }
 
-    /// What there is in place of a Deployment.
+    /// The reason why there is no such Deployment.
     async fn missing(&self, name: &str) -> Reason {
         let path = path("apps/v1", &self.settings.namespace, "statefulsets", name);
         if self.cluster.get(&path).await.is_ok() {
             return Reason::NotUpgradable {
-                kind: "a StatefulSet, whose pods a bad image would hold until somebody deletes them",
+                kind: "a StatefulSet, whose pods a bad image would hold until someone deletes them",
             };
         }
         Reason::NoDeployment {
@@ -247,6 +247,7 @@ impl Orchestrate for Deployments {
             pause: paused.map(|text| Paused {
                 since: now,
                 until: moment::parse(text, &self.settings.zone),
+                delegate: None,
             }),
             first_seen,
             place: Place::of(&object.managed.id, image),

@@ -47,7 +47,7 @@ async fn update<M: ImageSource>(
     let published = match source.published_upgrader(&current).await {
         Some(Ok(published)) => published,
         Some(Err(error)) => return Err(error.to_string()),
-        None => return Err("nobody publishes the upgrader's image; SELF_IMAGE can name it".to_owned()),
+        None => return Err("nobody publishes the upgrader's image; SELF_UPGRADE can name it".to_owned()),
     };
     let target = match resolve_upgrader(&published, &current, settings) {
         Target::Replace(target) => target,

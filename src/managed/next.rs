@@ -326,6 +326,7 @@ impl At<'_> {
         let is_asked_for = intent != Intent::Upgrade;
         if !is_asked_for && record.rolled_back_from.as_ref() == Some(&image) {
             return Row::I18.rest(Reason::RolledBack {
+                delegate: self.managed.name.clone(),
                 image,
                 to: self.managed.image.to_string(),
             });
@@ -334,6 +335,7 @@ impl At<'_> {
             let until = failed.at + span(quarantine(failed.attempts));
             if self.now < until {
                 return Row::I19.rest(Reason::Quarantined {
+                    delegate: self.managed.name.clone(),
                     image,
                     attempt: failed.attempts,
                     until,

@@ -1,4 +1,4 @@
-//! The parts of an upgrade that each orchestrator does its own way: all else is the driver's, in `reconcile/driver`.
+//! The calls and rules that differ between orchestrators. `reconcile/driver` has everything else.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -10,9 +10,9 @@ use crate::rollout::reason::Reason;
 /// A workload, and the document that it was read from.
 #[derive(Clone, Debug)]
 pub struct Object {
-    /// What it says.
+    /// The workload, as the document describes it.
     pub managed: Managed,
-    /// As the orchestrator wrote it.
+    /// The orchestrator's document, as it came.
     pub document: Value,
 }
 
@@ -25,7 +25,7 @@ pub struct Found {
     pub absent: Vec<(String, Reason)>,
 }
 
-/// Why a step was not taken, in the orchestrator's words.
+/// The reason why a step failed, in the orchestrator's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The workload has changed since it was observed.
@@ -38,42 +38,42 @@ pub enum Refusal {
 
 /// An orchestrator, as the driver needs it.
 pub trait Orchestrate {
-    /// Why nothing could be observed.
+    /// The reason why an observation failed.
     type Error: std::fmt::Display;
 
     /// Which.
     const ORCHESTRATOR: Orchestrator;
-    /// What has to answer, as the log names it.
+    /// The API that has to answer, as the log names it.
     const API: &'static str;
-    /// A call to it, as the log names one that failed.
+    /// A call to that API, as the log names a failed one.
     const CALL: &'static str;
     /// Whether workloads of one `DELEGATE_NAME` are upgraded one at a time, and a failure halts the rest.
     const ONE_AT_A_TIME: bool;
 
-    /// Reads the workloads; `None` where what was read last still holds.
+    /// Reads the workloads; `None` while the last reading still holds.
     ///
     /// # Errors
     /// They cannot be read now.
     fn observe(&mut self) -> impl Future<Output = Result<Option<Found>, Self::Error>>;
 
-    /// The platforms that an image has to have, where it is pinned to the digest that its registry has for all of them. `None`
-    /// where no registry is asked: the nodes pull by tag.
+    /// The platforms that an image needs. The driver asks the registry for the digest of an image with all of them, and pins it.
+    /// `None` where the nodes pull by tag, and the driver asks no registry.
     fn platforms(&self) -> Option<&[String]> {
         None
     }
 
-    /// What holds the upgrade to this image back; `None` where that has to be learned.
+    /// The holds on the upgrade to this image; `None` where [`Self::learn_holds`] has to read them.
     fn holds(&self, object: &Object, image: &str, now: DateTime<Utc>) -> Option<Result<Holds, String>>;
 
-    /// Learns what holds upgrades back.
+    /// Reads the holds.
     ///
     /// # Errors
-    /// That cannot be learned now.
+    /// They cannot be read now.
     fn learn_holds(&mut self) -> impl Future<Output = Result<(), Refusal>> {
         std::future::ready(Ok(()))
     }
 
-    /// Why nothing may be done about a workload now, whatever was decided, and until when that lasts.
+    /// The reason to leave a workload alone now, in spite of the decision, and the time of the next look.
     fn lock(
         &mut self,
         object: &Object,
@@ -81,16 +81,16 @@ pub trait Orchestrate {
         now: DateTime<Utc>,
     ) -> impl Future<Output = Option<(Reason, Option<DateTime<Utc>>)>>;
 
-    /// Settings of its owner that can hurt, each in a sentence.
+    /// The owner's settings that can hurt, each in a sentence.
     fn warnings(&self, object: &Object) -> Vec<String>;
 
-    /// Who wrote its image last, where that is known.
+    /// The last writer of the image, where that is known.
     fn last_writer(&self, object: &Object) -> Option<String> {
         let _ = object;
         None
     }
 
-    /// Takes a step about the version of the workload that was observed: [`Step::writes`] says what to write.
+    /// Takes a step on the observed version of the workload. [`Step::writes`] has the record and the image to write.
     ///
     /// # Errors
     /// The step was not taken.

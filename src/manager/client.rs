@@ -46,13 +46,13 @@ pub struct HttpManager {
     requests: ManagerRequests,
 }
 
-/// What one request leaves behind for the next one.
+/// Facts that one request learns for the next one.
 #[derive(Default)]
 struct Learned {
     token: Option<Issued>,
     /// This host's clock minus the Manager's, in seconds, by the last response.
     skew: Option<i64>,
-    /// No request is sent before this, by whichever caller: the Manager's `Retry-After`, on a clock that nobody sets.
+    /// No caller sends a request before this: the Manager's `Retry-After`, on the monotonic clock.
     not_before: Option<Instant>,
     /// Why the last attempt failed, while another one is to follow.
     last_error: Option<ManagerError>,
@@ -92,6 +92,12 @@ impl HttpManager {
             learned: Mutex::default(),
             requests: ManagerRequests::default(),
         })
+    }
+
+    /// Makes one attempt for each question, which ends after this time.
+    pub fn ask_once_within(&mut self, limit: Duration) {
+        self.timing.total = limit;
+        self.timing.min_attempt = limit;
     }
 
     fn request_url(&self, current: &ImageReference, workload: &str) -> Url {
@@ -252,7 +258,7 @@ impl ImageSource for HttpManager {
     }
 }
 
-/// Reads a response within the bound. Should anybody echo the request's token, it goes no further than this.
+/// Reads a response within the bound. A token that a server echoes is masked here.
 async fn receive(
     mut response: reqwest::Response,
     token: &str,

@@ -66,7 +66,7 @@ pub enum ManagerError {
         /// The Manager's message.
         message: String,
     },
-    /// Any other 4xx: most often there is not a Manager at this address, or a proxy answers.
+    /// Any other 4xx: most often the address is not that of a Manager, or a proxy answers.
     #[error(
         "unexpected status {status}: {message}; check MANAGER_HOST_AND_PORT, including its path, and the proxy"
     )]
@@ -90,7 +90,7 @@ pub enum ManagerError {
         /// The Manager's message.
         message: String,
     },
-    /// 3xx: not followed, since the token goes with the request.
+    /// 3xx: not followed, since the request carries the token.
     #[error(
         "the Manager redirects ({status}) to {to}, and redirects are not followed; set MANAGER_HOST_AND_PORT to the final \
          address"

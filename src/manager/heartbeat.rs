@@ -1,6 +1,6 @@
 //! Checking in with the Manager between scheduled runs.
 //!
-//! The Manager shows AUTO UPGRADE OFF for a workload that nobody has asked about for 90 minutes, whatever the schedule
+//! The Manager shows AUTO UPGRADE OFF for a workload without a request for 90 minutes, whatever the schedule
 //! is. The answers are only reported.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use super::source::Query;
 use crate::image::ImageReference;
 use crate::text::time;
 
-/// Half of the Manager's 90 minutes, so that one failure does no harm.
+/// Half of the Manager's 90 minutes, so that one failure is harmless.
 const INTERVAL: Duration = Duration::from_secs(45 * 60);
 /// The interval after a failure.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5 * 60);
@@ -98,7 +98,7 @@ impl Heartbeat {
             .find_map(|check_in| check_in.problem.as_ref())
     }
 
-    /// Forgets the workloads that have no delegate any more.
+    /// Forgets the workloads without a delegate.
     pub(crate) fn keep(&mut self, queries: &Queries) {
         self.check_ins
             .retain(|workload, _| queries.contains_key(workload));

@@ -17,7 +17,7 @@ impl ManagerRequests {
         self.0.get_or_create(&vec![("result", result.to_owned())]).inc();
     }
 
-    /// Shows what was counted.
+    /// The counts so far.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "manager_requests",

@@ -17,7 +17,7 @@ pub trait ImageSource: Send + Sync + 'static {
         workload: &str,
     ) -> impl Future<Output = Result<ImageReference, ManagerError>> + Send;
 
-    /// The image published for upgraders, of which one runs `current`; `None` where nobody publishes such images.
+    /// The image published for upgraders, one of which runs `current`; `None` where the source publishes no such images.
     fn published_upgrader(
         &self,
         _current: &ImageReference,
@@ -25,7 +25,7 @@ pub trait ImageSource: Send + Sync + 'static {
         std::future::ready(None)
     }
 
-    /// Whether there is a Manager behind it, which must hear of each workload from time to time.
+    /// Whether a Manager is behind it, which must receive a request for each workload from time to time.
     fn needs_check_in(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! The token that goes with each request: a compact JWE, `dir` and `A128GCM`, keyed by the delegate token.
+//! The token in each request: a compact JWE, `dir` and `A128GCM`, keyed by the delegate token.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ const EITHER_PADDING: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// A delegate token of an account, as the key that encrypts what is sent to the Manager. It is never printed.
+/// A delegate token of an account: the key that encrypts the tokens for the Manager. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DelegateToken([u8; KEY_LEN]);
 
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_used_until_five_minutes_before_it_expires() {
+    fn uses_token_until_five_minutes_before_expiry() {
         let issued = Issued::new(String::new(), 1_000_000);
         for (now, good) in [
             (1_000_000, true),

@@ -28,7 +28,7 @@ impl UpgraderImage {
         })
     }
 
-    /// The same where `SELF_IMAGE` says which image it should be: any other one is to be replaced.
+    /// The same where the image of `SELF_UPGRADE` says which image it should be: any other one is to be replaced.
     pub fn set(own: &ImageReference, image: &ImageReference) -> Self {
         Self {
             image: own.to_string(),

@@ -1,5 +1,5 @@
-//! What the files must hold whose certificates a client trusts and shows: `CA_BUNDLE`, `CLIENT_CERT` and `CLIENT_KEY`,
-//! and those of `DOCKER_CERT_PATH`. An error goes behind the name of the file, and does not repeat a part of it.
+//! Checks of the files whose certificates a client trusts and shows: `CA_BUNDLE`, `CLIENT_CERT` and `CLIENT_KEY`,
+//! and those of `DOCKER_CERT_PATH`. An error follows the name of the file, and repeats no part of its content.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use rustls::{InconsistentKeys, RootCertStore};
 use super::pem;
 
 /// A file with certificates, or all files of a directory, one after the other. A volume of Kubernetes has directories of its
-/// own beside the files, whose names begin with a dot.
+/// own beside the files, whose names start with a dot.
 pub(crate) fn read_bundle(path: &Path) -> io::Result<Vec<u8>> {
     if !path.is_dir() {
         return fs::read(path);
@@ -83,8 +83,8 @@ pub(crate) fn identity(
     }
 }
 
-/// What `ca.pem` trusts and `cert.pem` and `key.pem` show, the files of Docker's clients. Errs with each file that is
-/// wrong.
+/// The trust in `ca.pem`, and the identity in `cert.pem` and `key.pem`, the files of Docker's clients. Errs with each
+/// file that is wrong.
 pub(crate) fn of_docker(
     directory: &Path,
 ) -> Result<(Vec<CertificateDer<'static>>, CertifiedKey), Vec<String>> {

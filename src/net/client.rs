@@ -9,7 +9,7 @@ use rustls::sign::CertifiedKey;
 use super::{certificates, tls, tls_without_roots, without_request};
 use crate::text::one_line;
 
-/// As many characters of a foreign message fit into a log line.
+/// The longest quote of a foreign message in a log line, in characters.
 pub(crate) const MAX_SHOWN: usize = 200;
 
 /// How to reach servers elsewhere; nothing is read from the environment here.
@@ -25,7 +25,7 @@ pub struct Connection {
     pub client_identity: Option<ClientIdentity>,
 }
 
-/// What a server that requires a client certificate gets.
+/// The client certificate for a server that requires one.
 #[derive(Clone)]
 pub struct ClientIdentity {
     /// PEM certificate chain, the client's own certificate first.

@@ -1,4 +1,4 @@
-//! What the HTTP clients share: how servers elsewhere are reached, TLS, whom it trusts, PEM, pauses, and the gist of errors
+//! Shared by the HTTP clients: how servers elsewhere are reached, TLS, trust, PEM, pauses, and the gist of errors
 //! and error pages.
 
 pub(crate) mod certificates;

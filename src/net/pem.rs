@@ -1,4 +1,4 @@
-//! Certificates and private keys from PEM text. An error goes behind the name of the file, and never repeats a part of
+//! Certificates and private keys from PEM text. An error follows the name of the file, and never repeats a part of
 //! it: a key may stand in the wrong file, or on a line that the parser takes for a heading.
 
 use rustls::pki_types::pem::PemObject;

@@ -19,7 +19,7 @@ pub(crate) fn is_authority_as_server(error: &Error) -> bool {
     other.0.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
 }
 
-/// Trusts whom WebPKI trusts, and whoever shows one of these certificates.
+/// Trusts WebPKI roots and these exact certificates.
 #[derive(Debug)]
 pub(crate) struct Trust {
     pub(crate) webpki: Arc<dyn ServerCertVerifier>,

@@ -27,7 +27,7 @@ const UPGRADER_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Compose stops a container within ten seconds, unless the file says otherwise.
 const LEAST_COMPOSE_GRACE: TimeDelta = TimeDelta::seconds(15);
-/// A removal of what has ended is not put off for longer than this.
+/// The longest delay of a removal after the container's end.
 const LONGEST_COMPOSE_GRACE: TimeDelta = TimeDelta::seconds(30);
 
 /// One container's health, as far as it is known.

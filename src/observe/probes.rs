@@ -115,7 +115,7 @@ impl<H: HealthEndpoint> Probes<H> {
         self.health.take(container)
     }
 
-    /// Takes in what the container has said of its work since the last observation, if anything.
+    /// Records what the container has said of its work since the last observation, if anything.
     pub(super) fn record_work(&mut self, container: &Inspected, seen: &mut WorkSeen, now: DateTime<Utc>) {
         if let Some((work, _)) = self.work.take(container) {
             seen.note(now, container.started_at(), work);

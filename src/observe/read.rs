@@ -87,7 +87,7 @@ pub(super) struct Reading {
     pub(super) own: OwnFamily,
     /// Those that could not be inspected, while the engine answers otherwise.
     pub(super) uninspected: Vec<(ContainerSummary, EngineError)>,
-    /// When it began.
+    /// When it started.
     pub(super) begun: Instant,
     /// A container has another name than in the list, or is gone; or an inspect took all its time.
     is_torn: bool,
@@ -333,7 +333,7 @@ fn release_strangers(families: &mut Families) {
     }
 }
 
-/// Finds the delegates of which not all containers could be inspected, and adds those that are not among `families`.
+/// Finds the delegates with a container that could not be inspected, and adds those that are not among `families`.
 ///
 /// A container that may or may not be a delegate is logged and skipped. Where no delegate is found, each such container
 /// may be one: nothing was observed then.

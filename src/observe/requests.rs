@@ -18,7 +18,7 @@ const MAX_OPEN: usize = 64;
 /// How long an observation waits for answers. A delegate on this host takes milliseconds.
 pub(super) const GRACE: Duration = Duration::from_millis(500);
 
-/// When a life of a container began. What was answered in one says nothing of the next.
+/// When a life of a container started. An answer in one life does not hold for the next.
 type Life = Option<DateTime<Utc>>;
 
 /// A request, or its answer.
@@ -77,13 +77,13 @@ impl<T: Send + 'static> Requests<T> {
         }
     }
 
-    /// Takes in the answers that have come. Those that have not are slow.
+    /// Records the answers that have come. Those that have not are slow.
     pub(super) fn end_wait(&mut self) {
         self.collect();
         self.slow.extend(self.open.keys().cloned());
     }
 
-    /// Takes in the answers that have come.
+    /// Records the answers that have come.
     fn collect(&mut self) {
         while let Some(joined) = self.tasks.try_join_next() {
             self.note(joined);
@@ -102,7 +102,7 @@ impl<T: Send + 'static> Requests<T> {
         (life == container.started_at()).then_some((answer, at))
     }
 
-    /// Whether an answer of its present life has come that no observation has taken in yet.
+    /// Whether an answer of its current life has come that no observation has taken in yet.
     pub(super) fn is_answered(&self, container: &Inspected) -> bool {
         let answer = self.answers.get(&container.id());
         answer.is_some_and(|answer| answer.life == container.started_at())
@@ -134,7 +134,7 @@ impl<T: Send + 'static> Requests<T> {
                 return None;
             }
         };
-        // In another life it is asked again.
+        // A container that was started again is asked again.
         let asked = self.open.get(&id).filter(|open| open.life == life)?.at;
         self.open.remove(&id);
         if asked.elapsed() <= GRACE {

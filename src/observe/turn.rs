@@ -17,7 +17,7 @@ pub enum Turn {
     StandsBy {
         /// The name of the one that acts.
         behind: String,
-        /// The name by which this one, a helper, says that it is ready; `None` where there is nothing to say.
+        /// The name with which this upgrader, a helper, reports that it is ready; `None` where it has nothing to report.
         says_ready: Option<String>,
     },
 }

@@ -23,13 +23,13 @@ const RECONNECT: Duration = Duration::from_secs(30);
 pub(super) struct Watch {
     delegates: Arc<Mutex<HashSet<ContainerId>>>,
     changes: watch::Receiver<()>,
-    /// Something happened that no observation has shown; nobody may be waiting for it.
+    /// Something happened that no observation has shown yet, even if no caller waits for it.
     has_changed: bool,
     task: JoinHandle<()>,
 }
 
 impl Watch {
-    /// Begins to listen.
+    /// Starts to listen.
     pub(super) fn start<E: Engine>(engine: Arc<E>) -> Self {
         let delegates = Arc::new(Mutex::new(HashSet::new()));
         let (sender, changes) = watch::channel(());
@@ -42,7 +42,7 @@ impl Watch {
         }
     }
 
-    /// An observation begins, which shows all that has happened so far.
+    /// An observation starts, which shows everything up to now.
     pub(super) fn forget(&mut self) {
         self.changes.mark_unchanged();
         self.has_changed = false;

@@ -1,4 +1,4 @@
-//! What is decided on an observation: a step is taken, and what follows from its outcome, or a fact is learned.
+//! Carries out a decision: takes a step and handles its outcome, or learns a fact.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ use crate::status::report::Report;
 pub(super) enum Outcome {
     /// There is nothing to do: a report.
     Rest(Report),
-    /// More is known, or a pull began. The observation still holds.
+    /// More is known, or a pull started. The observation still holds.
     Learned,
-    /// The observation may not hold any more.
+    /// The observation may no longer hold.
     Changed,
 }
 
@@ -128,7 +128,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         match step {
             Step::Stop { id, .. } => {
-                // Its time begins when the engine has passed the request on, not when it was sent.
+                // The grace counts from when the engine passed the request on, not from when it was sent.
                 self.memory.history(id).stop_requested_at = Some(now);
             }
             Step::Promote { .. } => {
@@ -157,12 +157,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     fn note_failure(&mut self, rollout: &Rollout, step: &Step, failure: Failure, now: DateTime<Utc>) {
         match (step, failure) {
-            // What is in progress needs it, so it is tried until it succeeds, and whatever the run wants.
+            // A replacement in progress needs the step, so it is tried until it succeeds, whatever the run wants.
             (Step::Recreate { .. } | Step::Stop { .. }, failure) if rollout.is_in_progress() => {
                 self.backoff(rollout, &step.to_string(), problem(&failure), now);
             }
             (_, Failure::Refused(reason)) => self.run.skip_until_next_run(rollout, reason),
-            // What is in progress is tried until it succeeds.
+            // A replacement in progress is tried until it succeeds.
             (step, Failure::Doubtful(error))
                 if rollout.serving.is_some()
                     && rollout.candidate.is_none()
@@ -186,7 +186,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Whether this step is what failed last.
+    /// Whether this step failed last.
     fn has_just_failed(&self, rollout: &Rollout, step: &Step) -> bool {
         let tracked = self.tracked.get(&rollout.name);
         let last = tracked.and_then(|tracked| tracked.backoff.as_ref());
@@ -195,7 +195,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         })
     }
 
-    /// Takes in the pulls that have ended.
+    /// Records the pulls that have ended.
     pub(super) fn collect_pulls(&mut self, now: DateTime<Utc>) {
         while let Some(Pulled {
             rollout,

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_jump_is_what_the_other_clock_does_not_know_of() {
+    async fn detects_jump_of_wall_clock_only() {
         let set = Arc::new(AtomicI64::new(0));
         let (begin, by) = (Instant::now(), Arc::clone(&set));
         let mut keeper = Timekeeper::new(Arc::new(move || {

@@ -4,7 +4,7 @@ use crate::container::ImageId;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Member, Rollout};
 
-/// So many candidates prove themselves at once at most: each takes as much of the host as the delegate beside it.
+/// The most candidates that prove themselves at once: each takes as much of the host as the delegate beside it.
 const MAX_PROVING: usize = 10;
 
 /// The replica that a delegate waits for before it gets this image. Replicas are replaced one at a time, and the failure
@@ -39,7 +39,7 @@ pub(super) fn awaited_replica(
         })
 }
 
-/// That as many candidates prove themselves as may at once.
+/// Whether the limit of concurrent candidates is reached.
 pub(super) fn too_many_at_once(all: &[Rollout]) -> Option<Reason> {
     let proves_itself = |rollout: &&Rollout| rollout.candidate.as_ref().is_some_and(Member::is_up);
     let count = all.iter().filter(proves_itself).count();

@@ -1,4 +1,4 @@
-//! What the loop drives: whoever observes delegates, decides and acts, on a host or in a cluster.
+//! The interface that the loop drives: observe delegates, decide and act, on a host or in a cluster.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,13 @@ pub trait Controller {
         false
     }
 
-    /// What has to answer, as the log names it.
+    /// Advice for an operator.
+    fn advice(error: &Self::Error) -> Option<&'static str> {
+        let _ = error;
+        None
+    }
+
+    /// The API that has to answer, as the log names it.
     const API: &'static str;
 
     /// Starts a run with the next observation: [`Self::reconcile`] asks which images are published, and does what follows
@@ -34,7 +40,7 @@ pub trait Controller {
     /// Nothing could be observed.
     fn reconcile(&mut self) -> impl Future<Output = Result<Report, Self::Error>>;
 
-    /// Completes when there is something that [`Self::reconcile`] can go on with, such as an answer of the Manager or an event
+    /// Completes when [`Self::reconcile`] can continue, such as after an answer of the Manager or an event
     /// of the engine; never where nothing is awaited.
     fn answered(&mut self) -> impl Future<Output = ()>;
 
@@ -49,7 +55,7 @@ pub trait Controller {
         false
     }
 
-    /// The Manager's last answers, to a run or between two; `None` where there is no Manager.
+    /// The Manager's last answers, in a run or between two runs; `None` where there is no Manager.
     fn manager_status(&self) -> Option<ManagerStatus>;
 
     /// The upgrader's own image, and whether a newer one is published, where that is known.
@@ -57,7 +63,7 @@ pub trait Controller {
         None
     }
 
-    /// What came of things since the start.
+    /// The outcomes since the start.
     fn ledger(&self) -> &Ledger;
 
     /// How often each kind of step was tried since the start.

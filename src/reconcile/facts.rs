@@ -19,14 +19,14 @@ use crate::image::manager_reference;
 use crate::manager::{ImageSource, Query};
 use crate::rollout::{Decision, Desired, Fact, Facts, Member, Policy, Reach, Rollout, UpdateOrder, next};
 
-/// What failed where that is unknown.
+/// The failed action, where the obstacles are unknown.
 const LOOK_FOR_OBSTACLES: &str = "find out whether it can be recreated as it is";
 
-/// So many samples are taken at once at most.
+/// The most samples that are taken at once.
 const MAX_SAMPLES: usize = 10;
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// What is known about one delegate.
+    /// The known facts about one delegate.
     pub(super) fn facts(
         &self,
         rollout: &Rollout,
@@ -54,7 +54,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             holds: self
                 .run
                 .target_identity(rollout)
-                .and_then(|image| self.holds.of(&image)),
+                .and_then(|image| self.holds.of(&rollout.name, &image)),
             has_created: self.run.has_created(rollout),
             own: self
                 .settings
@@ -92,7 +92,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         rollout.update_order(&self.policy(rollout), &facts)
     }
 
-    /// What the operator allows for one delegate. The settings of how delegates are replaced are not about the upgrader.
+    /// The operator's policy for one delegate. The settings of how delegates are replaced are not about the upgrader.
     pub(super) fn policy(&self, rollout: &Rollout) -> Cow<'_, Policy> {
         let policy = &self.settings.policy;
         match rollout.owner.healthy_deadline {
@@ -200,7 +200,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     let image = serving.image.to_string();
                     return Ok(Some(Obstacle::ImageRemoved { image }));
                 }
-                // Where a socket proxy refuses the call, nothing could be recreated either: that step says so.
+                // Where a socket proxy refuses the call, it refuses to recreate a container, too: that step reports it.
                 Err(error) if !error.is_not_permitted() => return Err(error),
                 _ => {}
             }

@@ -1,4 +1,4 @@
-//! What the reconciler shows: the log, the report, the last log lines of a rejected candidate.
+//! The output of the reconciler: the log, the report, the last log lines of a rejected candidate.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -97,7 +97,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         report.enter(rollout, delegate);
     }
 
-    /// Logs how many tasks are left to those whose end is waited for: on change, and not more often than once a minute.
+    /// Logs how many tasks the draining containers have left: on change, and at most once a minute.
     fn log_tasks(&mut self, rollout: &Rollout, reason: &Reason, now: DateTime<Utc>) {
         let is_awaited = matches!(reason, Reason::WaitingForIdle { .. } | Reason::Restarting { .. });
         let awaited = rollout.serving.iter().filter(|_| is_awaited);
@@ -117,7 +117,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         known.retain(|id, _| present.contains(id));
     }
 
-    /// Logs a failure at once: a run that begins in this moment tries again, and its report would not mention it.
+    /// Logs a failure at once: a run that starts right now tries again, and its report would not mention the failure.
     pub(super) fn log_failure(&mut self, rollout: &Rollout, reason: &Reason) {
         log_reason(rollout, reason);
         self.track(rollout).last_logged = Some(reason.to_string());
@@ -145,7 +145,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Enters the delegates of which no container is left.
+    /// Adds the delegates without a container.
     pub(super) fn report_gone(&self, report: &mut Report, rollouts: &[Rollout]) {
         let gone = self.run.gone(rollouts);
         report
@@ -170,10 +170,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 }
 
-/// What to log once nothing is in progress any more. A candidate that was withdrawn is removed like an old container,
+/// The message to log once nothing is in progress. A candidate that was withdrawn is removed like an old container,
 /// but has replaced none.
 pub(super) fn completion_message(rollout: &Rollout, step: &Step) -> Option<&'static str> {
-    // What was brought back has the image of the one that it was made from.
+    // A restored container has the image of the one that it was made from.
     let is_replaced = |old: &ContainerId| {
         let old = rollout.member(old);
         let serving = rollout.serving.as_ref();
@@ -226,7 +226,7 @@ pub(super) fn seconds(took: Duration) -> f64 {
     (took.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
-/// Logs what came of a step. A failed one is logged with its error.
+/// Logs the outcome of a step that did not fail.
 pub(super) fn log_result(rollout: &Rollout, step: &Step, effect: &Effect, took: Duration) {
     let (container, workload) = (&rollout.name, &rollout.workload);
     let container_id = match effect {
@@ -239,7 +239,7 @@ pub(super) fn log_result(rollout: &Rollout, step: &Step, effect: &Effect, took: 
             let seconds = seconds(took);
             info!(container, workload, container_id, seconds, "{}", step.result());
         }
-        // Other names or other users of an image are no fault.
+        // Other names or other users of an image are not a fault.
         Effect::Nothing(why) if matches!(step, Step::RemoveImage { .. }) => {
             info!(container, workload, why, "kept the image");
         }

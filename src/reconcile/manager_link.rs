@@ -95,7 +95,7 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
         self.questions.has_answer()
     }
 
-    /// Takes in an answer, each once.
+    /// Records an answer, each once.
     pub(crate) fn next_answer(&mut self, now: DateTime<Utc>) -> Option<Answered> {
         let answered = self.questions.next()?;
         if let (Question::Published(query), Answer::Published(answer)) =
@@ -133,7 +133,7 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
         })
     }
 
-    /// Forgets the workloads of which no delegate is left.
+    /// Forgets the workloads without a delegate.
     pub(crate) fn forget_absent(&mut self) {
         self.heartbeat.keep(&self.queries);
     }

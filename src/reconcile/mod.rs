@@ -32,6 +32,7 @@ use tracing::warn;
 use crate::engine::{Engine, EngineCalls, EngineError};
 use crate::events::ledger::Ledger;
 use crate::health::HealthEndpoint;
+use crate::host::engine_advice;
 use crate::host::hold::KnownHolds;
 use crate::image::TargetSettings;
 use crate::manager::heartbeat::ManagerStatus;
@@ -57,12 +58,12 @@ const MAX_STEPS: usize = 200;
 /// How often the time that an answer has taken so far is reported.
 const WAITING_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What a run is allowed to do, and to which containers.
+/// The rules of a run, and the containers that it concerns.
 #[derive(Clone)]
 pub struct Settings {
     /// Which containers, and how their health is checked.
     pub scope: Scope,
-    /// What the operator allows.
+    /// The operator's policy.
     pub policy: Policy,
     /// Where images come from.
     pub target: TargetSettings,
@@ -72,7 +73,7 @@ pub struct Settings {
 
 /// Drives the rollouts of all delegates on a host.
 ///
-/// It may lose all it remembers at any moment, and any of its futures may be dropped: what was begun is on the
+/// It may lose its memory at any moment, and any of its futures may be dropped: what was started is on the
 /// containers, and the next observation finds it there.
 pub struct Reconciler<E, M, H> {
     engine: Arc<E>,
@@ -80,7 +81,7 @@ pub struct Reconciler<E, M, H> {
     observer: Observer<H>,
     settings: Settings,
     timekeeper: Timekeeper,
-    /// What was seen of each container, and done to it.
+    /// The observations of each container, and the actions on it.
     memory: Memory,
     run: UpgradeRun,
     services: Driver<Swarm<E>>,
@@ -94,7 +95,7 @@ pub struct Reconciler<E, M, H> {
     retries: bool,
     pulls: Pulls,
     holds: KnownHolds,
-    /// What is remembered of each delegate, by container name.
+    /// The memory of each delegate, by container name.
     tracked: HashMap<String, Tracked>,
     steps_taken: BTreeMap<&'static str, u64>,
     evidence: EvidenceStore,
@@ -199,7 +200,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Begins the run that is to start, takes in the answers that have come, and asks what is to be asked.
+    /// Starts the run that is to start, takes in the answers that have come, and asks what is to be asked.
     async fn ask_and_answer(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         if let Some(mode) = self.starting.take() {
             self.start_services(mode, Intent::Upgrade).await;
@@ -239,7 +240,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             .or_insert_with(|| Tracked::new(rollout))
     }
 
-    /// Observes once all questions of the run are answered. `waiting` hears what is waited for, once it takes long.
+    /// Observes once all questions of the run are answered. `waiting` is called with the reason once the wait is long.
     async fn observe_with_answers(
         &mut self,
         mut waiting: impl FnMut(&Reason),
@@ -267,8 +268,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// What a scheduled run would do to each delegate, without doing it. It waits for all answers; `waiting` hears what
-    /// it waits for, once that takes long.
+    /// Plans what a scheduled run would do to each delegate, without doing it. It waits for all answers; `waiting` is
+    /// called with the reason once the wait is long.
     ///
     /// # Errors
     /// The engine could not be observed.
@@ -277,7 +278,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let (mut rollouts, mut now) = self.observe_with_answers(waiting).await?;
         let mut learned = false;
         for rollout in &rollouts {
-            // At most once each: whether it may begin, and what no document shows.
+            // At most once each: whether it may start, and the obstacles that no document shows.
             for _ in 0..2 {
                 let Decision::Learn(fact @ (Fact::Holds | Fact::HiddenObstacle)) =
                     self.planned(rollout, &rollouts, now)
@@ -290,7 +291,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         if learned {
             (rollouts, now) = self.observe().await?;
-            // To learn all of it may have taken longer than what was read first holds. A plan that cannot read it says so.
+            // The facts that were read first may have expired meanwhile. A plan that cannot read them says so.
             let _ = self.read_holds().await;
         }
         for rollout in &mut rollouts {
@@ -305,7 +306,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(containers.chain(services).collect())
     }
 
-    /// What would be decided if nothing came up: a plan asks neither the Manager again nor for the host's memory.
+    /// Decides as if all checks passed: a plan asks neither the Manager again nor for the host's memory.
     fn planned(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Decision {
         let desired = self.run.desired(rollout, all);
         let mut facts = self.facts(rollout, all, &desired, now);
@@ -315,7 +316,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         next(rollout, &desired, &self.policy(rollout), &facts, now).decision
     }
 
-    /// What is decided on one delegate, of all there are.
+    /// Decides on one delegate, given all others.
     fn decide(&self, rollout: &Rollout, all: &[Rollout], stalled: &Stalled, now: DateTime<Utc>) -> Decided {
         let mut desired = self.run.desired(rollout, all);
         // A replica that comes first and has come to rest does not move before the next run.
@@ -338,7 +339,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         next(rollout, &desired, &self.policy(rollout), &facts, now)
     }
 
-    /// What is wrong with one replica is known before anything is decided on another one.
+    /// Finds the failures of all replicas before anything is decided on one of them.
     fn note_failures(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in self.run.in_order(rollouts) {
             let decided = self.decide(rollout, rollouts, &Stalled::new(), now);
@@ -357,6 +358,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
     fn is_unreachable(error: &EngineError) -> bool {
         // Another start would not be permitted either.
         matches!(error, EngineError::Unreachable(problem) if !problem.contains("ermission denied"))
+    }
+
+    fn advice(error: &EngineError) -> Option<&'static str> {
+        Some(engine_advice(error))
     }
 
     fn start_run(&mut self, mode: Mode) {

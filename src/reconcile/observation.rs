@@ -23,7 +23,7 @@ const FRESH: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(super) struct Observed {
     pub(super) rollouts: Vec<Rollout>,
-    /// When the observation began.
+    /// When the observation started.
     pub(super) now: DateTime<Utc>,
     ended: Instant,
     /// `None` where it is new.
@@ -71,7 +71,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         });
     }
 
-    /// Keeps an observation after something was learned, or begun beside the loop, that changes nothing on the host.
+    /// Keeps an observation after a change of memory only: something was learned, or started beside the loop.
     pub(super) fn keep_for_decision(&mut self, observed: Observed) {
         self.recent = Some(Observed {
             kept_for: Some(KeptFor::Decision),
@@ -119,7 +119,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Observes all delegates; gives the time at which the observation began, too: what a slow engine showed first may
+    /// Observes all delegates; gives the time at which the observation started, too: what a slow engine showed first may
     /// have changed by its end, and no deadline is over by then. It is repeated where the clock jumped meanwhile, since
     /// its times would be on both sides of the jump.
     pub(super) async fn observe(&mut self) -> Result<(Vec<Rollout>, DateTime<Utc>), EngineError> {

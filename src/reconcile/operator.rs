@@ -1,4 +1,4 @@
-//! What an operator can ask for one delegate: to retry a rejected image, or to roll back to the previous one.
+//! An operator's commands for one delegate: to retry a rejected image, or to roll back to the previous one.
 
 use serde_json::Value;
 use tracing::info;
@@ -10,6 +10,7 @@ use crate::engine::{Engine, EngineError};
 use crate::events::Event;
 use crate::events::history::History;
 use crate::health::HealthEndpoint;
+use crate::host::place::command;
 use crate::image::{ImageName, ImageReference};
 use crate::managed::Managed;
 use crate::manager::ImageSource;
@@ -45,7 +46,8 @@ pub enum OperatorError {
     NothingBefore(String),
     /// A rollback is never rolled back.
     #[error(
-        "{name} was already rolled back from {from}; to upgrade it to {from} again, run `delegate-upgrader retry {name}`"
+        "{name} was already rolled back from {from}; to upgrade it to {from} again, run `{}`",
+        command(&format!("retry {name}"))
     )]
     RolledBack {
         /// The delegate's container name.
@@ -98,7 +100,7 @@ fn numbers(known: &[u64]) -> String {
     }
 }
 
-/// What a rollback changes.
+/// The images of a rollback.
 pub(crate) struct RollbackTarget {
     /// The reference of the image that runs.
     pub(crate) from: String,
@@ -108,7 +110,7 @@ pub(crate) struct RollbackTarget {
     pub(crate) image: ImageId,
 }
 
-/// What an operator named.
+/// The delegate that an operator named.
 pub(super) enum Found<'a> {
     /// A delegate that is a container.
     Container(&'a Rollout),
@@ -258,6 +260,18 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let back = release_target(self.engine.as_ref(), rollout, release, records).await?;
         self.start_rollback(rollout, back);
         Ok(())
+    }
+
+    /// The name of the delegate's container or service.
+    ///
+    /// # Errors
+    /// There is no such delegate, or nothing may be changed.
+    pub async fn delegate_name(&mut self, given: &str) -> Result<String, OperatorError> {
+        let (rollouts, _) = self.observe().await?;
+        Ok(match self.named(given, &rollouts).await? {
+            Found::Container(rollout) => rollout.name.clone(),
+            Found::Service(service) => service.name,
+        })
     }
 
     fn start_rollback(&mut self, rollout: &Rollout, back: RollbackTarget) {

@@ -15,7 +15,7 @@ use crate::image::ImageReference;
 use crate::manager::{ImageSource, ManagerError, Query};
 use crate::rollout::reason::{Awaited, Reason};
 
-/// How many questions are open at once, so that a host with many workloads is no burden for its Manager.
+/// How many questions are open at once, so that a host with many workloads does not overload its Manager.
 const MAX_OPEN: usize = 8;
 
 /// Something that only the world outside of this host can answer.
@@ -23,9 +23,9 @@ const MAX_OPEN: usize = 8;
 pub(crate) enum Question {
     /// Which image does the Manager publish?
     Published(Query),
-    /// Which image is published for upgraders, of which one runs this?
+    /// Which image is published for upgraders, one of which runs this image?
     Upgrader(ImageReference),
-    /// What does the registry have for this reference?
+    /// Which digest and platforms does the registry have for this reference?
     Distribution(ImageReference),
     /// Does a mutable tag, at its registry, stand for the image that runs?
     IsCurrent {
@@ -58,7 +58,7 @@ impl Question {
 pub(crate) enum Answer {
     /// The published image, or why it is not known.
     Published(Result<ImageReference, ManagerError>),
-    /// The image that is published for upgraders; `None` where nobody publishes such images.
+    /// The image that is published for upgraders; `None` where the source publishes no such images.
     Upgrader(Option<Result<ImageReference, ManagerError>>),
     /// Its digest and its platforms, or the registry's problem.
     Distribution(Result<serde_json::Value, Reason>),

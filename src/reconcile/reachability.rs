@@ -15,7 +15,7 @@ const ANSWER_TTL: Duration = Duration::from_secs(60);
 /// A Manager that takes longer is unreachable. A stop-first replacement stands still meanwhile.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the last question of this kind has shown.
+/// The last answers to one kind of question.
 #[derive(Debug, Default)]
 pub(super) struct Reachability {
     /// Since when an answer is awaited.
@@ -30,7 +30,7 @@ impl Reachability {
         self.asked.get_or_insert_with(Instant::now);
     }
 
-    /// Takes in an answer. Any will do, a refusal too.
+    /// Records an answer. Any will do, a refusal too.
     pub(super) fn note_answer(&mut self, answer: &Result<ImageReference, ManagerError>, now: DateTime<Utc>) {
         if self.asked.take().is_some() {
             let outage = answer.as_ref().err().filter(|error| error.is_outage());

@@ -15,7 +15,7 @@ const ENOUGH: u32 = 2;
 /// The recreations of one delegate. Losing them costs two more upgrades.
 #[derive(Debug, Default)]
 pub(super) struct Recreations {
-    /// The image before the last upgrade, and when that one took over.
+    /// The image before the last upgrade, and when the upgrade took over.
     upgraded: Option<(ImageId, DateTime<Utc>)>,
     count: u32,
     /// The last container that counted.
@@ -58,6 +58,7 @@ impl Recreations {
         let serving = rollout.serving.as_ref()?;
         let is_last = self.last.as_ref() == Some(&serving.id);
         (is_last && self.count >= ENOUGH).then(|| Reason::RecreatedByAnother {
+            delegate: rollout.name.clone(),
             image: serving.image.to_string(),
         })
     }

@@ -13,7 +13,7 @@ use crate::rollout::reason::Reason;
 use crate::rollout::wanted::{Wanted, not_asked, not_comparable, up_to_date, wanted};
 use crate::rollout::{Member, Rollout};
 
-/// What is known about the image that one delegate should run.
+/// The progress in finding the image that one delegate should run.
 #[derive(Debug)]
 pub(super) enum Resolution {
     /// An answer is awaited.
@@ -33,7 +33,7 @@ pub(super) struct Open {
     current: ImageReference,
 }
 
-/// What was found for one delegate.
+/// The target that was found for one delegate.
 #[derive(Debug)]
 pub(super) struct Resolved {
     /// The image that was in service then; `None` where the target does not depend on it.
@@ -50,7 +50,7 @@ pub(super) struct TargetImage {
     pub(super) reference: ImageReference,
     /// The delegate may run another image under the same reference, so that only the ids tell them apart.
     is_mutable: bool,
-    /// What a mutable tag stands for at its registry.
+    /// The digest of a mutable tag at its registry.
     digest: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl TargetImage {
         }
     }
 
-    /// What tells it apart from all other images.
+    /// Distinguishes it from all other images.
     fn identity(&self) -> String {
         match &self.digest {
             Some(digest) => format!("{}@{digest}", self.reference),
@@ -92,7 +92,7 @@ impl Resolution {
         })
     }
 
-    /// Takes in an answer, if it is to the open question: the target, or the question that follows.
+    /// Records an answer, if it is to the open question: the target, or the question that follows.
     pub(super) fn note(
         &mut self,
         question: &Question,
@@ -118,7 +118,7 @@ impl Resolution {
 }
 
 impl Open {
-    /// What follows from the answer: the target, or another question.
+    /// The target that follows from the answer, or another question.
     fn target(
         &self,
         answer: &Answer,
@@ -185,7 +185,7 @@ impl Resolved {
         self.target.as_mut().err()
     }
 
-    /// What tells the target apart from all other images, where there is one.
+    /// Distinguishes the target from all other images, where there is one.
     pub(super) fn target_identity(&self) -> Option<String> {
         Some(self.target.as_ref().ok()?.identity())
     }
@@ -210,7 +210,7 @@ impl Resolved {
     }
 }
 
-/// What is asked about a delegate that runs this image, or about the upgrader itself.
+/// The question about a delegate that runs this image, or about the upgrader itself.
 fn question(rollout: &Rollout, image: ImageReference) -> Question {
     if rollout.is_upgrader() {
         return Question::Upgrader(image);

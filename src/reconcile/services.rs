@@ -58,7 +58,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.services.step(books, self.run.only_about(), now).await
     }
 
-    /// What a scheduled run would do to each service.
+    /// The plan of the services.
     pub(super) async fn plan_services(&mut self, now: DateTime<Utc>) -> Vec<Planned> {
         if self.services.managed().next().is_some() {
             // Without what the engine remembers of pauses and delays, the plan shows the rest.

@@ -13,13 +13,13 @@ use crate::rollout::reason::Reason;
 use crate::rollout::{Decision, Rollout};
 use crate::status::report::Report;
 
-/// How soon one that stands by notices that the other one is gone.
+/// How soon an upgrader that stands by notices that the other upgrader is gone.
 const INTERVAL: TimeDelta = TimeDelta::seconds(2);
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// The report of one that does not act, and what it does for the exchange; `None` where it is this one's turn.
+    /// The report of an upgrader that stands by, which also does its part of the exchange; `None` where it is this upgrader's turn.
     ///
-    /// What it was asked or answered before is of no use when it takes over: that run reports only, and the schedule begins
+    /// Earlier questions and answers do not count when it takes over: that run reports only, and the schedule starts
     /// the next one.
     pub(super) async fn stand_by(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) -> Option<Report> {
         let (name, interval) = match self.observer.turn().clone() {
@@ -50,7 +50,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Some(report)
     }
 
-    /// Does what is left of the upgrader's own exchange, and says when to look again.
+    /// Completes the upgrader's own exchange, and returns when to look again.
     async fn exchange(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) -> TimeDelta {
         for rollout in rollouts.iter().filter(|rollout| rollout.is_upgrader()) {
             let decided = self.decide(rollout, rollouts, &Stalled::new(), now);

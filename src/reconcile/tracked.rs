@@ -1,4 +1,4 @@
-//! What the reconciler remembers of one delegate between two observations.
+//! The reconciler's memory of one delegate between two observations.
 
 use std::collections::HashMap;
 
@@ -13,15 +13,15 @@ use crate::rollout::{Backoff, Rollout, Row};
 #[derive(Debug, Default)]
 pub(super) struct Tracked {
     pub(super) workload: String,
-    /// Whether it is a task of a service, which comes and goes.
+    /// Whether it is a task of a service: tasks are short-lived.
     pub(super) is_task: bool,
     /// The last call to the engine for it failed.
     pub(super) backoff: Option<Backoff>,
     /// Whether the host has the memory for a second container; known until its replacement is over.
     pub(super) free_memory: Option<Result<(), SingleInstance>>,
-    /// How much memory the one in service takes, in bytes, known for as long; 0 where the engine does not say.
+    /// How much memory the container in service takes, in bytes, known for as long; 0 where the engine does not say.
     pub(super) memory_use: Option<u64>,
-    /// What no document shows and keeps the container in service from being recreated, with the id of that container.
+    /// An obstacle to recreating the container in service that no document shows, with the id of that container.
     pub(super) hidden_obstacle: Option<(ContainerId, Result<(), Obstacle>)>,
     /// Since when no container has had the delegate's name.
     pub(super) name_free_since: Option<DateTime<Utc>>,
@@ -35,7 +35,7 @@ pub(super) struct Tracked {
     pub(super) expiry_notice: Option<String>,
     /// How another tool answers its upgrades.
     pub(super) recreations: Recreations,
-    /// What to log once nothing is in progress any more.
+    /// The message to log once nothing is in progress.
     pub(super) completion: Option<&'static str>,
 }
 
@@ -48,7 +48,7 @@ impl Tracked {
         }
     }
 
-    /// A new run tries again, and asks for the host's memory and for what was in the way again.
+    /// A new run tries again, and checks the host's memory and the obstacles again.
     pub(super) fn start_run(&mut self) {
         self.backoff = None;
         self.forget_memory();
@@ -71,7 +71,7 @@ impl Tracked {
         self.memory_use = None;
     }
 
-    /// What keeps the container in service from being recreated. What was learned of another one says nothing.
+    /// The obstacle to recreating the container in service. An obstacle of an earlier container does not count.
     pub(super) fn hidden_obstacle(&self, rollout: &Rollout) -> Option<Result<(), Obstacle>> {
         let serving = rollout.serving.as_ref()?;
         let (_, answer) = self

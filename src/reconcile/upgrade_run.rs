@@ -18,7 +18,7 @@ use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
 use crate::rollout::{Desired, Intent, Member, Rollout};
 
-/// What a run may do with the answers it gets.
+/// The use that a run may make of its answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Replace what differs.
@@ -34,13 +34,13 @@ pub enum Mode {
 pub struct UpgradeRun {
     mode: Mode,
     intent: Intent,
-    /// The only delegate it is about, where an operator named one.
+    /// The only delegate of the run, where an operator named one.
     only: Option<String>,
     /// The delegates that there were then: the `DELEGATE_NAME` of each, by container name.
     at_start: BTreeMap<String, String>,
     /// The rejected candidates that there were then.
     rejections: HashSet<ContainerId>,
-    /// What is known about the target of each delegate, by container name.
+    /// The known target of each delegate, by container name.
     resolutions: HashMap<String, Resolution>,
     /// Why the Manager's last attempt to answer failed, while an answer is awaited.
     last_error: Option<String>,
@@ -58,7 +58,7 @@ pub struct UpgradeRun {
     halted: HashMap<String, (String, Reason)>,
     /// When what failed is tried again: how often that was done, and the next time. `None` where only the next run does so.
     retries: Option<(usize, Option<DateTime<Utc>>)>,
-    /// What the Manager answered.
+    /// The answers of the Manager.
     answers: Vec<(Query, Result<ImageReference, ManagerError>)>,
 }
 
@@ -83,7 +83,7 @@ impl UpgradeRun {
         }
     }
 
-    /// A run of which each question is answered.
+    /// A run without open questions.
     pub(crate) async fn answered<E: Engine, M: ImageSource>(
         engine: &Arc<E>,
         source: &Arc<M>,
@@ -105,7 +105,7 @@ impl UpgradeRun {
         run
     }
 
-    /// A run that asks nobody, and so upgrades nothing.
+    /// A run that asks no questions, and so upgrades nothing.
     pub(super) fn without_source(rollouts: &[Rollout]) -> Self {
         let workload = |rollout: &Rollout| (rollout.name.clone(), rollout.workload.clone());
         // A Swarm starts others in the place of tasks.
@@ -139,7 +139,7 @@ impl UpgradeRun {
         .limited_to(rollout)
     }
 
-    /// A run that is about the delegate of this name alone, and asks nobody.
+    /// A run for the delegate of this name alone, which asks no questions.
     pub(super) fn only(name: &str) -> Self {
         Self {
             only: Some(name.to_owned()),
@@ -147,7 +147,7 @@ impl UpgradeRun {
         }
     }
 
-    /// The only delegate that it is about, where an operator named one.
+    /// The only delegate that the run concerns, where an operator named one.
     pub(super) fn only_about(&self) -> Option<&str> {
         self.only.as_deref()
     }
@@ -160,13 +160,13 @@ impl UpgradeRun {
         }
     }
 
-    /// Which rejected candidates of this delegate there were when the run began.
+    /// The rejected candidates that this delegate had when the run started.
     pub(super) fn known_rejections(&self, rollout: &Rollout) -> Vec<ContainerId> {
         let ids = rollout.failed.iter().map(|rejected| &rejected.id);
         ids.filter(|id| self.rejections.contains(*id)).cloned().collect()
     }
 
-    /// What the Manager has answered, in the order in which the answers came.
+    /// The Manager's answers, in the order in which they came.
     pub(crate) fn answers(&self) -> &[(Query, Result<ImageReference, ManagerError>)] {
         &self.answers
     }
@@ -201,7 +201,7 @@ impl UpgradeRun {
         Some(open.question.awaited(open.since, self.last_error.as_deref()))
     }
 
-    /// Takes in an answer. It may lead to further questions: see [`Self::open`].
+    /// Records an answer. It may lead to further questions: see [`Self::open`].
     pub(super) fn note(&mut self, answered: &Answered, settings: &TargetSettings, now: DateTime<Utc>) {
         let Answered {
             question,
@@ -256,7 +256,7 @@ impl UpgradeRun {
         ordered
     }
 
-    /// The delegates of which no container is left since it started, each with its `DELEGATE_NAME`.
+    /// The delegates that lost their last container since the run started, each with its `DELEGATE_NAME`.
     pub(super) fn gone<'a>(&'a self, rollouts: &'a [Rollout]) -> impl Iterator<Item = (&'a str, &'a str)> {
         let is_there = |name: &str| rollouts.iter().any(|rollout| rollout.name == name);
         let at_start = self
@@ -266,7 +266,7 @@ impl UpgradeRun {
         at_start.filter(move |(name, _)| !is_there(name))
     }
 
-    /// What tells the image that a delegate should run apart from all others, where that is known.
+    /// Distinguishes the image that a delegate should run from all others, where that is known.
     pub(super) fn target_identity(&self, rollout: &Rollout) -> Option<String> {
         match self.resolutions.get(&rollout.name)? {
             Resolution::Resolved(resolved) => resolved.target_identity(),
@@ -274,7 +274,7 @@ impl UpgradeRun {
         }
     }
 
-    /// What this run wants of a delegate, given all others.
+    /// The image that this run wants of a delegate, given all others.
     pub fn desired(&self, rollout: &Rollout, all: &[Rollout]) -> Desired {
         self.image_for(rollout, all).unwrap_or_else(Desired::Keep)
     }

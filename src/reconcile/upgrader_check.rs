@@ -15,7 +15,7 @@ use crate::manager::{ImageSource, UpgraderImage};
 /// How often the Manager is asked.
 const INTERVAL: Duration = Duration::from_secs(3600);
 
-/// What a service calls the image that it might be.
+/// The upgrader's repository at a service that publishes images.
 const SERVICE: &str = "harness/upgrader";
 
 /// The question for the image that is published for upgraders, and its last answer. Dropping this ends it at once.
@@ -49,7 +49,7 @@ impl UpgraderCheck {
             .spawn(async move { answer(engine.as_ref(), source.as_ref(), container, &target).await });
     }
 
-    /// Takes in the answer, if it is there. Without one, what was known stays known.
+    /// Records the answer, if it has come. Until then the last answer holds.
     pub(super) fn collect(&mut self) {
         while let Some(joined) = self.task.try_join_next() {
             let Ok(Some(answer)) = joined else { continue };

@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::health::{Health, Probe};
 
-/// So many failed checks in a row are a reason to restart a delegate.
+/// The failed checks in a row after which a delegate is restarted.
 pub(super) const FAILED_CHECKS: u64 = 3;
 /// The longest pause between the start of a life and the restart that ends it.
 const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(60);
@@ -14,7 +14,7 @@ const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(60);
 /// The health checks of one container.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Checks {
-    /// How many have failed in a row in its present life.
+    /// How many have failed in a row in its current life.
     pub failed: u64,
     /// How often this process has restarted it since it last stayed healthy.
     pub restarts: u32,
@@ -22,31 +22,31 @@ pub struct Checks {
     pub restart: Option<RequestedRestart>,
     /// Why the engine refused to restart it.
     pub refused: Option<String>,
-    /// Whether one has passed in its present life.
+    /// Whether a check has passed in its current life.
     pub has_passed: bool,
-    /// How long its present life took to become healthy, where this process saw it wait.
+    /// How long the container took to become healthy in its current life, where this process watched.
     pub took: Option<TimeDelta>,
-    /// When the last one was made. The engine makes those of a HEALTHCHECK, so that is when it was first seen; of the first
-    /// one that this process sees it is not known.
+    /// When the last check was made. The engine runs a HEALTHCHECK itself, so this is when its result was first seen; unknown
+    /// for the first result that this process sees.
     pub last_at: Option<DateTime<Utc>>,
     /// When the last probe of a HEALTHCHECK ended, as the engine writes it.
     last_probe: Option<String>,
-    /// When its present life began.
+    /// When its current life started.
     life: Option<DateTime<Utc>>,
-    /// Whether one has not passed in its present life.
+    /// Whether a check in its current life did not pass.
     has_waited: bool,
     /// Since when checks have passed in a row.
     passing_since: Option<DateTime<Utc>>,
-    /// Whether nothing was said yet of how it does after its last restart.
+    /// Whether the outcome of its last restart was not reported yet.
     is_outcome_due: bool,
-    /// Whether it is checked at the next observation, however recently that was done.
+    /// Whether the next observation checks it, however recent the last check.
     pub is_due: bool,
 }
 
 /// A restart that the engine was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestedRestart {
-    /// When the life began that it ends.
+    /// When the life started that it ends.
     pub life: Option<DateTime<Utc>>,
     /// When it was asked.
     pub asked_at: DateTime<Utc>,
@@ -55,7 +55,7 @@ pub struct RequestedRestart {
 }
 
 impl Checks {
-    /// Takes in which life it lives.
+    /// Records its current life.
     pub(super) fn note_life(&mut self, started_at: Option<DateTime<Utc>>) {
         if self.life != started_at {
             self.life = started_at;
@@ -67,13 +67,13 @@ impl Checks {
         }
     }
 
-    /// Takes in when the last probe of its HEALTHCHECK ended: whether it is another one than before.
+    /// Records when the last probe of its HEALTHCHECK ended; returns whether the probe is new.
     pub fn note_probe(&mut self, ended: &str) -> bool {
         let before = self.last_probe.replace(ended.to_owned());
         before.is_some_and(|before| before != ended)
     }
 
-    /// Takes in a check of the present life, and whether it was made just now. After so long without a failure its
+    /// Records a check of the current life, and whether it was made just now. After so long without a failure its
     /// restarts are forgotten.
     pub(super) fn note(&mut self, at: DateTime<Utc>, health: &Health, is_new: bool) {
         if !health.is_of_a_check() {
@@ -105,7 +105,7 @@ impl Checks {
         };
     }
 
-    /// Forgets the restarts of one that has stayed healthy for so long.
+    /// Forgets the restarts of a delegate that has stayed healthy for long enough.
     pub fn forget_restarts(&mut self, now: DateTime<Utc>, healthy_time: Duration) {
         let is_well = |since: DateTime<Utc>| (now - since).to_std().is_ok_and(|time| time >= healthy_time);
         if self.passing_since.is_some_and(is_well) {
@@ -113,7 +113,7 @@ impl Checks {
         }
     }
 
-    /// Notes that a restart was asked for: the present life has so long to end.
+    /// Notes a requested restart: the current life may take `grace` to end.
     pub fn note_restart(&mut self, asked_at: DateTime<Utc>, grace: Duration) {
         self.restarts = self.restarts.saturating_add(1);
         self.restart = Some(RequestedRestart {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_not_reached_has_neither_failed_nor_passed() {
+    fn unreached_container_neither_fails_nor_passes() {
         let mut checks = Checks::default();
         checks.note_life(Some(at(1)));
         checks.note(at(2), &health(Probe::Http, 1), true);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_of_a_restart_is_known_once_a_check_passes_or_three_have_failed() {
+    fn restart_is_judged_by_one_pass_or_three_failures() {
         for (failures, is_well) in [(0, true), (3, false)] {
             let mut checks = Checks::default();
             checks.note_life(Some(at(1)));

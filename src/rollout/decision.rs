@@ -31,9 +31,9 @@ pub enum Decision {
 #[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Fact {
-    /// Whether the host has free memory for a second container beside the one in service.
+    /// Whether the host has free memory for a second container beside the container in service.
     FreeMemory,
-    /// Whether something that no container document shows keeps the one in service from being recreated: files that
+    /// Whether something that no container document shows keeps the container in service from being recreated: files that
     /// were copied into it, or an image that is gone.
     HiddenObstacle,
     /// Whether the Manager can be reached.
@@ -80,7 +80,7 @@ impl Decision {
         matches!(self, Self::Rest(_))
     }
 
-    /// Why nothing is done, where that is the decision.
+    /// Why the decision is to rest, if so.
     pub fn reason(&self) -> Option<&Reason> {
         match self {
             Self::Wait { reason, .. } | Self::Rest(reason) => Some(reason),
@@ -112,7 +112,7 @@ impl fmt::Display for Fact {
             Self::FreeMemory => f.write_str("whether the host has memory for a second container"),
             Self::HiddenObstacle => f.write_str("whether it can be recreated as it is"),
             Self::ManagerReachable { .. } => f.write_str("whether the Manager can be reached"),
-            Self::Holds => f.write_str("whether changes are paused on this host"),
+            Self::Holds => f.write_str("whether upgrades are paused"),
             Self::Health { container } => write!(f, "whether {container} is still unhealthy"),
         }
     }

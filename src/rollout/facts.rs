@@ -19,7 +19,7 @@ pub struct Facts {
     pub is_pulling: bool,
     /// Whether the host has free memory for a second container.
     pub free_memory: Option<Result<(), SingleInstance>>,
-    /// The rejected candidates that there were when the run began. One that is not among them was tried in this run,
+    /// The rejected candidates at the start of the run. A candidate that is not among them was tried in this run,
     /// by this process or another.
     pub known_rejections: Vec<ContainerId>,
     /// Whether a candidate was created in this run. If it is gone, someone else removed it.
@@ -30,7 +30,7 @@ pub struct Facts {
     pub name_free_for: Duration,
     /// Why the engine could not start a second container: it had no free port for it.
     pub no_free_port: Option<SingleInstance>,
-    /// An obstacle that no container document shows, and that keeps the one in service from being recreated.
+    /// An obstacle that no container document shows, and that keeps the container in service from being recreated.
     pub hidden_obstacle: Option<Result<(), Obstacle>>,
     /// The holds that the engine remembers; where they cannot be read, why.
     pub holds: Option<Result<Holds, String>>,

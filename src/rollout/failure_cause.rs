@@ -27,7 +27,7 @@ pub enum FailureCause {
     EndedAfterCommit { ending: String },
     #[error("not healthy for {} after it had taken over: {health}", duration::text(*lasting))]
     UnhealthyAfterCommit { lasting: Duration, health: String },
-    /// Of an upgrader of which two cannot run at once.
+    /// Of an upgrader that cannot run twice at once.
     #[error("the helper, an upgrader with this image that was to replace the old one, failed: {ending}")]
     HelperFailed { ending: String },
     /// Of an upgrader: a container that only stays up is none.

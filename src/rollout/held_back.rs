@@ -21,7 +21,7 @@ pub enum HeldBack {
     /// Its last check was some time ago; this lasts for seconds.
     #[error("checking once more first")]
     CheckingAgain,
-    /// Restarting one delegate does not mend what all of them share.
+    /// Restarting one delegate does not fix a shared cause.
     #[error("{unhealthy} of {all} delegates on this host are unhealthy, so the cause is probably shared")]
     MostUnhealthy {
         /// How many are unhealthy.

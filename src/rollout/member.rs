@@ -34,7 +34,7 @@ impl RememberedImage {
 /// The present or last life of a container, as the engine shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Life {
-    /// When it began; `None` for a container that was never started.
+    /// When it started; `None` for a container that was never started.
     pub started_at: Option<DateTime<Utc>>,
     /// When the last life that is over ended.
     pub finished_at: Option<DateTime<Utc>>,
@@ -93,7 +93,7 @@ pub struct Member {
     pub is_copy: bool,
     /// How many times this delegate had been replaced when it was created; 0 for one we did not create.
     pub release: u64,
-    /// The image of the one it replaces; no longer shown once its removal was tried.
+    /// The image of the container it replaces; no longer shown once its removal was tried.
     pub previous: Option<RememberedImage>,
     /// Its restart policy as `docker run --restart` takes it.
     pub restart_policy: String,
@@ -101,7 +101,7 @@ pub struct Member {
     pub auto_remove: AutoRemove,
     /// A fingerprint of the settings that its owner can change while it runs.
     pub settings: String,
-    /// The fingerprint of the one that it replaces, when it was created.
+    /// The fingerprint of the container that it replaces, when it was created.
     pub fingerprint: Option<String>,
     /// The image it was rolled back from, where `rollback` made it.
     pub rolled_back_from: Option<RememberedImage>,
@@ -201,7 +201,7 @@ impl Member {
         self.has_ended() && self.life.finished_at.is_none_or(is_past)
     }
 
-    /// Whether it has not run for so long, where it does not run. Of a pause only this process knows when it began.
+    /// Whether it has been stopped for this long. Only this process knows when a pause started.
     pub(super) fn has_been_down_for(&self, span: TimeDelta, now: DateTime<Utc>) -> bool {
         let since = match self.state {
             RunState::Paused => self.history.unhealthy_since.or(Some(now)),
@@ -244,7 +244,7 @@ impl Member {
         }
     }
 
-    /// Whether its present life began after the second in its name, so that nobody has asked that life to stop.
+    /// Whether its current life started after the second in its name, so that nobody has asked that life to stop.
     pub(super) fn lives_anew(&self) -> bool {
         self.is_up() && self.life.started_at > self.stopping_since()
     }
@@ -267,6 +267,11 @@ impl Member {
         self.state == RunState::Removing && too_long
     }
 
+    /// Whether it ended this long ago, or the engine never completes its removal.
+    pub(super) fn is_over_for(&self, span: TimeDelta, now: DateTime<Utc>) -> bool {
+        self.has_ended_for(span, now) || self.removal_is_stuck(now)
+    }
+
     /// How its last life ended, or continues, in words.
     pub(super) fn end(&self) -> String {
         match self.state {
@@ -275,16 +280,22 @@ impl Member {
         }
     }
 
+    /// The delegate's name, which its container in service has.
+    pub(super) fn delegate(&self) -> String {
+        Role::parse(&self.name).0.to_owned()
+    }
+
     /// How often the engine has restarted it.
     pub(super) fn restarts(&self) -> u64 {
         self.life.restart_count.max(self.history.max_restart_count)
     }
 
-    /// Why nothing is replaced where the desired image is the one that runs.
+    /// Why nothing is replaced where the desired image runs already.
     pub(super) fn unchanged_reason(&self, reference: &ImageReference, intent: Intent) -> Reason {
         let image = reference.to_string();
         match &self.rolled_back_from {
             Some(left) if intent == Intent::Rollback => Reason::RolledBack {
+                delegate: self.delegate(),
                 image: left.reference.to_string(),
                 to: self.image.to_string(),
             },
@@ -296,6 +307,7 @@ impl Member {
     /// Why it does not get the image it was rolled back from.
     pub(super) fn rolled_back_reason(&self, reference: &ImageReference) -> Reason {
         Reason::RolledBack {
+            delegate: self.delegate(),
             image: reference.to_string(),
             to: self.image.to_string(),
         }

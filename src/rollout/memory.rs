@@ -13,20 +13,20 @@ use crate::health::Health;
 /// Two observations further apart than this do not vouch for the time between them.
 const MAX_OBSERVATION_GAP: Duration = Duration::from_secs(120);
 
-/// The memory of the present life of one container.
+/// The memory of the current life of one container.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     /// Since when this process has seen it started.
     pub seen_since: Option<DateTime<Utc>>,
     /// Since when it has been healthy at every observation.
     pub healthy_since: Option<DateTime<Utc>>,
-    /// Since when it has not been healthy at any observation.
+    /// Since when no observation has shown it healthy.
     pub unhealthy_since: Option<DateTime<Utc>>,
     /// When this process asked it to stop.
     pub stop_requested_at: Option<DateTime<Utc>>,
     /// The starts that the engine refused.
     pub starts: RefusedStarts,
-    /// Whether it differs from what it is to replace.
+    /// Whether it differs from the container that it is to replace.
     pub comparison: Comparison,
     /// The most restarts that the engine has counted; it forgets them when a container is stopped.
     pub max_restart_count: u64,
@@ -64,7 +64,7 @@ pub struct RefusedStarts {
 #[derive(Clone, Debug, PartialEq)]
 struct Verdict {
     at: DateTime<Utc>,
-    /// When the life of the container began that it is about.
+    /// When the container's life started.
     life: Option<DateTime<Utc>>,
     health: Health,
 }
@@ -73,7 +73,7 @@ struct Verdict {
 /// some moment of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
-    /// From then on what is new counts: the end of the observation.
+    /// The end of the observation: later changes are new.
     pub from: DateTime<Utc>,
     /// Until then what lasts is vouched for: its beginning.
     pub until: DateTime<Utc>,
@@ -103,7 +103,7 @@ pub enum Check {
 }
 
 impl History {
-    /// The last verdict, if it was given within `age` before `now` and in the life that began at `started_at`.
+    /// The last verdict, if it was given within `age` before `now` and in the life that started at `started_at`.
     pub fn recent_health(
         &self,
         now: DateTime<Utc>,
@@ -141,7 +141,7 @@ impl History {
         Some((vouched - since).to_std().unwrap_or_default())
     }
 
-    /// The last verdict on the life that began at `started_at`, however old. A pause does not count once the container runs again.
+    /// The last verdict on the life that started at `started_at`, however old. A pause does not count once the container runs again.
     pub fn verdict_on(&self, started_at: Option<DateTime<Utc>>) -> Option<&Health> {
         let verdict = self.verdict.as_ref()?;
         (verdict.life == started_at && verdict.health.is_of_a_check()).then_some(&verdict.health)
@@ -152,7 +152,7 @@ impl History {
         self.verdict.as_ref().map(|verdict| &verdict.health)
     }
 
-    /// Takes in one observation.
+    /// Records one observation.
     pub fn record(
         &mut self,
         seen: impl Into<Seen>,
@@ -251,7 +251,7 @@ impl Memory {
         Some(SingleInstance::NoFreePort { problem })
     }
 
-    /// Forgets what came of the last run's attempts: a new run may try again.
+    /// Forgets the attempts of the last run: a new run may try again.
     pub fn forget_attempts(&mut self) {
         self.no_free_port.clear();
         for history in self.histories.values_mut() {

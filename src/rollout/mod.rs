@@ -62,9 +62,9 @@ pub struct Rollout {
     pub name: String,
     /// The `DELEGATE_NAME` it is a replica of.
     pub workload: String,
-    /// The one in service.
+    /// The container in service.
     pub serving: Option<Member>,
-    /// The new one, not yet proven.
+    /// The new container, not yet proven.
     pub candidate: Option<Member>,
     /// Old containers that gave up the name: the draining ones, the earliest first, and after them one that is retired.
     pub old: Vec<Member>,
@@ -72,13 +72,13 @@ pub struct Rollout {
     pub withdrawn: Vec<Member>,
     /// Rejected candidates, the earliest created first. More than one only for a moment.
     pub failed: Vec<Member>,
-    /// The one that makes the exchange of an upgrader of which two cannot run at once.
+    /// The helper, which exchanges an upgrader that cannot run twice at once.
     pub helper: Option<Member>,
     /// The settings on its owner's labels.
     pub owner: OwnerSettings,
-    /// Why two of it cannot run at once, if so.
+    /// Why it cannot run twice at once; `None` where it can.
     pub single_instance: Option<SingleInstance>,
-    /// Why a second one of it would find no port of the host just now, if so. For a plan only: a run tries it.
+    /// Why a second container would find no free port of the host now; `None` where it would. For a plan only: a run tries it.
     pub no_free_port: Option<SingleInstance>,
     /// The names of other containers that look like those of its parts: no part can have them.
     pub taken_names: Vec<String>,
@@ -87,15 +87,15 @@ pub struct Rollout {
     pub relatives: Vec<Member>,
     /// The images that delegates of this host keep, this one and all others: what each runs, and what it ran before.
     pub retained_images: Vec<ImageId>,
-    /// Why the one in service cannot be replaced, or the candidate not be started where none is in service, by what else
+    /// Why the container in service cannot be replaced, or the candidate not be started where none is in service, by what else
     /// is on the host.
     pub obstacle: Option<Obstacle>,
-    /// Why one of its containers could not be inspected: then its state is not known, and nothing is done to it.
+    /// Why one of its containers could not be inspected: its state is unknown then, and it is left alone.
     pub inspect_error: Option<String>,
 }
 
 impl Rollout {
-    /// Why it is none of our business, where its owner says so, or it belongs to a service.
+    /// Why this program leaves it alone: its owner opted out, or it belongs to a service.
     pub fn left_alone(&self) -> Option<Reason> {
         let task = self
             .owner
@@ -117,7 +117,7 @@ impl Rollout {
         self.workload == OWN_WORKLOAD
     }
 
-    /// Whether something was begun that has to be finished.
+    /// Whether a replacement has to be finished.
     pub fn is_in_progress(&self) -> bool {
         self.candidate.is_some()
             || self.serving.is_none()
@@ -143,7 +143,7 @@ impl Rollout {
         self.members().find(|member| member.id == *id)
     }
 
-    /// The candidate, where it is all there is.
+    /// The candidate, if it is the only container.
     pub fn sole_candidate(&self) -> Option<&Member> {
         let others = self.serving.is_some() || !self.old.is_empty();
         self.candidate.as_ref().filter(|_| !others)
@@ -201,7 +201,7 @@ impl Rollout {
         self.taken_names.contains(&role.name(&self.name))
     }
 
-    /// The image before the one before: no rollback goes back two releases. An image that the owner brought is kept,
+    /// The image of two releases ago: no rollback returns to it. An image that the owner brought is kept,
     /// and another replica may be a step behind.
     fn outdated_image(&self, serving: &Member, old: &Member) -> Option<ImageId> {
         let image = &old.previous.as_ref().filter(|_| old.release > 1)?.id;
@@ -210,7 +210,7 @@ impl Rollout {
         (!is_kept).then(|| image.clone())
     }
 
-    /// The member whose image may be replaced by what is published.
+    /// The member whose image may be replaced by the published image.
     pub fn replaceable(&self) -> Option<&Member> {
         self.serving.as_ref().or_else(|| self.sole_candidate())
     }
@@ -233,7 +233,7 @@ impl Rollout {
 /// Which image a delegate should run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Desired {
-    /// Nothing new: what is in progress is finished, and nothing else is begun, for this reason.
+    /// Finish the replacement in progress, and start no other one, for this reason.
     Keep(Reason),
     /// This image.
     Image {
@@ -263,7 +263,7 @@ impl Desired {
 }
 
 impl Desired {
-    /// Whether a candidate has the image that is wanted. Where nothing is known of that, what was begun is finished.
+    /// Whether a candidate has the wanted image. Where that image is unknown, the replacement is finished.
     fn wants(&self, candidate: &Member) -> bool {
         match self {
             // Another process rolls back from it.
@@ -286,18 +286,18 @@ pub enum Intent {
     /// It is published.
     #[default]
     Upgrade,
-    /// An operator does, in spite of what was rejected before: `retry`.
+    /// An operator wants an upgrade in spite of earlier rejections: `retry`.
     Retry,
-    /// An operator does, who goes back to the image before: `rollback`.
+    /// An operator returns to the previous image: `rollback`.
     Rollback,
 }
 
 /// The operator's settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// `DISABLE_AUTO_UPGRADE`: nothing may be written.
+    /// `DISABLE_AUTO_UPGRADE`: nothing is written but restarts, where `restarts_unhealthy` is set.
     pub health_only: bool,
-    /// `UPGRADE_STRATEGY`.
+    /// `UPDATE_ORDER`.
     pub strategy: Strategy,
     /// How long a candidate must be healthy without a break.
     pub healthy_time: Duration,
@@ -307,7 +307,7 @@ pub struct Policy {
     pub idle_wait: Duration,
     /// `HEALTH_ACTION=restart`.
     pub restarts_unhealthy: bool,
-    /// When a replacement may begin.
+    /// When a replacement may start.
     pub timing: Timing,
 }
 
@@ -360,7 +360,7 @@ impl Rollout {
         }
     }
 
-    /// Why the one in service cannot be replaced.
+    /// Why the container in service cannot be replaced.
     fn obstacle<'a>(&'a self, facts: &'a Facts) -> Option<&'a Obstacle> {
         let hidden = facts.hidden_obstacle.as_ref();
         let hidden = hidden.and_then(|hidden| hidden.as_ref().err());

@@ -20,17 +20,17 @@ pub struct OwnerSettings {
     pub compose_grace: TimeDelta,
     /// The Swarm service whose task it is, if so.
     pub task_of: Option<String>,
-    /// The owner's choice for this delegate, over `UPGRADE_STRATEGY`.
+    /// The owner's choice for this delegate, over `UPDATE_ORDER`.
     pub strategy: Option<Strategy>,
-    /// How long its new container has to become healthy, over `HEALTHY_DEADLINE`.
+    /// How long its new container has to become healthy, over `UPGRADE_HEALTHY_DEADLINE`.
     pub healthy_deadline: Option<Duration>,
     /// The version it stays at.
     pub pin: Option<Pin>,
-    /// Nothing begins before then.
+    /// No replacement starts before then.
     pub snooze_until: Option<DateTime<Utc>>,
     /// Its own window, instead of `UPGRADE_WINDOW`.
     pub window: Option<UpgradeWindow>,
-    /// The first of these labels that cannot be read. What its owner wants is not known, so nothing begins.
+    /// The first label that cannot be read. The owner's wish is unknown then, so no replacement starts.
     pub invalid: Option<InvalidLabel>,
 }
 

@@ -41,7 +41,7 @@ impl Rollout {
         latest_first.find_map(|rejected| rejected.quarantine(now).filter(|_| rejected.runs(reference)))
     }
 
-    /// Whether another process has rejected the image since the run began. `known` are the rejections of before.
+    /// Whether another process has rejected the image since the run started. `known` are the rejections of before.
     pub(super) fn was_rejected_meanwhile(&self, id: Option<&ImageId>, known: &[ContainerId]) -> bool {
         let last = id.and_then(|id| self.last_rejection(id));
         last.is_some_and(|(last, _)| !known.contains(&last.id))
@@ -114,6 +114,7 @@ impl Member {
         let until = self.life.finished_at.unwrap_or(self.created_at) + span;
         let image = self.image.to_string();
         (now < until || self.is_up()).then_some(Reason::Quarantined {
+            delegate: self.delegate(),
             image,
             attempt,
             until,

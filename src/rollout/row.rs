@@ -49,17 +49,17 @@ rows! {
         FailedRemove
     }
     "Old containers behind the one in service" {
-        /// The old container is retired, and the one in service works: name it draining.
+        /// The old container is retired, and the container in service works: name it draining.
         RetiredDrain
         /// The successor in service ended ten seconds ago, or stays unhealthy while the old container can serve or was not asked: reject it.
         SuccessorReject
-        /// The old container drains, and the one in service works, or this process asked before: ask it to stop; after its timeout, at once.
+        /// The old container drains, and the container in service works, or this process asked before: ask it to stop; after its timeout, at once.
         DrainingStop
-        /// The old container has ended, under Compose a while ago, and the one in service works: remove an image two releases old, then the container.
+        /// The old container has ended, under Compose a while ago, and the container in service works: remove an image two releases old, then the container.
         DrainingRemove
         /// Docker is removing the old container: wait, for ten minutes at most.
         OldRemoving
-        /// Anything else: wait until the one in service works.
+        /// Anything else: wait until the container in service works.
         OldWait
     }
     "In service" {
@@ -119,31 +119,31 @@ rows! {
         Restart
     }
     "Side by side" {
-        /// The one in service was made from the candidate: reject the candidate.
+        /// The container in service was made from the candidate: reject the candidate.
         MadeFromCandidate
         /// The candidate replaces another container, or another image is wanted, or the candidate cannot be started here: withdraw it.
         Unwanted
-        /// The one in service was changed since the candidate was created: withdraw the candidate.
+        /// The container in service was changed since the candidate was created: withdraw the candidate.
         ServingChanged
-        /// The one in service has not run for less than 15 seconds: wait.
+        /// The container in service has not run for less than 15 seconds: wait.
         ServingDown
-        /// The one in service does not run, since its owner stopped it: withdraw the candidate.
+        /// The container in service does not run, since its owner stopped it: withdraw the candidate.
         ServingStopped
         /// The candidate failed: reject it; stop it first while Docker cannot rename it.
         CandidateReject
-        /// The candidate was created, and not compared yet: connect its networks, and compare it with the one in service.
+        /// The candidate was created, and not compared yet: connect its networks, and compare it with the container in service.
         Prepare
         /// The candidate differs in more than its image: withdraw it.
         Different
         /// Start-first, and the candidate was created: start it.
         CandidateStart
-        /// Stop-first, and the one in service has tasks: wait for an idle moment, for `IDLE_WAIT` at most.
+        /// Stop-first, and the container in service has tasks: wait for an idle moment, for `UPGRADE_IDLE_WAIT` at most.
         WaitForIdle
-        /// The candidate waits for its turn, or is proven, but Docker is restarting the one in service: wait.
+        /// The candidate waits for its turn, or is proven, but Docker is restarting the container in service: wait.
         BetweenLives
-        /// Stop-first, and the candidate was created: name the one in service draining.
+        /// Stop-first, and the candidate was created: name the container in service draining.
         NameDraining
-        /// The candidate is proven: name the one in service retired.
+        /// The candidate is proven: name the container in service retired.
         NameRetired
         /// Anything else: wait until the candidate has proven itself.
         Proving

@@ -28,7 +28,7 @@ pub(crate) struct Beginning<'a> {
 /// Why another image may not start now.
 #[derive(Debug)]
 pub(crate) enum Holdup {
-    /// It is not to begin, or not yet.
+    /// It may not start, or not yet.
     Reason(Reason),
     /// The holds that the engine remembers have to be read first.
     Unread,
@@ -109,9 +109,10 @@ impl Beginning<'_> {
     fn held_back(&self, reference: &ImageReference, holds: &Holds) -> Vec<Reason> {
         let timing = self.timing;
         let image = || reference.to_string();
-        let pause = holds.pause.filter(|pause| pause.lasts(self.now));
+        let pause = holds.pause.as_ref().filter(|pause| pause.lasts(self.now));
         let paused = pause.map(|pause| Reason::Paused {
             image: image(),
+            delegate: pause.delegate.clone(),
             until: pause.until,
         });
         let first_seen = holds.first_seen.unwrap_or(self.now);
@@ -134,7 +135,7 @@ impl Beginning<'_> {
         paused.into_iter().chain(delayed).chain(awaiting_wave).collect()
     }
 
-    /// The owner's window goes before the administrator's. One whose version has come to the end of its life may wait for none.
+    /// The owner's window takes precedence over the administrator's. A delegate whose version is out of support may ignore windows.
     fn outside_window(&self, reference: &ImageReference) -> Option<Reason> {
         let timing = self.timing;
         let window = self.limits.window.as_ref().or(timing.window.as_ref())?;

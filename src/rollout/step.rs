@@ -59,7 +59,7 @@ pub enum Step {
     },
     /// The other half of the commit: the proven candidate takes the name.
     Promote { id: ContainerId, to: String },
-    /// The candidate failed: its name says so from now on.
+    /// The candidate failed: its new name records that.
     Reject {
         id: ContainerId,
         to: String,
@@ -94,7 +94,7 @@ pub enum Step {
     },
     /// Remove a stopped container.
     Remove { id: ContainerId, name: String },
-    /// Remove an image that no rollback goes back to.
+    /// Remove an image that no rollback needs.
     RemoveImage { id: ImageId },
 }
 
@@ -311,7 +311,7 @@ impl Step {
     }
 }
 
-/// The second of a moment, rounded up: what is in a name begins no earlier than it says.
+/// The second of a moment, rounded up: nothing starts before the second in its name.
 fn round_up(moment: DateTime<Utc>) -> i64 {
     moment.timestamp() + i64::from(moment.timestamp_subsec_nanos() > 0)
 }

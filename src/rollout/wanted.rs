@@ -1,4 +1,4 @@
-//! From a target to what is done about it, or to the reason why an image stays.
+//! Turns a target into the wanted image, or into the reason why an image stays.
 
 use crate::image::{ImageName, ImageReference, Target};
 use crate::rollout::reason::Reason;
@@ -8,7 +8,7 @@ use crate::rollout::reason::Reason;
 pub(crate) enum Wanted {
     /// This.
     Image(ImageReference),
-    /// The same reference, if its registry has another image for it by now.
+    /// The same reference, if its registry now has another image for it.
     Digest(ImageReference),
 }
 

@@ -9,14 +9,14 @@ use crate::health::Work;
 /// The work that a container has reported, and when.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkSeen {
-    /// When the life began that this is about.
+    /// When the container's life started.
     life: Option<DateTime<Utc>>,
     asked_at: Option<DateTime<Utc>>,
     said: Option<(DateTime<Utc>, Work)>,
 }
 
 impl WorkSeen {
-    /// Takes in an answer of the life that began then; one without a number of tasks leaves what is known.
+    /// Records an answer of the life that started then; an answer without a number of tasks keeps the last number.
     pub fn note(&mut self, now: DateTime<Utc>, life: Option<DateTime<Utc>>, answer: Option<Work>) {
         if self.life != life {
             *self = Self::default();
@@ -26,12 +26,12 @@ impl WorkSeen {
         self.said = answer.map(|work| (now, work)).or(self.said);
     }
 
-    /// Whether its last answer, in the life that began then, is recent enough, so that it need not be asked again.
+    /// Whether its last answer, in the life that started then, is recent enough, so that it need not be asked again.
     pub fn is_recent(&self, now: DateTime<Utc>, age: Duration, life: Option<DateTime<Utc>>) -> bool {
         self.life == life && self.asked_at.is_some_and(|asked| elapsed(asked, now) < age)
     }
 
-    /// The work that it reported last, if that is not too old and of the life that began then.
+    /// The work that it reported last, if that is not too old and of the life that started then.
     pub fn known(&self, now: DateTime<Utc>, age: Duration, life: Option<DateTime<Utc>>) -> Option<Work> {
         let (at, work) = self.said.filter(|_| self.life == life)?;
         (elapsed(at, now) <= age).then_some(work)

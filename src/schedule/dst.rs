@@ -33,7 +33,7 @@ pub(super) fn instant_of(local: NaiveDateTime, zone: &Zone) -> Option<DateTime<U
     })
 }
 
-/// Elapsed time: searches at a fixed offset as far as that offset holds, then goes on at the next one.
+/// Elapsed time: searches at a fixed offset as far as that offset holds, then continues at the next one.
 pub(super) fn next_elapsed(cron: &Cron, zone: &Zone, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let (mut from, mut inclusive) = (after, false);
     loop {

@@ -13,14 +13,15 @@ pub mod zone;
 
 use chrono::{DateTime, FixedOffset, SubsecRound, TimeDelta, Utc};
 use croner::Cron;
+use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds, Year};
 
 use self::zone::Zone;
 use crate::text::duration;
 
-/// What [`Schedule::parse`] accepts, in words for people.
-pub const ACCEPTED: &str = "five cron fields (minute hour day month weekday), six with seconds first, \
-     @hourly, @daily, @weekly, @monthly, @yearly, or an interval such as @every 15m";
+/// The forms that [`Schedule::parse`] accepts, in words for people.
+pub const ACCEPTED: &str =
+    "five cron fields such as 0 3 * * *, six with seconds first, a nickname such as @daily, or @every 15m";
 
 /// When the scheduled runs are: a cron pattern in a time zone, or a fixed interval.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +113,7 @@ impl Schedule {
             .collect()
     }
 
-    /// What is allowed but likely not meant, one sentence each, for the log.
+    /// Settings that are allowed but likely not meant, one sentence each, for the log.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.quoted {
@@ -150,7 +151,10 @@ impl Runs {
                 "hourly" => "0 * * * *",
                 other => {
                     let Some(interval) = other.strip_prefix("every ") else {
-                        return wrong("unknown nickname".to_owned());
+                        return wrong(match other {
+                            "reboot" => "RUN_ON_START=true runs at each start".to_owned(),
+                            _ => "unknown nickname".to_owned(),
+                        });
                     };
                     return match duration::parse(interval).and_then(|every| TimeDelta::from_std(every).ok()) {
                         Some(every) if every > TimeDelta::days(366) => {
@@ -166,7 +170,11 @@ impl Runs {
         }
         let fields: Vec<&str> = text.split(' ').filter(|field| !field.is_empty()).collect();
         let ([_, hour, _, _, _] | [_, _, hour, _, _, _]) = fields.as_slice() else {
-            return wrong(format!("it needs five or six fields, not {}", fields.len()));
+            let nickname = format!("@{text}");
+            return wrong(match Self::parse(&nickname) {
+                Ok(_) => format!("write {nickname}"),
+                Err(_) => format!("it needs five or six fields, not {}", fields.len()),
+            });
         };
         match parser().parse(text) {
             Ok(cron) if hour.starts_with('*') => Ok(Self::Elapsed(Box::new(cron))),
@@ -183,7 +191,7 @@ fn parser() -> CronParser {
         .build()
 }
 
-/// Names the wrong field. croner says what is wrong and not where, so each field is tried alone.
+/// Names the wrong field. croner names the problem but not the field, so each field is tried alone.
 fn wrong_field(fields: &[&str]) -> Option<String> {
     const NAMES: [(&str, &str); 6] = [
         ("second", "0-59"),
@@ -201,14 +209,10 @@ fn wrong_field(fields: &[&str]) -> Option<String> {
         .find_map(|(place, (field, (name, range)))| {
             let mut alone = vec!["*"; fields.len()];
             *alone.get_mut(place)? = field;
-            let error = parser().parse(&alone.join(" ")).err()?;
-            let why = error.to_string();
-            let why = why
-                .rsplit(": ")
-                .next()
-                .unwrap_or(&why)
-                .trim_end_matches('.')
-                .to_lowercase();
+            let why = match parser().parse(&alone.join(" ")).err()? {
+                CronError::ComponentError(why) => why.trim_end_matches('.').to_lowercase(),
+                _ => "it has a character that cron does not take".to_owned(),
+            };
             Some(format!("{name} {field:?}, within {range}: {why}"))
         })
 }

@@ -5,7 +5,7 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use super::dst;
 use super::zone::Zone;
 
-/// What is accepted, in the words of errors and of the page.
+/// The accepted forms, in the words of errors and of the page.
 pub const ACCEPTED: &str =
     "a date such as 2026-12-01, or a time such as 2026-12-01T08:00 or 2026-12-01T08:00:00Z";
 

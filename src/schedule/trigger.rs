@@ -1,6 +1,6 @@
 //! The trigger: hands out the schedule's runs, one at a time.
 //!
-//! tokio-cron-scheduler keeps the appointment. Its own cron jobs keep one fixed offset from UTC for ever, and start
+//! tokio-cron-scheduler keeps the appointment. Its own cron jobs keep one fixed offset from UTC forever, and start
 //! whether or not the last run is over; started, it looks at its jobs twice a second. So it is not started, only ever gets
 //! one one-shot job, for the next run that [`Schedule`] computes, and is asked when that one is due.
 
@@ -17,7 +17,7 @@ use crate::text::{duration, time};
 
 /// How often the trigger checks the clock while nothing is due, and how far the clock may be set back unnoticed.
 ///
-/// A run is due at a moment of the wall clock, which may be set meanwhile, or go on while the host sleeps.
+/// A run is due at a moment of the wall clock, which may be set meanwhile, or advance while the host sleeps.
 const CLOCK_CHECK: Duration = Duration::from_secs(60);
 
 /// How long to wait after the scheduler refused or lost a job.
@@ -115,7 +115,7 @@ async fn wait_until(
     due: DateTime<FixedOffset>,
 ) -> Result<Woken, JobSchedulerError> {
     let armed = Utc::now();
-    // The scheduler counts from the current whole second, so it gets whole seconds. Should the next second begin
+    // The scheduler counts from the current whole second, so it gets whole seconds. Should the next second start
     // before it counts, the run is a second late, never early.
     let seconds = u64::try_from(due.timestamp() - armed.timestamp()).unwrap_or(0);
     let job = Job::new_one_shot(Duration::from_secs(seconds), |_, _| {})?;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_stays_in_its_bounds_and_varies() {
+    fn jitter_varies_within_its_bounds() {
         let limit = Duration::from_secs(10);
         let delays: Vec<Duration> = (0..100).map(|_| random_up_to(limit)).collect();
         assert!(delays.iter().all(|delay| *delay <= limit));

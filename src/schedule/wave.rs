@@ -9,11 +9,11 @@ use std::str::FromStr;
 use chrono::TimeDelta;
 use ring::digest::{SHA256, digest};
 
-/// What is accepted, in the words of errors and of the page.
+/// The accepted values, in the words of errors and of the page.
 pub const ACCEPTED: &str = "auto, or the percentage of hosts that follow each day, such as 20%";
 
 const DAY: f64 = 24.0 * 60.0 * 60.0;
-/// What part of the hosts has begun after how many hours, with `auto`.
+/// With `auto`: the share of hosts that have started, and after how many hours.
 const AUTO: [(f64, f64); 5] = [(0.0, 0.0), (0.01, 6.0), (0.1, 24.0), (0.5, 48.0), (1.0, 72.0)];
 
 /// In what time the hosts follow each other.

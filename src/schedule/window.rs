@@ -1,4 +1,4 @@
-//! When changes may begin: windows of the week, by the clock on the wall. Pure.
+//! When changes may start: windows of the week, by the wall clock. Pure.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub struct UpgradeWindow {
 /// The same hours of some days.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Range {
-    /// Whether it begins on that day of the week, from Monday on.
+    /// Whether it starts on that day of the week, from Monday on.
     days: [bool; 7],
     /// Its first minute of the day.
     from: u32,
@@ -41,13 +41,13 @@ pub enum WindowError {
     Time(String),
     #[error("{0:?} is not a weekday such as Mon or a range such as Mon-Fri")]
     Day(String),
-    #[error("{0:?} ends when it begins; the whole day is 00:00-24:00")]
+    #[error("{0:?} ends when it starts; the whole day is 00:00-24:00")]
     Empty(String),
 }
 
 impl UpgradeWindow {
     /// Reads windows such as `Mon-Fri 02:00-05:00, Sun 22:00-06:00`. Without a day it is each day, and one that ends
-    /// before it begins ends on the next day.
+    /// before it starts ends on the next day.
     ///
     /// # Errors
     /// The first part that is none.
@@ -60,7 +60,7 @@ impl UpgradeWindow {
         })
     }
 
-    /// Whether changes may begin at that moment.
+    /// Whether changes may start at that moment.
     pub fn is_open(&self, at: DateTime<Utc>) -> bool {
         let local = self.zone.local(at);
         let minute = local.hour() * 60 + local.minute();
@@ -75,7 +75,7 @@ impl UpgradeWindow {
             return at;
         }
         let today = self.zone.local(at).date_naive();
-        // A window of one day of the week may have just begun, and clocks may skip the next one.
+        // A window of one day of the week may have just started, and clocks may skip the next one.
         let days = (0..=14).filter_map(|days| today.checked_add_days(Days::new(days)));
         let begins = days.flat_map(|day| self.beginnings(day));
         let changed = dst::offset_change(&self.zone, at, at + TimeDelta::days(8));

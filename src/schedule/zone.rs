@@ -14,7 +14,7 @@ use tz::timezone::TransitionRule;
 /// A line `NAME BEGIN END` for each name, where its zone is in the data.
 const NAMES: &str = include_str!(concat!(env!("OUT_DIR"), "/zones.txt"));
 const DATA: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/zones.dat"));
-/// The length of the part at the beginning of the data, with which each zone begins.
+/// The length of the part at the beginning of the data, with which each zone starts.
 const FIRST_PART: usize = 51;
 
 /// A time zone by its IANA name.

@@ -25,6 +25,7 @@ use crate::events::audit::Unwritten;
 use crate::events::histograms::Durations;
 use crate::events::webhook::WebhookCounts;
 use crate::events::{DeadManCounts, Event};
+use crate::host::place;
 use crate::manager::heartbeat::ManagerStatus;
 use crate::manager::{ManagerRequests, UpgraderImage};
 use crate::status::report::Report;
@@ -35,6 +36,9 @@ use crate::text::time;
 pub struct Status {
     /// This program's version.
     pub version: Cow<'static, str>,
+    /// The host's name; in a container, the name that the engine has for it.
+    #[serde(default)]
+    pub host: String,
     /// When it started.
     #[serde(serialize_with = "time::serialize")]
     pub started_at: DateTime<Utc>,
@@ -128,6 +132,7 @@ impl Status {
     pub fn new(mode: Mode, schedule: &str, now: DateTime<Utc>) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
+            host: place::host(),
             started_at: now,
             mode,
             schedule: schedule.to_owned(),

@@ -1,4 +1,4 @@
-//! HTTP for probes, scrapers and people: `/livez`, `/readyz`, `/metrics`, `/status` and a page at `/`. It answers
+//! HTTP for probes, scrapers and people: `/livez` (or `/healthz`), `/readyz`, `/metrics`, `/status` and a page at `/`. It answers
 //! `GET` and `HEAD` only.
 
 use std::borrow::Borrow;
@@ -22,6 +22,8 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const WRONG_NAME: &str = "\
 unknown host name (DNS-rebinding protection): use an IP address, or add the name to STATUS_HOSTS in the upgrader's environment
 ";
+
+const PATHS: &str = "not found; there are / /status /metrics /livez (or /healthz) /readyz\n";
 
 /// The pages that are served.
 #[derive(Clone)]
@@ -51,7 +53,7 @@ impl Server {
             return answer;
         }
         match request.uri().path() {
-            "/livez" => verdict(self.liveness.problem()),
+            "/livez" | "/healthz" => verdict(self.liveness.problem()),
             "/readyz" => verdict(self.status.borrow().not_ready()),
             "/metrics" => {
                 let kind = "text/plain; version=0.0.4; charset=utf-8";
@@ -69,7 +71,7 @@ impl Server {
                 }
                 answer
             }
-            _ => text(StatusCode::NOT_FOUND, ""),
+            _ => text(StatusCode::NOT_FOUND, PATHS),
         }
     }
 

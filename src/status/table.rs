@@ -3,6 +3,7 @@
 use std::io::{IsTerminal as _, stdout};
 
 use crate::status::view::Tone;
+use crate::text;
 
 /// The narrowest last column that is still worth a table.
 const MIN_LAST: usize = 24;
@@ -25,14 +26,12 @@ impl Look {
         if !stdout().is_terminal() {
             return Self::default();
         }
-        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let size = rustix::termios::tcgetwinsize(stdout()).ok();
         Self {
             width: size
                 .map(|size| usize::from(size.ws_col))
                 .filter(|width| *width > 0),
-            has_colour: !is_set("NO_COLOR") && !is_dumb,
+            has_colour: text::has_colour(),
         }
     }
 

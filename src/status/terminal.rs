@@ -2,11 +2,11 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::rollout::reason::count;
+use crate::rollout::reason::{ReasonKind, count};
 use crate::status::evidence::Evidence;
-use crate::status::report::{DelegateReport, Report};
+use crate::status::report::DelegateReport;
 use crate::status::table::{Look, Table};
-use crate::status::view::{Headline, Tone, ago, rough, soon};
+use crate::status::view::{Headline, Tone, ago, rough, rows, soon};
 use crate::status::{Mode, Status};
 
 /// Characters of an image reference that a row has room for.
@@ -23,8 +23,7 @@ pub fn text(status: &Status, look: Look, now: DateTime<Utc>) -> String {
     let mut lines: Vec<String> = painted(headline.tone, &symbol, &headline.text).collect();
     lines.extend(look.paragraph("  ", 2, &facts(status, now).join(", ")));
     if let Some(error) = &status.engine_error {
-        let problem = format!("Cannot reach the Docker engine: {error}");
-        lines.extend(painted(Tone::Bad, "  ", &problem));
+        lines.extend(painted(Tone::Bad, "  ", error));
     }
     if let Some(manager) = status
         .manager
@@ -33,23 +32,23 @@ pub fn text(status: &Status, look: Look, now: DateTime<Utc>) -> String {
     {
         lines.extend(painted(Tone::Bad, "  ", &manager.to_string()));
     }
-    let rows = || status.report.iter().flat_map(Report::rows);
-    if rows().next().is_some() {
+    let rows = rows(status);
+    if !rows.is_empty() {
         let mut table = Table::new(&["CONTAINER", "IMAGE", "HEALTH", "STATUS"]);
-        for delegate in rows() {
+        for delegate in &rows {
             table.row(Tone::of(delegate), cells(delegate, now));
         }
         lines.push(String::new());
         lines.extend(table.lines(look));
     }
-    for delegate in rows() {
+    for delegate in rows {
         lines.extend(details(delegate, look, now));
     }
     lines.join("\n")
 }
 
 fn facts(status: &Status, now: DateTime<Utc>) -> Vec<String> {
-    let mut facts = vec![status.program()];
+    let mut facts = vec![format!("{} on {}", status.program(), status.host)];
     if status.mode == Mode::HealthOnly {
         facts.push("health checks only".to_owned());
     }
@@ -74,8 +73,13 @@ fn cells(delegate: &DelegateReport, now: DateTime<Utc>) -> Vec<String> {
         delegate.container.clone(),
         shortened(&delegate.image),
         format!("{}{since}", delegate.health.as_str()),
-        delegate.message.clone(),
+        with_word(delegate.reason, &delegate.message),
     ]
+}
+
+/// A sentence after the word that `explain` takes.
+pub fn with_word(reason: ReasonKind, sentence: &str) -> String {
+    format!("{}: {sentence}", reason.as_str())
 }
 
 /// The end of a long image reference, which tells more than its beginning.

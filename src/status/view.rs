@@ -1,6 +1,7 @@
 //! The words that the page and the terminal share: the answer to the question that people come with, and times as they
 //! say them.
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -45,14 +46,35 @@ impl Tone {
 
     /// That of one delegate.
     pub fn of(delegate: &DelegateReport) -> Self {
-        match delegate.health {
-            HealthStatus::Unhealthy => Self::Bad,
-            _ if delegate.failed => Self::Attention,
-            HealthStatus::Starting => Self::Busy,
-            HealthStatus::Healthy if delegate.in_progress => Self::Busy,
+        Self::of_health(delegate.health).max(Self::of_action(delegate))
+    }
+
+    /// That of a health.
+    pub fn of_health(health: HealthStatus) -> Self {
+        match health {
             HealthStatus::Healthy => Self::Good,
+            HealthStatus::Starting => Self::Busy,
+            HealthStatus::Unhealthy => Self::Bad,
         }
     }
+
+    /// That of what is done to a delegate, or why nothing is.
+    pub fn of_action(delegate: &DelegateReport) -> Self {
+        match delegate {
+            DelegateReport { failed: true, .. } => Self::Attention,
+            DelegateReport {
+                in_progress: true, ..
+            } => Self::Busy,
+            _ => Self::Good,
+        }
+    }
+}
+
+/// The rows of a report, those that need attention first.
+pub fn rows(status: &Status) -> Vec<&DelegateReport> {
+    let mut rows: Vec<&DelegateReport> = status.report.iter().flat_map(Report::rows).collect();
+    rows.sort_by_key(|delegate| Reverse(Tone::of(delegate)));
+    rows
 }
 
 /// The state of the whole host in one sentence.

@@ -45,7 +45,7 @@ pub struct Swarm<E> {
     problem: Option<String>,
     /// The platforms of the nodes, once they were read in this run.
     platforms: Option<Vec<String>>,
-    /// The version of each service that was last changed here: an older one is not read any more.
+    /// The version of each service that was last changed here: an older document is stale.
     changed: HashMap<String, u64>,
 }
 
@@ -164,8 +164,8 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         Some(self.platforms.as_deref().unwrap_or_default())
     }
 
-    fn holds(&self, _: &Object, image: &str, _: DateTime<Utc>) -> Option<Result<Holds, String>> {
-        self.holds.of(image)
+    fn holds(&self, service: &Object, image: &str, _: DateTime<Utc>) -> Option<Result<Holds, String>> {
+        self.holds.of(&service.managed.name, image)
     }
 
     async fn learn_holds(&mut self) -> Result<(), Refusal> {

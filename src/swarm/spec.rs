@@ -93,7 +93,7 @@ pub fn warnings(spec: &Value, defaults: Defaults) -> Vec<String> {
     }
     if matches!(text("/UpdateConfig/FailureAction"), "pause" | "continue") {
         warnings.push(format!(
-            "its FailureAction is {}, so Swarm itself does not roll back; delegate-upgrader does, after HEALTHY_DEADLINE",
+            "its FailureAction is {}, so Swarm itself does not roll back; delegate-upgrader does, after UPGRADE_HEALTHY_DEADLINE",
             text("/UpdateConfig/FailureAction")
         ));
     }

@@ -1,4 +1,4 @@
-//! What a log line looks like.
+//! The format of a log line.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::config::LogFormat;
 
 /// A line. It is one type for all looks, since each type of a layer takes 20 kB of the binary.
 pub(super) struct Line {
-    /// Whether it begins with its priority, as the journal reads it (sd-daemon(3)): `<4>` is a warning.
+    /// Whether it starts with its priority, as the journal reads it (sd-daemon(3)): `<4>` is a warning.
     has_priority: bool,
     look: Look,
 }

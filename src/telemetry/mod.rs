@@ -4,7 +4,7 @@ mod journal;
 mod line;
 mod queue;
 
-use std::io::{IsTerminal as _, Write as _, stdout};
+use std::io::{Write as _, stderr, stdout};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{LogFormat, LogSettings};
+use crate::text::has_colour;
 use journal::is_journal;
 use line::Line;
 use queue::Queue;
@@ -29,7 +30,9 @@ static QUEUE: OnceLock<Queue> = OnceLock::new();
 
 /// Starts logging. Only this crate logs at the configured level, everything else at warnings at most: the debug lines
 /// of HTTP and engine libraries hold whole requests, tokens included.
-pub fn start(settings: &LogSettings) {
+///
+/// `beside_json`: on standard error, since standard output is for JSON. `NO_COLOR` turns colour off (no-color.org).
+pub fn start(settings: &LogSettings, beside_json: bool) {
     let level = LevelFilter::from_level(settings.level.into());
     let targets = Targets::new()
         .with_default(level.min(LevelFilter::WARN))
@@ -38,16 +41,19 @@ pub fn start(settings: &LogSettings) {
     let is_journal = is_journal(stream.as_deref(), &stdout());
     let layer = tracing_subscriber::fmt::layer()
         .event_format(Line::of(settings.format, is_journal))
-        .with_ansi(settings.format == LogFormat::Text && !is_journal && stdout().is_terminal())
-        .with_writer(output());
+        .with_ansi(settings.format == LogFormat::Text && !is_journal && !beside_json && has_colour())
+        .with_writer(output(beside_json));
     // In tests, a second start in one process keeps the first.
     let _ = tracing_subscriber::registry()
         .with(layer.with_filter(targets))
         .try_init();
 }
 
-/// Standard output, by way of the queue. Without a thread for it, lines are written by whoever logs them.
-fn output() -> BoxMakeWriter {
+/// Standard output, by way of the queue. Without a thread for it, the logging thread writes its lines.
+fn output(beside_json: bool) -> BoxMakeWriter {
+    if beside_json {
+        return BoxMakeWriter::new(stderr);
+    }
     if let Some(queue) = QUEUE.get() {
         return BoxMakeWriter::new(queue.clone());
     }
@@ -63,7 +69,7 @@ fn tell(lines: u64) {
     error!("{lines} log {were} dropped because nobody read standard output");
 }
 
-/// Writes a line that is no log line where log lines go, in order with them.
+/// Writes a line that is not a log line where log lines go, in order with them.
 pub fn print_line(line: &str) {
     let line = format!("{line}\n");
     match QUEUE.get() {
@@ -79,7 +85,7 @@ pub fn dropped_lines() -> u64 {
     QUEUE.get().map_or(0, Queue::dropped)
 }
 
-/// Waits until what was logged is written, but no longer than half a second. Call it at the end of the process.
+/// Waits until the log is written, but for half a second at most. Call it at the end of the process.
 pub fn finish() {
     if let Some(queue) = QUEUE.get() {
         queue.flush(LAST_WORDS);

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_that_blocks_holds_nobody_up_and_what_does_not_fit_is_counted() {
+    fn blocked_output_delays_no_caller_and_dropped_lines_are_counted() {
         const LINES: u64 = 20_000;
         let (queue, permits, written) = slow();
         let begun = Instant::now();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_waits_for_the_last_line_but_not_for_ever() {
+    fn shutdown_waits_for_last_line_within_a_limit() {
         let (queue, permits, written) = slow();
         queue.push(b"last words\n");
         let begun = Instant::now();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_any_length_is_taken_where_none_waits() {
+    fn takes_line_of_any_length_into_empty_queue() {
         let (queue, permits, written) = slow();
         queue.push(&vec![b'x'; LIMIT * 2]);
         drop(permits);

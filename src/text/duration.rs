@@ -25,6 +25,25 @@ pub fn parse(text: &str) -> Option<Duration> {
     (rest.is_empty() && !text.is_empty()).then_some(Duration::from_secs(total))
 }
 
+/// How to write a duration such as `1 h`, `1.5h` or `3 days` for [`parse`].
+pub fn meant(given: &str) -> Option<String> {
+    let given = given.to_ascii_lowercase().replace(' ', "");
+    if parse(&given).is_some() {
+        return Some(given);
+    }
+    let (number, unit) = given.split_at(given.find(|letter: char| letter.is_ascii_alphabetic())?);
+    let seconds = match unit {
+        "w" | "week" | "weeks" => 604_800.0,
+        "d" | "day" | "days" => 86_400.0,
+        "h" | "hour" | "hours" => 3_600.0,
+        "m" | "min" | "minute" | "minutes" => 60.0,
+        "s" | "sec" | "second" | "seconds" => 1.0,
+        _ => return None,
+    };
+    let duration = Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
+    Some(text(duration)).filter(|text| parse(text).is_some())
+}
+
 /// Writes a duration for people: `1h30m`, `45s`, `0s`.
 ///
 /// It rounds to the nearest second, since what is left of a time-out is a little less than what was set. Only a

@@ -7,5 +7,14 @@ pub mod secret;
 pub mod size;
 pub mod time;
 
+use std::io::{IsTerminal as _, stdout};
+
+/// Whether standard output takes colour: it is a terminal, and neither `NO_COLOR` (no-color.org) nor `TERM` speaks against it.
+pub(crate) fn has_colour() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb
+}
+
 pub(crate) use one_line::shortened;
 pub use one_line::{one_line, quoted};

@@ -2,7 +2,7 @@
 
 use super::one_line::{printable, shortened};
 
-/// What stands in a secret's place.
+/// The mask for a secret.
 const HIDDEN: &str = "***";
 /// A shorter value occurs by chance; it is hidden only where its variable's name stands before it.
 const SHORTEST: usize = 6;

@@ -31,7 +31,7 @@ fn containers(path: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn full_files_are_kept_and_the_oldest_is_removed() {
+async fn rotates_full_files_and_removes_the_oldest() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.log");
     let log = AuditLog::open(&path, ROTATION).unwrap();
@@ -57,7 +57,7 @@ async fn full_files_are_kept_and_the_oldest_is_removed() {
 }
 
 #[tokio::test]
-async fn one_file_only_begins_again() {
+async fn truncates_single_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.log");
     let rotation = Rotation {
@@ -84,7 +84,7 @@ async fn a_record_that_was_cut_off_costs_no_other() {
 }
 
 #[tokio::test]
-async fn two_processes_write_each_record_once_and_whole() {
+async fn two_processes_write_each_record_once() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.log");
     let rotation = Rotation {
@@ -146,7 +146,7 @@ async fn a_full_disk_delays_nothing_and_its_records_are_written_later() {
 }
 
 #[tokio::test]
-async fn a_process_that_keeps_the_lock_keeps_nobody_from_writing() {
+async fn writes_while_another_process_keeps_the_lock() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.log");
     let log = AuditLog::open(&path, ROTATION).unwrap();
@@ -180,7 +180,7 @@ async fn a_log_knows_what_it_has_and_when_it_begins() {
 }
 
 #[test]
-fn a_log_that_cannot_be_opened_is_an_error() {
+fn rejects_log_that_cannot_be_opened() {
     let directory = tempfile::tempdir().unwrap();
     for path in [
         directory.path().join("missing/audit.log"),

@@ -111,7 +111,7 @@ async fn it_is_asked_after_each_good_run_and_failures_are_logged_once_without_th
 }
 
 #[tokio::test]
-async fn a_service_that_never_answers_has_one_request_at_once_and_delays_no_run() {
+async fn silent_service_has_one_request_and_delays_no_run() {
     let receiver = Receiver::start(|_, _| Then::Hang).await;
     let (reader, writer) = pipe().unwrap();
     let daemon = daemon(one_delegate, &receiver.url, |command| {
@@ -207,7 +207,7 @@ fn service_and_proxy() -> (String, String, Arc<Mutex<Vec<String>>>) {
 }
 
 #[tokio::test]
-async fn the_proxy_the_authorities_and_the_client_certificate_are_those_of_the_manager() {
+async fn uses_proxy_and_certificates_of_the_manager() {
     let file = |name: &str| format!("{}/tests/fixtures/tls/{name}", env!("CARGO_MANIFEST_DIR"));
     let (url, proxy, asked) = service_and_proxy();
     let daemon_with = |url: String, variables: Vec<(&'static str, String)>| async move {

@@ -16,7 +16,7 @@ fn seconds(tick: Option<Tick>) -> i64 {
 }
 
 #[tokio::test]
-async fn every_occurrence_is_handed_out_once_and_never_early() {
+async fn hands_out_each_occurrence_once_and_never_early() {
     let mut trigger = start(schedule("*/2 * * * * *", "Asia/Kathmandu"), Duration::ZERO)
         .await
         .unwrap();
@@ -85,7 +85,7 @@ async fn shutdown_ends_the_task_even_while_a_jittered_run_waits() {
 }
 
 #[test]
-fn a_trigger_can_be_sent_between_tasks() {
+fn trigger_is_send() {
     fn assert_send<T: Send>(_: T) {}
     assert_send(start(schedule("@hourly", "UTC"), Duration::ZERO));
     assert_send(None::<Trigger>);

@@ -26,7 +26,7 @@ pub(crate) fn get(url: &str) -> (u16, String) {
 }
 
 #[test]
-fn a_scheduled_run_upgrades_and_the_start_only_reports() {
+fn scheduled_run_upgrades_and_start_only_reports() {
     let lab = Lab::new("scheduled");
     let name = lab.delegate("1", V1, &[]);
     let before = life(&name);
@@ -75,12 +75,7 @@ fn the_page_the_status_and_the_metrics_show_the_delegates() {
         let of_a_manager = text.to_lowercase().contains("manager");
         assert!(!of_a_manager, "with PUBLISHED_IMAGE nobody is asked: {text}");
     }
-    assert!(
-        told.text
-            .contains("is published; waiting for the next scheduled run"),
-        "{}",
-        told.text
-    );
+    told.says("is published; waiting for the next scheduled run");
     daemon.signal(Signal::TERM);
     assert_eq!(asking.run(&["healthcheck"]).code, Some(1));
     assert_eq!(asking.run(&["status"]).code, Some(69));
@@ -130,7 +125,7 @@ fn an_engine_that_comes_back_is_found_again() {
 fn single_run_ends_on_sigterm_and_the_next_one_continues() {
     let lab = Lab::new("once-sigterm");
     let name = lab.delegate("1", V1, &[]);
-    let upgrader = lab.upgrader(V2).with("HEALTHY_TIME", "4s");
+    let upgrader = lab.upgrader(V2).with("UPGRADE_HEALTHY_TIME", "4s");
     let mut once = upgrader.begin("once");
     once.says("has been healthy for", Duration::from_secs(30));
     let (code, took) = once.signal(Signal::TERM);
@@ -141,15 +136,17 @@ fn single_run_ends_on_sigterm_and_the_next_one_continues() {
         (lab.names(), image_of(&name)),
         (vec!["1".to_owned(), "1.candidate".to_owned()], image(V1))
     );
-    let next = upgrader.run(&["once"]);
-    assert_eq!(next.code, Some(0), "{}", next.text);
+    upgrader.run(&["once"]).ended(0);
     assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
 }
 
 #[test]
 fn a_wrong_address_of_the_daemon_is_a_wrong_setting() {
     let lab = Lab::new("address");
-    let asked = lab.upgrader(V2).with("LISTEN_ADDR", "9464").run(&["status"]);
-    assert_eq!(asked.code, Some(78), "{}", asked.text);
-    assert!(asked.text.contains("LISTEN_ADDR"), "{}", asked.text);
+    let asked = lab
+        .upgrader(V2)
+        .with("LISTEN_ADDR", "9464")
+        .run(&["status"])
+        .ended(78);
+    asked.says("LISTEN_ADDR");
 }

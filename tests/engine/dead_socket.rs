@@ -28,7 +28,7 @@ fn upgrader_with_a_dead_socket_ends_and_its_restart_policy_mounts_the_present_on
             format!("UPGRADER_WORKLOAD_NAME={}", lab.name),
             format!("PUBLISHED_IMAGE={}", image(V2)),
         ];
-        let options = "--env RUN_ON_START=true --env HEALTHY_TIME=2s --env HEALTH_INTERVAL=5s \
+        let options = "--env RUN_ON_START=true --env UPGRADE_HEALTHY_TIME=2s --env HEALTH_INTERVAL=5s \
                        --restart unless-stopped --volume";
         let mut arguments: Vec<&str> = options.split(' ').chain([mount.as_str()]).collect();
         arguments.extend(variables.iter().flat_map(|variable| ["--env", variable]));

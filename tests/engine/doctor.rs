@@ -55,8 +55,7 @@ fn doctor_finds_nothing_wrong_and_is_not_counted_as_an_upgrader() {
     let before = ([inspect(&old), inspect(&new)], lab.names());
     let manager = LocalManager::that_publishes(&image(V2));
     let upgrader = upgrader(&lab, &manager);
-    let run = upgrader.run(&["doctor"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = upgrader.run(&["doctor"]).ended(0);
     let (v1, v2) = (image(V1), image(V2));
     let (old_target, new_target) = (
         format!("runs {v1}, its target is {v2}"),
@@ -94,8 +93,7 @@ fn doctor_finds_nothing_wrong_and_is_not_counted_as_an_upgrader() {
     }
     assert_eq!(lines(&run).len(), 10, "{}", run.text);
 
-    let as_json = upgrader.run(&["doctor", "--json"]);
-    assert_eq!(as_json.code, Some(0), "{}", as_json.text);
+    let as_json = upgrader.run(&["doctor", "--json"]).ended(0);
     let found: Vec<Value> = serde_json::from_str(&as_json.text).expect("a list in JSON");
     let checks: Vec<(&str, &str)> = found
         .iter()
@@ -151,9 +149,9 @@ fn doctor_says_what_to_do_about_the_manager_and_never_prints_the_token() {
         for run in [upgrader.run(&["doctor"]), upgrader.run(&["doctor", "--json"])] {
             assert_eq!(run.code, Some(1), "{}", run.text);
             for secret in [KEY, REVOKED, unknown] {
-                assert!(!run.text.contains(secret), "a token is in:\n{}", run.text);
+                run.never_says(secret);
             }
-            assert!(run.text.contains(words), "{words:?} is not in:\n{}", run.text);
+            run.says(words);
             if !run.text.starts_with('[') {
                 assert_only_failure(&run, "manager", &[words]);
             }
@@ -181,11 +179,10 @@ fn doctor_reports_by_how_much_a_clock_is_off() {
         manager.answers(&json!({ "status": 200, "body": answer.to_string(), "headers": headers }));
         let run = upgrader.run(&["doctor"]);
         assert_only_failure(&run, "clock", &[words, "synchronise it (NTP)"]);
-        assert!(run.text.contains("reachable, token accepted"), "{}", run.text);
+        run.says("reachable, token accepted");
 
         manager.answers(&json!({ "status": 401, "code": "EXPIRED_TOKEN", "headers": headers }));
-        let run = upgrader.run(&["doctor"]);
-        assert_eq!(run.code, Some(1), "{}", run.text);
+        let run = upgrader.run(&["doctor"]).ended(1);
         let found = not_ok(&run);
         assert!(
             matches!(
@@ -239,7 +236,7 @@ fn doctor_reports_an_image_that_the_registry_lacks_or_has_for_another_platform()
     let what = format!("{why}, for {name}: publish one for linux/amd64");
     assert_only_failure(&run, "platform", &[&what]);
     let run = upgrader.run(&["once"]);
-    assert!(run.text.contains(&why), "{}", run.text);
+    run.says(&why);
 }
 
 #[test]
@@ -259,7 +256,7 @@ fn doctor_reports_an_unreachable_engine_on_one_line_and_a_wrong_configuration_be
             "check that Docker is running",
         ],
     );
-    assert!(run.text.contains("reachable, token accepted"), "{}", run.text);
+    run.says("reachable, token accepted");
 
     let nothing = Proxy::with_rules(|_, _| false);
     let run = upgrader
@@ -272,13 +269,12 @@ fn doctor_reports_an_unreachable_engine_on_one_line_and_a_wrong_configuration_be
         &["(403): 403 Forbidden By rule.", "permits GET /version"],
     );
 
-    let run = upgrader.with("SCHEDULE", "never").run(&["doctor"]);
-    assert_eq!(run.code, Some(78), "{}", run.text);
+    let run = upgrader.with("SCHEDULE", "never").run(&["doctor"]).ended(78);
     assert!(run.text.starts_with("SCHEDULE: "), "{}", run.text);
 }
 
 #[test]
-fn doctor_names_what_is_refused_and_changes_nothing() {
+fn doctor_names_refused_calls_and_changes_nothing() {
     let lab = Lab::new("doctor-permissions");
     let name = lab.delegate("1", V1, &[]);
     let before = (inspect(&name), lab.names());
@@ -291,14 +287,14 @@ fn doctor_names_what_is_refused_and_changes_nothing() {
     let run = lab
         .upgrader(V2)
         .with("DOCKER_HOST", &proxy.host())
-        .run(&["doctor"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
+        .run(&["doctor"])
+        .ended(1);
     for words in [
         "FAIL  permissions    POST /containers/create is refused (403",
         "FAIL  permissions    DELETE /containers/{id} is refused (403",
         "warn  permissions    GET /info is refused (403",
     ] {
-        assert!(run.text.contains(words), "{words} is not in:\n{}", run.text);
+        run.says(words);
     }
     assert_eq!(run.text.matches("is refused").count(), 3, "{}", run.text);
     assert_eq!((inspect(&name), lab.names()), before);
@@ -318,8 +314,7 @@ fn doctor_finds_the_delegates_that_an_upgrade_finds() {
     lab.delegate("1.failed-1", V1, &rejected);
     // An owner's own container of such a name: it has none of our labels, so it is a delegate.
     let owners = lab.delegate("3.candidate", V1, &[]);
-    let run = lab.upgrader(V2).run(&["doctor"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = lab.upgrader(V2).run(&["doctor"]).ended(0);
     let found = lines(&run);
     for line in [
         ("ok", "delegates", format!("{name}, {opted_out}, {owners}")),
@@ -340,7 +335,7 @@ fn doctor_finds_the_delegates_that_an_upgrade_finds() {
             run.text
         );
     }
-    assert!(!run.text.contains("failed-1"), "{}", run.text);
+    run.never_says("failed-1");
 }
 
 #[test]
@@ -385,13 +380,11 @@ fn a_tag_that_moves_needs_access_to_the_registry() {
     let variable = format!("DELEGATE_NAME={}", lab.name);
     lab.container("1", &["--env", &variable, &moving]);
     let upgrader = lab.upgrader(V1).with("PUBLISHED_IMAGE", &moving);
-    let well = upgrader.run(&["doctor"]);
-    assert_eq!(well.code, Some(0), "{}", well.text);
+    upgrader.run(&["doctor"]).ended(0);
 
     let blind = Proxy::that_allows(|right| right.path != "/distribution/{name}/json");
     let upgrader = upgrader.with("DOCKER_HOST", &blind.host());
-    let run = upgrader.run(&["doctor"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
+    let run = upgrader.run(&["doctor"]).ended(1);
     let found = not_ok(&run);
     assert!(
         matches!(
@@ -404,15 +397,14 @@ fn a_tag_that_moves_needs_access_to_the_registry() {
         "{}",
         run.text
     );
-    let once = upgrader.run(&["once"]);
-    assert_eq!(once.code, Some(1), "{}", once.text);
-    assert!(once.text.contains("cannot resolve the tag"), "{}", once.text);
+    let once = upgrader.run(&["once"]).ended(1);
+    once.says("cannot resolve the tag");
     docker(&["rm", "--force", &format!("{}-1", lab.name)]);
     docker(&["rmi", &moving]);
 }
 
 #[test]
-fn doctor_warns_of_another_updater_that_watches_the_same_delegates() {
+fn doctor_warns_of_another_updater_of_same_delegates() {
     let lab = Lab::new("doctor-others");
     // It watches no delegate of another test.
     let scope = format!("com.centurylinklabs.watchtower.scope={}", lab.name);
@@ -428,8 +420,7 @@ fn doctor_warns_of_another_updater_that_watches_the_same_delegates() {
     docker(&["tag", &image(V1), &fork]);
     let scope = format!("WATCHTOWER_SCOPE={}", lab.name);
     let updater = lab.container("updater", &["--entrypoint", "/delegate", "--env", &scope, &fork]);
-    let run = lab.upgrader(V2).run(&["doctor"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = lab.upgrader(V2).run(&["doctor"]).ended(0);
     let warned: Vec<_> = lines(&run)
         .into_iter()
         .filter(|(_, subject, _)| *subject == "updaters")
@@ -445,6 +436,6 @@ fn doctor_warns_of_another_updater_that_watches_the_same_delegates() {
     );
     docker(&["stop", "--time", "1", &updater]);
     let run = lab.upgrader(V2).run(&["doctor"]);
-    assert!(!run.text.contains("updaters"), "{}", run.text);
+    run.never_says("updaters");
     docker(&["rmi", "--force", &fork]);
 }

@@ -46,7 +46,7 @@ fn on_the_host(lab: &Lab, port: u16, environment: &[&str]) -> String {
 }
 
 #[test]
-fn the_gap_of_a_delegate_with_a_task_is_that_of_a_restart() {
+fn stop_first_gap_equals_a_restart() {
     let lab = Lab::new("idle-task");
     let name = on_the_host(&lab, 43_465, &[]);
     let log = follow(&name);

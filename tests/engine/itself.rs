@@ -26,12 +26,11 @@ const NEVER_READY: &str = "1.3.0";
 /// It works, but its HEALTHCHECK says that it does not.
 const UNHEALTHY: &str = "1.4.0";
 /// What shortens the times of an upgrader that replaces itself.
-pub(crate) const SHORT: [&str; 6] = [
-    "SELF_UPGRADE=true",
+pub(crate) const SHORT: [&str; 5] = [
     "LISTEN_ADDR=0.0.0.0:9464",
     "SCHEDULE=*/5 * * * * *",
-    "HEALTHY_TIME=2s",
-    "HEALTHY_DEADLINE=15s",
+    "UPGRADE_HEALTHY_TIME=2s",
+    "UPGRADE_HEALTHY_DEADLINE=15s",
     "HEALTH_INTERVAL=1s",
 ];
 /// A look may find one that ends in this moment, and miss the one that has just begun. How long a look takes says nothing but
@@ -83,7 +82,7 @@ fn run_towards(lab: &Lab, wanted: &str, socket: &str, arguments: &[&str]) -> Str
     let socket = format!("{socket}:/var/run/docker.sock");
     let workload = format!("UPGRADER_WORKLOAD_NAME={}", lab.name);
     let published = format!("PUBLISHED_IMAGE={}", image(V2));
-    let wanted = format!("SELF_IMAGE={wanted}");
+    let wanted = format!("SELF_UPGRADE={wanted}");
     let first = upgrader_image(FIRST);
     let mut all = vec![
         "--health-interval",
@@ -296,7 +295,12 @@ fn image_that_is_not_an_upgrader_is_rejected() {
 fn candidate_takes_over_when_the_old_upgrader_is_ended() {
     for action in [["stop", "--time=5"], ["kill", "--signal=KILL"], ["rm", "--force"]] {
         let lab = Lab::new(&format!("itself-{}", action[0]));
-        let slow = ["--env", "HEALTHY_TIME=20s", "--env", "HEALTHY_DEADLINE=60s"];
+        let slow = [
+            "--env",
+            "UPGRADE_HEALTHY_TIME=20s",
+            "--env",
+            "UPGRADE_HEALTHY_DEADLINE=60s",
+        ];
         let upgrader = run(&lab, SECOND, &engine_socket(), &slow);
         let candidate = format!("{upgrader}.candidate");
         eventually("the new one is alive", Duration::from_secs(60), || {
@@ -504,20 +508,20 @@ fn exchange_survives_a_kill_at_any_write() {
 
 /// The same, with a helper.
 #[test]
-fn exchange_by_a_helper_survives_a_kill_at_any_write() {
+fn helper_finishes_exchange_killed_at_any_write() {
     try_points(true, |method| method != "GET", false);
 }
 
 /// The same at each call, which takes some minutes. Run by `make self-upgrade`.
 #[test]
 #[ignore = "it takes minutes: make self-upgrade runs it"]
-fn whoever_is_killed_at_any_call_it_is_finished() {
+fn finishes_exchange_killed_at_any_call() {
     try_points(false, |_| true, true);
 }
 
 /// The same, with a helper.
 #[test]
 #[ignore = "it takes minutes: make self-upgrade runs it"]
-fn whoever_is_killed_at_any_call_a_helper_finishes_it() {
+fn helper_finishes_exchange_killed_at_any_call() {
     try_points(true, |_| true, true);
 }

@@ -2,115 +2,65 @@
 //! with `--rm`.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::compose::compose_command;
+use crate::compose::Project;
 use crate::itself::{
     FIRST, MOST_MISSES, SECOND, SHORT, Watch, build, engine_socket, own_port, run, runs, settings, status,
     upgrader_image,
 };
-use kit::lab::{Lab, V2, docker, eventually, expect, image, image_of, inspect, logs};
+use kit::lab::{Lab, V2, docker, eventually, image, image_of, inspect, logs};
 
-/// A compose file with an upgrader that wants to run the second version.
-struct Project {
-    lab: Lab,
-    file: PathBuf,
+/// Writes the compose file of an upgrader that wants to run the second version.
+fn write(project: &Project, version: &str, lines: &str) {
+    let variables = [
+        format!("UPGRADER_WORKLOAD_NAME={}", project.lab.name),
+        format!("PUBLISHED_IMAGE={}", image(V2)),
+        format!("SELF_UPGRADE={}", upgrader_image(SECOND)),
+    ];
+    // The old one is still there when a busy machine's Compose is asked for its container.
+    let times = SHORT.map(|variable| match variable {
+        "UPGRADE_HEALTHY_TIME=2s" => "UPGRADE_HEALTHY_TIME=10s",
+        "UPGRADE_HEALTHY_DEADLINE=15s" => "UPGRADE_HEALTHY_DEADLINE=40s",
+        other => other,
+    });
+    let variables: Vec<&str> = variables.iter().map(String::as_str).chain(times).collect();
+    let text = format!(
+        "services:\n  upgrader:\n    image: {}\n    labels: ['{}']\n    restart: unless-stopped\n    \
+         volumes: ['{}:/var/run/docker.sock']\n    healthcheck: {{interval: 1s}}\n    environment: {variables:?}\n{lines}",
+        upgrader_image(version),
+        project.lab.label(),
+        engine_socket(),
+    );
+    fs::write(&project.file, text).expect("a compose file");
 }
 
-impl Project {
-    fn new(lab: Lab, lines: &str) -> Self {
-        build();
-        let file = std::env::temp_dir().join(format!("{}.yml", lab.name));
-        let project = Self { lab, file };
-        project.write(FIRST, lines);
-        project
-    }
-
-    fn write(&self, version: &str, lines: &str) {
-        let variables = [
-            format!("UPGRADER_WORKLOAD_NAME={}", self.lab.name),
-            format!("PUBLISHED_IMAGE={}", image(V2)),
-            format!("SELF_IMAGE={}", upgrader_image(SECOND)),
-        ];
-        // The old one is still there when a busy machine's Compose is asked for its container.
-        let times = SHORT.map(|variable| match variable {
-            "HEALTHY_TIME=2s" => "HEALTHY_TIME=10s",
-            "HEALTHY_DEADLINE=15s" => "HEALTHY_DEADLINE=40s",
-            other => other,
-        });
-        let variables: Vec<&str> = variables.iter().map(String::as_str).chain(times).collect();
-        let text = format!(
-            "services:\n  upgrader:\n    image: {}\n    labels: ['{}']\n    restart: unless-stopped\n    \
-             volumes: ['{}:/var/run/docker.sock']\n    healthcheck: {{interval: 1s}}\n    environment: {variables:?}\n{lines}",
-            upgrader_image(version),
-            self.lab.label(),
-            engine_socket(),
-        );
-        fs::write(&self.file, text).expect("a compose file");
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = compose_command();
-        command
-            .args(["--project-name", &self.lab.name, "--file"])
-            .arg(&self.file)
-            .args(arguments);
-        command
-    }
-
-    fn compose(&self, arguments: &[&str]) -> String {
-        expect(&mut self.command(arguments))
-    }
-
-    /// The ids of the containers that Compose takes for its own. It lists them first, and errs where one has gone by the time
-    /// that it looks at it.
-    fn container(&self) -> String {
-        let mut ids = String::new();
-        eventually("Compose lists them", Duration::from_secs(10), || {
-            let listed = self.command(&["ps", "--quiet", "upgrader"]).output();
-            let listed = listed.expect("docker-compose");
-            String::from_utf8_lossy(&listed.stdout)
-                .trim()
-                .clone_into(&mut ids);
-            listed.status.success()
-        });
-        ids
-    }
-
-    /// The ids of all containers of this test, whatever Compose knows of them.
-    fn all(&self) -> String {
-        let filter = format!("label={}", self.lab.label());
-        docker(&["ps", "--all", "--quiet", "--no-trunc", "--filter", &filter])
-    }
-
-    /// Waits until the upgrader is of the second version, and alone.
-    fn is_replaced(&self) -> String {
-        eventually("it has replaced itself", Duration::from_secs(120), || {
-            let all = self.all();
-            !all.contains('\n')
-                && docker(&[
-                    "ps",
-                    "--all",
-                    "--quiet",
-                    "--no-trunc",
-                    "--filter",
-                    &format!("ancestor={}", upgrader_image(SECOND)),
-                ])
-                .contains(&all)
-        });
-        self.all()
-    }
+/// The ids of the containers that Compose takes for its own. It lists them first, and errs where one has gone by the time
+/// that it looks at it.
+fn container(project: &Project) -> String {
+    let mut ids = String::new();
+    eventually("Compose lists them", Duration::from_secs(10), || {
+        let listed = project.command(&["ps", "--quiet", "upgrader"]).output();
+        let listed = listed.expect("docker-compose");
+        String::from_utf8_lossy(&listed.stdout)
+            .trim()
+            .clone_into(&mut ids);
+        listed.status.success()
+    });
+    ids
 }
 
-impl Drop for Project {
-    fn drop(&mut self) {
-        let _ = self.command(&["down"]).output();
-        let _ = fs::remove_file(&self.file);
-    }
+/// Waits until the upgrader is of the second version, and alone.
+fn is_replaced(project: &Project) -> String {
+    eventually("it has replaced itself", Duration::from_secs(120), || {
+        let all = project.all();
+        let of_second = format!("ancestor={}", upgrader_image(SECOND));
+        !all.contains('\n')
+            && docker(&["ps", "--all", "--quiet", "--no-trunc", "--filter", &of_second]).contains(&all)
+    });
+    project.all()
 }
 
 fn name_of(id: &str) -> String {
@@ -131,26 +81,28 @@ fn labels_of_compose(document: &Value) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn one_that_compose_made_replaces_itself_and_compose_still_knows_it() {
+fn upgrader_of_compose_replaces_itself_and_stays_known_to_compose() {
     let ports = own_port();
     let ports = format!("    ports: ['{}']\n", ports[1]);
     for (way, lines) in ["", &ports].into_iter().enumerate() {
-        let project = Project::new(Lab::new(&format!("itself-compose-{way}")), lines);
+        build();
+        let project = Project::of(Lab::new(&format!("itself-compose-{way}")));
+        write(&project, FIRST, lines);
         project.compose(&["up", "--detach"]);
         // It may have begun by now.
-        let begun = project.container();
+        let begun = container(&project);
         let old = begun.lines().find(|id| image_of(id) == upgrader_image(FIRST));
         let old = inspect(old.expect("the one that Compose made"));
-        let new = project.is_replaced();
+        let new = is_replaced(&project);
         assert_ne!(Value::from(new.as_str()), old["Id"]);
-        assert_eq!(project.container(), new, "Compose knows it");
+        assert_eq!(container(&project), new, "Compose knows it");
         let document = inspect(&new);
         assert_eq!(document["Name"], old["Name"]);
         assert_eq!(settings(&document), settings(&old));
         assert_eq!(labels_of_compose(&document), labels_of_compose(&old));
         // The file still names the old image, and so do the labels: there is nothing to do.
         project.compose(&["up", "--detach"]);
-        assert_eq!((project.container(), project.all()), (new.clone(), new.clone()));
+        assert_eq!((container(&project), project.all()), (new.clone(), new.clone()));
         project.compose(&["stop"]);
         assert_eq!(
             docker(&["inspect", "--format", "{{.State.Status}}", &new]),
@@ -163,17 +115,17 @@ fn one_that_compose_made_replaces_itself_and_compose_still_knows_it() {
         // A container that Compose recreates has the image of the file, and replaces itself again.
         project.compose(&["up", "--detach", "--force-recreate"]);
         // It may have begun by now.
-        let recreated = project.container();
+        let recreated = container(&project);
         assert!(!recreated.contains(&new), "{recreated}");
         assert!(
             recreated.lines().any(|id| image_of(id) == upgrader_image(FIRST)),
             "{recreated}"
         );
-        let again = project.is_replaced();
+        let again = is_replaced(&project);
         // The new image is in the file, too, one day.
-        project.write(SECOND, lines);
+        write(&project, SECOND, lines);
         project.compose(&["up", "--detach"]);
-        let by_compose = project.container();
+        let by_compose = container(&project);
         assert_ne!(by_compose, again);
         assert_eq!(image_of(&by_compose), upgrader_image(SECOND));
         assert_eq!(project.all(), by_compose);

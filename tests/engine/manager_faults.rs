@@ -148,8 +148,8 @@ fn in_turn(number: &str) {
     let mut daemon = asking(&lab, &format!("{scheme}://{}", front.address))
         .with("DOCKER_HOST", &engine.host())
         .with("SCHEDULE", "*/2 * * * * *")
-        .with("HEALTHY_TIME", "1s")
-        .with("HEALTHY_DEADLINE", "60s")
+        .with("UPGRADE_HEALTHY_TIME", "1s")
+        .with("UPGRADE_HEALTHY_DEADLINE", "60s")
         .with("CA_BUNDLE", &fixture("ca.pem"))
         .start();
     daemon.says("runs the published image", PATIENCE);

@@ -8,12 +8,10 @@ fn a_rollback_holds_until_a_newer_image_is_published() {
     let name = lab.delegate("1", V1, &["--restart", "unless-stopped"]);
     let other = lab.delegate("2", V1, &[]);
     let upgrader = lab.upgrader(V2);
-    let run = upgrader.run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    upgrader.run(&["once"]).ended(0);
     let beside = life(&other);
 
-    let back = upgrader.run(&["rollback", &name]);
-    assert_eq!(back.code, Some(0), "{}", back.text);
+    upgrader.run(&["rollback", &name]).ended(0);
     assert_eq!(image_of(&name), image(V1));
     let (_, _, running, policy) = life(&name);
     assert_eq!((running, policy.as_str()), (true, "unless-stopped"));
@@ -21,9 +19,8 @@ fn a_rollback_holds_until_a_newer_image_is_published() {
     assert_eq!(lab.names(), ["1", "2"]);
 
     let before = life(&name);
-    let again = upgrader.run(&["once"]);
-    assert_eq!(again.code, Some(0), "{}", again.text);
-    assert!(again.text.contains("reason=\"rolled_back\""), "{}", again.text);
+    let again = upgrader.run(&["once"]).ended(0);
+    again.says("reason=\"rolled_back\"");
     let plan = upgrader.run(&["plan"]);
     assert!(
         plan.text.contains("rolled back from") && !plan.text.contains("replace"),
@@ -33,17 +30,11 @@ fn a_rollback_holds_until_a_newer_image_is_published() {
     assert_eq!(life(&name), before, "it stays");
 
     // By its id, as `docker ps` shows it.
-    let twice = upgrader.run(&["rollback", &before.0[..12]]);
-    assert_eq!(twice.code, Some(1), "{}", twice.text);
-    assert!(
-        twice.text.contains("was already rolled back from"),
-        "{}",
-        twice.text
-    );
+    let twice = upgrader.run(&["rollback", &before.0[..12]]).ended(1);
+    twice.says("was already rolled back from");
     assert_eq!(life(&name), before, "a rollback is not rolled back");
 
-    let newer = lab.upgrader(WITH_HEALTHCHECK).run(&["once"]);
-    assert_eq!(newer.code, Some(0), "{}", newer.text);
+    lab.upgrader(WITH_HEALTHCHECK).run(&["once"]).ended(0);
     for name in [&name, &other] {
         assert_eq!(image_of(name), image(WITH_HEALTHCHECK));
     }
@@ -60,15 +51,13 @@ fn an_impossible_rollback_says_why_and_touches_nothing() {
         (name.as_str(), 1, nothing.to_owned()),
         (unknown.as_str(), 2, format!("; managed: {name}")),
     ] {
-        let run = lab.upgrader(V2).run(&["rollback", container]);
-        assert_eq!(run.code, Some(code), "{}", run.text);
-        assert!(run.text.contains(&words), "{words:?} is not in:\n{}", run.text);
+        let run = lab.upgrader(V2).run(&["rollback", container]).ended(code);
+        run.says(&words);
     }
     let only_looks = lab.upgrader(V2).with("DISABLE_AUTO_UPGRADE", "true");
     for command in ["rollback", "retry"] {
-        let run = only_looks.run(&[command, &name]);
-        assert_eq!(run.code, Some(78), "{}", run.text);
-        assert!(run.text.contains("DISABLE_AUTO_UPGRADE"), "{}", run.text);
+        let run = only_looks.run(&[command, &name]).ended(78);
+        run.says("DISABLE_AUTO_UPGRADE");
     }
     assert_eq!((life(&name), lab.names()), (before, vec!["1".to_owned()]));
 }
@@ -78,26 +67,22 @@ fn a_retry_tries_a_rejected_image_at_once() {
     let lab = Lab::new("retry");
     let name = lab.delegate("1", V1, &[]);
     let before = life(&name);
-    let hasty = lab.upgrader(SLOW).with("HEALTHY_DEADLINE", "3s");
-    let run = hasty.run(&["once"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
+    let hasty = lab.upgrader(SLOW).with("UPGRADE_HEALTHY_DEADLINE", "3s");
+    hasty.run(&["once"]).ended(1);
     assert_eq!(lab.names(), ["1", "1.failed-1"]);
 
-    let bad = hasty.run(&["retry", &name]);
-    assert_eq!(bad.code, Some(1), "{}", bad.text);
-    assert!(bad.text.contains("was rejected"), "{}", bad.text);
+    let bad = hasty.run(&["retry", &name]).ended(1);
+    bad.says("was rejected");
     assert_eq!(lab.names(), ["1", "1.failed-2"], "the attempts are counted");
     assert_eq!(life(&name), before);
 
     // Nothing was wrong with the image.
-    let good = lab.upgrader(SLOW).run(&["retry", &name]);
-    assert_eq!(good.code, Some(0), "{}", good.text);
+    lab.upgrader(SLOW).run(&["retry", &name]).ended(0);
     assert_eq!(
         (lab.names(), image_of(&name)),
         (vec!["1".to_owned()], image(SLOW))
     );
     let done = life(&name);
-    let again = lab.upgrader(SLOW).run(&["retry", &name]);
-    assert_eq!(again.code, Some(0), "{}", again.text);
+    lab.upgrader(SLOW).run(&["retry", &name]).ended(0);
     assert_eq!(life(&name), done, "nothing is left to do");
 }

@@ -21,8 +21,7 @@ fn an_old_image_without_its_tag_is_read_by_its_id() {
     // The name goes to another image, and then to none.
     docker(&["tag", &image(V2), &tag]);
     docker(&["rmi", &tag]);
-    let run = lab.upgrader(V2).run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    lab.upgrader(V2).run(&["once"]).ended(0);
     assert_eq!(image_of(&name), image(V2));
     let found = inspect(&name)["Config"]["Env"].to_string();
     assert!(!found.contains("of-the-old-image"), "{found}");
@@ -36,9 +35,8 @@ fn a_delegate_of_an_image_s_id_is_left_alone() {
     let variable = format!("DELEGATE_NAME={}", lab.name);
     let name = lab.container("1", &["--env", &variable, &id]);
     let before = life(&name);
-    let run = lab.upgrader(V2).run(&["once"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
-    assert!(run.text.contains("image_not_comparable"), "{}", run.text);
+    let run = lab.upgrader(V2).run(&["once"]).ended(1);
+    run.says("image_not_comparable");
     assert_eq!(life(&name), before);
 }
 
@@ -66,8 +64,7 @@ fn stopped_created_and_paused_delegates_are_left_alone() {
     let all = [&stopped, &once, &paused, &created];
     let state = || all.map(|name| (life(name), inspect(name)["State"]["Status"].clone()));
     let before = state();
-    let run = lab.upgrader(V2).run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    lab.upgrader(V2).run(&["once"]).ended(0);
     assert_eq!(state(), before);
     assert_eq!(lab.names(), ["created", "once", "paused", "stopped"]);
 }
@@ -102,9 +99,8 @@ fn a_delegate_that_shares_with_a_container_that_is_gone_is_left_alone() {
             companion();
         }
         let before = life(&name);
-        let run = lab.upgrader(V2).run(&["once"]);
-        assert_eq!(run.code, Some(1), "{}", run.text);
-        assert!(run.text.contains(says), "{}", run.text);
+        let run = lab.upgrader(V2).run(&["once"]).ended(1);
+        run.says(says);
         assert_eq!(life(&name), before, "{}", run.text);
         docker(&["rm", "--force", "--volumes", &name]);
     }

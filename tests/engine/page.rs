@@ -1,5 +1,6 @@
 //! The status page in a browser.
 
+use std::fs;
 use std::io::{Seek as _, Write as _};
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +8,10 @@ use std::time::Duration;
 
 use kit::lab::wire::get;
 use kit::lab::{Lab, NEVER_HEALTHY, V1};
+use serde_json::{Value, json};
 
+const LIGHT: &str = "--blink-settings=preferredColorScheme=1";
+const DARK: &str = "--blink-settings=preferredColorScheme=0";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a browser makes of a page after some updates: its document, and what it logs of it.
@@ -29,7 +33,7 @@ fn browse(url: &str, arguments: &[&str]) -> (String, Vec<String>) {
 
 #[test]
 #[ignore = "needs a browser: make surroundings"]
-fn the_page_in_a_browser_says_how_all_are_and_logs_nothing() {
+fn page_in_a_browser_shows_all_delegates_and_logs_nothing() {
     let lab = Lab::new("page");
     lab.delegate("1", V1, &["--env", "TASKS=2"]);
     lab.delegate("2", V1, &[]);
@@ -37,7 +41,7 @@ fn the_page_in_a_browser_says_how_all_are_and_logs_nothing() {
     let daemon = lab
         .upgrader(NEVER_HEALTHY)
         .with("RUN_ON_START", "true")
-        .with("HEALTHY_DEADLINE", "6s")
+        .with("UPGRADE_HEALTHY_DEADLINE", "6s")
         .start();
     daemon.says("was rejected", PATIENCE);
     let log = daemon.log();
@@ -49,6 +53,7 @@ fn the_page_in_a_browser_says_how_all_are_and_logs_nothing() {
     for text in [
         // The one with the fewest tasks goes first, and the other one is halted.
         format!("All 2 delegates are healthy on {V1}; not upgraded: {one}, {two}"),
+        " rejected</span>".to_owned(),
         "<dt>Tasks</dt><dd>2</dd>".to_owned(),
         "<dt>Rejected</dt>".to_owned(),
         format!("last lines of {two}.failed-1"),
@@ -70,12 +75,51 @@ fn the_page_in_a_browser_says_how_all_are_and_logs_nothing() {
         .expect("promtool");
     let text = String::from_utf8_lossy(&checked.stderr);
     assert!(checked.status.success() && text.is_empty(), "{text}");
-    for (name, size) in [
-        ("page.png", "--window-size=1000,1100"),
-        ("page-phone.png", "--window-size=390,1600"),
+    // The last two are the pictures of the documentation.
+    for (theme, width, height, name) in [
+        (LIGHT, 360, 1900, "page-light-360.png"),
+        (DARK, 360, 1900, "page-dark-360.png"),
+        (LIGHT, 1200, 1100, "page-light-1200.png"),
+        (DARK, 1200, 1100, "page-dark-1200.png"),
+        (LIGHT, 800, 1040, "page-light.png"),
+        (DARK, 800, 1040, "page-dark.png"),
     ] {
-        let (_, console) = browse(url, &[&picture(name), size]);
+        let size = format!("--window-size={width},{height}");
+        let (_, console) = browse(url, &[&picture(name), &size, theme]);
         assert!(console.is_empty(), "{console:#?}");
         assert!(pictures.join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+#[ignore = "needs a browser: make surroundings"]
+fn pictures_show_everything_in_their_first_frame_and_move_only_where_motion_is_welcome() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("picture.html");
+    for (name, moves) in [
+        ("demo.svg", true),
+        ("usage/rollout.svg", false),
+        ("development/architecture.svg", false),
+    ] {
+        let svg = fs::read_to_string(docs.join(name)).expect("a picture");
+        assert!(svg.contains("<title"), "{name}");
+        let script = include_str!("picture.js");
+        let page = format!("<!doctype html><meta charset=utf-8>{svg}<script>{script}</script>");
+        fs::write(&file, page).expect("a file");
+        let url = format!("file://{}", file.display());
+        for (theme, motion, moving) in [
+            (LIGHT, "--enable-automation", moves),
+            (DARK, "--force-prefers-reduced-motion", false),
+        ] {
+            let (document, _) = browse(&url, &["--dump-dom", theme, motion]);
+            let title = document.rsplit_once("<title>").map_or("", |(_, rest)| rest);
+            let found = title.split("</title>").next().unwrap_or_default();
+            let found: Value = serde_json::from_str(found).expect(&document);
+            let variance = found["variance"].as_u64().unwrap_or(0);
+            assert_eq!(found["cut"], json!([]), "{name} in {theme}");
+            assert!(variance > 100, "{name} in {theme}: {variance}");
+            assert_eq!(found["moving"].as_u64() > Some(0), moving, "{name}, {motion}");
+        }
     }
 }

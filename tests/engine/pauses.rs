@@ -13,11 +13,10 @@ fn a_paused_host_begins_nothing_until_it_is_resumed() {
     let before = life(&name);
     let upgrader = lab.upgrader(V2);
     let said = |command: &[&str], code: i32, words: &str| {
-        let run = upgrader.run(command);
-        assert_eq!(run.code, Some(code), "{command:?}: {}", run.text);
-        assert!(run.text.contains(words), "{command:?}: {}", run.text);
+        let run = upgrader.run(command).ended(code);
+        run.says(words);
     };
-    said(&["resume"], 0, "This host was not paused.");
+    said(&["resume"], 0, "Upgrades were not paused on this host.");
     said(
         &["pause", "--until", "tomorrow"],
         2,
@@ -29,18 +28,45 @@ fn a_paused_host_begins_nothing_until_it_is_resumed() {
         0,
         "Upgrades are paused on this host until 2126-12-01T00:00:00Z",
     );
-    said(&["plan"], 0, "changes are paused until 2126-12-01T00:00:00Z");
-    said(&["once"], 0, "changes are paused until 2126-12-01T00:00:00Z");
-    said(&["doctor"], 0, "changes are paused on this host since");
+    said(&["plan"], 0, "upgrades are paused until 2126-12-01T00:00:00Z");
+    said(&["once"], 0, "upgrades are paused until 2126-12-01T00:00:00Z");
+    said(&["doctor"], 0, "upgrades are paused on this host since");
     said(&["pause"], 0, "until you run `delegate-upgrader resume`");
-    said(&["plan"], 0, "changes are paused until they are resumed");
+    said(
+        &["plan"],
+        0,
+        "upgrades are paused; `delegate-upgrader resume` resumes them",
+    );
     assert_eq!((life(&name), lab.names()), (before, vec!["1".to_owned()]));
-    let health_only = lab
-        .upgrader(V2)
+    lab.upgrader(V2)
         .with("DISABLE_AUTO_UPGRADE", "true")
-        .run(&["resume"]);
-    assert_eq!(health_only.code, Some(78), "{}", health_only.text);
-    said(&["resume"], 0, "Upgrades have resumed on this host.");
+        .run(&["resume"])
+        .ended(78);
+    said(
+        &["pause", &name[..]],
+        0,
+        &format!("Upgrades are paused on {name} until you run"),
+    );
+    said(
+        &["resume"],
+        0,
+        &format!("Upgrades have resumed on this host.\nThey are still paused on {name}"),
+    );
+    said(
+        &["once"],
+        0,
+        &format!("its upgrades are paused; `delegate-upgrader resume {name}` resumes them"),
+    );
+    said(
+        &["pause", "nobody"],
+        2,
+        "no managed delegate \"nobody\"; managed: ",
+    );
+    said(
+        &["resume", &name],
+        0,
+        &format!("Upgrades have resumed on {name}."),
+    );
     said(&["once"], 0, "replaced");
     assert_eq!(image_of(&name), image(V2));
 }
@@ -64,17 +90,11 @@ fn an_image_waits_for_its_delay_and_the_engine_remembers_since_when() {
     let lab = Lab::new("delay");
     let name = lab.delegate("1", V1, &[]);
     let run = |delay: &str| lab.upgrader(V2).with("UPGRADE_DELAY", delay).run(&["once"]);
-    let waits = run("1h");
-    assert_eq!(waits.code, Some(0), "{}", waits.text);
-    assert!(
-        waits.text.contains("is published; delayed until"),
-        "{}",
-        waits.text
-    );
+    let waits = run("1h").ended(0);
+    waits.says("is published; delayed until");
     assert_eq!(image_of(&name), image(V1));
     // Another process, some seconds later.
     std::thread::sleep(std::time::Duration::from_secs(3));
-    let done = run("2s");
-    assert_eq!(done.code, Some(0), "{}", done.text);
+    run("2s").ended(0);
     assert_eq!(image_of(&name), image(V2));
 }

@@ -21,8 +21,8 @@ impl Proving {
         let name = lab.delegate("1", V1, arguments);
         let upgrader = lab
             .upgrader(V2)
-            .with("HEALTHY_TIME", "20s")
-            .with("HEALTHY_DEADLINE", "40s");
+            .with("UPGRADE_HEALTHY_TIME", "20s")
+            .with("UPGRADE_HEALTHY_DEADLINE", "40s");
         let once = upgrader.begin("once");
         once.says("reason=\"proving\"", PATIENCE);
         let candidate = format!("{name}.candidate");
@@ -44,17 +44,11 @@ fn candidate_that_someone_ends_is_rejected_with_its_ending_until_retry() {
         docker(&[action, &proving.candidate]);
         let run = proving.once.wait();
         assert_eq!(run.code, Some(1), "{}", run.text);
-        assert!(
-            run.text
-                .contains(&format!("{ending} before it had proven itself")),
-            "{}",
-            run.text
-        );
+        run.says(&format!("{ending} before it had proven itself"));
         assert_eq!(life(&proving.name), before, "{}", run.text);
         assert_eq!(proving.lab.names(), ["1", "1.failed-1"], "{}", run.text);
         let upgrader = proving.lab.upgrader(V2);
-        let retried = upgrader.run(&["retry", &proving.name]);
-        assert_eq!(retried.code, Some(0), "{}", retried.text);
+        let retried = upgrader.run(&["retry", &proving.name]).ended(0);
         assert_eq!(image_of(&proving.name), image(V2), "{}", retried.text);
     }
 }
@@ -69,11 +63,7 @@ fn delegate_that_its_owner_stops_during_the_proof_stays_stopped() {
         let (now, _, is_running, _) = life(&proving.name);
         assert_eq!((now, is_running), (id, false), "{}", run.text);
         assert_eq!(proving.lab.names(), ["1"], "{}", run.text);
-        assert!(
-            run.text.contains("only running delegates are upgraded"),
-            "{}",
-            run.text
-        );
+        run.says("only running delegates are upgraded");
     }
 }
 

@@ -69,7 +69,7 @@ fn questions(manager: &Server) -> usize {
 
 fn assert_answered(run: &Run) {
     assert_eq!(run.code, Some(0), "{}", run.text);
-    assert!(run.text.contains(&image(V2)), "{}", run.text);
+    run.says(&image(V2));
 }
 
 /// Says so on one line, and nothing else of why there is no answer.
@@ -92,13 +92,13 @@ fn assert_no_secret(run: &Run) {
     for (user, password) in [(USER, PASSWORD), (USER, WRONG), (PLAIN_USER, PLAIN_PASSWORD)] {
         let encoded = STANDARD.encode(format!("{user}:{password}"));
         for secret in [password, PASSWORD_IN_URL, &encoded] {
-            assert!(!run.text.contains(secret), "{secret:?} is in:\n{}", run.text);
+            run.never_says(secret);
         }
     }
 }
 
 #[test]
-fn a_proxy_with_a_login_lets_the_question_through_by_http_and_by_https() {
+fn asks_through_proxy_with_login_by_http_and_https() {
     let lab = Lab::new("proxy");
     lab.delegate("1", V1, &[]);
     let manager = manager(V2);
@@ -157,7 +157,7 @@ fn a_proxy_with_a_login_lets_the_question_through_by_http_and_by_https() {
 }
 
 #[test]
-fn a_wrong_login_at_a_proxy_is_reported_and_not_retried() {
+fn reports_wrong_proxy_login_without_retry() {
     let lab = Lab::new("proxy-login");
     lab.delegate("1", V1, &[]);
     let manager = manager(V2);
@@ -192,18 +192,8 @@ fn a_wrong_login_at_a_proxy_is_reported_and_not_retried() {
         .with("LOG_LEVEL", "trace")
         .run(&["doctor"]);
     assert_no_secret(&doctor);
-    assert!(
-        doctor
-            .text
-            .contains("FAIL  manager        the proxy rejected the login"),
-        "{}",
-        doctor.text
-    );
-    assert!(
-        !doctor.text.contains("clock"),
-        "the proxy's clock is not the Manager's:\n{}",
-        doctor.text
-    );
+    doctor.says("FAIL  manager        the proxy rejected the login");
+    doctor.never_says("clock");
     // With 401 for a tunnel, which says no reason.
     let run = with_parts(asking(&https), &tinyproxy, PLAIN_USER, WRONG).run(&["plan"]);
     assert_reports(&run, &["the proxy cannot connect", "PROXY_USER, PROXY_PASSWORD"]);
@@ -322,8 +312,7 @@ fn a_delegate_is_upgraded_through_a_proxy_behind_tls_to_a_manager_that_wants_a_c
         .with("PROXY_SCHEME", "https")
         .with("PROXY_HOST", "127.0.0.1");
     assert_answered(&upgrader.run(&["doctor"]));
-    let run = upgrader.run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = upgrader.run(&["once"]).ended(0);
     assert_no_secret(&run);
     assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
     // A tunnel is logged when it closes: those of both commands.

@@ -146,8 +146,8 @@ fn a_slow_pull_logs_its_progress_and_is_one_for_all_delegates() {
         .with("PUBLISHED_IMAGE", &published)
         .with("UPGRADER_WORKLOAD_NAME", &format!("{},{other}", lab.name))
         .with("DOCKER_HOST", &engine.host())
-        .run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+        .run(&["once"])
+        .ended(0);
     for name in &names {
         assert_eq!(image_of(name), published, "{}", run.text);
     }

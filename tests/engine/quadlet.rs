@@ -57,14 +57,14 @@ printf 'hunter2-hunter2' | podman secret create delegate-token - >/dev/null
 podman run --detach --name with-secret --secret delegate-token,type=env,target=DELEGATE_TOKEN \
     --env-file /etc/harness-delegate.env "$v1" >/dev/null
 
-# As docs/usage/run.md has it.
+# As docs/usage/podman.md has it.
 cd /project
 printf %s "$KEY" >/token
 podman secret create upgrader-token /token >/dev/null
 install -D -m 640 examples/systemd/delegate-upgrader.env $settings
 install -D -m 644 examples/quadlet/delegate-upgrader.container /etc/containers/systemd/delegate-upgrader.container
 printf '%s\n' ACCOUNT_ID="$ACCOUNT" MANAGER_HOST_AND_PORT=http://host.containers.internal:8080 'SCHEDULE="*/5 * * * * *"' \
-    HEALTHY_TIME=2s >>$settings
+    UPGRADE_HEALTHY_TIME=2s >>$settings
 mkdir /etc/containers/systemd/delegate-upgrader.container.d
 printf '[Container]\nHealthInterval=1s\nHealthTimeout=5s\nHealthStartPeriod=1s\n[Service]\nRestartSec=1s\n' \
     >/etc/containers/systemd/delegate-upgrader.container.d/test.conf

@@ -168,7 +168,8 @@ fn the_documented_command_upgrades_two_delegates_without_a_moment_with_fewer() {
     );
     let said = format!("delegate-upgrader {} (newer: {newer})", env!("CARGO_PKG_VERSION"));
     let status = docker(&["exec", &upgrader, "/delegate-upgrader", "status"]);
-    assert!(status.contains(&said), "{status}");
+    let host = docker(&["info", "--format", "{{.Name}}"]);
+    assert!(status.contains(&format!("{said} on {host},")), "{status}");
     let log = logs(&upgrader);
     assert!(
         log.contains("a newer version of the upgrader is published"),

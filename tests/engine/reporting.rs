@@ -140,7 +140,7 @@ fn reporting(lab: &Lab, published: &str, url: &str) -> (Upgrader, PathBuf, TempD
 }
 
 #[test]
-fn everything_that_reports_outcomes_agrees() {
+fn all_reports_of_outcomes_agree() {
     let lab = Lab::new("reporting");
     let environment = format!("DELEGATE_TOKEN={PLANTED}");
     let name = lab.delegate("1", V1, &["--env", &environment]);
@@ -162,7 +162,7 @@ fn everything_that_reports_outcomes_agrees() {
         )
         .with("LOG_LEVEL", "trace")
         .with("RUN_ON_START", "true")
-        .with("HEALTHY_DEADLINE", "6s")
+        .with("UPGRADE_HEALTHY_DEADLINE", "6s")
         .with("HEALTH_INTERVAL", "1s")
         .start();
     second.says("was rejected", PATIENCE);
@@ -173,8 +173,8 @@ fn everything_that_reports_outcomes_agrees() {
     let back = upgrader
         .clone()
         .with("LISTEN_ADDR", &address)
-        .run(&["rollback", &name]);
-    assert_eq!(back.code, Some(0), "{}", back.text);
+        .run(&["rollback", &name])
+        .ended(0);
 
     let records_now = records(&audit);
     assert_eq!(

@@ -161,8 +161,8 @@ fn while_proving(lab: &Lab, arguments: &[&str]) -> (String, Upgrader) {
     let name = lab.delegate("1", V1, arguments);
     let upgrader = lab
         .upgrader(V2)
-        .with("HEALTHY_TIME", "10s")
-        .with("HEALTHY_DEADLINE", "40s");
+        .with("UPGRADE_HEALTHY_TIME", "10s")
+        .with("UPGRADE_HEALTHY_DEADLINE", "40s");
     let mut once = upgrader.begin("once");
     once.says("reason=\"proving\"", PATIENCE);
     once.signal(Signal::KILL);
@@ -178,15 +178,13 @@ fn rejection_names_the_restart(test: &str, signal: Signal) {
         let old = life(&name).0;
         engine.restart(signal);
         docker(&["start", &name]);
-        let run = upgrader.run(&["once"]);
-        assert_eq!(run.code, Some(1), "{}", run.text);
+        let run = upgrader.run(&["once"]).ended(1);
         let words = "the delegate in service was restarted at";
-        assert!(run.text.contains(words), "{}", run.text);
+        run.says(words);
         let (id, _, is_running, _) = life(&name);
         assert_eq!((id, is_running), (old, true), "{}", run.text);
         assert_eq!(lab.names(), ["1", "1.failed-1"], "{}", run.text);
-        let retried = upgrader.run(&["retry", &name]);
-        assert_eq!(retried.code, Some(0), "{}", retried.text);
+        upgrader.run(&["retry", &name]).ended(0);
         assert_eq!((image_of(&name), lab.names()), (image(V2), vec!["1".to_owned()]));
     });
 }
@@ -212,8 +210,7 @@ fn proof_continues_after_a_restart_of_the_engine() {
         let (name, upgrader) = while_proving(&lab, &["--restart", "always"]);
         let candidate = life(&format!("{name}.candidate")).0;
         engine.restart(Signal::TERM);
-        let run = upgrader.run(&["once"]);
-        assert_eq!(run.code, Some(0), "{}", run.text);
+        let run = upgrader.run(&["once"]).ended(0);
         assert_eq!(life(&name).0, candidate, "{}", run.text);
         eventually("the old one is gone", PATIENCE, || lab.names() == ["1"]);
     });

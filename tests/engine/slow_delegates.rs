@@ -53,7 +53,7 @@ fn ten_on_another_bridge_delay_neither_the_first_report_nor_an_upgrade() {
     let settings = [
         format!("UPGRADER_WORKLOAD_NAME={}", lab.name),
         format!("PUBLISHED_IMAGE={}", image(V2)),
-        "HEALTHY_TIME=2s".to_owned(),
+        "UPGRADE_HEALTHY_TIME=2s".to_owned(),
         "HEALTH_INTERVAL=1s".to_owned(),
         "SCHEDULE=*/10 * * * * *".to_owned(),
     ];
@@ -104,7 +104,7 @@ fn ten_on_another_bridge_delay_neither_the_first_report_nor_an_upgrade() {
 
 /// They accept the connection, as a process that hangs does, and never answer.
 #[test]
-fn thirteen_that_hang_delay_neither_the_first_report_nor_an_upgrade() {
+fn thirteen_hanging_delegates_delay_neither_report_nor_upgrade() {
     let lab = Lab::new("hangs");
     let of = |workload: &str, suffix: &str| {
         let variable = format!("DELEGATE_NAME={}-{workload}", lab.name);

@@ -250,19 +250,13 @@ fn holds(test: &str, front: impl Fn(For) -> Front) {
     let upgrader = lab.upgrader(V2).with("DOCKER_HOST", &watching.host);
     let watcher = upgrader.clone().with("DISABLE_AUTO_UPGRADE", "true");
     for command in ["plan", "once", "doctor"] {
-        let run = watcher.run(&[command]);
-        assert_eq!(run.code, Some(0), "{command}: {}", run.text);
+        watcher.run(&[command]).ended(0);
     }
     assert_eq!((watching.refused)(), Vec::<String>::new());
 
     let begun = Instant::now();
-    let run = upgrader.run(&["once"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
-    assert!(
-        run.text.contains("the engine refused (403): 403 Forbidden"),
-        "{}",
-        run.text
-    );
+    let run = upgrader.run(&["once"]).ended(1);
+    run.says("the engine refused (403): 403 Forbidden");
     let took = begun.elapsed();
     assert!(
         took < Duration::from_secs(60),
@@ -270,8 +264,7 @@ fn holds(test: &str, front: impl Fn(For) -> Front) {
         run.text
     );
     let by_now = (watching.refused)().len();
-    let run = upgrader.run(&["doctor"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
+    let run = upgrader.run(&["doctor"]).ended(1);
     for call in API_CALLS
         .iter()
         .filter(|call| call.purpose == Purpose::Upgrades && call.method != "GET")
@@ -280,7 +273,7 @@ fn holds(test: &str, front: impl Fn(For) -> Front) {
             "FAIL  permissions    {} {} is refused (403",
             call.method, call.path
         );
-        assert!(run.text.contains(&line), "{line} is not in:\n{}", run.text);
+        run.says(&line);
     }
     let refused = (watching.refused)().split_off(by_now);
     // Doctor also looks at the delegates' own image, and for the new one in the registry.
@@ -294,7 +287,7 @@ fn holds(test: &str, front: impl Fn(For) -> Front) {
         "{}",
         run.text
     );
-    assert!(!run.text.contains('<'), "{}", run.text);
+    run.never_says("<");
     assert_eq!(look(), before);
 
     assert!(
@@ -306,8 +299,7 @@ fn holds(test: &str, front: impl Fn(For) -> Front) {
 
     let upgrading = front(For::Upgrades);
     let upgrader = upgrader.with("DOCKER_HOST", &upgrading.host);
-    let run = upgrader.run(&["doctor"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = upgrader.run(&["doctor"]).ended(0);
     assert!(
         run.text.lines().all(|line| line.starts_with("ok ")),
         "{}",
@@ -338,7 +330,7 @@ fn the_documented_variables_are_enough_behind_linuxservers_rules() {
 }
 
 #[test]
-fn a_real_haproxy_with_these_rules_is_stood_in_front_of_the_engine() {
+fn real_haproxy_with_documented_rules_serves_the_upgrader() {
     if Command::new("haproxy").arg("-v").output().is_err() {
         println!("haproxy is not installed: skipped");
         return;

@@ -16,7 +16,7 @@ type Counted = fn(&str) -> bool;
 fn upgrader(service: &Service, published: &str) -> Upgrader {
     let upgrader = service.upgrader(published);
     if published == CRASHES {
-        upgrader.with("HEALTHY_TIME", "4s")
+        upgrader.with("UPGRADE_HEALTHY_TIME", "4s")
     } else {
         upgrader
     }
@@ -111,12 +111,12 @@ fn a_failure_whose_process_is_killed_at_a_write_is_undone() {
 /// The same at each call. Run by `make swarm`.
 #[test]
 #[ignore = "it takes a quarter of an hour: make swarm runs it"]
-fn whoever_is_killed_at_any_call_of_an_upgrade() {
+fn finishes_upgrade_killed_at_any_call() {
     an_upgrade(|_| true);
 }
 
 #[test]
 #[ignore = "it takes half an hour: make swarm runs it"]
-fn whoever_is_killed_at_any_call_of_a_failure() {
+fn finishes_failed_update_killed_at_any_call() {
     a_failure(|_| true);
 }

@@ -27,7 +27,7 @@ fn whatever_it_said_last(published: &str, moments: &[&str]) {
             .upgrader(published)
             .with("RUN_ON_START", "true")
             .with("SCHEDULE", "*/10 * * * * *")
-            .with("HEALTHY_DEADLINE", "40s")
+            .with("UPGRADE_HEALTHY_DEADLINE", "40s")
             .start();
         daemon.says(moment, PATIENCE);
         engine.restart(Signal::KILL);

@@ -58,7 +58,7 @@ fn assert_hardened(upgrader: &str) {
 }
 
 #[test]
-fn the_hardened_docker_run_upgrades_a_delegate() {
+fn hardened_docker_run_upgrades_a_delegate() {
     let lab = Lab::new("docker-run");
     let (_, url) = manager(&lab);
     let delegate = lab.delegate("1", V1, &["--restart", "unless-stopped"]);
@@ -66,7 +66,7 @@ fn the_hardened_docker_run_upgrades_a_delegate() {
     let token = token_file(&lab);
     let upgrader_image = upgrader_image(&lab);
     let mut run = Command::new(project().join("examples/docker-run"));
-    run.args(["--label", &lab.label(), "--env", "HEALTHY_TIME=2s"])
+    run.args(["--label", &lab.label(), "--env", "UPGRADE_HEALTHY_TIME=2s"])
         .env("ACCOUNT_ID", ACCOUNT)
         .env("MANAGER_HOST_AND_PORT", url.as_str())
         .env("UPGRADER_WORKLOAD_NAME", &lab.name)
@@ -113,12 +113,12 @@ fn compose(lab: &Lab, url: &str, file: &str, arguments: &[&str]) -> Command {
         )
         .env("SOCKET_GROUP", group)
         .env("SCHEDULE", "*/5 * * * * *")
-        .env("HEALTHY_TIME", "2s");
+        .env("UPGRADE_HEALTHY_TIME", "2s");
     command
 }
 
 #[test]
-fn the_compose_file_upgrades_its_delegates_and_leaves_them_alone_afterwards() {
+fn compose_file_upgrades_its_delegates_once() {
     let lab = Lab::new("compose-example");
     let (manager_name, published_at) = manager(&lab);
     // By its name, on the network that compose makes.
@@ -168,7 +168,7 @@ fn the_compose_file_upgrades_its_delegates_and_leaves_them_alone_afterwards() {
 
 /// The proxy's image cannot be made here. Its patterns are those of the page, which `socket_proxies` runs.
 #[test]
-fn the_compose_file_with_a_proxy_gives_the_upgrader_no_socket_and_the_proxy_the_patterns_of_the_page() {
+fn compose_file_with_a_proxy_hides_socket_and_passes_documented_patterns_only() {
     let lab = Lab::new("compose-proxy");
     let shown = expect(&mut compose(
         &lab,

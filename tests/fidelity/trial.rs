@@ -213,8 +213,8 @@ async fn once(name: &str, image: &str, longest: Duration) -> String {
         .env("PUBLISHED_IMAGE", image)
         // Some options leave no way to the delegate.
         .env("HEALTH_PROBE", "running")
-        .env("HEALTHY_TIME", "1s")
-        .env("HEALTHY_DEADLINE", "2m")
+        .env("UPGRADE_HEALTHY_TIME", "1s")
+        .env("UPGRADE_HEALTHY_DEADLINE", "2m")
         .env("HEALTH_INTERVAL", "1s")
         .env("CONTAINER_STOP_TIMEOUT", "30s")
         .stdin(Stdio::null())

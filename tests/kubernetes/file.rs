@@ -127,7 +127,7 @@ fn dry_run_and_the_environment_count() {
     let env = [
         TOKEN,
         ("UPGRADER_WORKLOAD_NAME", "another"),
-        ("HEALTHY_TIME", "2m"),
+        ("UPGRADE_HEALTHY_TIME", "2m"),
     ];
     let settings = settings_in(PLAIN, &env).unwrap();
     assert_eq!(settings.common.workload_names, ["another"]);
@@ -135,7 +135,7 @@ fn dry_run_and_the_environment_count() {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_at_once_with_its_line() {
+fn reports_all_problems_at_once_with_their_lines() {
     let text = "\
 mode: Immutable
 dryRun: maybe
@@ -167,7 +167,7 @@ containerName: other
 }
 
 #[test]
-fn what_is_no_yaml_has_its_line() {
+fn reports_line_of_invalid_yaml() {
     let errors = settings_in("mode: Delegate\n  dryRun: {\n", &[TOKEN]).unwrap_err();
     assert!(errors.starts_with("config.yaml, line "), "{errors}");
     let errors = settings_in("- mode\n", &[TOKEN]).unwrap_err();

@@ -27,7 +27,7 @@ fn error_of(status: &Value) -> Option<String> {
 }
 
 #[test]
-fn an_image_that_cannot_be_pulled_and_one_that_ends_are_told_apart() {
+fn distinguishes_failed_pull_from_container_that_ends() {
     let pull = json!({ "waiting": { "reason": "ImagePullBackOff", "message": "Back-off pulling image" } });
     let status = container(&pull, &json!({}));
     assert_eq!(

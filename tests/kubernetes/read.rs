@@ -133,7 +133,7 @@ fn without_that_condition_it_counts_as_kubectl_does() {
 }
 
 #[test]
-fn one_that_falls_ill_after_it_was_complete_is_no_update() {
+fn falling_ill_after_completion_is_not_an_update() {
     let managed = of(&with(&[("/status/availableReplicas", json!(1))]));
     assert!(matches!(managed.progress, Progress::Settled { .. }));
     assert!(!managed.tasks.are_complete());

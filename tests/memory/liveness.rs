@@ -5,15 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use delegate_upgrader::config::{HealthSettings, ProbeKind, Strategy, Timing};
+use delegate_upgrader::config::ProbeKind;
 use delegate_upgrader::daemon::{self, Options, clock_of_the_loop};
 use delegate_upgrader::health::http::plain_client;
 use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
-use delegate_upgrader::image::TargetSettings;
 use delegate_upgrader::manager::FixedImage;
-use delegate_upgrader::observe::Scope;
-use delegate_upgrader::reconcile::{Reconciler, Settings};
-use delegate_upgrader::rollout::Policy;
+use delegate_upgrader::reconcile::Reconciler;
 use delegate_upgrader::schedule::zone::Zone;
 use delegate_upgrader::schedule::{Schedule, trigger};
 use delegate_upgrader::status::hosts::Hosts;
@@ -34,36 +31,10 @@ const SECOND: Duration = Duration::from_secs(1);
 fn daemon(twin: &Twin, health_interval: Duration) -> (Liveness, JoinHandle<Option<()>>) {
     twin.add_image(IMAGE, twin.image(Behaviour::drains(SECOND)));
     twin.run("dd", &delegate_body("docker-delegate", IMAGE));
-    let settings = Settings {
-        scope: Scope {
-            workload_names: vec!["docker-delegate".to_owned()],
-            account: None,
-            health: HealthSettings {
-                interval: health_interval,
-                probe: ProbeKind::Running,
-                port: 3460,
-                path: "/".to_owned(),
-                command: Vec::new(),
-            },
-            stop_timeout: SECOND * 3600,
-            own_id: None,
-            replaces_itself: None,
-            free_memory: Arc::new(|| None),
-            free_disk: Arc::new(|_, _| None),
-            zone: Zone::utc(),
-        },
-        policy: Policy {
-            health_only: true,
-            strategy: Strategy::Auto,
-            healthy_time: SECOND * 60,
-            healthy_deadline: SECOND * 600,
-            idle_wait: Duration::ZERO,
-            restarts_unhealthy: false,
-            timing: Timing::default(),
-        },
-        swarm: true,
-        target: TargetSettings::default(),
-    };
+    let mut settings = crate::settings::settings();
+    settings.policy.health_only = true;
+    settings.scope.health.interval = health_interval;
+    settings.scope.health.probe = ProbeKind::Running;
     let schedule = Schedule::parse("0 0 1 1 *", Zone::utc()).unwrap();
     let options = Options {
         schedule: schedule.clone(),
@@ -207,7 +178,7 @@ async fn a_loop_whose_calls_all_end_in_their_time_is_alive_for_hours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wake_up_that_does_not_come_counts_after_a_minute() {
+async fn missed_wake_up_counts_after_a_minute() {
     let liveness = Liveness::default();
     liveness.wakes_in(SECOND * 600);
     sleep(SECOND * 660).await;

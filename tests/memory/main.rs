@@ -13,5 +13,6 @@
 mod contract;
 mod liveness;
 mod rollout;
+mod settings;
 mod sim;
 mod twin;

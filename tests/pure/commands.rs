@@ -61,8 +61,9 @@ impl Checks {
     fn command(&self, words: &[String]) -> Result<(), String> {
         let (settings, rest) =
             words.split_at(words.iter().take_while(|word| assignment(word).is_some()).count());
+        // A line that only sets variables of the shell.
         let Some(program) = rest.first() else {
-            return Err("it runs nothing".to_owned());
+            return Ok(());
         };
         let words: Vec<&str> = rest.iter().map(String::as_str).collect();
         match program.trim_start_matches('/') {
@@ -112,13 +113,14 @@ impl Checks {
 
     fn docker(&self, words: &[&str]) -> Result<(), String> {
         let (name, rest) = match words {
-            ["compose" | "network" | "service", second, rest @ ..] => (vec![words[0], *second], rest),
+            ["compose" | "network" | "service" | "volume", second, rest @ ..] => {
+                (vec![words[0], *second], rest)
+            }
             [first, rest @ ..] => (vec![*first], rest),
             [] => return Err("docker alone".to_owned()),
         };
         if name == ["exec"] {
-            let at = rest.iter().position(|word| word.starts_with('/'));
-            let inner: Vec<String> = rest[at.ok_or("no program")?..]
+            let inner: Vec<String> = rest[program_in_container(rest).ok_or("no program")?..]
                 .iter()
                 .map(|word| (*word).to_owned())
                 .collect();
@@ -129,12 +131,15 @@ impl Checks {
                 self.command(&inner)
             };
         }
-        if name == ["run"] && rest.iter().any(|word| word.starts_with("delegate-upgrader:")) {
+        let image = rest.iter().position(|word| is_upgrader_image(word));
+        if name == ["run"] && image.is_some() {
             let settings = rest
                 .windows(2)
-                .filter(|pair| pair[0] == "-e")
+                .filter(|pair| ["-e", "--env"].contains(&pair[0]))
                 .map(|pair| pair[1].to_owned());
             self.settings(&settings.collect::<Vec<_>>())?;
+            let arguments = &rest[image.unwrap_or_default() + 1..];
+            Self::upgrader(&[&["delegate-upgrader"], arguments].concat())?;
         }
         if self.has_docker && name[0] != "compose" {
             let help = Command::new("docker").args(&name).arg("--help").output();
@@ -142,8 +147,9 @@ impl Checks {
             if !help.contains("Usage:") {
                 return Err(format!("docker has no {}", name.join(" ")));
             }
-            let flags = rest.iter().filter(|word| word.starts_with('-'));
             // What comes after the image is for the container.
+            let options = &rest[..image.unwrap_or(rest.len())];
+            let flags = options.iter().filter(|word| word.starts_with('-'));
             let flags = flags
                 .take_while(|word| **word != "--listen")
                 .map(|word| word.split('=').next().unwrap());
@@ -172,6 +178,22 @@ impl Checks {
         }
         Ok(())
     }
+}
+
+/// Whether a word of a `docker run` is the upgrader's image.
+fn is_upgrader_image(word: &str) -> bool {
+    word.starts_with("delegate-upgrader:") || word == "$IMAGE"
+}
+
+/// Where the program is in the words of a `docker exec`: a path, or the upgrader by its name after a container's.
+fn program_in_container(words: &[&str]) -> Option<usize> {
+    let path = words.iter().position(|word| word.starts_with('/'));
+    let by_name = || {
+        let at = words.iter().rposition(|word| *word == "delegate-upgrader")?;
+        let container = words.get(at.checked_sub(1)?)?;
+        (!container.starts_with('-') && assignment(container).is_none()).then_some(at)
+    };
+    path.or_else(by_name)
 }
 
 fn cargo(words: &[&str]) -> Result<(), String> {
@@ -222,6 +244,16 @@ fn every_command_of_a_page_is_one_that_its_program_takes() {
 }
 
 #[test]
+fn the_page_to_production_shows_at_most_twelve_commands() {
+    let commands = commands();
+    let count = commands
+        .iter()
+        .filter(|(page, _)| page == "docs/usage/production.md")
+        .count();
+    assert!((8..=12).contains(&count), "{count} commands");
+}
+
+#[test]
 fn a_wrong_command_is_noticed() {
     let checks = Checks {
         variables: variables(),
@@ -236,8 +268,13 @@ fn a_wrong_command_is_noticed() {
             "docker exec delegate-upgrader /delegate-upgrader plan --jsn",
             false,
         ),
+        ("docker exec delegate-upgrader delegate-upgrader plan", true),
+        ("docker exec delegate-upgrader delegate-upgrader plans", false),
+        ("docker exec --env TZ=UTC delegate-upgrader plan", false),
         ("docker run -e SCHEDULE=@hourly delegate-upgrader:latest", true),
         ("docker run -e SHEDULE=@hourly delegate-upgrader:latest", false),
+        ("docker run --rm delegate-upgrader:latest plan", true),
+        ("docker run --rm delegate-upgrader:latest plans", false),
         ("LOG_LEVEL=debug delegate-upgrader once", true),
         ("LOGLEVEL=debug delegate-upgrader once", false),
         ("make test SEEDS=1", true),
@@ -253,7 +290,7 @@ fn a_wrong_command_is_noticed() {
 }
 
 #[test]
-fn a_wrong_configuration_prints_what_the_page_shows() {
+fn wrong_configuration_prints_the_documented_errors() {
     let page = &pages()[Path::new("docs/usage/configuration.md")];
     let (_, section) = page.split_once("\n## Configuration errors\n").unwrap();
     let block = blocks(section).remove(0);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::text::duration::{parse, text};
+use delegate_upgrader::text::duration::{meant, parse, text};
 
 #[test]
 fn durations_are_read_as_people_write_them() {
@@ -43,7 +43,25 @@ fn anything_else_is_refused() {
 }
 
 #[test]
-fn a_duration_written_is_read_back() {
+fn suggests_form_that_fits() {
+    for (given, expected) in [
+        ("1.5h", Some("1h30m")),
+        ("1 h", Some("1h")),
+        ("1h 30m", Some("1h30m")),
+        ("3 Days", Some("3d")),
+        ("2 weeks", Some("14d")),
+        ("0.5s", None),
+        ("500ms", None),
+        ("-5m", None),
+        ("two days", None),
+        ("", None),
+    ] {
+        assert_eq!(meant(given).as_deref(), expected, "{given}");
+    }
+}
+
+#[test]
+fn reads_written_duration_back() {
     for seconds in [0, 1, 59, 60, 3_600, 5_400, 86_399, 90_061] {
         let duration = Duration::from_secs(seconds);
         assert_eq!(parse(&text(duration)), Some(duration), "{}", text(duration));

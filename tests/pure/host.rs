@@ -54,7 +54,7 @@ fn an_engine_s_file_system_is_seen_through_a_file_it_binds() {
 }
 
 #[test]
-fn free_disk_is_known_only_where_the_engine_s_directory_is_seen() {
+fn knows_free_disk_only_where_the_engine_directory_is_visible() {
     let root = tempfile::tempdir().unwrap();
     let container = ContainerId::new(ID);
     assert_eq!(free_disk(root.path(), &container), None);

@@ -174,7 +174,7 @@ fn no_two_files_import_each_other_in_a_circle() {
 }
 
 #[test]
-fn every_file_that_the_page_names_is_there() {
+fn page_names_existing_files_only() {
     let page = fs::read_to_string(root().join(PAGE)).unwrap();
     for name in page.split('`').skip(1).step_by(2) {
         if Path::new(name)

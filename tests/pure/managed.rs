@@ -339,7 +339,7 @@ fn an_image_that_failed_is_put_in_quarantine_once_nothing_updates() {
 }
 
 #[test]
-fn whoever_goes_back_by_hand_is_right() {
+fn respects_rollback_by_hand() {
     // By `docker service rollback`, and by `docker service update --image`.
     let by_rollback = back(
         Progress::RolledBack {
@@ -362,7 +362,7 @@ fn whoever_goes_back_by_hand_is_right() {
 }
 
 #[test]
-fn what_somebody_else_began_is_left_to_them() {
+fn leaves_alone_update_started_by_someone_else() {
     for (progress, expected) in [
         (Progress::Updating, ReasonKind::UpdatedElsewhere),
         (Progress::RollingBack, ReasonKind::UpdatedElsewhere),

@@ -45,7 +45,7 @@ fn every_metric_of_the_dashboard_and_the_alerts_is_exported() {
 }
 
 #[test]
-fn the_dashboard_asks_its_data_source_in_every_panel() {
+fn dashboard_panels_use_its_data_source() {
     let dashboard: Value = serde_json::from_str(&text("dashboard.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
     let mut ids = BTreeSet::new();
@@ -94,7 +94,7 @@ fn promtool(arguments: &[&str]) {
 }
 
 #[test]
-fn promtool_has_nothing_against_the_rules() {
+fn promtool_accepts_the_rules() {
     promtool(&["check", "rules", "alerts.yml"]);
     promtool(&["check", "config", "prometheus.yml"]);
     promtool(&["test", "rules", "alerts_test.yml"]);

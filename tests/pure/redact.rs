@@ -41,7 +41,7 @@ fn a_short_secret_is_hidden_behind_its_name() {
 }
 
 #[test]
-fn passwords_within_other_values_are_hidden() {
+fn hides_passwords_within_other_values() {
     let redactor = redactor(&[
         "HTTPS_PROXY=http://ci:s3cr3t-pw@proxy.example:3128/",
         "JAVA_OPTS=-Xmx1g -Dkeystore.password='changeit'",
@@ -53,7 +53,7 @@ fn passwords_within_other_values_are_hidden() {
 }
 
 #[test]
-fn a_secret_that_a_terminal_coloured_or_a_cut_would_halve_is_hidden_whole() {
+fn hides_coloured_or_truncated_secret_completely() {
     let redactor = redactor(&["X_TOKEN=abc\tdefghij"]);
     assert_eq!(redactor.line("\u{1b}[31mabc\u{1b}[0m\tdefghij"), "***");
     let long = format!("{}abc\tdefghij", "x".repeat(400 - 5));
@@ -61,7 +61,7 @@ fn a_secret_that_a_terminal_coloured_or_a_cut_would_halve_is_hidden_whole() {
 }
 
 #[test]
-fn a_line_keeps_its_indentation_and_loses_its_escapes() {
+fn line_keeps_indentation_and_loses_escapes() {
     let redactor = redactor(&[]);
     assert_eq!(
         redactor.line("    at \u{1b}[31mio.harness\u{1b}[0m\r\n"),

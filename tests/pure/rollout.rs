@@ -31,7 +31,7 @@ fn scene(change: impl FnOnce(Scene) -> Scene) -> Rollout {
 }
 
 #[test]
-fn a_rollout_is_in_progress_while_anything_but_the_delegate_and_its_evidence_is_there() {
+fn rollout_is_in_progress_until_only_delegate_and_evidence_are_left() {
     let cases = vec![
         (scene(|s| s.serving(old())), (false, false)),
         (
@@ -135,7 +135,7 @@ fn unobserved_time_does_not_count_and_neither_does_time_running_backwards() {
 
 /// An observation that took a minute vouches for none of it: a crashing container has lived several lives meanwhile.
 #[test]
-fn the_time_that_an_observation_took_proves_nothing() {
+fn duration_of_an_observation_proves_nothing() {
     let mut history = History::default();
     let healthy = health(HealthStatus::Healthy);
     let seen = |until, from| Seen {
@@ -161,7 +161,7 @@ fn the_time_that_an_observation_took_proves_nothing() {
 }
 
 #[test]
-fn health_is_remembered_for_so_long_and_for_one_life() {
+fn health_verdict_expires_with_age_and_life() {
     let mut history = History::default();
     let recent = |history: &History, now, age, started| {
         let age = Duration::from_secs(age);
@@ -191,7 +191,7 @@ fn health_is_remembered_for_so_long_and_for_one_life() {
 }
 
 #[test]
-fn all_moments_move_with_a_clock_that_is_set() {
+fn moments_follow_a_clock_that_is_set() {
     let mut memory = Memory::default();
     let id = ContainerId::new("old");
     let history = memory.history(&id);
@@ -294,6 +294,7 @@ fn each_kind_of_reason_is_classified() {
 #[test]
 fn reasons_count_in_words_and_in_whole_seconds() {
     let quarantined = |attempt| Reason::Quarantined {
+        delegate: "d1".to_owned(),
         image: "x:1".to_owned(),
         attempt,
         until: at(0),
@@ -317,7 +318,7 @@ fn reasons_count_in_words_and_in_whole_seconds() {
 }
 
 #[test]
-fn a_new_life_was_not_asked_to_stop() {
+fn new_life_is_not_stopping() {
     let healthy = health(HealthStatus::Healthy);
     let lives = |second_life: i64| {
         let mut history = History::default();

@@ -144,6 +144,7 @@ fn the_schema_of_events_describes_each_field_and_action() {
 fn the_schema_of_status_describes_each_field() {
     let full = Status {
         version: "0.1.0".into(),
+        host: "build-7".to_owned(),
         started_at: at(),
         mode: Mode::HealthOnly,
         schedule: "@hourly".to_owned(),
@@ -248,7 +249,7 @@ fn the_schema_of_plan_describes_each_field() {
 }
 
 #[test]
-fn a_schema_finds_what_it_does_not_describe() {
+fn schema_rejects_undescribed_fields() {
     let wrong: Value = json!([{ "severity": "fatal", "subject": 1, "message": "m", "new": true }]);
     let found = std::panic::catch_unwind(|| kit::schema::describes("doctor", &[wrong]));
     let found = found.unwrap_err().downcast::<String>().unwrap();

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 fn status(change: impl FnOnce(&mut Value)) -> Status {
     let mut status = json!({
-        "version": "0.1.0", "started_at": "2026-11-21T05:00:00Z", "mode": "health-only", "schedule": "@hourly",
+        "version": "0.1.0", "host": "build-7", "started_at": "2026-11-21T05:00:00Z", "mode": "health-only", "schedule": "@hourly",
         "steps": {},
     });
     change(&mut status);
@@ -49,7 +49,7 @@ fn with(delegates: &[Value]) -> Status {
 }
 
 #[test]
-fn the_first_line_answers_how_all_are() {
+fn first_line_summarises_all_delegates() {
     let of = |change: fn(&mut Value)| {
         let mut one = delegate("d1");
         change(&mut one);
@@ -228,11 +228,11 @@ fn what_does_not_fit_into_a_row_stands_below_the_table() {
         lines,
         [
             "✓ All 2 delegates are healthy; 1 old one is finishing 1 task, 41 min left",
-            "  delegate-upgrader 0.1.0, health checks only, observed 2 min ago",
+            "  delegate-upgrader 0.1.0 on build-7, health checks only, observed 2 min ago",
             "",
             "  CONTAINER  IMAGE                    HEALTH       STATUS",
-            "✓ d1         harness/delegate:latest  healthy 3 h  fine",
-            "✓ d2         harness/delegate:latest  healthy      fine",
+            "✓ d1         harness/delegate:latest  healthy 3 h  up_to_date: fine",
+            "✓ d2         harness/delegate:latest  healthy      up_to_date: fine",
             "",
             "  d1: executes 2 tasks",
             "  d1: d1.draining-9 is finishing 1 task, 41 min left",
@@ -290,6 +290,61 @@ fn no_line_is_longer_than_the_terminal_is_wide() {
 }
 
 #[test]
+fn what_needs_attention_comes_first() {
+    let [mut busy, mut failed, mut ill] = ["b", "c", "d"].map(delegate);
+    busy["in_progress"] = true.into();
+    failed["failed"] = true.into();
+    ill["health"] = "unhealthy".into();
+    let status = with(&[delegate("a"), busy, failed, ill]);
+    let order = |text: &str, begin: &str| {
+        let rows = text.split(begin).skip(1);
+        let names = rows.filter_map(|row| row.chars().next());
+        names.collect::<String>()
+    };
+    assert_eq!(order(&html(&status), "<h2>"), "dcba");
+    let table = text(&status);
+    let rows = table
+        .lines()
+        .filter(|line| line.contains("harness/delegate:latest"));
+    let names: String = rows.filter_map(|row| row.chars().nth(2)).collect();
+    assert_eq!(names, "dcba", "{table}");
+}
+
+#[test]
+fn health_and_action_have_a_badge_each_and_the_title_names_the_host() {
+    let mut rejected = delegate("d1");
+    rejected["reason"] = "quarantined".into();
+    rejected["failed"] = true.into();
+    let page = html(&with(&[rejected]));
+    for part in [
+        "<title>! build-7: d1 is healthy; not upgraded: d1</title>",
+        "<small>build-7</small>",
+        "<span class=\"badge good\"><span aria-hidden=true>✓</span> healthy</span>",
+        "<span class=\"badge attention\" title=\"delegate-upgrader explain quarantined\">\
+         <span aria-hidden=true>!</span> quarantined</span>",
+    ] {
+        assert!(page.contains(part), "no {part} in {page}");
+    }
+}
+
+#[test]
+fn times_stand_on_the_page_in_words_and_by_the_clock() {
+    let page = html(&status(|status| {
+        let mut delegate = delegate("d1");
+        delegate["health_since"] = "2026-11-19T02:20:00Z".into();
+        status["report"] = json!({ "observed_at": "2026-11-21T05:18:15Z", "delegates": [delegate] });
+        status["next_run"] = "2026-11-21T05:32:10Z".into();
+    }));
+    for time in [
+        "observed <time datetime=2026-11-21T05:18:15Z>2 min ago (05:18&nbsp;UTC)</time>",
+        "next run <time datetime=2026-11-21T05:32:10Z>in 12 min (05:32&nbsp;UTC)</time>",
+        "<time datetime=2026-11-19T02:20:00Z>for 2 days (since 2026-11-19&nbsp;02:20&nbsp;UTC)</time>",
+    ] {
+        assert!(page.contains(time), "no {time} in {page}");
+    }
+}
+
+#[test]
 fn a_pull_shows_how_far_it_is() {
     let mut waits = delegate("d1");
     waits["reason"] = "pulling".into();
@@ -337,7 +392,7 @@ fn a_delegate_lists_its_last_releases() {
         .iter()
         .map(|item| item.split("</li>").next().unwrap())
         .collect();
-    let when = "<time datetime=2026-11-21T02:20:00Z title=2026-11-21T02:20:00Z>3 h ago</time>";
+    let when = "<time datetime=2026-11-21T02:20:00Z>3 h ago (02:20&nbsp;UTC)</time>";
     assert_eq!(
         items,
         [
@@ -536,7 +591,7 @@ fn a_run_has_succeeded_once_nothing_is_left_to_prove() {
 }
 
 #[test]
-fn what_came_of_events_is_in_the_metrics_where_somebody_hears_of_them() {
+fn metrics_count_event_deliveries_where_a_receiver_is_set() {
     let text = metrics::text(&status(|_| ()));
     assert!(!text.contains("webhook") && !text.contains("deadman"), "{text}");
     let text = metrics::text(&status(|status| {

@@ -50,7 +50,7 @@ fn a_service_without_a_status_of_an_update_is_settled() {
 }
 
 #[test]
-fn each_state_of_an_update_is_told_from_the_others() {
+fn distinguishes_each_state_of_an_update() {
     let state = |state: &str, message: &str| progress(json!({ "State": state, "Message": message }));
     assert_eq!(state("updating", "update in progress"), Progress::Updating);
     assert_eq!(state("rollback_started", ""), Progress::RollingBack);
@@ -148,7 +148,7 @@ fn a_global_service_wants_what_its_manager_says() {
 }
 
 #[test]
-fn a_job_is_told_from_a_service() {
+fn distinguishes_job_from_service() {
     for mode in ["ReplicatedJob", "GlobalJob", "Replicated", "Global"] {
         let mut service = service();
         service["Spec"]["Mode"] = json!({ mode: {} });

@@ -61,7 +61,7 @@ fn the_documentation_has_the_curve_of_ten_thousand_hosts() {
 }
 
 #[test]
-fn the_hosts_follow_each_other_as_the_setting_says() {
+fn hosts_follow_each_other_as_configured() {
     let auto = begins(wave("auto"), "harness/delegate:26.10.1");
     for (hours, expected, off) in [(6, 1.0, 0.4), (24, 10.0, 1.0), (48, 50.0, 1.5), (72, 100.0, 0.0)] {
         let share = share(&auto, hours);

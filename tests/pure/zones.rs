@@ -61,7 +61,7 @@ fn every_zone_changes_its_clocks_when_this_system_says() {
 }
 
 #[test]
-fn a_zone_is_found_whatever_the_case_of_its_letters() {
+fn finds_zone_in_any_case() {
     assert_eq!(Zone::named("europe/berlin").unwrap().name(), "Europe/Berlin");
     assert_eq!(Zone::named("Etc/UTC").unwrap().name(), "Etc/UTC");
     assert!(Zone::named("Europe/Atlantis").is_none());

@@ -1,4 +1,4 @@
-//! Compares a recreated container with the one it replaces.
+//! Compares a recreated container with the container it replaces.
 //!
 //! For every setting this asks where the old value came from: what the old image gave must now be what the new image
 //! gives, and all else must be as it was. So it also finds a default of the old image that was frozen into the new
@@ -21,7 +21,7 @@ use super::{Images, Obstacle, names, networks, volumes};
 use crate::container::json::{object_at, text_at};
 use crate::container::{Inspected, label};
 
-/// The settings in which a recreated container differs from the one it replaces, and that their images do not explain.
+/// The settings in which a recreated container differs from the container it replaces, and that their images do not explain.
 ///
 /// `images` are those of the two containers. The new container need not have been started.
 pub fn differences(old: &Inspected, new: &Inspected, images: Images<'_>) -> Vec<Difference> {
@@ -50,7 +50,7 @@ pub fn differences(old: &Inspected, new: &Inspected, images: Images<'_>) -> Vec<
     comparison.differences
 }
 
-/// Compares a container that we created with the one it was made from, before it may take that one's place. These are
+/// Compares a container that we created with its original, before it may take the original's place. These are
 /// their [`differences`], except for `--rm`, which nothing that we create has.
 ///
 /// # Errors

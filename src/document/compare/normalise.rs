@@ -72,8 +72,8 @@ fn drop_unset_limits(host_config: &mut Map<String, Value>) {
     }
 }
 
-/// What the engine fills in at the create where the body has nothing. An older engine, or another configuration of this
-/// one, left it blank when the old container was made.
+/// The engine fills these in at the create where the body leaves them out. An older engine, or another configuration
+/// of this one, left them blank when the old container was made.
 const FILLED_IN: [&str; 6] = [
     "CgroupnsMode",
     "IpcMode",
@@ -83,10 +83,10 @@ const FILLED_IN: [&str; 6] = [
     "ShmSize",
 ];
 
-/// What an engine takes with a warning and discards where the host cannot do it. There the old container does not have it
-/// in effect either, whatever its document says. By moby's `verifyPlatformContainerResources`
-/// (`daemon/daemon_unix.go`), except where it says otherwise. Not so the limits of memory, processes and CPUs, which
-/// every cgroup has, and `CpuRealtime…`, which is refused.
+/// An engine accepts these with a warning, and discards them where the host lacks support. There the old container
+/// does not have them in effect either, whatever its document says. By moby's `verifyPlatformContainerResources`
+/// (`daemon/daemon_unix.go`), except where the comment on an entry says otherwise. The limits of memory, processes and
+/// CPUs are not here, because every cgroup has them, nor is `CpuRealtime…`, which the engine refuses.
 const DISCARDED: [&str; 6] = [
     // With cgroup v2.
     "OomKillDisable",
@@ -100,7 +100,7 @@ const DISCARDED: [&str; 6] = [
     "BlkioWeightDevice",
 ];
 
-/// Leaves out of both what the engine discarded of what was asked for.
+/// Removes from both the settings that the engine discarded.
 fn drop_what_was_discarded(old: &mut Map<String, Value>, new: &mut Map<String, Value>) {
     for field in DISCARDED {
         if is_unset(new.get(field)) {

@@ -9,7 +9,7 @@ use crate::text::one_line;
 /// The longest path that is shown, in characters: names in it come from the container.
 const MAX_PATH: usize = 200;
 
-/// A setting of a recreated container that is not what it should be.
+/// A wrong setting of a recreated container.
 ///
 /// The values may be secrets. `Display` and `Debug` show only those that cannot be.
 #[derive(Clone, PartialEq)]

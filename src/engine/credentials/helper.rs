@@ -17,11 +17,11 @@ use crate::text::{duration, one_line};
 
 /// The limit of a helper, which may have to ask a cloud.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long the output of a helper that has ended is read: what it printed is in the pipe by then.
+/// How long the output of a helper that has ended is read: the whole output is in the pipe already.
 const LAST_READ: Duration = Duration::from_millis(50);
 /// The most that a helper may print, in bytes. A login is much shorter.
 const MAX_OUTPUT: usize = 1 << 20;
-/// What a helper prints where it knows no account: the words are part of the helpers' protocol.
+/// A helper's answer for an unknown account: the words are part of the helpers' protocol.
 const NOT_FOUND: &str = "credentials not found in native keychain";
 
 #[derive(Deserialize)]
@@ -128,7 +128,7 @@ fn check_length(output: &[u8]) -> io::Result<()> {
     Err(io::Error::other(problem))
 }
 
-/// What a helper that failed has printed, unless a login may be in it.
+/// The output of a helper that failed, unless it may hold a login.
 fn complaint(text: &str) -> String {
     let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
     if is_json || text.contains('{') || text.contains("Secret") {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_kind_of_answer_is_understood() {
+    async fn understands_each_kind_of_answer() {
         let greeting = r#"read server; echo "{\"Username\":\"for-$server\",\"Secret\":\"s\"}""#;
         assert_eq!(username(greeting, "r.example:5000").await, "for-r.example:5000");
         assert_eq!(
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_complaint_is_shown_and_what_may_be_a_secret_is_not() {
+    async fn shows_complaint_of_helper_unless_it_may_hold_a_secret() {
         let error = ask("echo 'no network'; exit 1", "r.example").await.unwrap_err();
         assert!(
             error.contains("docker-credential-lab") && error.contains("no network"),

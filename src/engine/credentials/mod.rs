@@ -105,7 +105,7 @@ impl Credentials {
     }
 }
 
-/// What a look-up of a login found.
+/// The result of a look-up of a login.
 #[derive(Default)]
 pub(super) struct Lookup {
     /// The login to pull with.
@@ -118,7 +118,7 @@ pub(super) struct Lookup {
 }
 
 impl Lookup {
-    /// Keeps a problem, and goes on without what it concerns.
+    /// Keeps a problem, and continues without the affected part.
     fn note<T>(&mut self, outcome: Result<Option<T>, String>) -> Option<T> {
         outcome.unwrap_or_else(|problem| {
             self.problem.get_or_insert(problem);
@@ -170,7 +170,7 @@ impl Lookup {
     }
 }
 
-/// Reads the file in a thread of its own: on a file system that hangs, that takes for ever.
+/// Reads the file in a thread of its own: a file system that hangs never answers.
 async fn read(file: &ConfigFile) -> Result<Option<DockerConfig>, String> {
     let path = file.path.clone();
     let reading = tokio::task::spawn_blocking(move || fs::read(path));

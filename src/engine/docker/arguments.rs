@@ -1,4 +1,4 @@
-//! What goes into the paths and bodies of requests.
+//! Values in the paths and bodies of requests.
 
 use bollard::models::RestartPolicy;
 use serde_json::{Value, json};

@@ -31,7 +31,7 @@ pub(super) fn new(host: &EngineHost, api: ApiVersion) -> Result<Docker, BollardE
         major_version: api.major.into(),
         minor_version: api.minor.into(),
     };
-    // The longest time that any call may take to begin its answer; each has its own, shorter limit.
+    // The longest time that any call may take to start its answer; each has its own, shorter limit.
     let seconds = pull::IDLE.as_secs();
     let docker = match host {
         EngineHost::Unix(path) => Docker::connect_with_unix(&path.to_string_lossy(), seconds, &version)?,

@@ -1,4 +1,4 @@
-//! Finds files that were copied into a container before its present life began. Compose does so with a config or a
+//! Finds files that were copied into a container before its current life started. Compose does so with a config or a
 //! secret whose content is in the compose file: right after the creation, and from version 2.38 on before each start.
 //! No document lists them, and a successor would lack them.
 //!
@@ -68,7 +68,7 @@ struct Stat {
     mtime: DateTime<Utc>,
 }
 
-/// Whether the path with this header is a regular file that was copied into the container before its present life.
+/// Whether the path with this header is a regular file that was copied into the container before its current life.
 ///
 /// Compose sends a tar archive with the time of sending. A time in an archive has no fraction of a second, while the
 /// time of a file that a process wrote has one. A file that a process extracted has none either, but mostly a time

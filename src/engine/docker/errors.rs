@@ -8,7 +8,7 @@ use crate::engine::EngineError;
 use crate::net::{innermost, without_markup};
 use crate::text::one_line;
 
-/// An engine's message may quote a registry or a runtime; it is cut after so many characters.
+/// The longest message of an engine, in characters: it may quote a registry or a runtime.
 const MAX_MESSAGE: usize = 2_000;
 
 /// The error of an answer with this status, which is not a success.

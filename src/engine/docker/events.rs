@@ -43,7 +43,7 @@ impl DockerEngine {
             unread.extend_from_slice(chunk);
             while let Some(end) = unread.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = unread.drain(..=end).collect();
-                // A line that cannot be read is no event of a container.
+                // A line that cannot be read is not an event of a container.
                 if let Ok(line) = serde_json::from_slice::<Line>(&line) {
                     report(&ContainerId::new(line.actor.id));
                 }

@@ -26,14 +26,14 @@ enum Form {
     Plain,
     /// In a header, of which this much is there.
     Header(Vec<u8>),
-    /// In a frame that has so many bytes left.
+    /// In a frame with this many bytes left.
     Frame {
         is_stderr: bool,
         left: usize,
     },
 }
 
-/// A line that has begun.
+/// A line that has started.
 #[derive(Default)]
 struct Line {
     bytes: Vec<u8>,
@@ -41,7 +41,7 @@ struct Line {
 }
 
 impl Tail {
-    /// Keeps so many lines.
+    /// Keeps this many lines.
     pub(super) fn new(keep: usize) -> Self {
         Self {
             keep,
@@ -59,7 +59,7 @@ impl Tail {
         }
     }
 
-    /// Reads the beginning of a chunk; what is left of it.
+    /// Reads the start of a chunk; returns the rest.
     fn read_some<'a>(&mut self, chunk: &'a [u8]) -> &'a [u8] {
         match &mut self.form {
             Form::Unknown(begun) => {
@@ -93,7 +93,7 @@ impl Tail {
         }
     }
 
-    /// Tells the form by what is there of the beginning.
+    /// Recognises the form by the bytes so far.
     fn recognise(&mut self) {
         if let Form::Unknown(begun) = &mut self.form {
             let begun = std::mem::take(begun);
@@ -126,7 +126,7 @@ impl Tail {
         }
     }
 
-    /// What was kept, and the lines that have no end yet.
+    /// The lines that were kept, and those that have no end yet.
     pub(super) fn text(mut self) -> String {
         self.recognise();
         let is_plain = matches!(self.form, Form::Plain);
@@ -143,7 +143,7 @@ impl Tail {
 }
 
 impl Form {
-    /// What a whole header announces; `None` of anything else. A frame may be empty.
+    /// The form that a whole header announces; `None` of anything else. A frame may be empty.
     fn frame(header: &[u8]) -> Option<Self> {
         let [stream @ 0..=2, 0, 0, 0, length @ ..] = header else {
             return None;
@@ -169,7 +169,7 @@ impl Line {
         self.bytes.extend_from_slice(kept);
     }
 
-    /// The whole line, or what was kept of it. The next one begins.
+    /// The whole line, or what was kept of it. The next one starts.
     fn end(&mut self) -> String {
         let Self { bytes, is_cut } = std::mem::take(self);
         let mut line = String::from_utf8_lossy(&bytes).into_owned();
@@ -181,7 +181,7 @@ impl Line {
     }
 }
 
-/// Fills up a header; what is left of the chunk.
+/// Fills up a header; returns the rest of the chunk.
 fn fill<'a>(header: &mut Vec<u8>, chunk: &'a [u8]) -> &'a [u8] {
     let missing = HEADER.saturating_sub(header.len()).min(chunk.len());
     let (now, rest) = chunk.split_at(missing);

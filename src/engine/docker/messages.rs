@@ -182,8 +182,8 @@ pub(super) fn is_connected_already(message: &str) -> bool {
         || message.contains("already connected to network")
 }
 
-/// Whether the engine does not speak the API version of the request: another engine answers than the one that was
-/// asked.
+/// Whether the engine does not speak the API version of the request, because another engine now answers at the
+/// address.
 ///
 /// Docker 20.10.24, 26.1.5, 28.5.2. Unknown words: every call fails until this program is restarted.
 pub(super) fn is_wrong_api_version(message: &str) -> bool {
@@ -261,7 +261,7 @@ pub(in crate::engine) fn is_missing_image(message: &str) -> bool {
     .any(|sign| message.contains(sign))
 }
 
-/// Whether the stream of a pull ended with bytes that are no line, which is its end and not a failure: bollard reads
+/// Whether the stream of a pull ended with an incomplete line, which is its end and not a failure: bollard reads
 /// a line before its line break, which may come alone.
 ///
 /// tokio-util 0.7's words, which reach us through bollard: it has one kind of error for all that happens to a body.
@@ -270,7 +270,7 @@ pub(super) fn is_unfinished_line(error: &str) -> bool {
     error == "bytes remaining on stream"
 }
 
-/// What the status of a layer in the stream of a pull means.
+/// The meaning of a layer's status in the stream of a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LayerStatus {
     /// Bytes are arriving.

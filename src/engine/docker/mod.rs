@@ -54,11 +54,11 @@ const READ: Duration = Duration::from_secs(10);
 const WRITE: Duration = Duration::from_secs(60);
 /// The limit of calls for which the engine must ask a registry.
 const REGISTRY: Duration = Duration::from_secs(60);
-/// How long a stop is waited for. The engine finishes it without us.
+/// The longest wait for a stop. The engine finishes it without us.
 const STOP_WAIT: Duration = Duration::from_secs(1);
 /// The limit of a read of a container's log, since a replacement waits for the evidence.
 const LOGS: Duration = Duration::from_secs(2);
-/// The limit of a command in a container that brings none of its own.
+/// The default time limit of a command in a container.
 const EXEC: Duration = Duration::from_secs(60);
 /// How many of its last lines are kept.
 const EXEC_LINES: usize = 3;
@@ -67,7 +67,7 @@ const EXEC_LINES: usize = 3;
 const LOG_PIECES: usize = 256;
 /// From this version on, an image can be inspected for one platform.
 const PLATFORM_OF_IMAGE: ApiVersion = ApiVersion::new(1, 49);
-/// As much of a log as is read.
+/// The most bytes of a log that are read.
 const MAX_STREAM_BYTES: usize = 8 * 1024 * 1024;
 
 /// A Docker engine: cheap to clone, and connected to by every call, so that it may go away and come back.

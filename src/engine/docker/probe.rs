@@ -29,7 +29,7 @@ impl DockerEngine {
         let api = self.session().await?.info.api;
         let request = request(&self.shared.http, api, call);
         match self.track_session(self.shared.http.send(request).await).await {
-            // The engine itself says so, of the calls about a Swarm.
+            // For Swarm calls the engine itself reports this.
             Err(EngineError::Refused { message, .. }) if message.contains(NO_MANAGER) => Ok(None),
             Err(EngineError::Refused {
                 status: status @ (401 | 403 | 405 | 501 | 502 | 503),

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_that_is_only_repeated_stands_still() {
+    fn repeated_layer_status_is_not_progress() {
         let mut layers = Layers::default();
         let said = [
             (("1", "Pulling from x", 0), true, IDLE),

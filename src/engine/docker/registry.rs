@@ -11,7 +11,7 @@ use crate::engine::credentials::header::{self, Login};
 use crate::image::ImageReference;
 
 impl DockerEngine {
-    /// What the registry has for a reference: its digest, and the platforms it is for.
+    /// Looks a reference up at its registry: its digest, and the platforms it is for.
     pub(super) async fn ask_distribution(&self, reference: &ImageReference) -> Result<Value, EngineError> {
         let lookup = self.look_up_login(reference).await;
         let mut answer = self.ask_with(reference, lookup.login.as_ref()).await;

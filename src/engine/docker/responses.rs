@@ -38,7 +38,7 @@ impl Version {
     }
 }
 
-/// What an engine says of its host.
+/// The engine's description of its host.
 #[derive(Deserialize)]
 pub(super) struct HostInfo {
     #[serde(rename = "ID", default)]
@@ -62,7 +62,7 @@ pub(super) struct Created {
     pub(super) id: String,
 }
 
-/// A row of the container list, of which only that is kept which is needed.
+/// A row of the container list, reduced to the needed fields.
 #[derive(Deserialize)]
 #[serde(from = "Row")]
 pub(super) struct ContainerRow(pub(super) ContainerSummary);
@@ -111,7 +111,7 @@ mod tests {
     use super::{ContainerRow, Version};
 
     #[test]
-    fn a_row_shows_the_ports_of_the_host_and_may_have_none() {
+    fn row_shows_published_ports_if_any() {
         for (ports, expected) in [
             (
                 r#"[{"IP": "0.0.0.0", "PrivatePort": 3460, "PublicPort": 8080, "Type": "tcp"}, {"PrivatePort": 1, "Type": "udp"}]"#,
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn podman_is_told_by_its_components() {
+    fn recognises_podman_by_its_components() {
         for (components, is_podman) in [
             (
                 r#", "Components": [{"Name": "Podman Engine", "Version": "5.8.6"}, {"Name": "Conmon"}]"#,

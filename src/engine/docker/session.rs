@@ -18,7 +18,7 @@ use super::{DockerEngine, READ, WRITE, bollard_client, errors, messages};
 use crate::container::ApiVersion;
 use crate::engine::{EngineError, EngineInfo};
 
-/// What holds for as long as the same engine answers.
+/// Facts that hold for as long as the same engine answers.
 #[derive(Clone)]
 pub(super) struct Session {
     pub(super) info: EngineInfo,

@@ -1,4 +1,4 @@
-//! Stops and restarts on engines that do not finish them when their client goes away.
+//! Stops and restarts on engines that abandon them when the client disconnects.
 
 use std::time::Duration;
 

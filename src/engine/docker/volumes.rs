@@ -33,7 +33,7 @@ impl DockerEngine {
                 .body(&body)
         });
         match created.await {
-            // Podman says so where another engine is content.
+            // Podman reports an error where other engines succeed.
             Err(EngineError::Conflict(_)) => Ok(()),
             other => other.map(|_| ()),
         }

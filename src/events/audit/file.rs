@@ -1,7 +1,7 @@
 //! The file: appending, rotating, and finding out what other processes appended.
 //!
-//! The daemon and a command such as `rollback` may write to it at the same time. Whoever appends holds a lock, and first
-//! reads what has been appended since it last did.
+//! The daemon and a command such as `rollback` may write to it at the same time. Each writer holds a lock, and first
+//! reads the records that others appended since its last read.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -27,16 +27,16 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 pub struct Rotation {
     /// A file that has this many bytes is full.
     pub max_size: u64,
-    /// How many files there are at most, the one that is written included.
+    /// The most files, the current one included.
     pub max_files: u32,
 }
 
-/// What the log has, of what was asked for.
+/// The log's records of the outcomes in question.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known {
     /// The ids that it has.
     pub ids: HashSet<EventId>,
-    /// What is older need not be in it: the time of its first record, or of its beginning.
+    /// The time of the first record, or of the file's creation. Older outcomes need not be in the log.
     pub begins: Option<DateTime<Utc>>,
     /// The last record of each container with these actions.
     pub open: HashMap<String, Vec<Event>>,
@@ -50,7 +50,7 @@ pub struct AuditFile {
     path: PathBuf,
     rotation: Rotation,
     file: File,
-    /// What is before this was read, or written by this process.
+    /// Everything before this offset was read or written by this process.
     read_until: u64,
     /// The ids that other processes appended since this one opened the file.
     appended: HashSet<EventId>,
@@ -112,7 +112,7 @@ impl AuditFile {
         };
         let written = self.file.write_all(format!("{begin}{line}\n").as_bytes());
         if let Err(error) = written {
-            // What there is of it would be no record.
+            // An incomplete line would not be a record.
             let _ = self.file.set_len(before);
             return Err(error);
         }
@@ -121,7 +121,7 @@ impl AuditFile {
         Ok(())
     }
 
-    /// Another process may have made the file that is open here one of its predecessors, or somebody removed it.
+    /// Opens the file again where another process has rotated it, or where it was removed.
     fn follow_rotation(&mut self) -> io::Result<()> {
         let open_now = self.file.metadata()?;
         let is_same = fs::metadata(&self.path)
@@ -155,7 +155,7 @@ impl AuditFile {
         Ok(())
     }
 
-    /// What there is of these outcomes in the file and its predecessors.
+    /// The records of these outcomes in the file and its predecessors.
     pub(super) fn known(&self, ids: &HashSet<EventId>) -> Known {
         let mut known = Known::default();
         for event in read(&self.path, self.rotation.max_files) {
@@ -202,7 +202,7 @@ fn made_at(path: &Path) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(made.tv_sec, made.tv_nsec).filter(|_| is_known)
 }
 
-/// Keeps the last events, for whoever wants a look.
+/// Keeps the last events, for the status page.
 pub(in crate::events) fn remember(recent: &mut VecDeque<Event>, event: Event) {
     if recent.len() >= RECENT {
         recent.pop_front();

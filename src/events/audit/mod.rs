@@ -69,7 +69,7 @@ impl AuditLog {
         }
     }
 
-    /// What the log has of these outcomes, and the last events with which something went wrong or was over.
+    /// The log's records of these outcomes, and the last events that report a problem or its end.
     pub async fn known(&self, ids: HashSet<EventId>) -> Known {
         match self {
             Self::Stdout => Known::default(),
@@ -129,7 +129,7 @@ impl Writer {
         if let Some(written) = self.write()
             && timeout(PATIENCE, written).await.is_err()
         {
-            error!("the disk of the audit log does not answer; upgrades go on without waiting for it");
+            error!("the disk of the audit log does not answer; upgrades continue without waiting for it");
         }
     }
 
@@ -196,7 +196,7 @@ fn write_all(file: &mut AuditFile, queue: &Mutex<Queue>) {
                     let path = file.path().display();
                     error!(
                         %problem,
-                        "cannot write the audit log {path}; upgrades go on, and its records wait in memory"
+                        "cannot write the audit log {path}; upgrades continue, and its records wait in memory"
                     );
                 }
                 break;

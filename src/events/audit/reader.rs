@@ -9,8 +9,8 @@ use crate::events::event::Event;
 /// A line that is longer is none of ours.
 const LONGEST: u64 = 64 << 10;
 
-/// All records that are kept, the earliest first. What cannot be read is left out: a file that is gone, a line that was
-/// cut off, somebody's note.
+/// All records that are kept, the earliest first. It skips what it cannot read: a missing file, a truncated line, a
+/// note that a person added.
 pub fn read(path: &Path, max_files: u32) -> impl Iterator<Item = Event> + use<> {
     let predecessors = (1..max_files).rev().map(|number| predecessor(path, number));
     let paths: Vec<_> = predecessors.chain([path.to_owned()]).collect();

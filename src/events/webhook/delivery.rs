@@ -232,7 +232,7 @@ impl Delivery {
         next
     }
 
-    async fn attempt(&self, message: &Message) -> Answer {
+    pub(super) async fn attempt(&self, message: &Message) -> Answer {
         let id = message.id.as_str();
         let timestamp = Utc::now().timestamp();
         let signature = self

@@ -8,7 +8,7 @@ use crate::config::WebhookFormat;
 use crate::events::Event;
 use crate::text::time;
 
-/// What a segment of a URI's path may have as it is.
+/// The characters that a segment of a URI's path may hold unescaped.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')

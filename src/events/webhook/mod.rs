@@ -1,9 +1,9 @@
-//! Sends events to a receiver elsewhere, beside everything else: whatever it does, nothing waits for it, and what is kept
+//! Sends events to a receiver elsewhere, in the background: whatever it does, nothing waits for it, and what is kept
 //! for it is bounded.
 //!
 //! | file | for |
 //! |---|---|
-//! | `delivery.rs` | attempts, pauses, and what is counted and logged of them |
+//! | `delivery.rs` | attempts, pauses, and their counts and log lines |
 //! | `queue.rs` | what waits, by delegate |
 //! | `format.rs` | the bodies: CloudEvents, Slack, Teams |
 //! | `wording.rs` | an event in words, for messages that people read |
@@ -34,7 +34,7 @@ pub use delivery::{Timing, WebhookCounts};
 pub use format::body;
 pub use signature::signature;
 
-/// Sends events. Dropping it ends what is on its way.
+/// Sends events. Dropping it cancels the requests in flight.
 pub struct Webhook {
     delivery: Arc<Delivery>,
     /// The actions to send; empty is all.
@@ -71,11 +71,7 @@ impl Webhook {
         if !self.actions.is_empty() && !self.actions.contains(&event.action) {
             return;
         }
-        let message = Message {
-            id: event.id.clone(),
-            action: event.action,
-            body: body(self.delivery.format, event).into_bytes(),
-        };
+        let message = self.message(event);
         let mut state = self.delivery.state();
         if state.is_gone {
             state.counts.dropped += 1;
@@ -98,7 +94,23 @@ impl Webhook {
         }
     }
 
-    /// What has come of the events so far.
+    fn message(&self, event: &Event) -> Message {
+        Message {
+            id: event.id.clone(),
+            action: event.action,
+            body: body(self.delivery.format, event).into_bytes(),
+        }
+    }
+
+    /// Sends an event once, whichever are chosen, and waits for the answer.
+    ///
+    /// # Errors
+    /// Why it was not accepted.
+    pub async fn test(&self, event: &Event) -> Result<(), String> {
+        self.delivery.attempt(&self.message(event)).await.accepted()
+    }
+
+    /// The outcomes of the events so far.
     pub fn counts(&self) -> WebhookCounts {
         let state = self.delivery.state();
         WebhookCounts {

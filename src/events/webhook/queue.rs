@@ -20,15 +20,15 @@ pub(super) struct Message {
 /// The events of all delegates, those that are being sent included.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// What waits, by delegate. Each that is here is being served, perhaps with nothing left behind what is being sent.
+    /// The waiting messages of each delegate that is being served. A queue may be empty while its last message is sent.
     waiting: BTreeMap<String, VecDeque<Message>>,
     events: usize,
     bytes: usize,
 }
 
 impl Queue {
-    /// Adds an event, at the price of the oldest that wait. Returns whether somebody has to begin to serve the delegate,
-    /// and how many events were dropped.
+    /// Adds an event, and drops the oldest that wait where there is no room. Returns whether the caller has to start serving
+    /// the delegate, and how many events were dropped.
     pub(super) fn push(&mut self, container: &str, message: Message) -> (bool, u64) {
         self.events += 1;
         self.bytes += message.body.len();
@@ -58,8 +58,7 @@ impl Queue {
         }
     }
 
-    /// The next event of a delegate, which counts until it is [`sent`](Self::sent). With `None` nobody serves the delegate
-    /// any more.
+    /// The next event of a delegate, which counts until it is [`sent`](Self::sent). `None` ends the service of the delegate.
     pub(super) fn next(&mut self, container: &str) -> Option<Message> {
         let next = self.waiting.get_mut(container)?.pop_front();
         if next.is_none() {
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_drops_the_oldest_of_the_fullest_delegate() {
+    fn full_queue_drops_oldest_event_of_fullest_delegate() {
         let mut queue = Queue::default();
         assert_eq!(queue.push("quiet", message(0, 1)), (true, 0));
         for number in 1..MAX_EVENTS {
@@ -134,12 +133,12 @@ mod tests {
         let sending = queue.next("d1").unwrap();
         assert_eq!(queue.push("d1", message(2, half)), (false, 0));
         assert_eq!(queue.push("d1", message(3, half)), (false, 1));
-        // One that no other makes room for goes itself.
+        // An event that does not fit is dropped itself.
         assert_eq!(queue.push("d2", message(4, MAX_BYTES)), (true, 1));
         queue.sent(&sending);
         assert_eq!(drain(&mut queue, "d1"), [half]);
         assert_eq!((queue.len(), queue.bytes), (0, 0));
-        // Nobody serves it any more.
+        // The delegate is no longer served.
         assert_eq!(queue.push("d1", message(5, 1)), (true, 0));
         assert_eq!(queue.clear(), 1);
     }

@@ -9,7 +9,7 @@ const MAX_MESSAGE: usize = 1000;
 /// The longest of the facts, in characters.
 const MAX_FACT: usize = 300;
 
-/// What a message says.
+/// The parts of a message.
 pub(super) struct Words {
     /// A symbol, what happened, and to which container.
     pub(super) title: String,
@@ -46,7 +46,7 @@ impl Words {
 
 fn heading(event: &Event) -> &'static str {
     match event.action {
-        Action::Skipped if event.resolved => "✅ No obstacle any more",
+        Action::Skipped if event.resolved => "✅ No longer held up",
         Action::Upgraded => "✅ Upgraded",
         Action::Rejected => "❌ New image rejected",
         Action::Withdrawn => "⚠️ New container withdrawn",
@@ -58,6 +58,7 @@ fn heading(event: &Event) -> &'static str {
         Action::ImageRemoved => "🧹 Old image removed",
         Action::Skipped => "⚠️ Not upgraded",
         Action::SelfUpgraded => "✅ Upgrader upgraded",
+        Action::Test => "✅ Test",
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the engine remembers that holds replacements back, as it was read last: known to all that ask.
+//! The holds on replacements that the engine remembers, as they were read last.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,11 +10,11 @@ use super::{Holds, HostRecords, read_records};
 use crate::engine::{Engine, EngineError};
 use crate::schedule::wave::Place;
 
-/// An observation that begins later than this after the records were read needs them anew, so that a pause counts at once.
+/// An observation that starts later than this after the records were read reads them again, so that a pause counts at once.
 const FRESH: Duration = Duration::from_millis(200);
 
-/// What failed where that is unknown.
-pub const READ_HOLDS: &str = "find out whether changes are paused on this host";
+/// The failed action, where the pause is unknown.
+pub const READ_HOLDS: &str = "find out whether upgrades are paused";
 
 /// The records that were read last. They hold for that observation and for the next one.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ pub struct KnownHolds(Arc<Mutex<Known>>);
 struct Known {
     observations: u64,
     read: Option<Read>,
-    /// What tells this host apart from all others.
+    /// Identifies this host.
     host: Option<String>,
     was_refused: bool,
 }
@@ -57,12 +57,12 @@ impl KnownHolds {
         self.known().read = None;
     }
 
-    /// What holds the replacement by this image back; `None` where that has to be read.
-    pub fn of(&self, image: &str) -> Option<Result<Holds, String>> {
+    /// The holds on the replacement of this delegate by this image; `None` where that has to be read.
+    pub fn of(&self, delegate: &str, image: &str) -> Option<Result<Holds, String>> {
         let known = self.known();
         let records = known.read.as_ref()?.records.as_ref();
         Some(records.map_err(Clone::clone).map(|records| Holds {
-            pause: records.pause,
+            pause: records.pause(delegate).cloned(),
             image: image.to_owned(),
             first_seen: records.first_seen(image),
             place: Place::of(known.host.as_deref().unwrap_or_default(), image),
@@ -92,7 +92,7 @@ impl KnownHolds {
         {
             warn!(
                 problem,
-                "cannot find out whether changes are paused on this host; going on"
+                "cannot find out whether upgrades are paused; continuing as if they are not"
             );
         }
         known.read = Some(Read {

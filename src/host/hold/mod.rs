@@ -1,4 +1,4 @@
-//! What holds replacements back on a host, and survives restarts of this program: a pause, and when an image was first
+//! Holds on replacements that survive restarts of this program: a pause, and when an image was first
 //! seen. The engine remembers both, as empty named volumes whose labels say it: `docker container prune` and
 //! `docker image prune`, which clean-up crons run, leave those alone.
 
@@ -14,12 +14,12 @@ pub use record::{HostRecords, Paused, note_first_seen, read_records};
 
 use crate::schedule::wave::Place;
 
-/// What holds the replacement of one delegate back, as far as the engine remembers it.
+/// The holds on the replacement of one delegate, as far as the engine remembers them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holds {
-    /// Whether changes are paused.
+    /// The pause of the delegate or of the host that ends last.
     pub pause: Option<Paused>,
-    /// What tells the desired image apart from all others.
+    /// Identifies the desired image.
     pub image: String,
     /// When that was first seen on this host.
     pub first_seen: Option<DateTime<Utc>>,

@@ -1,27 +1,29 @@
-//! `pause` and `resume`: whether anything may begin on this host at all.
+//! `pause` and `resume`: whether any upgrade may start on this host, or one delegate's.
 
 use chrono::{DateTime, Utc};
 
 use super::record::{PAUSE, volume};
-use crate::container::label::{RECORD, SINCE, UNTIL};
+use crate::container::label::{NAME, RECORD, SINCE, UNTIL};
 use crate::engine::{Engine, EngineError, Volume};
 use crate::text::time;
 
-/// Pauses the host, in place of an earlier pause.
+/// Pauses the delegate with this container name, or else the whole host, in place of an earlier pause of the same.
 ///
 /// # Errors
 /// The engine did not do it.
 pub async fn pause<E: Engine>(
     engine: &E,
+    delegate: Option<&str>,
     now: DateTime<Utc>,
     until: Option<DateTime<Utc>>,
 ) -> Result<(), EngineError> {
-    let earlier = pauses(engine).await?;
-    // A volume keeps its labels, so each has a name of its own; and first comes the new one, so that nothing begins in between.
+    let earlier = pauses(engine, delegate).await?;
+    // A volume keeps its labels, so each has a name of its own. The new volume comes first, so that nothing starts in between.
     let name = format!("delegate-upgrader.pause-{}", now.timestamp_millis());
     let until = until.map(time::text).unwrap_or_default();
     let labels = [
         (RECORD, PAUSE.to_owned()),
+        (NAME, delegate.unwrap_or_default().to_owned()),
         (SINCE, time::text(now)),
         (UNTIL, until),
     ];
@@ -29,19 +31,22 @@ pub async fn pause<E: Engine>(
     remove(engine, &earlier).await
 }
 
-/// Ends the pause. Whether there was one, over or not.
+/// Ends that pause. Whether there was one, over or not.
 ///
 /// # Errors
 /// The engine did not do it.
-pub async fn resume<E: Engine>(engine: &E) -> Result<bool, EngineError> {
-    let pauses = pauses(engine).await?;
+pub async fn resume<E: Engine>(engine: &E, delegate: Option<&str>) -> Result<bool, EngineError> {
+    let pauses = pauses(engine, delegate).await?;
     remove(engine, &pauses).await?;
     Ok(!pauses.is_empty())
 }
 
-async fn pauses<E: Engine>(engine: &E) -> Result<Vec<Volume>, EngineError> {
+async fn pauses<E: Engine>(engine: &E, delegate: Option<&str>) -> Result<Vec<Volume>, EngineError> {
     let mut volumes = engine.volumes(RECORD).await?;
-    volumes.retain(|volume| volume.labels.get(RECORD).is_some_and(|record| record == PAUSE));
+    let label = |volume: &Volume, label| volume.labels.get(label).cloned().unwrap_or_default();
+    volumes.retain(|volume| {
+        label(volume, RECORD) == PAUSE && label(volume, NAME) == delegate.unwrap_or_default()
+    });
     Ok(volumes)
 }
 

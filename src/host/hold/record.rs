@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use chrono::{DateTime, TimeDelta, Utc};
 use ring::digest::{SHA256, digest};
 
-use crate::container::label::{IMAGE, RECORD, SINCE, UNTIL};
+use crate::container::label::{IMAGE, NAME, RECORD, SINCE, UNTIL};
 use crate::engine::{Engine, EngineError, Volume};
 use crate::text::time;
 
@@ -14,35 +14,52 @@ use crate::text::time;
 pub(super) const PAUSE: &str = "pause";
 /// The value of [`RECORD`] for an image that was seen.
 const FIRST_SEEN: &str = "first-seen";
-/// What was seen longer ago is forgotten when another image is noted.
+/// Older records are removed when another image is noted.
 const REMEMBERED: TimeDelta = TimeDelta::days(90);
 
-/// A pause. What was begun is finished all the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A pause. Running replacements finish all the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Paused {
     /// Since when.
     pub since: DateTime<Utc>,
     /// Until when; without an end, until `resume`.
     pub until: Option<DateTime<Utc>>,
+    /// The container name of the only delegate that is paused; `None` for the whole host.
+    pub delegate: Option<String>,
 }
 
 impl Paused {
-    /// Whether it is not over.
+    /// Whether the pause holds at this time.
     pub fn lasts(&self, now: DateTime<Utc>) -> bool {
         self.until.is_none_or(|until| now < until)
     }
 }
 
-/// What the volumes of a host say.
+/// The records in the volumes of a host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostRecords {
-    /// Whether changes are paused.
-    pub pause: Option<Paused>,
+    /// The pauses, over or not.
+    pub pauses: Vec<Paused>,
     /// When each image was first seen.
     first_seen: BTreeMap<String, DateTime<Utc>>,
 }
 
 impl HostRecords {
+    /// The pause of this delegate, or of the whole host, that ends last. It may be over.
+    pub fn pause(&self, delegate: &str) -> Option<&Paused> {
+        let is_about = |pause: &&Paused| pause.delegate.as_deref().is_none_or(|name| name == delegate);
+        // Another pause may be about to take the place of an earlier one, so the latest of each kind counts.
+        let (own, host): (Vec<_>, Vec<_>) = self
+            .pauses
+            .iter()
+            .filter(is_about)
+            .partition(|pause| pause.delegate.is_some());
+        let latest = [own, host]
+            .into_iter()
+            .filter_map(|pauses| pauses.into_iter().max());
+        latest.max_by_key(|pause| pause.until.unwrap_or(DateTime::<Utc>::MAX_UTC))
+    }
+
     /// When this image was first seen here.
     pub fn first_seen(&self, image: &str) -> Option<DateTime<Utc>> {
         self.first_seen.get(image).copied()
@@ -56,10 +73,12 @@ impl HostRecords {
             };
             match volume.labels.get(RECORD).map(String::as_str) {
                 Some(PAUSE) => {
-                    let until = moment(volume, UNTIL);
-                    let pause = Paused { since, until };
-                    // Another one may be about to take its place.
-                    records.pause = records.pause.max(Some(pause));
+                    let delegate = volume.labels.get(NAME).filter(|name| !name.is_empty());
+                    records.pauses.push(Paused {
+                        since,
+                        until: moment(volume, UNTIL),
+                        delegate: delegate.cloned(),
+                    });
                 }
                 Some(FIRST_SEEN) => {
                     let image = volume.labels.get(IMAGE).cloned().unwrap_or_default();
@@ -148,21 +167,23 @@ mod tests {
     }
 
     #[test]
-    fn the_last_pause_and_the_first_sight_count() {
-        let pause = |since, until| of([(RECORD, PAUSE), (SINCE, since), (UNTIL, until)]);
+    fn the_last_pause_of_each_kind_and_the_first_sight_count() {
+        let pause = |since, until, name| of([(RECORD, PAUSE), (SINCE, since), (UNTIL, until), (NAME, name)]);
         let seen = |since| of([(RECORD, FIRST_SEEN), (SINCE, since), (IMAGE, "a:1")]);
-        let records = HostRecords::of(&[
-            pause("2026-12-01T12:00:01Z", ""),
-            pause("2026-12-01T12:00:00Z", "2026-12-02T00:00:00Z"),
+        let mut volumes = vec![
+            pause("2026-12-01T12:00:01Z", "2026-12-02T00:00:00Z", ""),
+            pause("2026-12-01T12:00:00Z", "", ""),
+            pause("2026-12-01T11:00:00Z", "2026-12-03T00:00:00Z", "dd"),
             seen("2026-12-01T08:00:00Z"),
             seen("2026-12-01T07:00:00Z"),
-        ]);
-        let last = Paused {
-            since: at("2026-12-01T12:00:01Z"),
-            until: None,
-        };
-        assert_eq!(records.pause, Some(last));
+        ];
+        let records = HostRecords::of(&volumes);
+        let until = |records: &HostRecords, name| records.pause(name).map(|pause| pause.until);
+        assert_eq!(until(&records, "dd"), Some(Some(at("2026-12-03T00:00:00Z"))));
+        assert_eq!(until(&records, "other"), Some(Some(at("2026-12-02T00:00:00Z"))));
         assert_eq!(records.first_seen("a:1"), Some(at("2026-12-01T07:00:00Z")));
         assert_eq!(records.first_seen("a:2"), None);
+        volumes.push(pause("2026-12-01T12:00:02Z", "", ""));
+        assert_eq!(until(&HostRecords::of(&volumes), "dd"), Some(None));
     }
 }

@@ -1,5 +1,5 @@
-//! Drives the workloads of an orchestrator: a run, its questions, the steps, what is reported. A step, an observation and what
-//! holds upgrades back are the orchestrator's own: [`Orchestrate`].
+//! Drives the workloads of an orchestrator: run, questions, steps, back-off, report, plan. [`Orchestrate`] has the calls that
+//! differ between orchestrators.
 
 mod controller;
 pub(in crate::reconcile) mod operator;
@@ -208,7 +208,7 @@ impl<O: Orchestrate> Driver<O> {
         next(managed, &desired, &self.policy, &facts, now)
     }
 
-    /// What a scheduled run would do to each.
+    /// The plan: the next step for each workload, or the reason for none.
     pub(super) fn plan(&self, now: DateTime<Utc>) -> Vec<Planned> {
         let planned = |object: &Object| {
             let decided = self.decide(object, true, now);
@@ -287,7 +287,7 @@ impl<O: Orchestrate> Driver<O> {
                 if let Step::Quarantine { cause, .. } = step {
                     let failed = (name.clone(), cause.clone());
                     self.run.halted.insert(workload.clone(), failed);
-                    // What an operator asked for was tried, once.
+                    // An operator's wish counts for one attempt.
                     self.run.intent = Intent::Upgrade;
                 }
             }
@@ -318,7 +318,7 @@ impl<O: Orchestrate> Driver<O> {
             }
             Refusal::NotPermitted(problem) => {
                 let reason = Reason::NotPermitted { step, problem };
-                // What has just started may have no permissions yet.
+                // An API server that has just started may have no permissions yet.
                 match backoff {
                     None => Backoff::after(None, reason, now),
                     Some(_) => Backoff::hopeless(reason, now),

@@ -1,4 +1,4 @@
-//! What an operator may ask for one workload of an orchestrator.
+//! An operator's commands for one workload of an orchestrator.
 
 use tracing::info;
 

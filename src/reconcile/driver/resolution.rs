@@ -118,7 +118,7 @@ impl Resolution {
     ) -> Result<ImageReference, Reason> {
         match &self.state {
             State::Open { .. } => Err(self.awaited(last_error).unwrap_or_else(not_asked)),
-            // It runs what it was to be given by then, or somebody gave it another image.
+            // The workload has the image by now, or its owner gave it another one.
             State::Resolved(Ok(target)) if managed.image.refers_to(target) => Err(up_to_date(&managed.image)),
             State::Resolved(Ok(target)) => Ok(target.clone()),
             State::Resolved(Err(reason)) if self.image == managed.image.as_str() => Err(reason.clone()),

@@ -28,7 +28,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(30);
 /// How long an image is not pulled again after the disk was full, where its free space is unknown.
 const FULL_DISK_PAUSE: Duration = Duration::from_secs(3600);
 
-/// So many images are pulled at once at most; the engine has a limit of its own for their layers.
+/// The most images that are pulled at once; the engine limits their layers itself.
 const MAX_OPEN: usize = 10;
 
 /// The pulls in progress. They end when this is dropped, and the next ones may have to start over.
@@ -49,7 +49,7 @@ pub struct Pulls {
 #[derive(Clone, Debug)]
 struct FullDisk {
     reason: Reason,
-    /// The free space before it began, in bytes.
+    /// The free space before it started, in bytes.
     available: Option<u64>,
     since: Instant,
 }
@@ -143,7 +143,7 @@ impl Pulls {
         });
     }
 
-    /// Completes when a pull ends, or has since the last call; never where there is none.
+    /// Completes when a pull ends, or has ended since the last call; never without a pull.
     pub async fn changed(&self) {
         self.ending.notified().await;
     }
@@ -210,7 +210,7 @@ fn too_little_disk(
         return (last.since.elapsed() < FULL_DISK_PAUSE).then(|| last.reason.clone());
     }
     let Room { needed, available } = room?;
-    // As much as there was did not do.
+    // The space before the pull was not enough.
     let needed = needed.max(known.map_or(0, |known| known.saturating_add(MARGIN)));
     debug!(image = %reference, needed, available, "free space on the engine's disk, in bytes");
     (needed > available).then(|| Reason::TooLittleDisk {

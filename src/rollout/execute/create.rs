@@ -14,7 +14,7 @@ pub(super) struct NewContainer<'a> {
     pub(super) name: String,
     pub(super) image: &'a ImageId,
     pub(super) reference: String,
-    /// Whether the image may be named by its id, where the reference is gone or stands for another one by now.
+    /// Whether the image may be named by its id, where the reference is gone or now stands for another image.
     pub(super) by_id: bool,
     pub(super) labels: Vec<(&'static str, String)>,
 }
@@ -70,7 +70,7 @@ pub(super) async fn recreate<E: Engine>(
     ];
     let release = original.label(label::RELEASE).unwrap_or("0");
     if image.is_some() {
-        // Nothing says which container the one before replaced.
+        // Nothing shows which container the previous one replaced.
         let release: u64 = release.parse().unwrap_or_default();
         labels.push((label::RELEASE, release.saturating_sub(1).to_string()));
     } else {
@@ -89,7 +89,7 @@ pub(super) async fn recreate<E: Engine>(
     create(engine, &original, wanted).await
 }
 
-/// An upgrader of the candidate's image, which is configured as the one in service, but shares nothing with it that only one
+/// An upgrader of the candidate's image, which is configured as the container in service, but shares nothing with it that only one
 /// can have.
 pub(super) async fn create_helper<E: Engine>(
     engine: &E,

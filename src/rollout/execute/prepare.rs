@@ -9,7 +9,7 @@ use crate::rollout::failure::Failure;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Comparison, Memory, Rollout};
 
-/// Connects a candidate to its networks and compares it with the one that it is to replace. What comes of it is in its
+/// Connects a candidate to its networks and compares it with the container that it is to replace. What comes of it is in its
 /// history.
 pub(super) async fn prepare<E: Engine>(
     engine: &E,

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::engine::PullProgress;
 use crate::text::{duration, size};
 
-/// How far a pull has come, as far as the engine says. It counts the layers whose download has begun.
+/// How far a pull has come, as far as the engine says. It counts the layers whose download has started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PullState {
     /// The image.
@@ -19,7 +19,7 @@ pub struct PullState {
     pub current: u64,
     /// Bytes to download; it grows while layers become known.
     pub total: u64,
-    /// Bytes per second since the download began.
+    /// Bytes per second since the download started.
     pub rate: u64,
     /// Seconds left at this rate; `None` while that is zero.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ impl Meter {
         *measured = Some(Measured { first, latest });
     }
 
-    /// The state of the pull of this image; `None` before its download begins.
+    /// The state of the pull of this image; `None` before its download starts.
     pub(super) fn state(&self, image: &str) -> Option<PullState> {
         let Measured { first, latest } = (*self.0.lock().unwrap_or_else(PoisonError::into_inner))?;
         let (before, since) = first;

@@ -58,7 +58,7 @@ pub(super) async fn start<E: Engine>(
         return Err(error.into());
     }
     if candidate.is_some() && error.is_for_another_instance() && rollout.serving.is_some() {
-        // The one in service has to stop first: that frees its port and its address.
+        // The container in service has to stop first: that frees its port and its address.
         memory.note_no_free_port(&rollout.name, message.clone());
         return Ok(Effect::Nothing(message));
     }

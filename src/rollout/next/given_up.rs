@@ -11,7 +11,7 @@ use crate::rollout::{Decided, Member, Row, Step};
 const OTHERS_REMOVE_FIRST: TimeDelta = TimeDelta::seconds(3);
 
 impl At<'_> {
-    /// Those that are up are stopped as gently as delegates. Of the failed ones the last is kept, of the withdrawn ones none.
+    /// Running candidates are stopped as gently as delegates. The last failed candidate is kept, and no withdrawn one.
     pub(super) fn given_up(&self) -> impl Iterator<Item = Decided> {
         let given_up = self.rollout.failed.iter().chain(&self.rollout.withdrawn);
         let superseded = self.rollout.superseded();
@@ -24,8 +24,7 @@ impl At<'_> {
     fn end(&self, member: &Member) -> Option<Decided> {
         let is_withdrawn = matches!(member.role, Role::Withdrawn { .. });
         Some(match member.state {
-            RunState::Removing if member.removal_is_stuck(self.now) => return None,
-            RunState::Removing => self.removing(Row::GivenUpRemoving, member),
+            RunState::Removing => return self.removing(Row::GivenUpRemoving, member),
             _ if member.has_restart_policy() => Row::GivenUpPolicy.act(Step::keep_stopped(member)),
             _ if member.is_up() => self.stop(Row::GivenUpStop, member),
             _ if is_withdrawn => self.remove_after(OTHERS_REMOVE_FIRST, Row::WithdrawnRemove, member),

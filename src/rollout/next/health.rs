@@ -14,6 +14,22 @@ const FRESH: TimeDelta = TimeDelta::seconds(5);
 const RESTART_DELAY: TimeDelta = TimeDelta::seconds(10);
 
 impl At<'_> {
+    /// Nothing is upgraded. Restarts are a setting of their own.
+    pub(super) fn health_only(&self) -> Decided {
+        let reason = Reason::HealthOnly {
+            published: self.desired.published(),
+        };
+        let may_restart = self.policy.restarts_unhealthy && self.rollout.left_alone().is_none();
+        let serving = self.rollout.serving.as_ref().filter(|_| may_restart);
+        let restart = |serving| {
+            self.finish_restart(serving)
+                .or_else(|| self.restart_unhealthy(serving, &reason))
+        };
+        serving
+            .and_then(restart)
+            .unwrap_or_else(|| Row::HealthOnly.rest(reason))
+    }
+
     /// A restart that this process asked for ends before anything else begins. `None` where there is none, or no more.
     pub(super) fn finish_restart(&self, serving: &Member) -> Option<Decided> {
         let restart = serving.history.checks.restart.as_ref()?;

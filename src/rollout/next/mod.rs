@@ -78,9 +78,7 @@ impl At<'_> {
                     let reason = Reason::EngineError { step, problem };
                     Row::NotInspected.wait(reason, self.now + TimeDelta::seconds(1))
                 }
-                _ if self.policy.health_only => Row::HealthOnly.rest(Reason::HealthOnly {
-                    published: self.desired.published(),
-                }),
+                _ if self.policy.health_only => self.health_only(),
                 _ => match self.rollout.left_alone() {
                     Some(reason) => Row::LeftAlone.rest(reason),
                     None if is_replaced_by_compose(&self.rollout.name) => {
@@ -108,7 +106,7 @@ impl At<'_> {
     /// Policy off where it has one, then the signal, then patience. An earlier process may have asked it before; then the
     /// engine's own clock still runs from that time on, so that a container has its time once.
     fn stop(&self, row: Row, member: &Member) -> Decided {
-        // Its name says that a life which began later was not asked: a new life needs a new name first.
+        // Its name shows that the current life started after the request to stop: that life needs a new name first.
         if member.role.is_old() && member.lives_anew() && !member.is_between_lives() {
             return row.act(Step::drain(self.rollout, member, self.now));
         }
@@ -146,7 +144,7 @@ impl At<'_> {
         is_recent.then(|| row.wait(Reason::Returning { name, at }, at))
     }
 
-    /// Removes a container, but leaves it for so long after its end to others, who may have plans with it.
+    /// Removes a container, but not right after its end: another tool may be about to remove or start it.
     fn remove_after(&self, span: TimeDelta, row: Row, member: &Member) -> Decided {
         if member.is_created() || member.has_ended_for(span, self.now) {
             return row.act(Step::remove(member));
@@ -155,13 +153,16 @@ impl At<'_> {
         row.wait(Reason::stopping(member), (ended + span).max(self.soon()))
     }
 
-    /// An engine that never gets done with a removal holds up nothing.
-    fn removing(&self, row: Row, member: &Member) -> Decided {
-        if member.removal_is_stuck(self.now) {
-            let name = member.name.clone();
-            return row.rest(Reason::RemovalStuck { name });
-        }
-        row.wait(Reason::stopping(member), self.now + TimeDelta::seconds(1))
+    /// An engine that never completes a removal holds up nothing.
+    fn removing(&self, row: Row, member: &Member) -> Option<Decided> {
+        (!member.removal_is_stuck(self.now)).then(|| self.wait_for_end(row, member))
+    }
+
+    /// The same where a removal that never completes is the reason to report.
+    fn removing_or_stuck(&self, row: Row, member: &Member) -> Decided {
+        let name = member.name.clone();
+        let stuck = || row.rest(Reason::RemovalStuck { name });
+        self.removing(row, member).unwrap_or_else(stuck)
     }
 
     /// The candidate's name says from now on that it failed. Where Docker cannot rename it, since it is between two lives,
@@ -190,9 +191,7 @@ impl At<'_> {
     fn before_a_rename(&self, row: Row, candidate: &Member) -> Option<Decided> {
         match candidate.state {
             RunState::Restarting => Some(self.stop(row, candidate)),
-            RunState::Removing if !candidate.removal_is_stuck(self.now) => {
-                Some(self.removing(row, candidate))
-            }
+            RunState::Removing => self.removing(row, candidate),
             _ => None,
         }
     }

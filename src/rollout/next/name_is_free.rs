@@ -1,5 +1,5 @@
-//! A candidate, and nobody has the name: between the two renames of a commit, in a stop-first replacement, or after
-//! someone removed the one in service.
+//! A candidate, and no container with the name: between the two renames of a commit, in a stop-first replacement, or after
+//! someone removed the container in service.
 
 use super::proof::Proof;
 use super::{At, LONG_GRACE, span};
@@ -29,11 +29,8 @@ impl At<'_> {
             (Proof::Failed(cause), Some(_), _) => self.reject(Row::RetiredReject, candidate, cause),
             (Proof::Created, Some(_), _) => {
                 let problem = format!("{} was never started", candidate.name);
-                self.reject(
-                    Row::RetiredReject,
-                    candidate,
-                    FailureCause::StartRefused { problem },
-                )
+                let cause = FailureCause::StartRefused { problem };
+                self.reject(Row::RetiredReject, candidate, cause)
             }
             (_, Some(_), _) if candidate.works() && !rollout.is_upgrader() => {
                 Row::TakeName.act(Step::promote(rollout, candidate))

@@ -1,4 +1,4 @@
-//! Old containers behind the one in service.
+//! Old containers behind the container in service.
 
 use super::{At, GRACE, STOP_SLACK, span};
 use crate::container::{Role, RunState};
@@ -6,7 +6,7 @@ use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, FailureCause, Member, Row, Step};
 
 impl At<'_> {
-    /// Each old one behind the one in service, or behind its successor that was renamed.
+    /// Each old one behind the container in service, or behind its successor that was renamed.
     pub(super) fn old_ones(&self) -> impl Iterator<Item = Decided> {
         let old_ones = self.rollout.old.iter();
         old_ones.filter_map(|old| {
@@ -24,10 +24,9 @@ impl At<'_> {
         let is_rejectable = rollout.serving.is_some() && serving.is_successor_of(old) && !serving.is_copy;
         let failure = self.failure_after_commit(serving, old).filter(|_| is_rejectable);
         Some(match old.state {
-            // That one is about to be started: a row of the one in service.
+            // That one is about to be started: a row of the container in service.
             _ if serving.is_copy && serving.is_created() => return None,
-            RunState::Removing if old.removal_is_stuck(self.now) => return None,
-            RunState::Removing => self.removing(Row::OldRemoving, old),
+            RunState::Removing => return self.removing(Row::OldRemoving, old),
             _ if is_retired && works && old.is_between_lives() => {
                 Row::BetweenLives.wait(Reason::between_lives(old), self.soon())
             }
@@ -35,7 +34,7 @@ impl At<'_> {
             _ if let Some(cause) = failure => self.reject(Row::SuccessorReject, serving, cause),
             _ if old.is_up() && !is_retired && (works || was_asked) => self.stop(Row::DrainingStop, old),
             _ if !old.is_up() && works => match rollout.outdated_image(serving, old) {
-                // Compose may be stopping the one in service, which works until it has ended; this one then serves again.
+                // Compose may be stopping the container in service, which works until it has ended; this one then serves again.
                 _ if old.has_ended() && !old.has_ended_for(grace, self.now) => {
                     self.remove_after(grace, Row::DrainingRemove, old)
                 }
@@ -44,10 +43,8 @@ impl At<'_> {
             },
             _ => {
                 let verdict = serving.health.to_string();
-                Row::OldWait.wait(
-                    Reason::SuccessorUnhealthy { verdict },
-                    self.now + self.proof_interval(),
-                )
+                let reason = Reason::SuccessorUnhealthy { verdict };
+                Row::OldWait.wait(reason, self.now + self.proof_interval())
             }
         })
     }
@@ -64,7 +61,7 @@ impl At<'_> {
         let is_free = !is_retired && (!old.is_up() || old.vanishes() || was_not_asked);
         if serving.has_ended() || serving.state == RunState::Removing {
             let ending = serving.end();
-            let has_lasted = serving.has_ended_for(GRACE, self.now) || serving.removal_is_stuck(self.now);
+            let has_lasted = serving.is_over_for(GRACE, self.now);
             return has_lasted.then_some(FailureCause::EndedAfterCommit { ending });
         }
         let since = serving.history.unhealthy_since?;

@@ -59,9 +59,7 @@ impl At<'_> {
                 restarts: candidate.restarts(),
                 ending,
             },
-            _ if candidate.has_ended_for(grace, self.now) || candidate.removal_is_stuck(self.now) => {
-                FailureCause::Exited { ending }
-            }
+            _ if candidate.is_over_for(grace, self.now) => FailureCause::Exited { ending },
             _ if candidate.works() && healthy_for >= needed => return Proof::Proven,
             _ if self.now >= deadline => FailureCause::NotHealthyInTime {
                 needed,

@@ -22,7 +22,7 @@ impl At<'_> {
         let rollout = self.rollout;
         let is_mine = self.facts.own.as_ref() == Some(&old.id);
         match (&old.state, self.in_the_way()) {
-            (RunState::Removing, _) => self.removing(Row::OldRemoving, old),
+            (RunState::Removing, _) => self.removing_or_stuck(Row::OldRemoving, old),
             _ if old.is_between_lives() => Row::BetweenLives.wait(Reason::between_lives(old), self.soon()),
             _ if old.role == Role::Retired || old.lives_anew() || is_mine => {
                 Row::Restore.act(Step::restore(rollout, old))

@@ -19,7 +19,7 @@ const MOST_DRAINS: usize = 2;
 const PULL_INTERVAL: TimeDelta = TimeDelta::seconds(2);
 
 impl At<'_> {
-    /// A replacement goes before a restart.
+    /// A replacement takes precedence over a restart.
     pub(super) fn in_service(&self, serving: &Member) -> Decided {
         if let Some(restart) = self.finish_restart(serving) {
             return restart;
@@ -134,7 +134,7 @@ impl At<'_> {
         })
     }
 
-    /// Why no further container can be added now, if so. What still ends must not run beside a stop-first candidate.
+    /// Why no further container can be added now; `None` where one can. What still ends must not run beside a stop-first candidate.
     fn has_to_wait_for_drains(&self, reference: &ImageReference) -> Option<Reason> {
         let rollout = self.rollout;
         let others = rollout

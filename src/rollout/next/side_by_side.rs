@@ -32,7 +32,7 @@ impl At<'_> {
                 };
                 self.reject(Row::MadeFromCandidate, candidate, cause)
             }
-            // Its owner recreated the one in service.
+            // Its owner recreated the container in service.
             _ if !candidate.is_successor_of(serving) => {
                 let because = self.facts.has_created.then_some(Reason::SettingsChanged);
                 self.withdraw(Row::Unwanted, candidate, because)
@@ -82,9 +82,9 @@ impl At<'_> {
         }
     }
 
-    /// The tasks of the one in service, and until when its candidate waits for their end. A stop-first replacement keeps
+    /// The tasks of the container in service, and until when its candidate waits for their end. A stop-first replacement keeps
     /// it from taking new ones until the candidate works, so the gap is as long as what it still has to finish. The
-    /// wait begins with the candidate, which a restart of this process does not change.
+    /// wait starts with the candidate, which a restart of this process does not change.
     fn tasks_to_wait_for(&self, serving: &Member, candidate: &Member) -> Option<(u64, DateTime<Utc>)> {
         let tasks = serving.work.filter(|_| serving.state == RunState::Running)?.tasks;
         let until = candidate.created_at + span(self.policy.idle_wait);

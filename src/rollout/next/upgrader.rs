@@ -41,7 +41,7 @@ impl At<'_> {
     }
 
     /// An upgrader that stops itself cannot start its successor: one of the new image, which takes no port, has to be ready
-    /// before the one in service gives up its name, and does the rest.
+    /// before the container in service gives up its name, and does the rest.
     pub(super) fn with_helper(&self, serving: &Member, candidate: &Member) -> Decided {
         let Some(helper) = &self.rollout.helper else {
             return Row::HelperCreate.act(Step::CreateHelper {
@@ -53,32 +53,26 @@ impl At<'_> {
             Proof::Created => Row::HelperStart.act(Step::start(helper)),
             Proof::Failed(cause) => {
                 let ending = cause.to_string();
-                self.reject(
-                    Row::CandidateReject,
-                    candidate,
-                    FailureCause::HelperFailed { ending },
-                )
+                let cause = FailureCause::HelperFailed { ending };
+                self.reject(Row::CandidateReject, candidate, cause)
             }
             Proof::NotYet { reason, until } => Row::HelperStart.wait(reason, until),
-            // It has been ready for a while: an image that fails soon shows it before the one in service stops.
+            // It has been ready for a while: an image that fails soon shows it before the container in service stops.
             Proof::Proven => Row::NameRetired.act(Step::retire(self.rollout, serving)),
         }
     }
 
-    /// Once one is in service, and nothing has to be finished or could have to be undone, the helper goes.
+    /// Removes the helper once an upgrader is in service and the exchange can neither continue nor be undone.
     pub(super) fn remove_helper(&self) -> Option<Decided> {
-        let rollout = self.rollout;
+        let (rollout, row) = (self.rollout, Row::HelperRemove);
         let helper = rollout.helper.as_ref()?;
         let is_served = rollout.serving.as_ref().is_some_and(Member::is_up);
         let is_awaited = rollout.candidate.is_some() || !is_served || !rollout.old.is_empty();
-        (!is_awaited).then(|| self.end_helper(helper))
-    }
-
-    fn end_helper(&self, helper: &Member) -> Decided {
-        match helper.state {
-            RunState::Removing => self.removing(Row::HelperRemove, helper),
-            _ if helper.is_up() => self.stop(Row::HelperRemove, helper),
-            _ => Row::HelperRemove.act(Step::remove(helper)),
-        }
+        Some(match helper.state {
+            _ if is_awaited => return None,
+            RunState::Removing => self.removing_or_stuck(row, helper),
+            _ if helper.is_up() => self.stop(row, helper),
+            _ => row.act(Step::remove(helper)),
+        })
     }
 }

@@ -14,6 +14,7 @@ use strum::{EnumDiscriminants, IntoStaticStr};
 
 use super::{HeldBack, InvalidLabel, Member, Rejection};
 use crate::document::{Obstacle, SingleInstance};
+use crate::host::place::command;
 use crate::image::{MaxVersion, Pin};
 use crate::manager::ManagerError;
 use crate::schedule::wave::Wave;
@@ -22,7 +23,7 @@ use crate::text::{size, time};
 pub use crate::net::retry::Retry;
 pub(crate) use topic::WORTH_A_WORD;
 pub(crate) use words::count;
-use words::{health_only, is_published, since, times, unfinished, until_when, whole};
+use words::{health_only, is_published, paused, retry, since, times, unfinished, whole};
 
 /// Why a delegate is left as it is, for now or for good. An image is named by its reference, a problem is in the
 /// engine's words, and a verdict is the health at the last observation.
@@ -46,7 +47,7 @@ use words::{health_only, is_published, since, times, unfinished, until_when, who
 pub enum Reason {
     #[error("runs the published image {image}")]
     UpToDate { image: String },
-    /// The published reference is another one, but the image behind it is the one that runs.
+    /// The published reference differs, but its image runs already.
     #[error("already running the image that {image} refers to")]
     SameImage { image: String },
     /// Changes are made in scheduled runs only, and no such run has asked for one yet.
@@ -89,9 +90,10 @@ pub enum Reason {
     OtherAccount { account: String },
     /// Something else owns the container, such as a unit or a playbook.
     #[error(
-        "another tool recreated it from {image} right after each of the last two upgrades; upgrade it with that tool, or run `delegate-upgrader retry`"
+        "another tool recreated it from {image} right after each of the last two upgrades; upgrade it with that tool, or run `{}`",
+        retry(.delegate)
     )]
-    RecreatedByAnother { image: String },
+    RecreatedByAnother { delegate: String, image: String },
     /// The published image is newer than `MAX_VERSION`.
     #[error("{image} is published, but it is newer than MAX_VERSION={max}")]
     HeldBack {
@@ -118,9 +120,11 @@ pub enum Reason {
         window: String,
         until: DateTime<Utc>,
     },
-    #[error("{image} is published, but changes are paused {}; see `delegate-upgrader resume`", until_when(*.until))]
+    #[error("{image} is published, but {}", paused(.delegate.as_deref(), *.until))]
     Paused {
         image: String,
+        /// The container name of the only delegate that is paused.
+        delegate: Option<String>,
         /// Until when, where that was said.
         until: Option<DateTime<Utc>>,
     },
@@ -137,9 +141,10 @@ pub enum Reason {
         wave: Wave,
         until: DateTime<Utc>,
     },
-    /// `UPGRADE_DELAY` and `UPGRADE_WAVE` begin then.
+    /// `UPGRADE_DELAY` and `UPGRADE_WAVE` start then.
     #[error(
-        "{image} is published, but when it was first seen here cannot be known: {problem}; see `delegate-upgrader doctor`"
+        "{image} is published, but when it was first seen here cannot be known: {problem}; see `{}`",
+        command("doctor")
     )]
     FirstSeenUnknown { image: String, problem: String },
     /// A label of its owner cannot be read.
@@ -205,11 +210,12 @@ pub enum Reason {
     },
     /// A candidate with this image was rejected; it is tried again later.
     #[error(
-        "{image} failed here {}; next attempt after {}. Publish another image or run `delegate-upgrader retry` to try \
+        "{image} failed here {}; next attempt after {}. Publish another image or run `{}` to try \
          sooner",
-        times(*.attempt), time::text(*.until)
+        times(*.attempt), time::text(*.until), retry(.delegate)
     )]
     Quarantined {
+        delegate: String,
         image: String,
         /// How many times it was rejected in a row.
         attempt: u32,
@@ -253,17 +259,21 @@ pub enum Reason {
     ReplacedByCompose,
     /// An operator rolled back from the published image; the delegate stays until another one is published.
     #[error(
-        "rolled back from {image} to {to}; it stays there until another image is published or `delegate-upgrader retry` \
-         is run"
+        "rolled back from {image} to {to}; it stays there until another image is published or you run `{}`",
+        retry(.delegate)
     )]
-    RolledBack { image: String, to: String },
-    /// Another instance of this upgrader acts; this one takes over once it is that one's successor, or outlives it.
+    RolledBack {
+        delegate: String,
+        image: String,
+        to: String,
+    },
+    /// Another instance of this upgrader acts; this instance takes over once it is the successor, or outlives the other.
     #[error("{name} acts here; this upgrader stands by")]
     StandingBy { name: String },
     /// Another replica of the same delegate is being replaced: one at a time.
     #[error("waiting for {name}: replicas are replaced one at a time")]
     WaitingForReplica { name: String },
-    /// As many delegates as a host bears at once have a new container that proves itself.
+    /// As many new containers prove themselves as the host may carry at once.
     #[error("waiting: the limit of {count} concurrent replacements is reached")]
     WaitingForOthers { count: usize },
     /// The replacement of another replica failed, which halts the rest until the next scheduled run.
@@ -281,8 +291,8 @@ pub enum Reason {
         needed: Duration,
         verdict: String,
     },
-    /// Stop-first: no delegate works between the old container's stop and the new one's start, so a moment without tasks
-    /// is waited for.
+    /// Stop-first: no delegate works between the old container's stop and the new one's start, so this waits for a moment
+    /// without tasks.
     #[error(
         "waiting until it has no task to finish, since it stops before the new container starts; it has {}, and is \
          replaced at {} at the latest",
@@ -354,7 +364,7 @@ pub enum Reason {
         /// How many are to run.
         wanted: u64,
     },
-    /// The orchestrator goes back to the image before.
+    /// The orchestrator returns to the previous image.
     #[error("{image} failed; {orchestrator} is rolling back to {to}")]
     RollingBack {
         orchestrator: &'static str,
@@ -415,7 +425,7 @@ pub enum Awaited {
 }
 
 impl Reason {
-    /// A container is waited for that was asked to stop, or that Docker is removing.
+    /// Waits for a container that was asked to stop, or that Docker is removing.
     pub(super) fn stopping(member: &Member) -> Self {
         let name = member.name.clone();
         Self::Stopping { name }

@@ -9,10 +9,11 @@ use ring::digest::{SHA256, digest};
 
 use crate::events::Event;
 use crate::events::history::History;
+use crate::host::place::command;
 use crate::status::Status;
 use crate::status::evidence::Evidence;
-use crate::status::report::{DelegateReport, Drain, Report};
-use crate::status::view::{Headline, Tone, ago, rough, soon};
+use crate::status::report::{DelegateReport, Drain};
+use crate::status::view::{Headline, Tone, ago, rough, rows, soon};
 use crate::text::time;
 
 const STYLE: &str = include_str!("page.css");
@@ -32,13 +33,19 @@ pub fn content_security_policy() -> String {
 /// The page at this moment. Writing to a `String` cannot fail.
 pub fn html(status: &Status, now: DateTime<Utc>) -> String {
     let Headline { tone, text } = Headline::of(status, now);
-    let (class, symbol, text) = (tone.as_str(), tone.symbol(), escaped(&text));
+    let (class, symbol, text, host) = (
+        tone.as_str(),
+        tone.symbol(),
+        escaped(&text),
+        escaped(&status.host),
+    );
     let mut page = format!(
         "<!doctype html><html lang=en><head><meta charset=utf-8>\
          <meta name=viewport content=\"width=device-width,initial-scale=1\"><meta name=color-scheme content=\"light dark\">\
-         <title>{symbol} {text}</title><link rel=icon href=\"data:,\"><style>{STYLE}</style>\
-         <noscript><meta http-equiv=refresh content=10></noscript></head><body><main>\
-         <h1 class={class} data-part=headline><span aria-hidden=true>{symbol}</span> {text}.</h1>\
+         <title>{symbol} {host}: {text}</title><link rel=icon href=\"data:,\"><style>{STYLE}</style>\
+         <noscript><meta http-equiv=refresh content=10></noscript></head>\
+         <body><header aria-live=polite data-part=headline><h1 class={class}><small>{host}</small>\
+         <span aria-hidden=true>{symbol}</span> {text}.</h1></header><main>\
          <p class=\"problem bad\" id=stale hidden>Connection lost; showing the last known state.</p>"
     );
     facts(&mut page, status, now);
@@ -47,7 +54,7 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
     for problem in problems.chain(manager.map(ToString::to_string)) {
         let _ = write!(page, "<p class=\"problem bad\">{}</p>", escaped(&problem));
     }
-    for delegate in status.report.iter().flat_map(Report::rows) {
+    for delegate in rows(status) {
         article(&mut page, delegate, &status.events, now);
     }
     recently(&mut page, &status.events, now);
@@ -68,7 +75,7 @@ fn facts(page: &mut String, status: &Status, now: DateTime<Utc>) {
         let schedule = escaped(&status.schedule);
         fact(format!(
             "next run {} (<code>{schedule}</code>)",
-            moment(next, &soon(next, now))
+            moment(next, now, &soon(next, now))
         ));
     }
     if let Some(at) = status.manager.as_ref().and_then(|manager| manager.answered_at) {
@@ -82,14 +89,15 @@ fn facts(page: &mut String, status: &Status, now: DateTime<Utc>) {
 }
 
 fn article(page: &mut String, delegate: &DelegateReport, events: &[Event], now: DateTime<Utc>) {
-    let tone = Tone::of(delegate);
-    let (class, symbol) = (tone.as_str(), tone.symbol());
     let name = escaped(&delegate.container);
+    let reason = delegate.reason.as_str();
+    let explain = escaped(&command(&format!("explain {reason}")));
+    let explain = format!(" title=\"{explain}\"");
     let _ = write!(
         page,
-        "<article data-part=\"delegate {name}\"><header><h2>{name}</h2>\
-         <span class=\"badge {class}\"><span aria-hidden=true>{symbol}</span> {}</span><small>{} {}</small></header><dl>",
-        delegate.health.as_str(),
+        "<article data-part=\"delegate {name}\"><header><h2>{name}</h2>{}{}<small>{} {}</small></header><dl>",
+        badge(Tone::of_health(delegate.health), delegate.health.as_str(), ""),
+        badge(Tone::of_action(delegate), reason, &explain),
         escaped(&delegate.workload),
         escaped(&delegate.container_id),
     );
@@ -107,8 +115,8 @@ fn article(page: &mut String, delegate: &DelegateReport, events: &[Event], now: 
         row("Pull", format!("{pull}{bar}"));
     }
     let lasting = delegate.health_since.map(|since| {
-        let lasting = rough(now - since);
-        format!(" <small>for {}</small>", moment(since, &lasting))
+        let text = format!("for {} (since {})", rough(now - since), clock(since, now));
+        format!(" <small>{}</small>", tagged(since, &text))
     });
     let health = escaped(&delegate.health_detail);
     row("Health", format!("{health}{}", lasting.unwrap_or_default()));
@@ -192,11 +200,11 @@ fn drain_html(drain: &Drain, now: DateTime<Utc>) -> String {
     let mut text = format!("{name}: {}", tasks.as_deref().unwrap_or("its tasks"));
     if let (Some(since), Some(until)) = (drain.since, drain.until) {
         let (all, over) = ((until - since).num_seconds().max(1), (now - since).num_seconds());
-        let left = rough(until - now);
+        let left = format!("{} left (until {})", rough(until - now), clock(until, now));
         let _ = write!(
             text,
-            ", {} left<progress max={all} value={} aria-label=\"time used by {name}\"></progress>",
-            moment(until, &left),
+            ", {}<progress max={all} value={} aria-label=\"time used by {name}\"></progress>",
+            tagged(until, &left),
             over.clamp(0, all)
         );
     }
@@ -231,13 +239,31 @@ fn evidence_html(evidence: &Evidence, now: DateTime<Utc>) -> String {
 
 /// A time that is over, as people say it.
 fn since(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
-    moment(time, &ago(time, now))
+    moment(time, now, &ago(time, now))
 }
 
-/// A time in words, with the exact one as its title.
-fn moment(at: DateTime<Utc>, words: &str) -> String {
-    let exact = time::text(at);
-    format!("<time datetime={exact} title={exact}>{words}</time>")
+/// A time in words and by the clock.
+fn moment(at: DateTime<Utc>, now: DateTime<Utc>, words: &str) -> String {
+    tagged(at, &format!("{words} ({})", clock(at, now)))
+}
+
+fn tagged(at: DateTime<Utc>, words: &str) -> String {
+    format!("<time datetime={}>{words}</time>", time::text(at))
+}
+
+/// To the minute, and without a date today.
+fn clock(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    let text = time::text(at);
+    let (date, minute) = (text.get(..10), text.get(11..16));
+    let date = date.filter(|_| at.date_naive() != now.date_naive());
+    let parts = [date, minute, Some("UTC")].into_iter().flatten();
+    parts.collect::<Vec<_>>().join("&nbsp;")
+}
+
+/// One word, in the colour and with the symbol of its tone.
+fn badge(tone: Tone, word: &str, title: &str) -> String {
+    let (class, symbol) = (tone.as_str(), tone.symbol());
+    format!("<span class=\"badge {class}\"{title}><span aria-hidden=true>{symbol}</span> {word}</span>")
 }
 
 /// A sentence whose commands stand in backticks.

@@ -9,11 +9,11 @@
   };
   const swap = (now, next) => {
     carry(now, next);
-    if (now.outerHTML === next.outerHTML) return;
+    if (now.innerHTML === next.innerHTML) return;
     const focused = document.activeElement?.closest('details');
     const key = now.contains(focused) ? focused.dataset.key : undefined;
-    now.replaceWith(next);
-    if (key !== undefined) next.querySelector(`details[data-key="${CSS.escape(key)}"] summary`)?.focus();
+    now.replaceChildren(...next.childNodes);
+    if (key !== undefined) now.querySelector(`details[data-key="${CSS.escape(key)}"] summary`)?.focus();
   };
   const update = async () => {
     const stale = document.getElementById('stale');
@@ -22,6 +22,7 @@
       if (!answer.ok) throw new Error(answer.statusText);
       const next = new DOMParser().parseFromString(await answer.text(), 'text/html');
       const [main, new_main] = [document.querySelector('main'), next.querySelector('main')];
+      swap(part(document, 'headline'), part(next, 'headline'));
       if (keys(main).join('\n') === keys(new_main).join('\n')) {
         for (const key of keys(main)) swap(part(main, key), part(new_main, key));
       } else {

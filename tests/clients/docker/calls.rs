@@ -44,7 +44,7 @@ async fn an_id_that_would_alter_a_path_is_not_sent() {
 }
 
 #[tokio::test]
-async fn an_unset_restart_policy_is_written_out() {
+async fn writes_out_unset_restart_policy() {
     let engine = ScriptedEngine::start(|_| answer_json(200, &json!({ "Warnings": null }))).await;
     let set = async |policy: Value| {
         engine
@@ -211,7 +211,7 @@ async fn a_linked_container_keeps_its_own_name() {
 }
 
 #[tokio::test]
-async fn every_call_is_counted_by_its_kind_and_outcome() {
+async fn counts_calls_by_kind_and_outcome() {
     let engine = ScriptedEngine::start(|line| match line.split(' ').next() {
         Some("GET") => answer_json(200, &json!([])),
         Some("DELETE") => refusal(409, "removal in progress elsewhere"),

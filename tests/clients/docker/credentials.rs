@@ -94,7 +94,7 @@ async fn problem(credentials: &Credentials, registry: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_given_login_goes_to_its_own_registries_and_to_no_other() {
+async fn sends_login_to_its_own_registries_only() {
     let mirror = given("secret", &["mirror.example:5000"]);
     assert_eq!(
         login(&mirror, "mirror.example:5000").await,
@@ -135,7 +135,7 @@ async fn awkward_passwords_reach_the_engine_in_its_own_alphabet() {
 }
 
 #[tokio::test]
-async fn an_identity_token_goes_alone() {
+async fn sends_identity_token_without_a_login() {
     let directory = tempfile::tempdir().unwrap();
     let credentials = file(
         directory.path(),
@@ -215,7 +215,7 @@ async fn public_image(credentials: &Credentials) -> (bool, bool, usize) {
 }
 
 #[tokio::test]
-async fn a_stale_login_of_docker_s_configuration_is_left_out_where_none_is_needed() {
+async fn omits_stale_docker_login_where_none_is_needed() {
     let directory = tempfile::tempdir().unwrap();
     let stale = file(
         directory.path(),
@@ -228,7 +228,7 @@ async fn a_stale_login_of_docker_s_configuration_is_left_out_where_none_is_neede
 }
 
 #[tokio::test]
-async fn docker_auth_config_goes_before_the_file() {
+async fn docker_auth_config_precedes_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let of_file = r#"{"auths": {"r.example": {"username": "file", "password": "p"}, "s.example": {"username": "file", "password": "p"}}}"#;
     let inline = Secret::new(r#"{"auths": {"r.example": {"auth": "aW5saW5lOnA="}}}"#);
@@ -262,7 +262,7 @@ async fn a_registry_s_own_helper_comes_before_the_store() {
 }
 
 #[tokio::test]
-async fn a_broken_login_is_reported_by_its_registry_and_not_shown() {
+async fn reports_registry_of_broken_login_without_showing_it() {
     let directory = tempfile::tempdir().unwrap();
     let credentials = file(
         directory.path(),

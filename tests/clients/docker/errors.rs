@@ -9,7 +9,7 @@ use delegate_upgrader::engine::{DockerEngine, Engine as _, EngineError, EngineHo
 use super::scripted::{ScriptedEngine, answer};
 
 #[tokio::test]
-async fn a_status_becomes_an_error_with_the_message_of_the_engine_or_of_something_in_between() {
+async fn reads_error_message_of_engine_or_proxy() {
     let refused = |message: &str| EngineError::Refused {
         status: 403,
         message: message.to_owned(),
@@ -55,7 +55,7 @@ async fn an_engine_that_is_not_there_is_unreachable_at_each_call() {
 }
 
 #[test]
-fn a_missing_certificate_is_named() {
+fn names_missing_certificate() {
     let host = EngineHost::Tcp {
         address: "engine.example:2376".to_owned(),
         tls: Some(PathBuf::from("/nowhere/certs")),

@@ -17,13 +17,13 @@ fn frame(stream: u8, text: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn both_streams_come_out_in_their_order() {
+async fn keeps_order_of_both_streams() {
     let body = [frame(1, "one\n"), frame(2, "two\n"), frame(1, "three\n")].concat();
     assert_eq!(text(&body).await, "one\ntwo\nthree\n");
 }
 
 #[tokio::test]
-async fn a_line_in_pieces_is_not_torn_by_the_other_stream() {
+async fn keeps_line_in_pieces_whole_between_streams() {
     let body = [
         frame(1, "begun, "),
         frame(2, "oops\n"),
@@ -35,14 +35,14 @@ async fn a_line_in_pieces_is_not_torn_by_the_other_stream() {
 }
 
 #[tokio::test]
-async fn a_terminal_s_stream_is_text_as_it_is() {
+async fn reads_terminal_stream_verbatim() {
     assert_eq!(text(b"one\r\ntwo\r\n").await, "one\r\ntwo\r\n");
     assert_eq!(text(b"").await, "");
     assert_eq!(text(b"\x01\x02").await, "\u{1}\u{2}");
 }
 
 #[tokio::test]
-async fn an_answer_that_was_cut_off_is_read_as_far_as_it_goes() {
+async fn reads_truncated_answer_as_far_as_it_goes() {
     let mut body = [frame(1, "one\n"), frame(1, "two three\n")].concat();
     body.truncate(body.len() - 4);
     assert_eq!(text(&body).await, "one\ntwo th\n");
@@ -97,7 +97,7 @@ async fn a_huge_line_of_a_terminal_hides_none_of_the_others() {
 
 /// The engine counts the pieces of a long line: it is asked for more than are wanted.
 #[tokio::test]
-async fn only_the_last_lines_are_kept_of_what_the_engine_sends() {
+async fn keeps_last_lines_only() {
     let body: Vec<u8> = (0..300).flat_map(|n| frame(1, &format!("{n}\n"))).collect();
     let engine = ScriptedEngine::start(move |_| answer(200, body.clone())).await;
     let log = engine.docker.logs(&ContainerId::new("d1"), 2).await.unwrap();

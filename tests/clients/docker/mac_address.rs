@@ -29,7 +29,7 @@ async fn engine(api: &str, oldest: u8, refused_with: u16) -> ScriptedEngine {
 }
 
 #[tokio::test]
-async fn an_owner_s_mac_address_is_read_from_an_engine_that_hides_it() {
+async fn reads_owner_mac_address_that_the_engine_hides() {
     let (old, proxy) = (400, 403);
     for (api, oldest, refused_with, mac) in [
         ("1.51", 24, old, json!("02:00:00:00:00:01")),

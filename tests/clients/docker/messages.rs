@@ -22,19 +22,16 @@ fn in_stream(message: &str) -> EngineError {
 
 #[test]
 fn a_leftover_task_is_distinguished_from_a_leftover_endpoint() {
-    for (seen, message) in [
-        (
-            "20.10.24",
-            "task 51e72aebaade8d144f15af78491616d71b582aaafe84e4892ac4e0ab27315833: already exists",
-        ),
-        (
-            "runc 1.1",
-            "failed to create shim task: OCI runtime create failed: runc create failed: container with given ID \
+    for message in [
+        // 20.10.24
+        "task 51e72aebaade8d144f15af78491616d71b582aaafe84e4892ac4e0ab27315833: already exists",
+        // runc 1.1
+        "failed to create shim task: OCI runtime create failed: runc create failed: container with given ID \
              already exists: unknown",
-        ),
-        ("20.10, by its source", "id already in use"),
+        // 20.10, by its source
+        "id already in use",
     ] {
-        assert!(refused(500, message).is_leftover_task(), "{seen}: {message}");
+        assert!(refused(500, message).is_leftover_task(), "{message}");
         assert!(!EngineError::Conflict(message.to_owned()).is_leftover_task());
     }
     for message in [
@@ -95,14 +92,13 @@ fn abandoned_start_is_not_a_verdict_on_the_container() {
         let document = json!({ "Id": "1", "State": { "Status": "exited", "ExitCode": 3, "Error": error } });
         health::ending(&Inspected::new(document).unwrap())
     };
-    for (seen, message) in [
-        ("26.1.5", "context canceled"),
-        (
-            "26.1, in the middle of a create",
-            "failed to create task for container: context canceled",
-        ),
+    for message in [
+        // 26.1.5
+        "context canceled",
+        // 26.1, in the middle of a create
+        "failed to create task for container: context canceled",
     ] {
-        assert_eq!(ending(message), "exited with code 3", "{seen}: {message}");
+        assert_eq!(ending(message), "exited with code 3", "{message}");
     }
     let not_found = "exec: \"x\": executable file not found in $PATH: unknown";
     assert_eq!(ending(not_found), format!("exited with code 3: {not_found}"));
@@ -125,7 +121,7 @@ async fn a_removal_in_progress_is_a_success() {
 }
 
 #[tokio::test]
-async fn a_network_that_is_connected_already_is_a_success() {
+async fn treats_connected_network_as_success() {
     for (message, is_success) in [
         // 20.10.24, 26.1.5, 28.5.2
         (CONNECTED, true),
@@ -199,46 +195,28 @@ async fn a_log_that_cannot_be_read_is_empty() {
 }
 
 #[test]
-fn only_an_error_that_a_login_would_mend_asks_for_one() {
-    for (seen, message) in [
-        (
-            "Docker Hub",
-            "pull access denied for x, repository does not exist or may require 'docker login'",
-        ),
-        (
-            "20.10",
-            "Head https://r.example/v2/x/manifests/1: no basic auth credentials",
-        ),
-        (
-            "distribution",
-            "Head https://r.example/v2/x/manifests/1: unauthorized: authentication required",
-        ),
-        (
-            "the containerd store",
-            "failed to resolve reference \"r.example/x:1\": failed to authorize: failed to fetch oauth token: unexpected status \
+fn recognises_errors_that_a_login_would_fix() {
+    for message in [
+        // Docker Hub
+        "pull access denied for x, repository does not exist or may require 'docker login'",
+        // 20.10
+        "Head https://r.example/v2/x/manifests/1: no basic auth credentials",
+        // distribution
+        "Head https://r.example/v2/x/manifests/1: unauthorized: authentication required",
+        // the containerd store
+        "failed to resolve reference \"r.example/x:1\": failed to authorize: failed to fetch oauth token: unexpected status \
              from GET request to https://r.example/token: 400 Bad Request",
-        ),
-        (
-            "the containerd store",
-            "failed to resolve reference \"r.example/x:1\": unexpected status from HEAD request to \
+        "failed to resolve reference \"r.example/x:1\": unexpected status from HEAD request to \
              https://r.example/v2/x/manifests/1: 403 Forbidden",
-        ),
-        (
-            "the containerd store",
-            "server message: insufficient_scope: authorization failed",
-        ),
-        (
-            "ECR",
-            "denied: Your authorization token has expired. Reauthenticate and try again.",
-        ),
-        (
-            "20.10, an insecure registry with TLS",
-            "error parsing HTTP 400 response body: \"Client sent an HTTP request to an HTTPS server.\\n\"",
-        ),
+        "server message: insufficient_scope: authorization failed",
+        // ECR
+        "denied: Your authorization token has expired. Reauthenticate and try again.",
+        // 20.10, an insecure registry with TLS
+        "error parsing HTTP 400 response body: \"Client sent an HTTP request to an HTTPS server.\\n\"",
     ] {
         let explained = in_stream(message).explain("r.example");
         let advice = format!("{message}; put a login for r.example into REGISTRY_USERNAME");
-        assert!(explained.starts_with(&advice), "{seen}: {explained}");
+        assert!(explained.starts_with(&advice), "{explained}");
     }
     for message in [
         "open /var/lib/docker/tmp/GetImageBlob1: permission denied",
@@ -266,28 +244,20 @@ fn a_full_disk_is_explained() {
 
 #[test]
 fn taken_port_is_distinguished_from_a_taken_address() {
-    for (seen, message) in [
-        (
-            "20.10.24, 26.1.5, 28.5.2",
-            "driver failed programming external connectivity on endpoint d1: Bind for 0.0.0.0:3460 failed: port is \
+    for message in [
+        // 20.10.24, 26.1.5, 28.5.2
+        "driver failed programming external connectivity on endpoint d1: Bind for 0.0.0.0:3460 failed: port is \
              already allocated",
-        ),
-        (
-            "20.10 to 28.5, by their sources",
-            "driver failed programming external connectivity on endpoint d1: all ports are allocated",
-        ),
-        (
-            "20.10 to 27, by their sources",
-            "driver failed programming external connectivity on endpoint d1: Error starting userland proxy: listen tcp4 \
+        // 20.10 to 28.5, by their sources
+        "driver failed programming external connectivity on endpoint d1: all ports are allocated",
+        // 20.10 to 27, by their sources
+        "driver failed programming external connectivity on endpoint d1: Error starting userland proxy: listen tcp4 \
              0.0.0.0:3460: bind: address already in use",
-        ),
-        (
-            "28.5, by its source",
-            "driver failed programming external connectivity on endpoint d1: failed to bind host port for \
+        // 28.5, by its source
+        "driver failed programming external connectivity on endpoint d1: failed to bind host port for \
              0.0.0.0:3460:172.17.0.2:3460/tcp: address already in use",
-        ),
     ] {
-        assert!(refused(500, message).is_port_taken(), "{seen}: {message}");
+        assert!(refused(500, message).is_port_taken(), "{message}");
     }
     for message in [CONNECTED, "Address already in use", "no such program"] {
         assert!(!refused(500, message).is_port_taken(), "{message}");
@@ -298,74 +268,40 @@ const RUNC: &str = "failed to create shim task: OCI runtime create failed: runc 
 
 #[test]
 fn refused_start_is_explained_in_plain_words() {
-    for (message, explanation) in [
+    for explained in [
         // Docker 20.10.24 with runc 1.1.5, as it answered.
-        (
-            format!("{RUNC}exec: \"/nonexistent\": stat /nonexistent: no such file or directory: unknown"),
-            "its entrypoint does not exist in the image",
-        ),
-        (
-            format!("{RUNC}exec: \"nonexistent\": executable file not found in $PATH: unknown"),
-            "its entrypoint does not exist in the image",
-        ),
-        (
-            format!("{RUNC}exec: \"/plain\": permission denied: unknown"),
-            "its entrypoint is not executable",
-        ),
-        (
-            "unable to find user nobodyhere: no matching entries in passwd file".to_owned(),
-            "its user does not exist in the image",
-        ),
-        (
-            "unable to find group nogrouphere: no matching entries in group file".to_owned(),
-            "its group does not exist in the image",
-        ),
-        (
-            "no available IPv4 addresses on this network's address pools: tiny (7e24842ee9cf40e8)".to_owned(),
-            "its network has no free address",
-        ),
-        ("Address already in use".to_owned(), "its fixed address is taken"),
-        (
-            "invalid mount config for type \"bind\": bind source path does not exist: /srv/gone".to_owned(),
-            "the source of one of its bind mounts is missing on the host",
-        ),
-        (
-            "driver failed programming external connectivity on endpoint d1 (57a55289): Bind for 127.0.0.1:7777 failed: \
-             port is already allocated"
-                .to_owned(),
-            "a port that it publishes is taken",
-        ),
-        (
-            "Unknown runtime specified nvidia".to_owned(),
-            "its runtime is not installed on this host",
-        ),
+        "its entrypoint does not exist in the image: {RUNC}exec: \"/nonexistent\": stat /nonexistent: no \
+         such file or directory: unknown",
+        "its entrypoint does not exist in the image: {RUNC}exec: \"nonexistent\": executable file not found \
+         in $PATH: unknown",
+        "its entrypoint is not executable: {RUNC}exec: \"/plain\": permission denied: unknown",
+        "its user does not exist in the image: unable to find user nobodyhere: no matching entries in \
+         passwd file",
+        "its group does not exist in the image: unable to find group nogrouphere: no matching entries in \
+         group file",
+        "its network has no free address: no available IPv4 addresses on this network's address pools: tiny \
+         (7e24842ee9cf40e8)",
+        "its fixed address is taken: Address already in use",
+        "the source of one of its bind mounts is missing on the host: invalid mount config for type \
+         \"bind\": bind source path does not exist: /srv/gone",
+        "a port that it publishes is taken: driver failed programming external connectivity on endpoint d1 \
+         (57a55289): Bind for 127.0.0.1:7777 failed: \
+             port is already allocated",
+        "its runtime is not installed on this host: Unknown runtime specified nvidia",
         // 26.1.5, 28.5.2
-        (
-            "unknown or invalid runtime name: nvidia".to_owned(),
-            "its runtime is not installed on this host",
-        ),
-        (
-            format!("{RUNC}exec: \"/bin\": is a directory: unknown: permission denied"),
-            "its entrypoint is not executable",
-        ),
-        (
-            format!("{RUNC}error during container init: exec: \"/nonexistent\": stat /nonexistent: no such file or directory"),
-            "its entrypoint does not exist in the image",
-        ),
-        (
-            "error gathering device information while adding custom device \"/dev/gone\": no such file or directory"
-                .to_owned(),
-            "a device that it needs is missing on this host",
-        ),
-        (
-            "could not select device driver \"\" with capabilities: [[gpu]]".to_owned(),
-            "the driver of a device that it needs is missing on this host",
-        ),
+        "its runtime is not installed on this host: unknown or invalid runtime name: nvidia",
+        "its entrypoint is not executable: {RUNC}exec: \"/bin\": is a directory: unknown: permission denied",
+        "its entrypoint does not exist in the image: {RUNC}error during container init: exec: \
+         \"/nonexistent\": stat /nonexistent: no such file or directory",
+        "a device that it needs is missing on this host: error gathering device information while adding \
+         custom device \"/dev/gone\": no such file or directory",
+        "the driver of a device that it needs is missing on this host: could not select device driver \"\" \
+         with capabilities: [[gpu]]",
     ] {
-        let expected = format!("{explanation}: {message}");
+        let expected = explained.replace("{RUNC}", RUNC);
+        let (_, message) = expected.split_once(": ").unwrap();
         for status in [400, 500] {
-            let error = refused(status, &message);
-            assert_eq!(error.explain_start(), expected);
+            assert_eq!(refused(status, message).explain_start(), expected);
         }
     }
 }

@@ -62,7 +62,7 @@ async fn an_engine_is_trusted_that_an_authority_signed_or_whose_own_certificate_
 }
 
 #[tokio::test]
-async fn any_other_engine_is_not_trusted() {
+async fn distrusts_any_other_engine() {
     for (shown, trusted, why) in [
         (OWN, RENEWED, "CaUsedAsEndEntity"),
         (OWN, CA, "CaUsedAsEndEntity"),

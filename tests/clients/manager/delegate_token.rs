@@ -78,7 +78,7 @@ fn opened(token: &str) -> serde_json::Value {
 }
 
 #[test]
-fn no_two_tokens_are_alike_and_each_has_the_claims() {
+fn tokens_are_unique_and_have_the_claims() {
     let token = DelegateToken::from(KEY);
     let one = token.seal(&claims()).unwrap();
     let other = token.seal(&claims()).unwrap();
@@ -109,7 +109,7 @@ fn both_forms_of_the_delegate_token_give_the_same_key() {
 }
 
 #[test]
-fn anything_else_is_not_a_delegate_token() {
+fn rejects_other_texts_as_delegate_token() {
     let too_short = BASE64_STANDARD.encode(&HEX[..30]);
     let raw_bytes = BASE64_STANDARD.encode(KEY);
     for text in [
@@ -131,7 +131,7 @@ fn anything_else_is_not_a_delegate_token() {
 }
 
 #[test]
-fn a_delegate_token_is_never_printed() {
+fn delegate_token_is_never_printed() {
     let token = DelegateToken::from(KEY);
     assert_eq!(format!("{token:?}"), "DelegateToken(…)");
     assert_eq!(format!("{:#?}", Some(token)), "Some(\n    DelegateToken(…),\n)");

@@ -7,7 +7,7 @@ use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::manager::ManagerError;
 
 #[test]
-fn an_expired_token_is_explained_by_the_clocks() {
+fn explains_expired_token_by_the_clocks() {
     for (skew_seconds, words) in [
         (
             Some(-7_380),

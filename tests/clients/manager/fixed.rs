@@ -4,7 +4,7 @@ use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::manager::{FixedImage, ImageSource as _};
 
 #[tokio::test]
-async fn every_question_gets_the_fixed_reference() {
+async fn fixed_source_answers_every_question() {
     let fixed: ImageReference = "harness/delegate:26.03.1".parse().unwrap();
     let source = FixedImage(fixed.clone());
     for current in ["harness/delegate:26.02.1", "corp/other:1"] {

@@ -34,7 +34,7 @@ const PAGE: &str = include_str!("../../../docs/usage/configuration.md");
 const ADD_IT: &str = "add exactly this certificate to CA_BUNDLE";
 
 #[tokio::test]
-async fn a_manager_is_trusted_whose_own_certificate_is_given() {
+async fn trusts_manager_whose_own_certificate_is_given() {
     for own in [OWN, WITHOUT_CA] {
         let url = start(own, false);
         for bundle in [own, &[CA, own].concat(), &[own, CA].concat()] {
@@ -75,14 +75,14 @@ async fn only_that_very_certificate_is_trusted() {
 }
 
 #[tokio::test]
-async fn its_name_counts() {
+async fn checks_name_of_given_certificate() {
     let url = start(OTHER_NAME, false);
     let what_to_do = "set MANAGER_HOST_AND_PORT to a name that the certificate is valid for";
     assert_refused(&url, OTHER_NAME, "not valid for name", what_to_do).await;
 }
 
 #[tokio::test]
-async fn its_dates_count() {
+async fn checks_dates_of_given_certificate() {
     let url = start(EXPIRED, false);
     let what_to_do = "renew the certificate, or correct this host's clock";
     assert_refused(&url, EXPIRED, "expired", what_to_do).await;
@@ -134,7 +134,7 @@ async fn the_command_of_the_page_makes_such_a_certificate() {
 }
 
 #[tokio::test]
-async fn it_may_want_a_client_certificate() {
+async fn presents_client_certificate_to_pinned_manager() {
     let url = start(OWN, true);
     assert_eq!(
         ask(&client(&url, OWN, Some(identity()))).await,

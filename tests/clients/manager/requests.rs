@@ -27,7 +27,7 @@ async fn asked_address(base_url: &str, reports_upgrader: bool) -> String {
 }
 
 #[tokio::test]
-async fn the_address_keeps_the_base_urls_path_and_encodes_its_values() {
+async fn request_url_keeps_base_path_and_encodes_values() {
     let query = "accountId=acct+id%26x%3D1&currentDelegateImageTag=localhost%3A5000%2Fharness%2Fdelegate%3A1";
     for (base, path) in [
         ("http://m", "http://m/api"),

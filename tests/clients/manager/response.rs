@@ -42,7 +42,7 @@ fn the_published_image_is_read_from_the_envelope() {
 }
 
 #[test]
-fn each_row_of_the_protocols_error_table_has_its_kind() {
+fn maps_protocol_errors_to_kinds() {
     let body = complaint;
     for (status, body, kind) in [
         (401, body("INVALID_TOKEN", "Token is not valid"), "token_unknown"),
@@ -133,7 +133,7 @@ fn an_answer_that_is_not_the_protocols_is_malformed() {
 }
 
 #[test]
-fn a_published_image_that_cannot_be_pulled_is_refused() {
+fn rejects_published_image_that_cannot_be_pulled() {
     for tag in [
         "",
         "harness/delegate:1; rm -rf /",
@@ -230,7 +230,7 @@ fn the_words_of_an_error_page_are_shown() {
 }
 
 #[test]
-fn an_error_without_a_message_is_still_described() {
+fn describes_error_without_a_message() {
     let error = read(502, "").unwrap_err().to_string();
     assert!(error.contains("no reason given"), "{error}");
 }

@@ -9,7 +9,7 @@ fn refusal(config: ManagerConfig) -> ManagerSetupError {
 }
 
 #[test]
-fn a_wrong_base_url_is_refused_and_never_repeated() {
+fn rejects_wrong_base_url_without_repeating_it() {
     for base in [
         "",
         "app.harness.io",
@@ -30,7 +30,7 @@ fn a_wrong_base_url_is_refused_and_never_repeated() {
 }
 
 #[test]
-fn invalid_certificates_are_refused() {
+fn rejects_invalid_certificates() {
     let config = || ManagerConfig::new("https://m", "acct", [0; 16], "host-1");
     for pem in [
         "",

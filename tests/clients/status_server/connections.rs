@@ -87,7 +87,7 @@ async fn a_request_has_five_seconds_to_arrive() {
 }
 
 #[tokio::test]
-async fn a_connection_is_for_one_request() {
+async fn connection_serves_one_request() {
     let server = Server::start().await;
     let request = "GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
     let answer = server.send(&request.repeat(2)).await;
@@ -107,7 +107,12 @@ async fn a_connection_is_for_one_request() {
         answer.starts_with("HTTP/1.1 405 ") && answer.contains("allow: GET, HEAD"),
         "{answer}"
     );
-    assert_eq!(server.get("/nothing").await.0, 404);
+    assert_eq!(server.get("/healthz").await, (200, "ok\n".to_owned()));
+    let (status, paths) = server.get("/nothing").await;
+    assert_eq!(status, 404);
+    for path in ["/status", "/metrics", "/livez", "/healthz", "/readyz"] {
+        assert!(paths.contains(path), "{paths}");
+    }
     let long = format!(
         "GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nX: {}\r\n\r\n",
         "x".repeat(60_000)

@@ -20,7 +20,7 @@ async fn healthcheck(address: &str) -> (Option<i32>, String) {
 
 /// Not even its server answers, because its only thread does not run.
 #[tokio::test]
-async fn a_process_that_does_not_run_fails_the_healthcheck() {
+async fn healthcheck_fails_without_a_running_process() {
     let daemon = Daemon::start(|_| {}).await;
     while get(&daemon.address, "/livez").await.is_none() {
         tokio::time::sleep(Duration::from_millis(50)).await;

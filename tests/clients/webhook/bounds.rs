@@ -36,7 +36,7 @@ async fn a_receiver_that_never_answers_costs_a_bounded_queue_and_no_time() {
 }
 
 #[tokio::test]
-async fn the_requests_at_once_are_few_and_an_attempt_has_an_end() {
+async fn limits_concurrent_requests_and_attempt_time() {
     let receiver = Receiver::start(|number, _| if number < 4 { Then::Hang } else { status(200) }).await;
     let timing = Timing {
         attempt: 500 * MILLISECOND,

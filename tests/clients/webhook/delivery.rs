@@ -91,7 +91,7 @@ async fn a_delegate_whose_event_is_not_accepted_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn an_event_is_given_up_after_its_time_and_the_next_gets_its_own() {
+async fn gives_up_event_after_its_time_limit() {
     let (log, _guard) = Log::start();
     let receiver = Receiver::start(|_, _| status(502)).await;
     let timing = Timing {
@@ -198,7 +198,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_pause_that_the_receiver_asks_for_holds_for_all_and_has_an_end() {
+async fn bounded_retry_after_holds_for_all_events() {
     for (asked, least, most) in [("1", 900, 3000), ("99999", 1900, 4000)] {
         let pause = format!("Retry-After: {asked}\r\n");
         let receiver = Receiver::start(move |number, _| {

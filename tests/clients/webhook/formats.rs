@@ -122,7 +122,7 @@ fn teams_gets_an_adaptive_card_whose_texts_are_literal() {
 }
 
 #[test]
-fn a_message_has_an_end_and_every_action_a_title_of_its_own() {
+fn messages_are_bounded_and_each_action_has_its_title() {
     let mut long = event("d1", 0);
     long.message = "x".repeat(100_000);
     for format in [WebhookFormat::Slack, WebhookFormat::Teams] {

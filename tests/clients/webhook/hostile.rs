@@ -39,7 +39,7 @@ async fn problem(url: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_bad_answer_has_an_end() {
+async fn bounds_every_bad_answer() {
     for (then, words) in [
         ((|| Then::Hang) as fn() -> Then, "no answer within 2s"),
         (
@@ -67,7 +67,7 @@ async fn every_bad_answer_has_an_end() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_not_there_or_speaks_no_tls_says_so() {
+async fn reports_receiver_that_is_absent_or_without_tls() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/services/{KEY_OF_URL}", free.local_addr().unwrap());
     drop(free);

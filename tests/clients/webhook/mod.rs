@@ -18,7 +18,6 @@ use delegate_upgrader::text::secret::Secret;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
-use tracing_subscriber::fmt::MakeWriter;
 
 /// A part of a URL that must show nowhere.
 pub(crate) const KEY_OF_URL: &str = "hunter2-hunter2";
@@ -202,43 +201,23 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// What this thread logs while it is here.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+struct Log(tempfile::NamedTempFile);
 
 impl Log {
     fn start() -> (Self, tracing::subscriber::DefaultGuard) {
-        let log = Self::default();
+        let log = Self(tempfile::NamedTempFile::new().unwrap());
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(tracing::Level::TRACE)
             .with_ansi(false)
-            .with_writer(log.clone())
+            .with_writer(log.0.reopen().unwrap())
             .finish();
         (log, tracing::subscriber::set_default(subscriber))
     }
 
     /// The lines of this crate; those of libraries are not logged in production.
     fn lines(&self) -> Vec<String> {
-        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        let text = std::fs::read_to_string(&self.0).unwrap();
         let lines = text.lines().filter(|line| line.contains(" delegate_upgrader::"));
         lines.map(str::to_owned).collect()
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
     }
 }

@@ -29,7 +29,7 @@ fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn it_is_that_of_other_programs() {
+fn signature_matches_other_programs() {
     // The example of Standard Webhooks, and a text as key; both computed by Python's hmac.
     for (key, id, timestamp, body, expected) in [
         (
@@ -56,7 +56,7 @@ fn it_is_that_of_other_programs() {
 }
 
 #[tokio::test]
-async fn every_attempt_is_signed_with_its_own_time() {
+async fn signs_each_attempt_with_its_time() {
     let receiver = Receiver::start(|number, _| status(if number == 0 { 500 } else { 200 })).await;
     let key: Vec<u8> = (1..=32).collect();
     let mut settings = settings(&receiver.url);
@@ -83,7 +83,7 @@ async fn every_attempt_is_signed_with_its_own_time() {
 }
 
 #[tokio::test]
-async fn without_a_secret_there_is_no_signature() {
+async fn omits_signature_without_a_secret() {
     let receiver = Receiver::start(|_, _| status(200)).await;
     let webhook = super::webhook(&receiver.url);
     webhook.send(&event("d1", 0));
@@ -96,7 +96,7 @@ async fn without_a_secret_there_is_no_signature() {
 const PAGE: &str = include_str!("../../../docs/usage/notifications.md");
 
 #[test]
-fn the_python_of_the_page_takes_what_is_signed_and_nothing_else() {
+fn documented_python_verifies_signatures_only() {
     if Command::new("python3").arg("--version").output().is_err() {
         println!("python3 is not installed: skipped");
         return;

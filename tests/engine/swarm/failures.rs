@@ -38,7 +38,11 @@ fn where_swarm_does_not_roll_back_we_do() {
 fn an_image_that_crashes_is_rolled_back_and_stays_in_quarantine() {
     let service = Service::new("swarm-crashes", &[]);
     let before = service.image();
-    let crashes = || service.upgrader(CRASHES).with("HEALTHY_TIME", CRASH_IS_NOTICED);
+    let crashes = || {
+        service
+            .upgrader(CRASHES)
+            .with("UPGRADE_HEALTHY_TIME", CRASH_IS_NOTICED)
+    };
     let run = crashes().run(&["once"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
     assert_eq!(service.image(), before);
@@ -95,7 +99,7 @@ fn an_image_that_fails_after_swarm_was_content_is_rolled_back() {
     let before = service.image();
     let run = service
         .upgrader(CRASHES)
-        .with("HEALTHY_TIME", CRASH_IS_NOTICED)
+        .with("UPGRADE_HEALTHY_TIME", CRASH_IS_NOTICED)
         .run(&["once"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
     assert_eq!(service.image(), before, "{}", run.text);
@@ -119,7 +123,7 @@ fn a_failure_halts_the_rest_of_its_workload_and_no_other_workload() {
     let run = first
         .upgrader(CRASHES)
         .with("UPGRADER_WORKLOAD_NAME", &workloads)
-        .with("HEALTHY_TIME", CRASH_IS_NOTICED)
+        .with("UPGRADE_HEALTHY_TIME", CRASH_IS_NOTICED)
         .run(&["once"]);
     assert_eq!(run.code, Some(1), "{}", run.text);
     let after = versions();

@@ -17,78 +17,54 @@ pub(crate) fn rows(around: &Surroundings) -> Vec<Row> {
 
 fn memory() -> Vec<Row> {
     vec![
-        Row::host("memory", json!({ "Memory": 128 * MIB })),
-        Row::host(
-            "memory and swap",
-            json!({ "Memory": 128 * MIB, "MemorySwap": 192 * MIB }),
-        ),
-        Row::host(
-            "memory, swap without limit",
-            json!({ "Memory": 128 * MIB, "MemorySwap": -1 }),
-        ),
-        Row::host("memory reservation", json!({ "MemoryReservation": 64 * MIB })),
-        Row::host("memory swappiness", json!({ "MemorySwappiness": 10 })),
-        Row::host("kernel memory", json!({ "KernelMemory": 64 * MIB })),
-        Row::host("kernel memory of tcp", json!({ "KernelMemoryTCP": 64 * MIB })),
-        Row::host(
-            "oom kill disable",
-            json!({ "OomKillDisable": true, "Memory": 128 * MIB }),
-        ),
-        Row::host("oom score adjust", json!({ "OomScoreAdj": 321 })),
-        Row::host("shm size", json!({ "ShmSize": 32 * MIB })),
+        host!("memory", { "Memory": 128 * MIB }),
+        host!("memory and swap", { "Memory": 128 * MIB, "MemorySwap": 192 * MIB }),
+        host!("memory, swap without limit", { "Memory": 128 * MIB, "MemorySwap": -1 }),
+        host!("memory reservation", { "MemoryReservation": 64 * MIB }),
+        host!("memory swappiness", { "MemorySwappiness": 10 }),
+        host!("kernel memory", { "KernelMemory": 64 * MIB }),
+        host!("kernel memory of tcp", { "KernelMemoryTCP": 64 * MIB }),
+        host!("oom kill disable", { "OomKillDisable": true, "Memory": 128 * MIB }),
+        host!("oom score adjust", { "OomScoreAdj": 321 }),
+        host!("shm size", { "ShmSize": 32 * MIB }),
     ]
 }
 
 fn processor() -> Vec<Row> {
     vec![
-        Row::host("cpu shares", json!({ "CpuShares": 512 })),
-        Row::host(
-            "cpu quota and period",
-            json!({ "CpuQuota": 60_000, "CpuPeriod": 50_000 }),
-        ),
-        Row::host("cpus", json!({ "NanoCpus": 1_500_000_000 })),
-        Row::host("cpuset cpus", json!({ "CpusetCpus": "0" })),
-        Row::host("cpuset mems", json!({ "CpusetMems": "0" })),
-        Row::host("cpu realtime period", json!({ "CpuRealtimePeriod": 1_000_000 })),
-        Row::host("cpu realtime runtime", json!({ "CpuRealtimeRuntime": 950_000 })),
-        Row::host("cpu count", json!({ "CpuCount": 1 })),
-        Row::host("cpu percent", json!({ "CpuPercent": 50 })),
+        host!("cpu shares", { "CpuShares": 512 }),
+        host!("cpu quota and period", { "CpuQuota": 60_000, "CpuPeriod": 50_000 }),
+        host!("cpus", { "NanoCpus": 1_500_000_000 }),
+        host!("cpuset cpus", { "CpusetCpus": "0" }),
+        host!("cpuset mems", { "CpusetMems": "0" }),
+        host!("cpu realtime period", { "CpuRealtimePeriod": 1_000_000 }),
+        host!("cpu realtime runtime", { "CpuRealtimeRuntime": 950_000 }),
+        host!("cpu count", { "CpuCount": 1 }),
+        host!("cpu percent", { "CpuPercent": 50 }),
     ]
 }
 
 fn block_devices(disk: &str) -> Vec<Row> {
     let rate = |rate: u64| json!([{ "Path": disk, "Rate": rate }]);
     vec![
-        Row::host("blkio weight", json!({ "BlkioWeight": 300 })),
-        Row::host(
-            "blkio weight of a device",
-            json!({ "BlkioWeightDevice": [{ "Path": disk, "Weight": 200 }] }),
-        ),
-        Row::host("device read bps", json!({ "BlkioDeviceReadBps": rate(MIB) })),
-        Row::host(
-            "device write bps",
-            json!({ "BlkioDeviceWriteBps": rate(2 * MIB) }),
-        ),
-        Row::host("device read iops", json!({ "BlkioDeviceReadIOps": rate(1000) })),
-        Row::host("device write iops", json!({ "BlkioDeviceWriteIOps": rate(2000) })),
+        host!("blkio weight", { "BlkioWeight": 300 }),
+        host!("blkio weight of a device", { "BlkioWeightDevice": [{ "Path": disk, "Weight": 200 }] }),
+        host!("device read bps", { "BlkioDeviceReadBps": rate(MIB) }),
+        host!("device write bps", { "BlkioDeviceWriteBps": rate(2 * MIB) }),
+        host!("device read iops", { "BlkioDeviceReadIOps": rate(1000) }),
+        host!("device write iops", { "BlkioDeviceWriteIOps": rate(2000) }),
     ]
 }
 
 fn others() -> Vec<Row> {
     vec![
-        Row::host("pids limit", json!({ "PidsLimit": 100 })),
-        Row::host("pids limit -1", json!({ "PidsLimit": -1 })),
-        Row::host(
-            "ulimit nofile",
-            json!({ "Ulimits": [{ "Name": "nofile", "Soft": 1024, "Hard": 2048 }] }),
-        ),
-        Row::host(
-            "ulimits nproc and core",
-            json!({ "Ulimits": [
-                { "Name": "nproc", "Soft": 500, "Hard": 500 }, { "Name": "core", "Soft": 0, "Hard": 0 },
-            ] }),
-        ),
-        Row::host("storage option size", json!({ "StorageOpt": { "size": "1G" } })),
-        Row::host("cgroup parent", json!({ "CgroupParent": "/fidelity-parent" })),
+        host!("pids limit", { "PidsLimit": 100 }),
+        host!("pids limit -1", { "PidsLimit": -1 }),
+        host!("ulimit nofile", { "Ulimits": [{ "Name": "nofile", "Soft": 1024, "Hard": 2048 }] }),
+        host!("ulimits nproc and core", { "Ulimits": [
+            { "Name": "nproc", "Soft": 500, "Hard": 500 }, { "Name": "core", "Soft": 0, "Hard": 0 },
+        ] }),
+        host!("storage option size", { "StorageOpt": { "size": "1G" } }),
+        host!("cgroup parent", { "CgroupParent": "/fidelity-parent" }),
     ]
 }

@@ -1,5 +1,22 @@
 //! Every option, by what it is about.
 
+/// A row with an option at the top of the create body, as JSON.
+macro_rules! row {
+    ($title:expr, $($patch:tt)+) => { crate::row::Row::new($title, serde_json::json!($($patch)+)) };
+}
+
+/// A row with an option in `HostConfig`.
+macro_rules! host {
+    ($title:expr, $($patch:tt)+) => { crate::row::Row::host($title, serde_json::json!($($patch)+)) };
+}
+
+/// A row with an endpoint in a network.
+macro_rules! endpoint {
+    ($title:expr, $network:expr, $($endpoint:tt)+) => {
+        crate::row::Row::endpoint($title, $network, serde_json::json!($($endpoint)+))
+    };
+}
+
 mod config;
 mod images;
 mod limits;

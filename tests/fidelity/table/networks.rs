@@ -15,183 +15,125 @@ pub(crate) fn rows(around: &Surroundings) -> Vec<Row> {
 
 fn names() -> Vec<Row> {
     vec![
-        Row::host(
-            "extra hosts",
-            json!({ "ExtraHosts": ["a.example:192.0.2.1", "b.example:host-gateway"] }),
-        ),
-        Row::host("dns", json!({ "Dns": ["192.0.2.53", "192.0.2.54"] })),
-        Row::host("dns options", json!({ "DnsOptions": ["ndots:2", "rotate"] })),
-        Row::host("dns search", json!({ "DnsSearch": ["a.example", "b.example"] })),
-        Row::host("links", json!({ "Links": [format!("{HELPER}:db")] })),
-        Row::host(
-            "links, two",
-            json!({ "Links": [format!("{HELPER}:db"), format!("{HELPER}:cache")] }),
-        ),
+        host!("extra hosts", { "ExtraHosts": ["a.example:192.0.2.1", "b.example:host-gateway"] }),
+        host!("dns", { "Dns": ["192.0.2.53", "192.0.2.54"] }),
+        host!("dns options", { "DnsOptions": ["ndots:2", "rotate"] }),
+        host!("dns search", { "DnsSearch": ["a.example", "b.example"] }),
+        host!("links", { "Links": [format!("{HELPER}:db")] }),
+        host!("links, two", { "Links": [format!("{HELPER}:db"), format!("{HELPER}:cache")] }),
     ]
 }
 
 fn ports() -> Vec<Row> {
-    let bound = |port: &str, bindings: Value| json!({ "ExposedPorts": { port: {} }, "HostConfig": { "PortBindings": { port: bindings } } });
+    let published = |title, port: &str, bindings: Value| row!(title, { "ExposedPorts": { port: {} }, "HostConfig": { "PortBindings": { port: bindings } } });
     vec![
-        Row::new(
-            "exposed ports",
-            json!({ "ExposedPorts": { "8080/tcp": {}, "53/udp": {}, "9/sctp": {} } }),
-        ),
-        Row::new(
-            "exposed port, image with another",
-            json!({ "ExposedPorts": { "8080/tcp": {} } }),
-        )
-        .rich(),
-        Row::new(
-            "published port",
-            bound("3460/tcp", json!([{ "HostPort": "21001" }])),
-        ),
-        Row::new(
+        row!("exposed ports", { "ExposedPorts": { "8080/tcp": {}, "53/udp": {}, "9/sctp": {} } }),
+        row!("exposed port, image with another", { "ExposedPorts": { "8080/tcp": {} } }).rich(),
+        published("published port", "3460/tcp", json!([{ "HostPort": "21001" }])),
+        published(
             "published port of an address",
-            bound(
-                "3460/tcp",
-                json!([{ "HostIp": "127.0.0.1", "HostPort": "21002" }]),
-            ),
+            "3460/tcp",
+            json!([{ "HostIp": "127.0.0.1", "HostPort": "21002" }]),
         ),
-        Row::new(
+        published(
             "published port twice",
-            bound(
-                "3460/tcp",
-                json!([{ "HostPort": "21003" }, { "HostIp": "127.0.0.1", "HostPort": "21004" }]),
-            ),
+            "3460/tcp",
+            json!([{ "HostPort": "21003" }, { "HostIp": "127.0.0.1", "HostPort": "21004" }]),
         ),
-        Row::new(
+        published(
             "published port of a range",
-            bound("3460/tcp", json!([{ "HostPort": "21010-21019" }])),
+            "3460/tcp",
+            json!([{ "HostPort": "21010-21019" }]),
         ),
-        Row::new(
+        published(
             "published port of a range of two",
-            bound("3460/tcp", json!([{ "HostPort": "21031-21032" }])),
+            "3460/tcp",
+            json!([{ "HostPort": "21031-21032" }]),
         ),
-        Row::new(
+        published(
             "published port of a range of one",
-            bound("3460/tcp", json!([{ "HostPort": "21033-21033" }])),
+            "3460/tcp",
+            json!([{ "HostPort": "21033-21033" }]),
         ),
-        Row::new(
+        published(
             "published port of a range of an address",
-            bound(
-                "3460/tcp",
-                json!([{ "HostIp": "127.0.0.1", "HostPort": "21034-21039" }]),
-            ),
+            "3460/tcp",
+            json!([{ "HostIp": "127.0.0.1", "HostPort": "21034-21039" }]),
         ),
-        Row::new(
-            "published ports of one range that one container fills",
-            json!({
-                "ExposedPorts": { "3460/tcp": {}, "3461/tcp": {} },
-                "HostConfig": { "PortBindings": {
-                    "3460/tcp": [{ "HostPort": "21041-21042" }], "3461/tcp": [{ "HostPort": "21041-21042" }],
-                } },
-            }),
-        ),
-        Row::new(
-            "published ports of one range with room for two containers",
-            json!({
-                "ExposedPorts": { "3460/tcp": {}, "3461/tcp": {} },
-                "HostConfig": { "PortBindings": {
-                    "3460/tcp": [{ "HostPort": "21043-21046" }], "3461/tcp": [{ "HostPort": "21043-21046" }],
-                } },
-            }),
-        ),
-        Row::new(
-            "published port and a range",
-            json!({
-                "ExposedPorts": { "3460/tcp": {}, "3460/udp": {} },
-                "HostConfig": { "PortBindings": {
-                    "3460/tcp": [{ "HostPort": "21047" }], "3460/udp": [{ "HostPort": "21047-21049" }],
-                } },
-            }),
-        ),
-        Row::new(
-            "published port, any",
-            bound("3460/tcp", json!([{ "HostPort": "" }])),
-        ),
-        Row::new(
+        row!("published ports of one range that one container fills", {
+            "ExposedPorts": { "3460/tcp": {}, "3461/tcp": {} },
+            "HostConfig": { "PortBindings": {
+                "3460/tcp": [{ "HostPort": "21041-21042" }], "3461/tcp": [{ "HostPort": "21041-21042" }],
+            } },
+        }),
+        row!("published ports of one range with room for two containers", {
+            "ExposedPorts": { "3460/tcp": {}, "3461/tcp": {} },
+            "HostConfig": { "PortBindings": {
+                "3460/tcp": [{ "HostPort": "21043-21046" }], "3461/tcp": [{ "HostPort": "21043-21046" }],
+            } },
+        }),
+        row!("published port and a range", {
+            "ExposedPorts": { "3460/tcp": {}, "3460/udp": {} },
+            "HostConfig": { "PortBindings": {
+                "3460/tcp": [{ "HostPort": "21047" }], "3460/udp": [{ "HostPort": "21047-21049" }],
+            } },
+        }),
+        published("published port, any", "3460/tcp", json!([{ "HostPort": "" }])),
+        published(
             "published udp port",
-            bound("5353/udp", json!([{ "HostIp": "0.0.0.0", "HostPort": "21020" }])),
+            "5353/udp",
+            json!([{ "HostIp": "0.0.0.0", "HostPort": "21020" }]),
         ),
-        Row::new(
+        published(
             "published port of ipv6",
-            bound("3460/tcp", json!([{ "HostIp": "::1", "HostPort": "21021" }])),
+            "3460/tcp",
+            json!([{ "HostIp": "::1", "HostPort": "21021" }]),
         ),
-        Row::new(
+        published(
             "published port that the image exposes",
-            bound("9101/tcp", json!([{ "HostPort": "21022" }])),
+            "9101/tcp",
+            json!([{ "HostPort": "21022" }]),
         )
         .rich(),
-        Row::host("publish all", json!({ "PublishAllPorts": true })).rich(),
+        host!("publish all", { "PublishAllPorts": true }).rich(),
     ]
 }
 
 fn endpoints(around: &Surroundings) -> Vec<Row> {
     let address = |field: &str, address: &str| json!({ "IPAMConfig": { field: address } });
     vec![
-        Row::host("network by name", json!({ "NetworkMode": NETWORK })),
-        Row::host("network by id", json!({ "NetworkMode": around.network_id })),
-        Row::host(
-            "network by short id",
-            json!({ "NetworkMode": around.network_id.get(..12) }),
-        ),
-        Row::host("network bridge", json!({ "NetworkMode": "bridge" })),
-        Row::host("network default", json!({ "NetworkMode": "default" })),
-        Row::host("network macvlan", json!({ "NetworkMode": NETWORK_MAC })),
+        host!("network by name", { "NetworkMode": NETWORK }),
+        host!("network by id", { "NetworkMode": around.network_id }),
+        host!("network by short id", { "NetworkMode": around.network_id.get(..12) }),
+        host!("network bridge", { "NetworkMode": "bridge" }),
+        host!("network default", { "NetworkMode": "default" }),
+        host!("network macvlan", { "NetworkMode": NETWORK_MAC }),
         Row::endpoint(
             "fixed address of macvlan",
             NETWORK_MAC,
             address("IPv4Address", "10.233.7.7"),
         ),
-        Row::endpoint("aliases", NETWORK, json!({ "Aliases": ["one", "two.example"] })),
+        endpoint!("aliases", NETWORK, { "Aliases": ["one", "two.example"] }),
         Row::endpoint("fixed address", NETWORK, address("IPv4Address", "10.231.7.7")),
         Row::endpoint(
             "fixed address of ipv6",
             NETWORK_6,
             address("IPv6Address", "fd00:f1d::77"),
         ),
-        Row::endpoint(
-            "link-local addresses",
-            NETWORK,
-            json!({ "IPAMConfig": { "LinkLocalIPs": ["169.254.34.68"] } }),
-        ),
-        Row::endpoint(
-            "links in a network",
-            NETWORK,
-            json!({ "Links": [format!("{HELPER}:db")] }),
-        ),
-        Row::endpoint(
-            "driver options",
-            NETWORK,
-            json!({ "DriverOpts": { "com.example.option": "1" } }),
-        ),
-        Row::endpoint(
-            "driver option for a sysctl",
-            NETWORK,
-            json!({ "DriverOpts": {
-                "com.docker.network.endpoint.sysctls": "net.ipv4.conf.IFNAME.log_martians=1",
-            } }),
-        ),
-        Row::endpoint(
-            "mac address of the endpoint",
-            NETWORK,
-            json!({ "MacAddress": "92:d0:c6:0a:29:33" }),
-        ),
-        Row::endpoint("gateway priority", NETWORK, json!({ "GwPriority": 7 })),
-        Row::new("mac address", json!({ "MacAddress": "92:d0:c6:0a:29:34" })),
-        Row::new(
-            "mac address in a network",
-            json!({ "MacAddress": "92:d0:c6:0a:29:35", "HostConfig": { "NetworkMode": NETWORK } }),
-        ),
-        Row::endpoint(
-            "aliases, addresses and options together",
-            NETWORK,
-            json!({
-                "Aliases": ["three"], "IPAMConfig": { "IPv4Address": "10.231.7.8" },
-                "DriverOpts": { "com.example.option": "2" },
-            }),
-        ),
+        endpoint!("link-local addresses", NETWORK, { "IPAMConfig": { "LinkLocalIPs": ["169.254.34.68"] } }),
+        endpoint!("links in a network", NETWORK, { "Links": [format!("{HELPER}:db")] }),
+        endpoint!("driver options", NETWORK, { "DriverOpts": { "com.example.option": "1" } }),
+        endpoint!("driver option for a sysctl", NETWORK, { "DriverOpts": {
+            "com.docker.network.endpoint.sysctls": "net.ipv4.conf.IFNAME.log_martians=1",
+        } }),
+        endpoint!("mac address of the endpoint", NETWORK, { "MacAddress": "92:d0:c6:0a:29:33" }),
+        endpoint!("gateway priority", NETWORK, { "GwPriority": 7 }),
+        row!("mac address", { "MacAddress": "92:d0:c6:0a:29:34" }),
+        row!("mac address in a network", { "MacAddress": "92:d0:c6:0a:29:35", "HostConfig": { "NetworkMode": NETWORK } }),
+        endpoint!("aliases, addresses and options together", NETWORK, {
+            "Aliases": ["three"], "IPAMConfig": { "IPv4Address": "10.231.7.8" },
+            "DriverOpts": { "com.example.option": "2" },
+        }),
     ]
 }
 
@@ -211,11 +153,7 @@ fn several() -> Vec<Row> {
             OTHER_NETWORK,
             json!({ "GwPriority": 100, "DriverOpts": { "com.example.option": "3" } }),
         ),
-        Row::host(
-            "the default bridge and a network",
-            json!({ "NetworkMode": "default" }),
-        )
-        .connected(
+        host!("the default bridge and a network", { "NetworkMode": "default" }).connected(
             NETWORK,
             json!({ "Aliases": ["fourth"], "Links": [format!("{HELPER}:db")] }),
         ),
@@ -225,15 +163,12 @@ fn several() -> Vec<Row> {
         )
         .connected(OTHER_NETWORK, json!({ "MacAddress": "92:d0:c6:0a:29:36" }))
         .limit("inspect shows a MAC address in use, and not who chose it, but for the first network's"),
-        Row::new(
-            "two networks in the create body",
-            json!({
-                "HostConfig": { "NetworkMode": NETWORK },
-                "NetworkingConfig": { "EndpointsConfig": {
-                    NETWORK: { "Aliases": ["sixth"] },
-                    OTHER_NETWORK: { "Aliases": ["seventh"], "IPAMConfig": { "IPv4Address": "10.232.7.10" } },
-                } },
-            }),
-        ),
+        row!("two networks in the create body", {
+            "HostConfig": { "NetworkMode": NETWORK },
+            "NetworkingConfig": { "EndpointsConfig": {
+                NETWORK: { "Aliases": ["sixth"] },
+                OTHER_NETWORK: { "Aliases": ["seventh"], "IPAMConfig": { "IPv4Address": "10.232.7.10" } },
+            } },
+        }),
     ]
 }

@@ -10,7 +10,9 @@ pub struct Block {
 }
 
 /// The programs that a block of commands begins with. Whatever begins otherwise is data: output, JSON, a file.
-const PROGRAMS: [&str; 25] = [
+const PROGRAMS: [&str; 28] = [
+    "ansible",
+    "ansible-playbook",
     "apt",
     "cargo",
     "cd",
@@ -31,6 +33,7 @@ const PROGRAMS: [&str; 25] = [
     "nm",
     "openssl",
     "podman",
+    "printf",
     "rustup",
     "sha256sum",
     "systemctl",
@@ -74,7 +77,9 @@ impl Block {
     /// the block is data.
     pub fn commands(&self) -> Vec<String> {
         let is_session = self.lines.iter().any(|line| line.starts_with("$ "));
-        if !is_session && !program(&self.lines[0]).is_some_and(is_program) {
+        // A variable may be set first, for the commands below it.
+        let first = self.lines.iter().find_map(|line| program(line));
+        if !is_session && !first.is_some_and(is_program) {
             return Vec::new();
         }
         let mut commands = Vec::new();
@@ -91,13 +96,13 @@ impl Block {
                 None => line,
             };
             let is_whole = begun.is_empty();
-            let (part, goes_on) = match line.strip_suffix('\\') {
+            let (part, is_continued) = match line.strip_suffix('\\') {
                 Some(part) => (part, true),
                 None if is_whole => (without_words(line), false),
                 None => (line, false),
             };
             begun.push_str(part);
-            if !goes_on {
+            if !is_continued {
                 commands.push(begun.trim().to_owned());
                 begun.clear();
             }

@@ -34,9 +34,10 @@ fn two_at_once_write_the_image_once() {
 fn who_follows_is_replaced_when_it_is_gone() {
     let mut site = Site::new("follower-gone");
     site.publish(B);
-    site.variables.push(("HEALTHY_TIME".to_owned(), "3m".to_owned()));
     site.variables
-        .push(("HEALTHY_DEADLINE".to_owned(), "5m".to_owned()));
+        .push(("UPGRADE_HEALTHY_TIME".to_owned(), "3m".to_owned()));
+    site.variables
+        .push(("UPGRADE_HEALTHY_DEADLINE".to_owned(), "5m".to_owned()));
     let mut first = site.start(&site.kubeconfig(), "first", &["once"]);
     eventually("it has begun", PATIENCE, || site.image() == image(B));
     first.kill().unwrap();
@@ -52,7 +53,7 @@ fn who_follows_is_replaced_when_it_is_gone() {
 
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
-fn what_somebody_reverts_stays_reverted() {
+fn keeps_image_that_someone_else_reverted() {
     let mut site = Site::new("reverted");
     site.publish(B);
     assert_eq!(site.run(&["once"]).code, Some(0));
@@ -67,7 +68,7 @@ fn what_somebody_reverts_stays_reverted() {
     // What comes next is taken up again.
     site.publish("26.11.2");
     site.variables
-        .push(("HEALTHY_DEADLINE".to_owned(), "10s".to_owned()));
+        .push(("UPGRADE_HEALTHY_DEADLINE".to_owned(), "10s".to_owned()));
     let run = site.run(&["once"]);
     assert_eq!(
         site.images_written(),
@@ -79,7 +80,7 @@ fn what_somebody_reverts_stays_reverted() {
 
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
-fn a_third_image_of_somebody_is_not_replaced_by_the_one_that_was_tried() {
+fn keeps_third_image_set_by_someone_else() {
     let mut site = Site::new("third-image");
     site.publish(B);
     assert_eq!(site.run(&["once"]).code, Some(0));

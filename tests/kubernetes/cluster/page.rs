@@ -65,7 +65,7 @@ fn the_commands_of_the_page_do_what_it_says() {
         shell
             .args(["-c", &command])
             .env("UPGRADER_TOKEN", TOKEN)
-            .env("HEALTHY_TIME", "2s");
+            .env("UPGRADE_HEALTHY_TIME", "2s");
         // kubectl is the administrator's, and the program has the account of the upgrader.
         if !command.starts_with("kubectl") {
             shell.env("KUBECONFIG", site.kubeconfig());

@@ -76,7 +76,7 @@ fn pod(arguments: &str, restart: &str, extra: &Extra) -> String {
          containers: [{{name: upgrader, image: '{}', imagePullPolicy: IfNotPresent, {arguments} \
          securityContext: {{readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: {{drop: [ALL]}}}}, \
          envFrom: [{{secretRef: {{name: delegate-upgrader-token}}}}], \
-         env: [{{name: HEALTHY_TIME, value: 2s}}{variables}], \
+         env: [{{name: UPGRADE_HEALTHY_TIME, value: 2s}}{variables}], \
          volumeMounts: [{{name: config-volume, mountPath: /etc/config}}{mounts}]}}], \
          volumes: [{{name: config-volume, configMap: {{name: delegate-upgrader-config}}}}{volumes}]}}",
         upgrader()
@@ -274,10 +274,7 @@ fn a_cron_job_follows_the_image_of_the_upgrader() {
     site.publish(A);
     let next = "delegate-upgrader-kubernetes:next";
     let extra = Extra {
-        variables: vec![
-            ("SELF_UPGRADE", "true".to_owned()),
-            ("SELF_IMAGE", next.to_owned()),
-        ],
+        variables: vec![("SELF_UPGRADE", next.to_owned())],
         secrets: Vec::new(),
     };
     let manifest = cron_job(&site, &extra)

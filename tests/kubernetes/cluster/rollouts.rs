@@ -128,7 +128,7 @@ fn an_image_that_is_not_there_goes_back_at_our_deadline() {
         r#"{"spec":{"progressDeadlineSeconds":600}}"#,
     ]);
     site.variables
-        .push(("HEALTHY_DEADLINE".to_owned(), "15s".to_owned()));
+        .push(("UPGRADE_HEALTHY_DEADLINE".to_owned(), "15s".to_owned()));
     site.publish("26.99.1");
     let run = site.run(&["once"]);
     assert_eq!(run.code, Some(0), "{}", run.text);
@@ -203,7 +203,8 @@ fn the_windows_and_pauses_of_a_host_hold_here_too() {
     assert_eq!(run.code, Some(0), "{}", run.text);
     let run = site.run(&["once"]);
     assert!(
-        run.text.contains("changes are paused until 2126-12-01T00:00:00Z"),
+        run.text
+            .contains("upgrades are paused until 2126-12-01T00:00:00Z"),
         "{}",
         run.text
     );

@@ -56,7 +56,7 @@ async fn removes_the_successor_of_an_rm_delegate_once_it_has_ended() {
     assert!(!host.scheduled_run(&mut upgrader).await.has_failures());
     host.assert_fleeting_on("dd", NEW, "it was restarted");
     host.by_hand(OperatorAction::Kill, "dd");
-    assert!(host.go_on(&mut upgrader, SECOND * 9).await.is_none());
+    assert!(host.continue_for(&mut upgrader, SECOND * 9).await.is_none());
     assert_eq!(host.find("dd").state, RunState::Exited);
     host.finish(&mut upgrader).await;
     assert!(host.names().is_empty(), "{:?}", host.names());
@@ -64,7 +64,7 @@ async fn removes_the_successor_of_an_rm_delegate_once_it_has_ended() {
 
 /// The old one is back, as it was, and the image is in quarantine.
 #[tokio::test(start_paused = true)]
-async fn loses_neither_an_rm_delegate_nor_its_settings_to_a_bad_image() {
+async fn keeps_rm_delegate_and_settings_despite_bad_image() {
     for bad in bad_images() {
         for change in WAYS {
             let host = Host::new();
@@ -96,7 +96,7 @@ async fn brings_an_rm_delegate_back_when_the_engine_restarts_during_its_replacem
             host.run_with("dd", change);
             let mut upgrader = host.upgrader(NEW);
             upgrader.start_run(Mode::Upgrade);
-            host.go_on(&mut upgrader, SECOND * second).await;
+            host.continue_for(&mut upgrader, SECOND * second).await;
             let names = host.names();
             let is_over = names.contains(&"dd".to_owned()) && host.find("dd").image == NEW;
             host.twin.restart_engine(SECOND * 3);
@@ -120,7 +120,7 @@ async fn brings_an_rm_delegate_back_when_the_engine_restarts_during_its_replacem
 
 /// The old one ends since it was asked to stop, and the candidate by itself, between two observations.
 #[tokio::test(start_paused = true)]
-async fn rejects_a_candidate_that_ends_at_once_at_the_first_attempt() {
+async fn rejects_candidate_that_ends_at_once() {
     let host = Host::new();
     host.twin
         .set_behaviour(OLD, &Behaviour::drains(Duration::from_millis(10)));
@@ -166,7 +166,7 @@ async fn recreates_an_rm_delegate_that_drains_when_its_successor_ends() {
         host.run_with("dd", auto_remove);
         let mut upgrader = host.upgrader(NEW);
         upgrader.start_run(Mode::Upgrade);
-        assert!(host.go_on(&mut upgrader, SECOND * 25).await.is_none());
+        assert!(host.continue_for(&mut upgrader, SECOND * 25).await.is_none());
         if is_killed {
             upgrader = host.upgrader(NEW);
             tokio::time::sleep(SECOND * 20).await;
@@ -194,7 +194,7 @@ async fn gives_the_name_back_to_an_old_container_that_was_never_asked_to_stop() 
         });
         let mut first = host.upgrader(NEW);
         first.start_run(Mode::Upgrade);
-        assert!(host.go_on(&mut first, SECOND * 28).await.is_none());
+        assert!(host.continue_for(&mut first, SECOND * 28).await.is_none());
         assert_eq!(host.names(), ["dd", "dd.retired"]);
         drop(first);
         host.twin.clear_faults();

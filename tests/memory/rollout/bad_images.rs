@@ -59,7 +59,7 @@ async fn many_runs(host: &Host, upgrader: &mut Upgrader) {
         let pause = if tick < 60 { SECOND } else { SECOND * 10 };
         let next = host.twin.elapsed() + pause;
         upgrader.start_run(Mode::Upgrade);
-        host.go_on(upgrader, pause).await;
+        host.continue_for(upgrader, pause).await;
         tokio::time::sleep(next.saturating_sub(host.twin.elapsed())).await;
     }
 }

@@ -42,7 +42,7 @@ async fn what_a_run_found_due_begins_when_the_window_opens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_shows_what_would_wait_and_until_when() {
+async fn plan_shows_held_upgrades_and_their_times() {
     let host = with_window("02:00-03:00");
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);

@@ -55,7 +55,7 @@ async fn promotes_a_candidate_that_recovers_within_its_deadline() {
 /// While the Manager is away no delegate is healthy. As long as the old one drains, its successor is not rejected; once it has
 /// ended, it comes back, which costs an hour.
 #[tokio::test(start_paused = true)]
-async fn loses_no_delegate_to_an_outage_after_the_commit() {
+async fn keeps_delegate_through_outage_after_the_commit() {
     let host = Host::new();
     let old = host.run("dd");
     let message = with_an_outage(&host, 30, HOUR).await;

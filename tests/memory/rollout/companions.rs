@@ -105,7 +105,7 @@ async fn assert_survived_at_every_call(change: Change) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn does_not_stop_a_delegate_in_the_network_of_a_container_that_stops() {
+async fn keeps_delegate_in_the_network_of_a_stopping_container() {
     assert_survived_at_every_call(in_its_network).await;
 }
 

@@ -63,7 +63,7 @@ async fn pulls_an_image_that_fits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_s_report_of_its_own_pool_comes_first() {
+async fn prefers_free_space_reported_by_the_engine() {
     let full = host(u64::MAX);
     full.twin.set_storage(pool(100_000_000));
     assert_eq!(full.reason(NEW).await, "too_little_disk");

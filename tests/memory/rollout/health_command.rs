@@ -7,11 +7,9 @@ use delegate_upgrader::health::{HealthStatus, HttpOutcome};
 use delegate_upgrader::status::report::DelegateReport;
 use serde_json::json;
 
-use super::health_restarts::{live, restarts};
+use super::health_restarts::{MINUTE, live, restarts};
 use super::host::{DRAIN, Host, NEW, OLD, good, row};
 use kit::twin::{Behaviour, Fault, Operation};
-
-const MINUTE: Duration = Duration::from_secs(60);
 
 /// A host whose unhealthy delegates are restarted, and are asked by this command.
 fn host(command: &'static str) -> Host {
@@ -93,7 +91,7 @@ async fn a_command_that_does_not_end_is_a_failure_and_runs_once() {
 
 /// Neither a program that is missing nor an engine that refuses says anything of the delegate.
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_run_restarts_nothing() {
+async fn command_that_cannot_run_restarts_nothing() {
     let missing = host("exit 127");
     let refused = host("exit 0");
     refused.fault(Operation::CreateExec, Fault::RefuseWith(403, "not permitted"));
@@ -112,7 +110,7 @@ async fn what_cannot_be_run_restarts_nothing() {
 
 /// The upgrader is on another network than the delegates, so that HTTP reaches none of them.
 #[tokio::test(start_paused = true)]
-async fn a_candidate_out_of_reach_is_proven_by_the_command_and_else_by_running() {
+async fn proves_unreachable_candidate_by_command_or_running() {
     let sleeps = Behaviour::never_healthy();
     for (behaviour, refuses, image, last) in [
         (good(), false, NEW, "up_to_date"),

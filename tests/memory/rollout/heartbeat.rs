@@ -6,12 +6,12 @@ use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::json;
 
+use super::health_restarts::MINUTE;
 use super::host::{GROUP, HOUR, Host, NEW, OLD, Upgrader, host_network};
 use kit::twin::{Behaviour, delegate_body};
 
 /// After so long without a question the Manager shows AUTO UPGRADE as off.
 const LIMIT: Duration = Duration::from_secs(90 * 60);
-const MINUTE: Duration = Duration::from_secs(60);
 
 /// As the daemon does between two ticks of its schedule.
 async fn idle(host: &Host, upgrader: &mut Upgrader, time: Duration) {
@@ -84,7 +84,7 @@ async fn reports_an_outage_and_its_end_within_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn asks_nothing_for_a_delegate_that_is_opted_out_and_for_the_first_other_one() {
+async fn heartbeat_skips_opted_out_delegate() {
     let host = Host::new();
     host.run_with("out", |body| {
         body["Labels"] = json!({ "io.delegate-upgrader.enable": "false" });

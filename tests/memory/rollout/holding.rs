@@ -32,16 +32,18 @@ fn delay(delay: Duration) -> Timing {
 /// A host with one delegate that is paused without an end.
 async fn paused() -> Host {
     let host = with(Timing::default());
-    pause(&host.twin, host.twin.wall_clock(), None).await.unwrap();
+    pause(&host.twin, None, host.twin.wall_clock(), None)
+        .await
+        .unwrap();
     host
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_outlasts_the_upgrader_and_ends_by_itself() {
+async fn pause_survives_the_upgrader_and_expires() {
     let host = with(Timing::default());
     let now = host.twin.wall_clock();
     let until = now + TimeDelta::hours(3);
-    pause(&host.twin, now, Some(until)).await.unwrap();
+    pause(&host.twin, None, now, Some(until)).await.unwrap();
     for _ in 0..2 {
         // Another process each time.
         let report = host.once(NEW).await;
@@ -68,7 +70,7 @@ async fn finishes_what_was_begun_before_a_pause() {
         if call.operation == Operation::Start && !is_paused {
             is_paused = true;
             let twin = twin.clone();
-            tokio::spawn(async move { pause(&twin, twin.wall_clock(), None).await });
+            tokio::spawn(async move { pause(&twin, None, twin.wall_clock(), None).await });
         }
         Fault::None
     });
@@ -78,7 +80,7 @@ async fn finishes_what_was_begun_before_a_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wave_asks_once_for_what_tells_the_host_apart() {
+async fn wave_reads_host_identity_once() {
     let wave = "1%".parse().ok();
     let host = with(Timing {
         wave,
@@ -94,7 +96,7 @@ async fn a_wave_asks_once_for_what_tells_the_host_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keeps_neither_a_pause_nor_a_delay_where_a_proxy_refuses_it() {
+async fn ignores_pause_and_delay_that_a_proxy_refuses() {
     for timing in [Timing::default(), delay(DAY)] {
         let host = with(timing.clone());
         host.twin.set_faults(|call| match call.operation {
@@ -114,7 +116,7 @@ async fn keeps_neither_a_pause_nor_a_delay_where_a_proxy_refuses_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delegate_that_is_up_to_date_costs_no_call() {
+async fn current_delegate_needs_no_call() {
     let host = with(delay(DAY));
     host.once(OLD).await;
     assert_eq!(host.count(Operation::Volumes), 0);

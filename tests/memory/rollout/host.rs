@@ -5,21 +5,20 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use delegate_upgrader::config::{HealthSettings, ProbeKind, Strategy, Timing};
+use delegate_upgrader::config::{ProbeKind, Strategy, Timing};
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::container::{ContainerId, ImageId, label};
 use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
-use delegate_upgrader::image::{ImageReference, Pull, TargetSettings};
+use delegate_upgrader::image::{ImageReference, Pull};
 use delegate_upgrader::manager::{ImageSource, ManagerError};
-use delegate_upgrader::observe::Scope;
+use delegate_upgrader::reconcile::Reconciler;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
-use delegate_upgrader::reconcile::{Reconciler, Settings};
 use delegate_upgrader::rollout::Policy;
-use delegate_upgrader::schedule::zone::Zone;
 use delegate_upgrader::status::report::{DelegateReport, Report};
 use serde_json::{Value, json};
 
+pub use crate::settings::{GROUP, STOP_TIMEOUT};
 use kit::twin::{
     Behaviour, Call, Event, Fault, Glance, Happened, Operation, OperatorAction, Twin, delegate_body,
 };
@@ -28,13 +27,10 @@ pub const OLD: &str = "harness/delegate:26.02.1";
 pub const NEW: &str = "harness/delegate:26.03.1";
 pub const NEWER: &str = "harness/delegate:26.04.1";
 
-/// The `DELEGATE_NAME` that upgraders manage.
-pub const GROUP: &str = "docker-delegate";
 /// How long after its start a delegate created by an upgrader is healthy.
 pub const READY: Duration = Duration::from_secs(5);
 /// How long an old delegate needs to finish its tasks.
 pub const DRAIN: Duration = Duration::from_secs(60);
-pub const STOP_TIMEOUT: Duration = Duration::from_secs(3600);
 /// Where an upgrader in a container of the host listens.
 pub const OWN_LISTENER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 9464);
 pub const HOUR: Duration = Duration::from_secs(3600);
@@ -224,39 +220,25 @@ impl Host {
         let client = own.as_ref().map_or(0, |(_, client)| *client);
         let twin = self.twin.client(client);
         let (free_memory, free_disk) = (self.free_memory, self.free_disk);
-        let settings = Settings {
-            scope: Scope {
-                workload_names: [&[GROUP.to_owned()], self.further.as_slice()].concat(),
-                account: self.account.map(str::to_owned),
-                health: HealthSettings {
-                    interval: Duration::from_secs(60),
-                    probe: self.probe,
-                    port: 3460,
-                    path: "/api/health".to_owned(),
-                    command: ["/bin/sh", "-c", self.health_command].map(str::to_owned).into(),
-                },
-                stop_timeout: STOP_TIMEOUT,
-                replaces_itself: own.as_ref().map(|_| OWN_LISTENER),
-                own_id: own.map(|(id, _)| id),
-                free_memory: Arc::new(move || free_memory),
-                free_disk: Arc::new(move |_, _| free_disk),
-                zone: Zone::utc(),
-            },
-            policy: Policy {
-                health_only: self.health_only,
-                strategy: self.strategy,
-                healthy_time: Duration::from_secs(10),
-                healthy_deadline: Duration::from_secs(120),
-                idle_wait: Duration::from_secs(3600),
-                restarts_unhealthy: self.restarts_unhealthy,
-                timing: self.timing.clone(),
-            },
-            swarm: true,
-            target: TargetSettings {
-                pull: self.pull,
-                ..TargetSettings::default()
-            },
+        let mut settings = crate::settings::settings();
+        let scope = &mut settings.scope;
+        scope.workload_names.extend_from_slice(&self.further);
+        scope.account = self.account.map(str::to_owned);
+        scope.health.probe = self.probe;
+        scope.health.command = ["/bin/sh", "-c", self.health_command].map(str::to_owned).into();
+        scope.replaces_itself = own.as_ref().map(|_| OWN_LISTENER);
+        scope.own_id = own.map(|(id, _)| id);
+        scope.free_memory = Arc::new(move || free_memory);
+        scope.free_disk = Arc::new(move |_, _| free_disk);
+        settings.policy = Policy {
+            health_only: self.health_only,
+            strategy: self.strategy,
+            idle_wait: HOUR,
+            restarts_unhealthy: self.restarts_unhealthy,
+            timing: self.timing.clone(),
+            ..settings.policy
         };
+        settings.target.pull = self.pull;
         let clock = self.twin.clone();
         Reconciler::new(
             twin,
@@ -298,13 +280,13 @@ impl Host {
 
     /// The current run, to its end.
     pub async fn finish(&self, upgrader: &mut Upgrader) -> Report {
-        self.go_on(upgrader, Duration::from_secs(24 * 3600))
+        self.continue_for(upgrader, Duration::from_secs(24 * 3600))
             .await
             .expect("it does not come to rest within a day")
     }
 
     /// Goes on for so long at most; the last report, if everything came to rest.
-    pub async fn go_on(&self, upgrader: &mut Upgrader, at_most: Duration) -> Option<Report> {
+    pub async fn continue_for(&self, upgrader: &mut Upgrader, at_most: Duration) -> Option<Report> {
         let end = self.twin.elapsed() + at_most;
         while self.twin.elapsed() < end {
             let outcome = upgrader.reconcile().await;

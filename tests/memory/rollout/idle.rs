@@ -31,7 +31,7 @@ async fn waits_for_the_end_of_its_tasks_so_that_the_gap_is_that_of_a_restart() {
         let old = host.run_with("dd", change);
         let mut upgrader = host.upgrader(NEW);
         upgrader.start_run(Mode::Upgrade);
-        assert!(host.go_on(&mut upgrader, TASK / 2).await.is_none());
+        assert!(host.continue_for(&mut upgrader, TASK / 2).await.is_none());
         assert_eq!(host.names(), ["dd", "dd.candidate"]);
         assert_eq!(host.writes_on(old.as_str()), [], "it is not touched meanwhile");
         let report = upgrader.reconcile().await.unwrap();
@@ -60,7 +60,7 @@ async fn replaces_a_delegate_that_is_never_idle_at_the_end_of_the_wait() {
     for _ in 0..3 {
         let mut upgrader = host.upgrader(NEW);
         upgrader.start_run(Mode::Upgrade);
-        assert!(host.go_on(&mut upgrader, HOUR / 4).await.is_none());
+        assert!(host.continue_for(&mut upgrader, HOUR / 4).await.is_none());
         assert_eq!(host.names(), ["dd", "dd.candidate"]);
     }
     host.upgrade(NEW).await;
@@ -82,13 +82,13 @@ async fn does_not_wait_for_a_delegate_that_says_nothing_of_its_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keeps_what_its_owner_changes_during_the_wait() {
+async fn keeps_owner_changes_made_during_the_wait() {
     let mut host = Host::new();
     host.tasks = |twin, _| Some(u64::from(twin.elapsed() < TASK));
     host.run_with("dd", host_network);
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::Upgrade);
-    assert!(host.go_on(&mut upgrader, TASK / 2).await.is_none());
+    assert!(host.continue_for(&mut upgrader, TASK / 2).await.is_none());
     host.twin
         .update("dd", |config| config["Memory"] = (300 << 20).into());
     host.finish(&mut upgrader).await;
@@ -127,7 +127,11 @@ async fn reports_and_logs_the_tasks_and_the_deadline_of_a_drain() {
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::Upgrade);
     let log = log_of(async {
-        assert!(host.go_on(&mut upgrader, Duration::from_secs(60)).await.is_none());
+        assert!(
+            host.continue_for(&mut upgrader, Duration::from_secs(60))
+                .await
+                .is_none()
+        );
         let report = upgrader.reconcile().await.unwrap();
         let delegate = row(&report, "dd");
         assert_eq!(delegate.reason.as_str(), "draining");

@@ -186,7 +186,7 @@ async fn changes_nothing_when_a_pull_ends_during_failed_inspects() {
 
 /// No delegate was found; or the engine cannot be reached at all, or hangs on everything.
 #[tokio::test(start_paused = true)]
-async fn an_observation_fails_where_the_engine_is_at_fault() {
+async fn observation_fails_on_engine_errors() {
     let host = Host::new();
     host.run("dd");
     hide(&host, "dd", Fault::Refuse(500));

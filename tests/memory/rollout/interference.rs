@@ -37,7 +37,7 @@ async fn cuts_no_drain_short_when_the_clock_is_set() {
             upgrader.start_run(Mode::Upgrade);
             for after in [8, 30] {
                 assert!(
-                    host.go_on(&mut upgrader, Duration::from_secs(after))
+                    host.continue_for(&mut upgrader, Duration::from_secs(after))
                         .await
                         .is_none()
                 );
@@ -103,7 +103,7 @@ async fn a_late_verdict_does_not_reach_a_candidate_that_was_promoted() {
     host.run_with("dd", host_network);
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::Upgrade);
-    let upgrade = host.go_on(&mut upgrader, DRAIN + Duration::from_secs(150));
+    let upgrade = host.continue_for(&mut upgrader, DRAIN + Duration::from_secs(150));
     promoted_before(&host, "dd.failed-1", upgrade).await;
 }
 
@@ -114,10 +114,14 @@ async fn a_late_withdrawal_does_not_reach_a_candidate_that_was_promoted() {
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::Upgrade);
-    assert!(host.go_on(&mut upgrader, Duration::from_secs(30)).await.is_none());
+    assert!(
+        host.continue_for(&mut upgrader, Duration::from_secs(30))
+            .await
+            .is_none()
+    );
     let mut next = host.upgrader(OLD);
     next.start_run(Mode::Upgrade);
-    let upgrade = host.go_on(&mut next, Duration::from_secs(60));
+    let upgrade = host.continue_for(&mut next, Duration::from_secs(60));
     promoted_before(&host, "dd.withdrawn-", upgrade).await;
 }
 
@@ -139,7 +143,7 @@ async fn delegate_that_another_tool_recreates_after_each_upgrade_is_left_to_it()
         assert_eq!(host.count(Operation::Create), upgrades, "{}", dd.message);
         host.by_hand(OperatorAction::Remove, "dd");
         // In the meantime the upgrader sees that no container is left.
-        host.go_on(&mut upgrader, Duration::from_secs(2)).await;
+        host.continue_for(&mut upgrader, Duration::from_secs(2)).await;
         host.run("dd");
     }
     // Another image of its owner's is a new beginning.

@@ -171,7 +171,7 @@ async fn a_helper_makes_the_exchange_where_two_cannot_run_at_once() {
 
 /// A label of the owner.
 #[tokio::test(start_paused = true)]
-async fn reports_that_two_cannot_run_side_by_side_where_the_owner_wants_it() {
+async fn reports_required_start_first_that_is_impossible() {
     let mut world = World::with(ready(), |body| {
         cannot_run_twice(body);
         body["Labels"][label::STRATEGY] = json!("start-first");

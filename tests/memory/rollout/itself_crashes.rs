@@ -75,18 +75,18 @@ async fn crash_at_each_call(
 }
 
 #[tokio::test(start_paused = true)]
-async fn finishes_the_exchange_whoever_crashes_at_any_call() {
+async fn finishes_exchange_after_crash_at_any_call() {
     crash_at_each_call(ready, |_| (), &[SECOND], |_| true).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_helper_finishes_the_exchange_whoever_crashes_at_any_write() {
+async fn helper_finishes_exchange_after_crash_at_any_write() {
     crash_at_each_call(ready, cannot_run_twice, &[SECOND], is_write).await;
 }
 
 /// The new one is never ready, so the exchange is undone.
 #[tokio::test(start_paused = true)]
-async fn a_helper_undoes_the_exchange_whoever_crashes_at_any_write() {
+async fn helper_undoes_exchange_after_crash_at_any_write() {
     let never = || Behaviour {
         port: OWN_LISTENER.port(),
         ..Behaviour::never_healthy()
@@ -96,7 +96,7 @@ async fn a_helper_undoes_the_exchange_whoever_crashes_at_any_write() {
 
 /// Nothing starts one with `--rm` again. Where the one that crashes is not the only one, the exchange is finished or undone.
 #[tokio::test(start_paused = true)]
-async fn one_with_rm_is_left_whoever_crashes_at_any_write() {
+async fn leaves_one_upgrader_with_rm_after_crash_at_any_write() {
     crash_at_each_call(ready, auto_remove, &[FIRST, SECOND], is_write).await;
     crash_at_each_call(ready, vanishes_and_cannot_run_twice, &[FIRST, SECOND], is_write).await;
 }

@@ -11,7 +11,7 @@ use super::host::{GROUP, HOUR, Host, NEW, NEWER, OLD, good, host_network, row};
 use kit::twin::{OperatorAction, delegate_body};
 
 #[tokio::test(start_paused = true)]
-async fn names_other_delegates_and_other_containers_in_no_write() {
+async fn writes_name_no_other_container() {
     let host = Host::new();
     host.run("dd");
     // The last value of a variable counts.
@@ -35,7 +35,7 @@ async fn names_other_delegates_and_other_containers_in_no_write() {
 
 /// Two accounts on one host may have delegates of one name, and an upgrader each.
 #[tokio::test(start_paused = true)]
-async fn leaves_a_delegate_of_another_account_alone() {
+async fn leaves_delegate_of_another_account_alone() {
     for (account, is_ours) in [(Some("ours"), true), (Some("theirs"), false), (None, true)] {
         let host = Host {
             account: Some("ours"),
@@ -126,7 +126,7 @@ async fn writes_nothing_while_it_observes_or_plans() {
 
 /// The number of a draining one would be the second at which it was asked to stop.
 #[tokio::test(start_paused = true)]
-async fn keeps_an_owner_s_name_that_looks_like_one_of_ours() {
+async fn keeps_owner_name_that_resembles_ours() {
     for name in ["dd.candidate", "dd.failed-1", "dd.draining-5", "dd.helper"] {
         let host = Host::new();
         host.publish(NEWER, good());
@@ -213,7 +213,7 @@ async fn leaves_a_delegate_alone_that_a_container_is_linked_to_under_another_nam
 
 /// A sidecar in its network, say: it would be cut off, and to recreate that one is not ours.
 #[tokio::test(start_paused = true)]
-async fn leaves_a_delegate_alone_until_those_that_share_something_of_it_are_gone() {
+async fn leaves_delegate_alone_while_another_container_depends_on_it() {
     for what in [
         "network",
         "PID namespace",

@@ -1,11 +1,9 @@
 //! What a user reads in the log of one run.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::faults::Way;
@@ -14,37 +12,14 @@ use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use kit::twin::{Behaviour, Fault, Operation};
 
-/// Keeps what is written.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
-
 /// What is logged meanwhile.
 pub(super) async fn log_of<T>(work: impl Future<Output = T>) -> Vec<String> {
     // Other tests run beside this one without a subscriber. With one of the whole process's, which wants every line and
     // writes none, no line that is first logged by one of them is taken for one that nobody wants.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
-    let lines = Lines::default();
+    let log = tempfile::NamedTempFile::new().unwrap();
     let subscriber = tracing_subscriber::fmt()
-        .with_writer(lines.clone())
+        .with_writer(log.reopen().unwrap())
         .with_ansi(false)
         .with_target(false)
         .without_time()
@@ -52,7 +27,7 @@ pub(super) async fn log_of<T>(work: impl Future<Output = T>) -> Vec<String> {
     let guard = tracing::subscriber::set_default(subscriber);
     work.await;
     drop(guard);
-    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let text = std::fs::read_to_string(&log).unwrap();
     text.lines().map(str::to_owned).collect()
 }
 
@@ -167,7 +142,7 @@ async fn does_not_log_a_refused_start_as_done() {
 
 /// Each way. With `--rm` the old one is recreated.
 #[tokio::test(start_paused = true)]
-async fn does_not_call_an_old_container_that_is_back_replaced() {
+async fn does_not_log_restored_container_as_replaced() {
     for way in Way::ALL {
         let host = way.host();
         host.publish(NEW, Behaviour::exits(Duration::ZERO, 3));
@@ -225,7 +200,7 @@ async fn the_page_names_each_field_of_the_log() {
         }
         host.run_with("cc", |_| ());
         host.fault(Operation::Create, Fault::Refuse(500));
-        host.go_on(&mut host.upgrader(NEWER), Duration::from_secs(60))
+        host.continue_for(&mut host.upgrader(NEWER), Duration::from_secs(60))
             .await;
     }
     drop(guard);
@@ -277,7 +252,11 @@ async fn shows_how_far_a_pull_is_and_logs_it_every_30_seconds_at_most() {
     upgrader.start_run(Mode::Upgrade);
     let mut shown = None;
     let lines = log_of(async {
-        assert!(host.go_on(&mut upgrader, Duration::from_secs(50)).await.is_none());
+        assert!(
+            host.continue_for(&mut upgrader, Duration::from_secs(50))
+                .await
+                .is_none()
+        );
         let report = upgrader.reconcile().await.unwrap();
         let row = row(&report, "dd");
         assert_eq!(row.reason.as_str(), "pulling");

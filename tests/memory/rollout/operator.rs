@@ -66,7 +66,7 @@ async fn succeeds_beside_the_runs_of_a_daemon() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn goes_back_to_the_image_by_its_id_where_its_tag_has_moved() {
+async fn rolls_back_by_image_id_where_the_tag_has_moved() {
     let host = Host::new();
     host.run("dd");
     let before = image_id(&host);
@@ -138,7 +138,7 @@ async fn a_retry_lifts_a_rollback_and_leaves_the_other_replicas_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rolls_a_moving_tag_back_too() {
+async fn rolls_back_moving_tag() {
     let host = Host::new();
     let before = host
         .twin
@@ -160,7 +160,11 @@ async fn the_next_process_finishes_a_rollback_that_was_interrupted() {
     let host = upgraded().await;
     let mut rollback = host.upgrader(NEW);
     rollback.rollback("dd").await.unwrap();
-    assert!(host.go_on(&mut rollback, Duration::from_secs(5)).await.is_none());
+    assert!(
+        host.continue_for(&mut rollback, Duration::from_secs(5))
+            .await
+            .is_none()
+    );
     drop(rollback);
     host.find("dd.candidate");
     host.once(NEW).await;
@@ -168,12 +172,12 @@ async fn the_next_process_finishes_a_rollback_that_was_interrupted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_of_a_delegate_that_is_being_replaced_reports_the_truth() {
+async fn retry_reports_replacement_in_progress() {
     let host = Host::new();
     host.run_with("dd", host_network);
     let mut first = host.upgrader(NEW);
     first.start_run(Mode::Upgrade);
-    assert!(host.go_on(&mut first, DRAIN / 2).await.is_none());
+    assert!(host.continue_for(&mut first, DRAIN / 2).await.is_none());
     drop(first);
     let mut retry = host.upgrader(NEW);
     if retry.retry("dd").await.is_ok() {

@@ -97,7 +97,7 @@ fn assert_each_once(events: &[Event], context: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn records_an_upgrade_with_all_that_is_known_of_it() {
+async fn records_upgrade_with_all_details() {
     let at = Audited::new(Way::StartFirst.host());
     at.once(NEW).await;
     let [upgraded] = at.records().try_into().unwrap();
@@ -196,7 +196,7 @@ async fn records_an_upgrade_once_whenever_the_process_is_killed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn records_a_rejection_once_whenever_the_process_is_killed() {
+async fn records_rejection_once_despite_kills() {
     for way in Way::ALL {
         let check = |events: &[Event], context: &str| {
             let of = |action| events.iter().filter(|event| event.action == action).count();
@@ -211,7 +211,7 @@ async fn records_a_rejection_once_whenever_the_process_is_killed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn records_a_failure_after_the_commit_as_a_rejection_and_a_restore() {
+async fn records_failure_after_the_commit_as_rejection_and_restore() {
     let host = Way::StartFirst.host();
     let health = Wellness::For(Duration::from_secs(25));
     host.publish(NEW, Behaviour { health, ..good() });
@@ -272,7 +272,7 @@ async fn records_both_upgrades_where_a_drain_outlasts_the_next_one() {
     let at = Audited::new(host);
     let mut daemon = at.upgrader(NEW);
     daemon.start_run(delegate_upgrader::reconcile::upgrade_run::Mode::Upgrade);
-    let _ = at.host.go_on(&mut daemon, Duration::from_secs(120)).await;
+    let _ = at.host.continue_for(&mut daemon, Duration::from_secs(120)).await;
     at.once(NEWER).await;
     let upgraded = at.of(Action::Upgraded);
     let to = upgraded.iter().map(|event| event.to.as_deref().unwrap());
@@ -280,7 +280,7 @@ async fn records_both_upgrades_where_a_drain_outlasts_the_next_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn does_not_record_what_was_over_before_the_log_began() {
+async fn omits_outcomes_older_than_the_log() {
     let host = Way::StartFirst.host();
     host.once(NEW).await;
     tokio::time::sleep(HOUR).await;

@@ -143,7 +143,7 @@ async fn guards() {
     });
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::Upgrade);
-    let begin = host.go_on(&mut upgrader, Duration::from_secs(6));
+    let begin = host.continue_for(&mut upgrader, Duration::from_secs(6));
     replay(&host.twin, "example-guards", "create", begin).await;
 }
 

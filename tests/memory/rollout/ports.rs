@@ -31,7 +31,7 @@ async fn replaces_replicas_that_use_a_range_up_stop_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replaces_one_of_a_range_with_a_free_port_start_first() {
+async fn replaces_delegate_with_port_range_start_first() {
     let host = Host::new();
     host.run_with("dd", range);
     host.upgrade(NEW).await;

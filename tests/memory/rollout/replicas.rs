@@ -140,7 +140,7 @@ async fn a_rollback_does_not_wait_for_others() {
     host.published_to.clear();
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::Upgrade);
-    host.go_on(&mut upgrader, Duration::from_secs(4)).await;
+    host.continue_for(&mut upgrader, Duration::from_secs(4)).await;
     let proving = host
         .names()
         .iter()

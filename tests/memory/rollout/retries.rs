@@ -1,36 +1,15 @@
 //! What failed for something that may pass is tried again, and not only by the next run, which may be a day away.
 
-use std::time::Duration;
-
 use delegate_upgrader::image::Pull;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
-use delegate_upgrader::status::report::Report;
 
+use super::health_restarts::{MINUTE, live};
 use super::host::{GROUP, Host, NEW, Upgrader, good, row};
 use kit::twin::{Operation, delegate_body};
 
-const MINUTE: Duration = Duration::from_secs(60);
 const LATEST: &str = "harness/delegate:latest";
 const PASSES: &str = "received unexpected HTTP status: 500 Internal Server Error";
-
-/// Goes on as the daemon does, which also checks the health each minute.
-async fn continue_for(host: &Host, upgrader: &mut Upgrader, time: Duration) -> Report {
-    let end = host.twin.elapsed() + time;
-    loop {
-        let report = upgrader.reconcile().await.unwrap();
-        let left = end.saturating_sub(host.twin.elapsed());
-        if left.is_zero() {
-            return report;
-        }
-        let next = report.next_check.map(|next| next - host.twin.wall_clock());
-        let next = next.map_or(MINUTE, |next| next.to_std().unwrap_or_default());
-        tokio::select! {
-            () = upgrader.answered() => {}
-            () = tokio::time::sleep(next.min(MINUTE).min(left)) => {}
-        }
-    }
-}
 
 fn started(host: &Host) -> Upgrader {
     host.run("dd");
@@ -56,7 +35,7 @@ async fn a_registry_that_fails_is_asked_again_ever_less_often_and_five_times() {
         (30.0, 6),
         (90.0, 6),
     ] {
-        let report = continue_for(&host, &mut upgrader, MINUTE.mul_f64(minutes)).await;
+        let report = live(&host, &mut upgrader, MINUTE.mul_f64(minutes)).await;
         assert_eq!(host.count(Operation::Pull), pulls, "{minutes}");
         let row = row(&report, "dd");
         assert_eq!(row.reason.as_str(), "pull_failed");
@@ -70,18 +49,18 @@ async fn a_registry_that_fails_is_asked_again_ever_less_often_and_five_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pull_succeeds_once_the_registry_is_well() {
+async fn pulls_once_the_registry_recovers() {
     let host = Host::new();
     host.twin.break_pull(NEW, Some(PASSES));
     let mut upgrader = started(&host);
-    continue_for(&host, &mut upgrader, MINUTE * 2).await;
+    live(&host, &mut upgrader, MINUTE * 2).await;
     host.twin.break_pull(NEW, None);
-    let report = continue_for(&host, &mut upgrader, MINUTE * 90).await;
+    let report = live(&host, &mut upgrader, MINUTE * 90).await;
     assert_eq!(row(&report, "dd").image, NEW, "{}", row(&report, "dd").message);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_pass_is_left_to_the_next_run() {
+async fn leaves_lasting_failure_to_the_next_run() {
     for problem in [
         "manifest unknown",
         "unauthorized: authentication required",
@@ -90,7 +69,7 @@ async fn what_does_not_pass_is_left_to_the_next_run() {
         let host = Host::new();
         host.twin.break_pull(NEW, Some(problem));
         let mut upgrader = started(&host);
-        let report = continue_for(&host, &mut upgrader, MINUTE * 90).await;
+        let report = live(&host, &mut upgrader, MINUTE * 90).await;
         assert_eq!(host.count(Operation::Pull), 1, "{problem}");
         assert!(!row(&report, "dd").message.contains("retrying at"));
     }
@@ -101,14 +80,14 @@ async fn a_manager_that_is_back_is_asked_within_the_run() {
     let host = Host::new();
     host.twin.set_manager_reachable(false);
     let mut upgrader = started(&host);
-    let report = continue_for(&host, &mut upgrader, MINUTE.mul_f64(1.5)).await;
+    let report = live(&host, &mut upgrader, MINUTE.mul_f64(1.5)).await;
     let message = &row(&report, "dd").message;
     assert!(
         message.contains("connection refused") && message.contains("; retrying at 20"),
         "{message}"
     );
     host.twin.set_manager_reachable(true);
-    let report = continue_for(&host, &mut upgrader, MINUTE * 90).await;
+    let report = live(&host, &mut upgrader, MINUTE * 90).await;
     assert_eq!(row(&report, "dd").image, NEW);
 }
 

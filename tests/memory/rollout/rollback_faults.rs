@@ -79,7 +79,7 @@ async fn fault_at_every_change(fault: Fault) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_survives_a_lost_request_at_every_change() {
+async fn rollback_survives_lost_request_at_every_change() {
     fault_at_every_change(Fault::ErrBefore).await;
 }
 
@@ -119,7 +119,7 @@ async fn processes_that_are_killed_after_one_change_each_come_to_an_end() {
 
 /// As a proxy before the socket that lets nothing but `GET`s through, from any moment on.
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_takes_no_more_changes_from_any_moment_on_costs_no_delegate() {
+async fn keeps_delegate_on_engine_that_stops_taking_changes() {
     for way in [Way::StartFirst, Way::Fleeting] {
         for k in 0.. {
             let host = way.host();

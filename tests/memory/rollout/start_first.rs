@@ -130,7 +130,7 @@ async fn upgrades_to_a_newer_release_while_the_one_before_still_drains() {
     host.publish(NEWER, good());
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::Upgrade);
-    host.go_on(&mut upgrader, Duration::from_secs(120)).await;
+    host.continue_for(&mut upgrader, Duration::from_secs(120)).await;
     assert_eq!(host.find("dd").image, NEW);
     drop(upgrader);
     host.upgrade(NEWER).await;
@@ -150,13 +150,13 @@ async fn removes_a_drained_container_while_a_pull_hangs() {
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::Upgrade);
-    assert!(host.go_on(&mut upgrader, DRAIN).await.is_none());
+    assert!(host.continue_for(&mut upgrader, DRAIN).await.is_none());
     let is_draining = |name: &String| name.contains("draining");
     assert!(host.names().iter().any(is_draining), "{:?}", host.names());
     host.fault(Operation::Pull, Fault::Hang);
     let mut later = host.upgrader(NEWER);
     later.start_run(Mode::Upgrade);
-    let outcome = host.go_on(&mut later, Duration::from_secs(45)).await;
+    let outcome = host.continue_for(&mut later, Duration::from_secs(45)).await;
     assert!(outcome.is_none(), "the pull has ended");
     assert_eq!(host.names(), ["dd"]);
     host.twin.clear_faults();

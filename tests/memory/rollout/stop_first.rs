@@ -38,7 +38,7 @@ async fn stops_the_old_container_first_where_the_operator_or_the_owner_asks_for_
     host.strategy = Strategy::StopFirst;
     assert_replaced_stop_first(host, |_| ()).await;
     assert_replaced_stop_first(Host::new(), |body| {
-        body["Labels"] = json!({ "io.delegate-upgrader.strategy": "stop-first" });
+        body["Labels"] = json!({ "io.delegate-upgrader.update-order": "stop-first" });
     })
     .await;
 }

@@ -107,7 +107,7 @@ impl World {
             return;
         };
         twin.crash(id, 137);
-        self.is_extinct |= self.auto_remove && !goes_on(twin, &crashed);
+        self.is_extinct |= self.auto_remove && !another_survives(twin, &crashed);
     }
 
     /// Starts a process in each container of an upgrader that was started, and ends those of containers that ended.
@@ -188,7 +188,7 @@ fn running(twin: &Twin) -> impl Iterator<Item = ContainerId> {
 }
 
 /// Whether one of them is left, after this one has crashed, that nobody has asked to stop.
-fn goes_on(twin: &Twin, crashed: &Glance) -> bool {
+fn another_survives(twin: &Twin, crashed: &Glance) -> bool {
     // A helper does not start what its owner gave `--rm` and what crashes in service, as nobody else would.
     let is_in_service = crashed.name == NAME;
     let helps = |it: &Glance| !is_in_service || !matches!(Role::parse(&it.name).1, Role::Helper { .. });

@@ -41,14 +41,14 @@ async fn a_replacement_in_progress_does_not_wait_for_the_answer_to_the_next_run(
             });
             let mut upgrader = host.upgrader(NEW);
             upgrader.start_run(Mode::Upgrade);
-            host.go_on(&mut upgrader, SECOND * 3).await;
+            host.continue_for(&mut upgrader, SECOND * 3).await;
             assert_eq!(host.names().len(), 2, "{:?}", host.names());
             if hangs {
                 host.set_mood(NEVER);
             }
             upgrader.start_run(Mode::Upgrade);
             while host.containers().len() > 1 || host.find("dd").image != NEW {
-                host.go_on(&mut upgrader, SECOND).await;
+                host.continue_for(&mut upgrader, SECOND).await;
                 assert!(host.twin.elapsed() < HOUR, "{:?}", host.containers());
             }
             ends.push(host.twin.elapsed());
@@ -66,7 +66,7 @@ async fn a_run_joins_a_question_that_is_open() {
     let mut upgrader = host.upgrader(NEW);
     for _ in 0..10 {
         upgrader.start_run(Mode::Upgrade);
-        assert!(host.go_on(&mut upgrader, SECOND * 2).await.is_none());
+        assert!(host.continue_for(&mut upgrader, SECOND * 2).await.is_none());
     }
     assert_eq!(questions(&host), 1, "two replicas, ten runs");
     let report = glimpse(&host, &mut upgrader).await;
@@ -183,9 +183,9 @@ async fn a_candidate_that_stops_answering_is_not_promoted() {
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::Upgrade);
     while host.names().len() < 2 {
-        host.go_on(&mut upgrader, SECOND).await;
+        host.continue_for(&mut upgrader, SECOND).await;
     }
-    host.go_on(&mut upgrader, SECOND * 8).await;
+    host.continue_for(&mut upgrader, SECOND * 8).await;
     assert_ne!(host.find("dd").image, NEW, "it has been promoted already");
     // The connection is accepted, and nobody answers.
     host.set_slow(|_| {

@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 
 use super::people::{Density, People, move_in};
 use super::random::Random;
+pub use crate::settings::GROUP;
 use kit::twin::{Behaviour, Exit, OnStop, Wellness, delegate_body};
 
-/// The `DELEGATE_NAME` that the upgraders manage.
-pub const GROUP: &str = "docker-delegate";
 /// A tag that moves to another image each time.
 pub const MOVING: &str = "harness/delegate:latest";
 pub const HOUR: Duration = Duration::from_secs(3600);
@@ -336,7 +335,7 @@ fn delegates(random: &mut Random, strategy: Strategy, old: &Made) -> Vec<Delegat
                     json!({ "EndpointsConfig": { "backend": { "Aliases": ["worker"] } } });
             }
             if random.one_in(10) {
-                body["Labels"]["io.delegate-upgrader.strategy"] = "stop-first".into();
+                body["Labels"]["io.delegate-upgrader.update-order"] = "stop-first".into();
                 way = Way::StopFirst;
             }
             if random.one_in(6) {

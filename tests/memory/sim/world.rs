@@ -1,21 +1,16 @@
 //! The world of a scenario: a host on the twin, its images and delegates, and the book of what happens there.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard};
 
-use delegate_upgrader::config::{HealthSettings, ProbeKind, Timing};
 use delegate_upgrader::container::ContainerId;
-use delegate_upgrader::image::TargetSettings;
-use delegate_upgrader::observe::Scope;
 use delegate_upgrader::reconcile::Settings;
 use delegate_upgrader::rollout::Policy;
-use delegate_upgrader::schedule::zone::Zone;
 use serde_json::json;
 use tokio::sync::Notify;
 
 use super::book::{Book, Given};
-use super::scenario::{GROUP, Kind, MOVING, Scenario};
+use super::scenario::{Kind, MOVING, Scenario};
 use kit::twin::{Behaviour, Image, Twin};
 
 /// The name of a container that the upgrader must not touch.
@@ -130,35 +125,16 @@ impl World {
     }
 
     pub(super) fn settings(&self) -> Settings {
-        Settings {
-            scope: Scope {
-                workload_names: vec![GROUP.to_owned()],
-                account: None,
-                health: HealthSettings {
-                    interval: Duration::from_secs(60),
-                    probe: ProbeKind::Auto,
-                    port: 3460,
-                    path: "/api/health".to_owned(),
-                    command: Vec::new(),
-                },
-                stop_timeout: self.scenario.stop_timeout,
-                own_id: None,
-                replaces_itself: None,
-                free_memory: Arc::new(|| None),
-                free_disk: Arc::new(|_, _| None),
-                zone: Zone::utc(),
-            },
-            policy: Policy {
-                health_only: false,
-                strategy: self.scenario.strategy,
-                healthy_time: self.scenario.healthy_time,
-                healthy_deadline: self.scenario.healthy_deadline,
-                idle_wait: Duration::ZERO,
-                restarts_unhealthy: self.scenario.restarts_unhealthy,
-                timing: Timing::default(),
-            },
-            swarm: true,
-            target: TargetSettings::default(),
-        }
+        let scenario = &self.scenario;
+        let mut settings = crate::settings::settings();
+        settings.scope.stop_timeout = scenario.stop_timeout;
+        settings.policy = Policy {
+            strategy: scenario.strategy,
+            healthy_time: scenario.healthy_time,
+            healthy_deadline: scenario.healthy_deadline,
+            restarts_unhealthy: scenario.restarts_unhealthy,
+            ..settings.policy
+        };
+        settings
     }
 }

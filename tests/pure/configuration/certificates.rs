@@ -53,7 +53,7 @@ fn certificates_and_a_key_that_fit_are_taken() {
 }
 
 #[test]
-fn a_file_without_what_it_is_for_is_refused_even_if_nothing_would_use_it() {
+fn rejects_file_without_its_content_even_if_unused() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = directory.path().join(name);
@@ -154,7 +154,7 @@ fn a_file_without_what_it_is_for_is_refused_even_if_nothing_would_use_it() {
 }
 
 #[test]
-fn all_such_files_are_reported_at_once_beside_everything_else_with_exit_code_78() {
+fn reports_all_wrong_files_at_once_with_exit_code_78() {
     let output = Command::new(env!("CARGO_BIN_EXE_delegate-upgrader"))
         .env_clear()
         .envs(BASE.iter().copied())

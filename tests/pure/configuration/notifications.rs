@@ -12,13 +12,13 @@ use super::{PASSWORD, assert_no_secret, errors, settings};
 const URL: &str = "https://hooks.example/services/T0/hunter2-hunter2";
 
 #[test]
-fn without_a_url_nobody_hears_of_anything() {
+fn sends_nothing_without_a_url() {
     let notifications = settings(&[]).notifications;
     assert!(notifications.webhook.is_none() && notifications.deadman.is_none());
 }
 
 #[test]
-fn the_urls_are_secrets_in_full() {
+fn urls_are_secrets() {
     let settings = settings(&[
         ("WEBHOOK_URL", URL),
         ("WEBHOOK_FORMAT", "Slack"),
@@ -72,7 +72,7 @@ fn a_wrong_value_is_an_error_that_says_what_is_right_and_shows_no_secret() {
         (
             "WEBHOOK_URL",
             "hooks.example/hunter2-hunter2",
-            "is not such a URL",
+            "its value (not shown) does not start with https://",
         ),
         ("DEADMAN_URL", "file:///hunter2-hunter2", "is not such a URL"),
         ("WEBHOOK_SECRET", PASSWORD, short),
@@ -126,7 +126,8 @@ fn what_belongs_to_a_webhook_that_is_not_there_produces_a_warning() {
 
 #[test]
 fn every_action_of_an_event_can_be_chosen_and_nothing_else() {
-    let all: Vec<&str> = Action::VARIANTS.iter().map(|action| action.as_str()).collect();
+    let outcomes = Action::VARIANTS.iter().filter(|action| **action != Action::Test);
+    let all: Vec<&str> = outcomes.map(|action| action.as_str()).collect();
     let settings = settings(&[("WEBHOOK_URL", URL), ("WEBHOOK_EVENTS", &all.join(","))]);
     assert_eq!(settings.notifications.webhook.unwrap().events, all);
     let text = errors(&[("WEBHOOK_URL", URL), ("WEBHOOK_EVENTS", "x")]).to_string();
@@ -135,7 +136,7 @@ fn every_action_of_an_event_can_be_chosen_and_nothing_else() {
 }
 
 #[test]
-fn a_secret_comes_from_a_file_too() {
+fn reads_secret_from_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("secret");
     fs::write(&path, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\r\n").unwrap();

@@ -72,7 +72,7 @@ fn every_accepted_form_is_read() {
         ("RUN_ON_START", "YES"),
         ("CONTAINER_STOP_TIMEOUT", "1h30m"),
         ("IMAGE_REPOSITORY", "registry.example:5000/team/delegate"),
-        ("UPGRADE_STRATEGY", "Stop-First"),
+        ("UPDATE_ORDER", "Stop-First"),
         ("HEALTH_PROBE", "running"),
         ("HEALTH_ACTION", "restart"),
         ("REGISTRY_USERNAME", "me"),
@@ -132,7 +132,7 @@ fn every_accepted_form_is_read() {
 }
 
 #[test]
-fn the_proxy_is_put_together_from_its_parts() {
+fn builds_proxy_from_its_parts() {
     let settings = settings(&[
         ("PROXY_SCHEME", "http"),
         ("PROXY_HOST", "proxy.example"),
@@ -215,7 +215,7 @@ fn secrets_are_read_from_files() {
 }
 
 #[test]
-fn without_a_manager_there_is_a_fixed_image_or_no_upgrade() {
+fn needs_fixed_image_or_no_upgrades_without_a_manager() {
     let no_manager: [(&str, &str); 3] = [
         ("ACCOUNT_ID", ""),
         ("MANAGER_HOST_AND_PORT", ""),
@@ -253,59 +253,44 @@ fn without_a_manager_there_is_a_fixed_image_or_no_upgrade() {
 }
 
 #[test]
-fn the_engine_is_found_as_every_docker_client_finds_it() {
+fn finds_engine_as_docker_clients_do() {
     let directory = tempfile::tempdir().unwrap();
     let certificates = directory.path().to_str().unwrap();
     docker_certificates(directory.path());
     let home = tempfile::tempdir().unwrap();
     fs::create_dir(home.path().join(".docker")).unwrap();
     docker_certificates(&home.path().join(".docker"));
-    let home_path = home.path().to_str().unwrap();
+    let unix = |path: &str| EngineHost::Unix(path.into());
     let tcp = |address: &str, tls: Option<PathBuf>| EngineHost::Tcp {
         address: address.to_owned(),
         tls,
     };
-    let cases: Vec<(Vec<(&str, &str)>, EngineHost)> = vec![
+    let given = || Some(PathBuf::from(certificates));
+    let of_home = Some(home.path().join(".docker"));
+    for (given, expected) in [
+        ("DOCKER_TLS_VERIFY=1", unix("/var/run/docker.sock")),
+        ("DOCKER_HOST=unix:///tmp/my.sock", unix("/tmp/my.sock")),
+        ("DOCKER_HOST=tcp://host:1234", tcp("host:1234", None)),
+        ("DOCKER_HOST=http://host", tcp("host:2375", None)),
+        ("DOCKER_HOST=tcp://[::1]:2375/", tcp("[::1]:2375", None)),
         (
-            vec![("DOCKER_TLS_VERIFY", "1")],
-            EngineHost::Unix("/var/run/docker.sock".into()),
+            "DOCKER_HOST=tcp://host DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH={}",
+            tcp("host:2376", given()),
         ),
         (
-            vec![("DOCKER_HOST", "unix:///tmp/my.sock")],
-            EngineHost::Unix("/tmp/my.sock".into()),
-        ),
-        (vec![("DOCKER_HOST", "tcp://host:1234")], tcp("host:1234", None)),
-        (vec![("DOCKER_HOST", "http://host")], tcp("host:2375", None)),
-        (
-            vec![("DOCKER_HOST", "tcp://[::1]:2375/")],
-            tcp("[::1]:2375", None),
+            "DOCKER_HOST=tcp://host:2375 DOCKER_CERT_PATH={}",
+            tcp("host:2375", given()),
         ),
         (
-            vec![
-                ("DOCKER_HOST", "tcp://host"),
-                ("DOCKER_TLS_VERIFY", "1"),
-                ("DOCKER_CERT_PATH", certificates),
-            ],
-            tcp("host:2376", Some(certificates.into())),
+            "DOCKER_HOST=tcp://host DOCKER_TLS_VERIFY=1 HOME={home}",
+            tcp("host:2376", of_home),
         ),
-        (
-            vec![
-                ("DOCKER_HOST", "tcp://host:2375"),
-                ("DOCKER_CERT_PATH", certificates),
-            ],
-            tcp("host:2375", Some(certificates.into())),
-        ),
-        (
-            vec![
-                ("DOCKER_HOST", "tcp://host"),
-                ("DOCKER_TLS_VERIFY", "1"),
-                ("HOME", home_path),
-            ],
-            tcp("host:2376", Some(home.path().join(".docker"))),
-        ),
-    ];
-    for (vars, expected) in cases {
-        assert_eq!(settings(&vars).engine, expected, "{vars:?}");
+    ] {
+        let given = given
+            .replace("{}", certificates)
+            .replace("{home}", home.path().to_str().unwrap());
+        let vars: Vec<_> = given.split(' ').filter_map(|pair| pair.split_once('=')).collect();
+        assert_eq!(settings(&vars).engine, expected, "{given}");
     }
 }
 
@@ -369,15 +354,14 @@ fn the_redacted_settings_show_what_is_in_effect() {
             "RUN_ON_START=false",
             "DISABLE_AUTO_UPGRADE=false",
             "CONTAINER_STOP_TIMEOUT=1h30m",
-            "UPGRADE_STRATEGY=auto",
-            "HEALTHY_TIME=1m",
-            "HEALTHY_DEADLINE=10m",
-            "IDLE_WAIT=1h",
+            "UPDATE_ORDER=auto",
+            "UPGRADE_HEALTHY_TIME=1m",
+            "UPGRADE_HEALTHY_DEADLINE=10m",
+            "UPGRADE_IDLE_WAIT=1h",
             "REGISTRY_MIRROR=(unset)",
             "IMAGE_REPOSITORY=(unset)",
             "REQUIRE_DIGEST=false",
             "SELF_UPGRADE=false",
-            "SELF_IMAGE=(unset)",
             "MAX_VERSION=26.03",
             "PULL=always",
             "REGISTRY_USERNAME=me",
@@ -397,6 +381,7 @@ fn the_redacted_settings_show_what_is_in_effect() {
             "PROXY_PORT=(unset)",
             "PROXY_USER=(unset)",
             "PROXY_PASSWORD=(unset)",
+            "PROXY_PASSWORD_FILE=(unset)",
             "HTTPS_PROXY=http://***@proxy.example:3128",
             "HTTP_PROXY=(not used)",
             "NO_PROXY=(unset)",
@@ -404,11 +389,13 @@ fn the_redacted_settings_show_what_is_in_effect() {
             "CLIENT_CERT=(unset)",
             "CLIENT_KEY=(unset)",
             "WEBHOOK_URL=(unset)",
+            "WEBHOOK_URL_FILE=(unset)",
             "WEBHOOK_FORMAT=cloudevents",
             "WEBHOOK_SECRET=(unset)",
             "WEBHOOK_SECRET_FILE=(unset)",
             "WEBHOOK_EVENTS=(unset)",
             "DEADMAN_URL=(unset)",
+            "DEADMAN_URL_FILE=(unset)",
             "ENVIRONMENT_FILE=(unset)",
             "LISTEN_ADDR=127.0.0.1:9464",
             "STATUS_HOSTS=(unset)",
@@ -446,7 +433,7 @@ fn a_token_that_is_pasted_into_another_variable_as_well_is_not_shown() {
 }
 
 #[test]
-fn the_hash_of_the_settings_is_that_of_what_config_prints() {
+fn settings_hash_covers_config_output() {
     let hash = |vars| settings(vars).hash();
     let base = hash(&[]);
     assert!(base > 0 && base < 1 << 48, "{base}");
@@ -467,11 +454,11 @@ fn the_variables_of_a_file_win_over_the_environment() {
     let file = directory.path().join("environment");
     std::fs::write(
         &file,
-        "# for systemd, too\nHEALTHY_TIME=25s\nHEALTHY_TIME=\"30s\"\nUPGRADER_TOKEN=\n",
+        "# for systemd, too\nUPGRADE_HEALTHY_TIME=25s\nUPGRADE_HEALTHY_TIME=\"30s\"\nUPGRADER_TOKEN=\n",
     )
     .unwrap();
     let path = file.to_str().unwrap();
-    let settings = settings(&[("ENVIRONMENT_FILE", path), ("HEALTHY_TIME", "20s")]);
+    let settings = settings(&[("ENVIRONMENT_FILE", path), ("UPGRADE_HEALTHY_TIME", "20s")]);
     assert_eq!(settings.healthy_time.as_secs(), 30);
     let shown = settings.redacted();
     assert!(
@@ -481,7 +468,7 @@ fn the_variables_of_a_file_win_over_the_environment() {
 }
 
 #[test]
-fn what_systemd_has_as_a_credential_needs_no_variable() {
+fn reads_systemd_credential_without_a_variable() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_str().unwrap();
     std::fs::write(directory.path().join("upgrader-token"), format!("{TOKEN}\n")).unwrap();

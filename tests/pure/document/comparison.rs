@@ -11,7 +11,7 @@ use super::rules::{
 };
 
 #[test]
-fn a_default_of_the_old_image_that_was_frozen_is_a_difference() {
+fn reports_frozen_default_of_the_old_image() {
     let (old, new) = (
         json!({"Env": ["OPTS=1"], "Cmd": ["v1"]}),
         json!({"Env": ["OPTS=2"], "Cmd": ["v2"]}),
@@ -27,7 +27,7 @@ fn a_default_of_the_old_image_that_was_frozen_is_a_difference() {
 }
 
 #[test]
-fn a_mount_more_is_a_difference_unless_the_new_image_declares_it() {
+fn reports_extra_mount_that_the_new_image_does_not_declare() {
     let old = container(&json!({}), json!({}));
     let mut new = old.clone();
     new["Mounts"] = json!([volume("v", "/declared", true), volume("v", "/more", true)]);
@@ -43,7 +43,7 @@ fn a_mount_more_is_a_difference_unless_the_new_image_declares_it() {
 }
 
 #[test]
-fn no_secret_is_shown_in_a_difference_or_a_successor() {
+fn differences_and_successors_show_no_secret() {
     let secret = "hunter2";
     let container = container(
         &json!({
@@ -89,154 +89,6 @@ fn no_secret_is_shown_in_a_difference_or_a_successor() {
 }
 
 #[test]
-fn a_note_of_podmans_own_is_no_difference() {
-    let images = Images {
-        old: &image(&json!({})),
-        new: &image(&json!({})),
-    };
-    let with = |annotations: Value| container(&json!({}), json!({ "Annotations": annotations }));
-    let old = with(json!({ "mine": "1" }));
-    let noted = with(json!({ "mine": "1", "io.podman.annotations.pids-limit": "0" }));
-    assert_eq!(differences(&old, &noted, images), []);
-    let changed = with(json!({ "mine": "2" }));
-    assert_eq!(differences(&old, &changed, images).len(), 1);
-}
-
-#[test]
-fn no_restart_policy_has_two_spellings() {
-    let images = Images {
-        old: &image(&json!({})),
-        new: &image(&json!({})),
-    };
-    let with = |policy: Value| container(&json!({}), json!({ "RestartPolicy": policy }));
-    let unnamed = with(json!({ "Name": "", "MaximumRetryCount": 0 }));
-    let none = with(json!({ "Name": "no", "MaximumRetryCount": 0 }));
-    let always = with(json!({ "Name": "always", "MaximumRetryCount": 0 }));
-    assert_eq!(differences(&none, &unnamed, images), []);
-    assert_eq!(differences(&unnamed, &none, images), []);
-    assert_eq!(differences(&unnamed, &always, images).len(), 1);
-    assert_eq!(differences(&always, &unnamed, images).len(), 1);
-}
-
-/// What of a container's host configuration is reported as different after it was recreated.
-fn differing(expected: Value, found: Value) -> Vec<String> {
-    let image = image(&json!({}));
-    let images = Images {
-        old: &image,
-        new: &image,
-    };
-    let [old, new] = [expected, found].map(|host_config| container(&json!({}), host_config));
-    differences(&old, &new, images)
-        .iter()
-        .map(|difference| difference.path().to_owned())
-        .collect()
-}
-
-#[test]
-fn values_that_the_engine_fills_in_at_the_create_are_no_difference() {
-    for (field, expected, found) in [
-        (
-            "LogConfig",
-            json!({"Type": "json-file", "Config": {"max-file": "3"}}),
-            json!({"Type": "json-file", "Config": {"max-file": "3", "max-size": "10m"}}),
-        ),
-        (
-            "LogConfig",
-            json!({"Type": "json-file", "Config": null}),
-            json!({"Type": "json-file", "Config": {}}),
-        ),
-        ("CgroupnsMode", json!(""), json!("private")),
-        ("CgroupnsMode", Value::Null, json!("host")),
-        ("IpcMode", json!(""), json!("private")),
-        ("MaskedPaths", Value::Null, json!(["/proc/kcore"])),
-        ("ReadonlyPaths", Value::Null, json!(["/proc/sys"])),
-        ("ShmSize", json!(0), json!(67_108_864)),
-        ("Runtime", json!(""), json!("runc")),
-    ] {
-        let (expected, found) = (json!({ field: expected }), json!({ field: found }));
-        assert!(
-            differing(expected.clone(), found.clone()).is_empty(),
-            "{expected} {found}"
-        );
-        assert!(
-            !differing(found.clone(), expected.clone()).is_empty(),
-            "{found} {expected}"
-        );
-    }
-    assert!(differing(json!({}), json!({"Runtime": "runc"})).is_empty());
-}
-
-#[test]
-fn a_limit_that_is_not_set_has_several_spellings() {
-    for (field, spellings, set) in [
-        ("PidsLimit", vec![json!(0), json!(-1), Value::Null], json!(100)),
-        ("OomKillDisable", vec![json!(false), Value::Null], json!(true)),
-    ] {
-        let set = json!({ field: set });
-        for one in &spellings {
-            let one = json!({ field: one });
-            for other in &spellings {
-                let other = json!({ field: other });
-                assert!(differing(one.clone(), other.clone()).is_empty(), "{one} {other}");
-            }
-            assert_eq!(differing(one.clone(), set.clone()).len(), 1, "{one} {set}");
-            // What a host cannot do is discarded.
-            let missed = usize::from(field == "PidsLimit");
-            assert_eq!(differing(set.clone(), one.clone()).len(), missed, "{set} {one}");
-        }
-    }
-}
-
-#[test]
-fn an_owner_s_value_is_missed_even_where_the_engine_might_fill_it_in() {
-    let log = |options: Value| json!({"LogConfig": {"Type": "json-file", "Config": options}});
-    for (expected, found) in [
-        // An option lost, one changed, and one that was given empty.
-        (log(json!({"max-size": "10m"})), log(json!({"max-file": "3"}))),
-        (log(json!({"max-size": "10m"})), log(json!({"max-size": "20m"}))),
-        (log(json!({"max-size": ""})), log(json!({"max-size": "10m"}))),
-        (
-            json!({"LogConfig": {"Type": "local", "Config": {}}}),
-            json!({"LogConfig": {"Type": "json-file", "Config": {}}}),
-        ),
-        // No path is masked with `--security-opt systempaths=unconfined`.
-        (
-            json!({"MaskedPaths": []}),
-            json!({"MaskedPaths": ["/proc/kcore"]}),
-        ),
-        (
-            json!({"ReadonlyPaths": []}),
-            json!({"ReadonlyPaths": ["/proc/sys"]}),
-        ),
-        (
-            json!({"CgroupnsMode": "host"}),
-            json!({"CgroupnsMode": "private"}),
-        ),
-        (json!({"ShmSize": 1}), json!({"ShmSize": 67_108_864})),
-        // Nothing that the engine fills in.
-        (json!({"Privileged": false}), json!({"Privileged": true})),
-        (json!({"PidMode": ""}), json!({"PidMode": "host"})),
-    ] {
-        assert!(
-            !differing(expected.clone(), found.clone()).is_empty(),
-            "{expected} {found}"
-        );
-    }
-}
-
-#[test]
-fn the_order_of_ulimits_has_no_meaning() {
-    let [nofile, nproc] = ["nofile", "nproc"].map(|name| json!({"Name": name, "Soft": 1, "Hard": 2}));
-    let ulimits = |entries: &[&Value]| json!({ "Ulimits": entries });
-    assert!(differing(ulimits(&[&nofile, &nproc]), ulimits(&[&nproc, &nofile])).is_empty());
-    let lower = json!({"Name": "nproc", "Soft": 1, "Hard": 1});
-    for changed in [ulimits(&[&lower, &nofile]), ulimits(&[&nofile]), json!({})] {
-        let different = differing(ulimits(&[&nofile, &nproc]), changed.clone());
-        assert_eq!(different, ["/HostConfig/Ulimits"], "{changed}");
-    }
-}
-
-#[test]
 fn a_link_local_address_is_a_fixed_one() {
     let container = connected(
         "mine",
@@ -256,7 +108,7 @@ fn a_link_local_address_is_a_fixed_one() {
 }
 
 #[test]
-fn the_labels_by_which_compose_knows_a_container_are_never_the_images() {
+fn keeps_compose_labels_even_where_the_image_has_them() {
     let built = json!({"Labels": {
         "com.docker.compose.project": "p", "com.docker.compose.service": "delegate", "tools": "1",
     }});
@@ -288,7 +140,7 @@ fn the_labels_by_which_compose_knows_a_container_are_never_the_images() {
 // The image's platform, and what a container has of another one
 
 #[test]
-fn a_platform_counts_where_both_images_name_it() {
+fn compares_platforms_where_both_images_name_one() {
     let platform = |os: &str, architecture: &str| json!({"Id": "sha256:0", "Os": os, "Architecture": architecture, "Config": {}});
     let upgraded = |old: &Value, new: &Value| {
         let container = container(&json!({}), json!({}));

@@ -111,7 +111,7 @@ fn every_recorded_container_leads_to_the_reviewed_body() {
 
 /// What an engine does not show is unknown, which is not the same as empty.
 #[test]
-fn a_document_that_lacks_a_part_leads_to_the_same_body_or_to_none() {
+fn incomplete_document_gives_the_same_body_or_none() {
     let mut refused = 0;
     for case in recorded() {
         let overrides = Overrides {
@@ -150,7 +150,7 @@ fn a_document_that_lacks_a_part_leads_to_the_same_body_or_to_none() {
 }
 
 #[test]
-fn every_recorded_successor_differs_in_nothing_unexplained() {
+fn recorded_successors_have_no_unexplained_differences() {
     for case in recorded() {
         let differences = case.differences(&case.recreated);
         assert_eq!(differences, [], "{}", case.name());
@@ -264,7 +264,7 @@ fn a_lost_network_setting_is_noticed() {
 }
 
 #[test]
-fn a_lost_mount_or_another_volume_is_noticed() {
+fn notices_lost_mount_and_other_volume() {
     for case in recorded() {
         let mounts = case.recreated["Mounts"].as_array().unwrap().clone();
         for (index, mount) in mounts.iter().enumerate() {

@@ -102,7 +102,7 @@ fn changed(container: &Inspected, pointer: &str, value: Value) -> Inspected {
 }
 
 #[test]
-fn a_successor_is_what_it_replaces_but_for_what_is_ours() {
+fn successor_equals_original_but_for_our_parts() {
     let (image, id) = (image(&json!({})), ImageId::new("sha256:2"));
     let images = Images {
         old: &image,

@@ -97,7 +97,7 @@ fn d1_defaults_of_the_old_image_are_not_frozen() {
 }
 
 #[test]
-fn d2_the_owners_environment_is_kept_as_it_was_given() {
+fn d2_keeps_owner_environment_verbatim() {
     let old = json!({"Env": ["OPTS=1", "EMPTY="]});
     for env in [
         json!(["OPTS=2"]),
@@ -133,7 +133,7 @@ fn d3_only_a_host_name_the_engine_made_up_is_dropped() {
 }
 
 #[test]
-fn d3_a_host_name_the_engine_made_up_is_no_variable_of_the_owner() {
+fn d3_drops_host_name_that_the_engine_made_up() {
     let old = container(
         &json!({"Env": [format!("HOSTNAME={SHORT}"), "MINE=1"]}),
         json!({}),
@@ -177,7 +177,7 @@ fn d5_a_healthcheck_keeps_the_owners_fields_and_no_others() {
 }
 
 #[test]
-fn d6_entrypoint_and_command_come_from_whom_they_came_before() {
+fn d6_entrypoint_and_command_keep_their_source() {
     let both = json!({"Entrypoint": ["/e"], "Cmd": ["c"]});
     let entrypoint = json!({"Entrypoint": ["/e"], "Cmd": null});
     let command = json!({"Entrypoint": null, "Cmd": ["c"]});
@@ -263,7 +263,7 @@ fn our_own_labels_are_replaced_and_the_owners_stay() {
 }
 
 #[test]
-fn an_image_committed_from_a_container_of_ours_gives_its_labels_to_no_successor() {
+fn successor_ignores_our_labels_in_a_committed_image() {
     let committed =
         json!({"Labels": {"tools": "1", label::RELEASE: "7", label::ROLLED_BACK_FROM: "harness/delegate:3"}});
     let old = image(&json!({}));
@@ -492,7 +492,7 @@ fn a_variable_that_is_a_secret_of_podmans_is_an_obstacle() {
 
 /// Podman 5.4.2 shows all three for `--cpus`, and answers 500 to a create that has them.
 #[test]
-fn cpus_that_podman_shows_twice_are_asked_for_once() {
+fn requests_cpus_once_that_podman_shows_twice() {
     let asked = |shown: Value| {
         let container = container(&json!({}), shown);
         let created = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
@@ -524,7 +524,7 @@ fn a21_an_image_of_another_platform_is_refused() {
 }
 
 #[test]
-fn a21_the_platform_is_named_where_the_store_keeps_several() {
+fn a21_names_platform_where_the_store_keeps_several() {
     let mut container = container(&json!({}), json!({}));
     assert_eq!(
         upgrade_on(NEW_ENGINE, &container, &json!({}), &json!({}))
@@ -547,7 +547,7 @@ fn what_makes_a_container_a_delegate_is_kept_even_if_its_image_gave_it() {
 }
 
 #[test]
-fn a_document_of_the_wrong_shape_is_refused_with_its_path() {
+fn rejects_document_of_wrong_shape_with_its_path() {
     for (pointer, value, told) in [
         ("/HostConfig", json!(null), "/HostConfig must be an object"),
         (

@@ -5,11 +5,6 @@ use delegate_upgrader::document::{Images, differences};
 use kit::document::{image, inspect, object};
 use serde_json::{Value, json};
 
-/// The paths of all differences between two containers that have these host configurations.
-fn between(old: &Value, new: &Value) -> Vec<String> {
-    between_documents(&json!({ "HostConfig": old }), &json!({ "HostConfig": new }))
-}
-
 /// The paths of all differences between two containers that have these parts in their documents.
 fn between_documents(old: &Value, new: &Value) -> Vec<String> {
     let image = image(&json!({}));
@@ -30,162 +25,101 @@ fn between_documents(old: &Value, new: &Value) -> Vec<String> {
         .collect()
 }
 
-#[test]
-fn one_setting_in_two_spellings_is_no_difference() {
-    for (old, new) in [
-        (
-            json!({"Links": ["/db:/dd/db", "/mq:/dd/q"]}),
-            json!({"Links": ["/mq:/dd.candidate/q", "/db:/dd.candidate/db"]}),
-        ),
-        (json!({"Links": ["/db:/dd/db"]}), json!({"Links": ["db:db"]})),
-        (
-            json!({"RestartPolicy": {"Name": ""}}),
-            json!({"RestartPolicy": {"Name": "no"}}),
-        ),
-        (
-            json!({"Annotations": {"a": "1"}}),
-            json!({"Annotations": {"a": "1", "io.podman.annotations.pids-limit": "0"}}),
-        ),
-        (json!({"PidsLimit": 0}), json!({"PidsLimit": null})),
-        (json!({"PidsLimit": -1}), json!({"PidsLimit": null})),
-        (json!({"OomKillDisable": false}), json!({"OomKillDisable": null})),
-        (
-            json!({"Ulimits": [{"Name": "nofile", "Hard": 2}, {"Name": "core", "Hard": 1}]}),
-            json!({"Ulimits": [{"Name": "core", "Hard": 1}, {"Name": "nofile", "Hard": 2}]}),
-        ),
-        (json!({"ShmSize": 0}), json!({"ShmSize": 67_108_864})),
-        (
-            json!({"IpcMode": "", "CgroupnsMode": "", "Runtime": ""}),
-            json!({"IpcMode": "private", "CgroupnsMode": "private", "Runtime": "runc"}),
-        ),
-        (
-            json!({"MaskedPaths": null}),
-            json!({"MaskedPaths": ["/proc/acpi"], "ReadonlyPaths": ["/proc/bus"]}),
-        ),
-        (
-            json!({"LogConfig": {"Type": "json-file", "Config": {}}}),
-            json!({"LogConfig": {"Type": "json-file", "Config": {"max-size": "10m"}}}),
-        ),
-        (
-            json!({"LogConfig": {"Type": "json-file", "Config": null}}),
-            json!({"LogConfig": {"Type": "json-file", "Config": {"max-size": "10m"}}}),
-        ),
-    ] {
-        assert_eq!(between(&old, &new), [""; 0], "{old} {new}");
-    }
-}
+/// Fields of the host configuration as they were asked for, and as they may be found; `-` where one is missing. They are
+/// the same (`=`), the same only in this order (`>`), or different (`!`).
+const SPELLINGS: &str = r#"
+Links ["/db:/dd/db", "/mq:/dd/q"] = ["/mq:/dd.candidate/q", "/db:/dd.candidate/db"]
+Links ["/db:/dd/db"] = ["db:db"]
+Links ["/db:/dd/db"] ! ["/db:/dd.candidate/mq"] | ["/other:/dd.candidate/db"] | []
+RestartPolicy {"Name": ""} = {"Name": "no"}
+RestartPolicy {"Name": "always"} ! {"Name": ""}
+# A note of Podman's own.
+Annotations {"a": "1"} = {"a": "1", "io.podman.annotations.pids-limit": "0"}
+Annotations {"a": "1"} ! {"a": "2"}
+Ulimits [{"Name": "nofile", "Hard": 2}, {"Name": "core", "Hard": 1}] = [{"Name": "core", "Hard": 1}, {"Name": "nofile", "Hard": 2}]
+Ulimits [{"Name": "core", "Hard": 1}] ! [{"Name": "core", "Hard": 2}] | [] | -
+# What the engine fills in at the create.
+ShmSize 0 > 67108864
+ShmSize 1 ! 67108864
+IpcMode "" > "private"
+IpcMode "host" ! "private"
+CgroupnsMode "" > "private"
+CgroupnsMode null > "host"
+CgroupnsMode "host" ! "private"
+Runtime "" > "runc"
+Runtime - > "runc"
+MaskedPaths null > ["/proc/kcore"]
+ReadonlyPaths null > ["/proc/sys"]
+LogConfig {"Type": "json-file", "Config": {}} > {"Type": "json-file", "Config": {"max-size": "10m"}}
+LogConfig {"Type": "json-file", "Config": null} > {"Type": "json-file", "Config": {}}
+LogConfig {"Type": "json-file", "Config": null} > {"Type": "json-file", "Config": {"max-size": "10m"}}
+LogConfig {"Type": "json-file", "Config": {"max-file": "3"}} > {"Type": "json-file", "Config": {"max-file": "3", "max-size": "10m"}}
+# An option lost, one changed, and one that was given empty.
+LogConfig {"Type": "json-file", "Config": {"max-size": "10m"}} ! {"Type": "json-file", "Config": {"max-file": "3"}}
+LogConfig {"Type": "json-file", "Config": {"max-size": "10m"}} ! {"Type": "json-file", "Config": {"max-size": "1m"}}
+LogConfig {"Type": "json-file", "Config": {"max-size": ""}} ! {"Type": "json-file", "Config": {"max-size": "10m"}}
+LogConfig {"Type": "local", "Config": {}} ! {"Type": "json-file", "Config": {}}
+# No path is masked with `--security-opt systempaths=unconfined`.
+MaskedPaths [] ! ["/proc/kcore"]
+ReadonlyPaths [] ! ["/proc/sys"]
+Privileged false ! true
+PidMode "" ! "host"
+# What a host cannot do the engine discards: the old container does not have it in effect either.
+OomKillDisable true > false | null | -
+OomKillDisable true ! 7
+MemorySwappiness 10 > null | -
+MemorySwappiness 10 ! 7
+MemorySwappiness 0 = null | -
+KernelMemory 67108864 > 0 | null | -
+KernelMemory 67108864 ! 7
+KernelMemoryTCP 67108864 > 0 | null | -
+KernelMemoryTCP 67108864 ! 7
+BlkioWeight 300 > 0 | -
+BlkioWeight 300 ! 7
+BlkioWeightDevice [{"Path": "/dev/sda", "Weight": 200}] > [] | null | -
+BlkioWeightDevice [{"Path": "/dev/sda", "Weight": 200}] ! 7
+OomKillDisable false = null
+# A limit that every host can do is missed.
+PidsLimit 0 = -1 | null
+PidsLimit 100 ! 0 | -1 | null
+Memory 134217728 ! 0
+MemoryReservation 67108864 ! 0
+NanoCpus 500000000 ! 0
+CpuShares 512 ! 0
+CpusetCpus "0" ! ""
+CpuRealtimePeriod 1000000 ! 0
+CpuRealtimeRuntime 950000 ! 0
+"#;
 
-/// The host cannot do it: the old one does not have it in effect either.
 #[test]
-fn what_the_engine_discards_is_no_difference_and_what_it_adds_is() {
-    for (field, asked, discarded) in [
-        ("OomKillDisable", json!(true), vec![json!(false), Value::Null]),
-        ("MemorySwappiness", json!(10), vec![Value::Null]),
-        ("MemorySwappiness", json!(0), vec![Value::Null]),
-        ("KernelMemory", json!(64 << 20), vec![json!(0), Value::Null]),
-        ("KernelMemoryTCP", json!(64 << 20), vec![json!(0), Value::Null]),
-        ("BlkioWeight", json!(300), vec![json!(0)]),
-        (
-            "BlkioWeightDevice",
-            json!([{"Path": "/dev/sda", "Weight": 200}]),
-            vec![json!([]), Value::Null],
-        ),
-    ] {
-        let asked = json!({ field: asked });
-        for discarded in discarded {
-            let discarded = json!({ field: discarded });
-            assert_eq!(between(&asked, &discarded), [""; 0], "{asked} {discarded}");
+fn equivalent_spellings_are_equal_and_no_others() {
+    for row in SPELLINGS
+        .lines()
+        .filter(|row| !row.is_empty() && !row.starts_with('#'))
+    {
+        let (field, values) = row.split_once(' ').unwrap();
+        let operator = ["=", ">", "!"]
+            .into_iter()
+            .find(|sign| values.contains(&format!(" {sign} ")));
+        let (asked, found) = values.split_once(&format!(" {} ", operator.unwrap())).unwrap();
+        let host_config = |value: &str| match value {
+            "-" => json!({ "HostConfig": {} }),
+            value => json!({ "HostConfig": { field: serde_json::from_str::<Value>(value).unwrap() } }),
+        };
+        for found in found.split(" | ") {
+            let (asked, found) = (host_config(asked), host_config(found));
+            for (old, new, is_same) in [
+                (&asked, &found, operator != Some("!")),
+                (&found, &asked, operator == Some("=")),
+            ] {
+                let paths = between_documents(old, new);
+                let is_of_it = |path: &String| path.starts_with(&format!("/HostConfig/{field}"));
+                assert!(
+                    paths.iter().all(is_of_it) && paths.is_empty() == is_same,
+                    "{row}: {old} {new} {paths:?}"
+                );
+            }
         }
-        assert_eq!(between(&asked, &json!({})), [""; 0], "{asked}");
-        if asked != json!({"MemorySwappiness": 0}) {
-            let path = format!("/HostConfig/{field}");
-            assert_eq!(between(&json!({}), &asked), [path.as_str()], "{asked}");
-            assert_eq!(between(&asked, &json!({ field: 7 })), [path.as_str()], "{asked}");
-        }
-    }
-}
-
-#[test]
-fn a_limit_that_every_host_can_do_is_missed() {
-    for (field, asked, lost) in [
-        ("Memory", json!(128 << 20), json!(0)),
-        ("MemoryReservation", json!(64 << 20), json!(0)),
-        ("NanoCpus", json!(500_000_000), json!(0)),
-        ("CpuShares", json!(512), json!(0)),
-        ("CpusetCpus", json!("0"), json!("")),
-        ("PidsLimit", json!(100), Value::Null),
-        ("CpuRealtimePeriod", json!(1_000_000), json!(0)),
-        ("CpuRealtimeRuntime", json!(950_000), json!(0)),
-    ] {
-        let found = between(&json!({ field: asked }), &json!({ field: lost }));
-        assert_eq!(found, [format!("/HostConfig/{field}")]);
-    }
-}
-
-#[test]
-fn another_setting_is_a_difference_however_alike_it_looks() {
-    for (old, new, path) in [
-        (
-            json!({"Links": ["/db:/dd/db"]}),
-            json!({"Links": ["/db:/dd.candidate/mq"]}),
-            "Links",
-        ),
-        (
-            json!({"Links": ["/db:/dd/db"]}),
-            json!({"Links": ["/other:/dd.candidate/db"]}),
-            "Links",
-        ),
-        (json!({"Links": ["/db:/dd/db"]}), json!({"Links": []}), "Links"),
-        (
-            json!({"RestartPolicy": {"Name": "always"}}),
-            json!({"RestartPolicy": {"Name": ""}}),
-            "RestartPolicy",
-        ),
-        (
-            json!({"Annotations": {"a": "1"}}),
-            json!({"Annotations": {"a": "2"}}),
-            "Annotations",
-        ),
-        (json!({"PidsLimit": 100}), json!({"PidsLimit": null}), "PidsLimit"),
-        (json!({"PidsLimit": null}), json!({"PidsLimit": 100}), "PidsLimit"),
-        (
-            json!({"Ulimits": [{"Name": "core", "Hard": 1}]}),
-            json!({"Ulimits": [{"Name": "core", "Hard": 2}]}),
-            "Ulimits",
-        ),
-        (
-            json!({"ShmSize": 1_048_576}),
-            json!({"ShmSize": 67_108_864}),
-            "ShmSize",
-        ),
-        (
-            json!({"IpcMode": "host"}),
-            json!({"IpcMode": "private"}),
-            "IpcMode",
-        ),
-        // Nothing is to be masked.
-        (
-            json!({"MaskedPaths": []}),
-            json!({"MaskedPaths": ["/proc/acpi"]}),
-            "MaskedPaths",
-        ),
-        (
-            json!({"LogConfig": {"Type": "json-file", "Config": {"max-size": "1m"}}}),
-            json!({"LogConfig": {"Type": "json-file", "Config": {"max-size": "10m"}}}),
-            "LogConfig",
-        ),
-        (
-            json!({"LogConfig": {"Type": "json-file", "Config": {"max-size": "1m"}}}),
-            json!({"LogConfig": {"Type": "json-file", "Config": {}}}),
-            "LogConfig",
-        ),
-    ] {
-        let found = between(&old, &new);
-        let prefix = format!("/HostConfig/{path}");
-        assert!(
-            !found.is_empty() && found.iter().all(|path| path.starts_with(&prefix)),
-            "{old} {new}: {found:?}"
-        );
     }
 }
 

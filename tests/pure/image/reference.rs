@@ -177,7 +177,7 @@ fn an_invalid_reference_is_refused_with_the_reason() {
 }
 
 #[test]
-fn the_longest_tag_and_path_are_accepted() {
+fn accepts_longest_tag_and_path() {
     reference(&format!("a:{}", "t".repeat(128)));
     reference(&format!("quay.io/{}", "a".repeat(255)));
 }

@@ -95,7 +95,7 @@ fn a_custom_image_is_never_replaced_by_the_stock_one() {
 
 #[test]
 #[rustfmt::skip]
-fn harness_s_other_repository_is_followed_but_by_no_custom_image() {
+fn follows_other_harness_repository_except_for_custom_images() {
     assert_rows(&TargetSettings::default(), &[
         ("us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.03.1", "corp/delegate:26.02.1",
             "custom"),
@@ -110,7 +110,7 @@ fn harness_s_other_repository_is_followed_but_by_no_custom_image() {
 
 #[test]
 #[rustfmt::skip]
-fn an_override_by_the_administrator_is_followed_as_it_is() {
+fn follows_administrator_override_verbatim() {
     assert_rows(&TargetSettings::default(), &[
         ("registry.corp/delegate:7.1",              "harness/delegate:26.02.1",              "replace registry.corp/delegate:7.1"),
         ("registry.corp/delegate:7.1",              "registry.corp/delegate:7.1",            "current"),
@@ -123,7 +123,7 @@ fn an_override_by_the_administrator_is_followed_as_it_is() {
 
 #[test]
 #[rustfmt::skip]
-fn a_variant_is_kept_when_the_published_tag_is_the_plain_one() {
+fn keeps_variant_for_plain_published_tag() {
     assert_rows(&TargetSettings::default(), &[
         ("harness/delegate:26.03.1",         "harness/delegate:26.02.1.minimal",      "replace harness/delegate:26.03.1.minimal"),
         ("harness/delegate:26.03.1",         "harness/delegate:26.02.1-fips",         "replace harness/delegate:26.03.1-fips"),
@@ -139,7 +139,7 @@ fn a_variant_is_kept_when_the_published_tag_is_the_plain_one() {
 
 #[test]
 #[rustfmt::skip]
-fn a_suffix_that_nobody_knows_is_never_lost() {
+fn keeps_unknown_suffix() {
     assert_rows(&TargetSettings::default(), &[
         ("harness/delegate:26.03.1",         "harness/delegate:26.02.1-tools",               "replace harness/delegate:26.03.1-tools"),
         ("harness/delegate:26.03.1",         "harness/delegate:26.02.1.minimal-stig",        "replace harness/delegate:26.03.1.minimal-stig"),
@@ -223,7 +223,7 @@ fn an_own_build_takes_the_published_tag() {
 
 #[test]
 #[rustfmt::skip]
-fn a_mutable_tag_is_decided_by_the_registrys_digest() {
+fn compares_mutable_tag_by_registry_digest() {
     assert_rows(&TargetSettings::default(), &[
         ("harness/delegate:latest",         "harness/delegate",                 "check harness/delegate:latest"),
         ("harness/delegate",                "harness/delegate:latest",          "check harness/delegate:latest"),
@@ -258,7 +258,7 @@ fn a_digest_decides_where_the_published_reference_has_one() {
 
 #[test]
 #[rustfmt::skip]
-fn an_image_that_is_not_permitted_is_not_taken_up() {
+fn leaves_forbidden_image_alone() {
     let newest = ImagePolicy { max_version: "26.03".parse().ok(), ..ImagePolicy::default() };
     let newest = TargetSettings { policy: newest, ..TargetSettings::default() };
     assert_rows(&newest, &[
@@ -295,7 +295,7 @@ fn an_image_that_is_not_permitted_is_not_taken_up() {
 }
 
 #[test]
-fn a_target_that_was_followed_is_current_afterwards() {
+fn followed_target_is_current() {
     for settings in [
         TargetSettings::default(),
         mirror("mirror.corp/hub"),
@@ -347,7 +347,7 @@ fn the_manager_is_asked_with_the_reference_it_knows() {
 }
 
 #[test]
-fn wrong_mirrors_and_repositories_are_refused() {
+fn rejects_wrong_mirrors_and_repositories() {
     for mirror in ["mirror.corp", "mirror.corp:5000/hub/", "localhost:5000", "hub"] {
         assert_eq!(check_mirror(mirror), Ok(()), "{mirror}");
     }
@@ -377,7 +377,7 @@ fn wrong_mirrors_and_repositories_are_refused() {
 
 #[test]
 #[rustfmt::skip]
-fn an_upgrader_takes_later_versions_of_its_own_repository_or_what_it_is_told_to() {
+fn upgrader_takes_self_image_or_later_version_of_its_repository() {
     let plain = TargetSettings::default();
     let mirrored = mirror("mirror.corp/hub");
     let told = TargetSettings { self_image: Some(reference("r.corp/own:1.2.0")), ..plain.clone() };

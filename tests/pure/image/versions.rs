@@ -65,7 +65,7 @@ fn a_pin_permits_its_version_or_month_only() {
 }
 
 #[test]
-fn a_month_permits_all_of_it_and_a_version_no_later_one() {
+fn month_permits_all_its_versions_and_version_no_later_one() {
     for (max, tag, expected) in [
         ("26.03", ":26.03.88501", Some(true)),
         ("26.03", ":25.12.1", Some(true)),

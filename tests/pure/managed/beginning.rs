@@ -56,6 +56,7 @@ fn what_the_engine_remembers_is_read_before_an_image_is_tried() {
     let paused = Paused {
         since: ago(10),
         until: None,
+        delegate: None,
     };
     let decision = decided(&holds(Some(paused), None), &policy());
     assert!(
@@ -88,7 +89,7 @@ fn what_the_engine_remembers_is_read_before_an_image_is_tried() {
 
 /// An operator who names a service wants the image in spite of what became of it.
 #[test]
-fn an_operator_overrules_a_quarantine_and_somebody_s_way_back() {
+fn operator_overrules_quarantine_and_manual_rollback() {
     let failed = Managed {
         record: service().quarantined(NEW, "it failed", now()),
         ..service()
@@ -109,7 +110,7 @@ fn an_operator_overrules_a_quarantine_and_somebody_s_way_back() {
 }
 
 #[test]
-fn a_way_back_that_was_begun_by_hand_is_no_image_to_take_up_again() {
+fn does_not_retry_image_that_was_rolled_back_by_hand() {
     let managed = Managed {
         image: ImageName::from(NEW),
         ..service()

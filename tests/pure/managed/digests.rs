@@ -29,7 +29,7 @@ fn the_digest_of_the_index_is_what_counts() {
 }
 
 #[test]
-fn an_answer_without_a_digest_is_no_other_image() {
+fn without_a_digest_nothing_is_decided() {
     for answer in [
         json!({}),
         json!({ "Descriptor": { "digest": "" } }),

@@ -97,7 +97,7 @@ fn nothing_but_the_way_back_is_written_while_something_updates() {
 }
 
 #[test]
-fn what_somebody_else_paused_is_only_left_where_a_failure_of_ours_paused_it() {
+fn reports_pause_by_someone_else() {
     each(|managed, desired| {
         let is_ours = managed
             .record

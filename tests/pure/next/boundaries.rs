@@ -35,7 +35,7 @@ fn checks_a_drain_often_at_first() {
     ]);
 }
 
-/// A short HEALTHY_TIME is checked a few times, but no engine is asked more often than four times a second.
+/// A short UPGRADE_HEALTHY_TIME is checked a few times, but no engine is asked more often than four times a second.
 #[test]
 fn checks_a_candidate_six_times_in_its_healthy_time() {
     let proving = |seconds: u64| {
@@ -69,7 +69,7 @@ fn a_name_has_the_second_after_which_nobody_asked() {
 }
 
 #[test]
-fn a_name_that_is_taken_gets_the_next_second() {
+fn uses_next_second_for_a_taken_name() {
     let scene = Scene::new().serving(new().running(90, 90)).retired(old());
     let taken = scene.clone().draining(0, old().id("earlier").asked_to_stop(1));
     let foreign = scene.with(|r| r.taken_names.push(format!("d.draining-{}", now().timestamp())));

@@ -61,7 +61,7 @@ fn each_table_stands_under_its_title_behind_an_example() {
 }
 
 #[test]
-fn the_rows_are_few_and_their_sentences_short() {
+fn tables_have_few_rows_and_short_sentences() {
     let all: Vec<Row> = Row::all().collect();
     assert!(all.len() <= MOST_ROWS, "{} rows", all.len());
     let names: BTreeSet<String> = all.iter().map(Row::to_string).collect();

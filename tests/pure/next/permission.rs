@@ -63,6 +63,7 @@ fn paused(until: Option<i64>) -> Scene {
         holds.pause = Some(Paused {
             since: ago(60),
             until,
+            delegate: None,
         });
     })
 }
@@ -105,7 +106,7 @@ fn a_window_of_the_owner_precedes_that_of_the_administrator() {
 }
 
 #[test]
-fn a_replacement_that_has_begun_is_finished_at_any_time() {
+fn finishes_started_replacement_at_any_time() {
     let begun = snoozed(pinned(closed(), "26.01"), 3600)
         .pulled(V2)
         .candidate(new());
@@ -180,7 +181,7 @@ fn an_operator_who_names_a_delegate_does_not_wait() {
 }
 
 #[test]
-fn nothing_begins_while_changes_are_paused() {
+fn starts_nothing_while_paused() {
     check(vec![
         (paused(None), PAUSED),
         (paused(Some(1)), PAUSED),
@@ -192,7 +193,7 @@ fn nothing_begins_while_changes_are_paused() {
 }
 
 #[test]
-fn the_engine_is_asked_only_where_something_would_begin() {
+fn reads_engine_only_where_a_replacement_would_start() {
     let unknown = |scene: Scene| scene.knowing(|facts| facts.holds = None);
     check(vec![
         (unknown(base()), UNKNOWN),

@@ -25,6 +25,7 @@ fn words(action: Action) -> (&'static str, &'static str) {
         Action::ImageRemoved => ("an image that no rollback goes back to was removed", ""),
         Action::Skipped => ("a delegate could not be served; once more with `\"resolved\":true` when that is over", "[the reason](reasons.md)"),
         Action::SelfUpgraded => ("the upgrader replaced its own container (`SELF_UPGRADE`)", ""),
+        Action::Test => ("someone ran `notify --test`; it is sent and not recorded", ""),
     }
 }
 

@@ -53,6 +53,7 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
             image: "harness/delegate:3.0.0".to_owned(),
         },
         ReasonKind::RecreatedByAnother => Reason::RecreatedByAnother {
+            delegate: "delegate-1".to_owned(),
             image: "harness/delegate:26.02.88404".to_owned(),
         },
         ReasonKind::OtherAccount => Reason::OtherAccount {
@@ -75,6 +76,7 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         },
         ReasonKind::Paused => Reason::Paused {
             image,
+            delegate: None,
             until: Some(until),
         },
         ReasonKind::Delayed => Reason::Delayed {
@@ -135,6 +137,7 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
             needed: "linux/amd64".to_owned(),
         },
         ReasonKind::Quarantined => Reason::Quarantined {
+            delegate: "delegate-1".to_owned(),
             image,
             attempt: 2,
             until,
@@ -172,6 +175,7 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         },
         ReasonKind::ReplacedByCompose => Reason::ReplacedByCompose,
         ReasonKind::RolledBack => Reason::RolledBack {
+            delegate: "delegate-1".to_owned(),
             image,
             to: OLD.to_owned(),
         },

@@ -14,11 +14,11 @@ const PAGE: &str = "docs/reference/labels.md";
 const OWNERS: &[(&str, &str, &str)] = &[
     (label::ENABLE, "`false`, `no`, `off`, `0`", "never upgrade this delegate; its health is still reported"),
     (label::WATCHTOWER_ENABLE, "the same", "the same, where the label above is missing"),
-    (label::STRATEGY, "as `UPGRADE_STRATEGY`", "overrides the setting; any other value is ignored with a warning"),
+    (label::STRATEGY, "as `UPDATE_ORDER`", "overrides the setting; any other value is ignored with a warning"),
     (label::PIN, "a version or a month, such as `26.03.88501` or `26.03`", "it is upgraded to that version only, or to the versions of that month; others wait ([`pinned`](reasons.md#pinned))"),
     (label::SNOOZE_UNTIL, "a date or a time in `TZ`, such as `2026-12-01` or `2026-12-01T08:00`, or one with its offset", "no upgrade begins before then ([`snoozed`](reasons.md#snoozed))"),
     (label::WINDOW, "as [`UPGRADE_WINDOW`](../usage/configuration.md#upgrade-windows)", "its own window, instead of that"),
-    (label::HEALTHY_DEADLINE, "a duration longer than `HEALTHY_TIME`", "overrides `HEALTHY_DEADLINE`, for a delegate that starts slowly; any other value is ignored"),
+    (label::HEALTHY_DEADLINE, "a duration longer than `UPGRADE_HEALTHY_TIME`", "overrides `UPGRADE_HEALTHY_DEADLINE`, for a delegate that starts slowly; any other value is ignored"),
     (label::STOP_TIMEOUT, "a duration", "overrides `CONTAINER_STOP_TIMEOUT` and `--stop-timeout`; any other value is ignored with a warning"),
 ];
 

@@ -22,7 +22,7 @@ const PAGE: &str = "docs/reference/metrics.md";
 const WORDS: &[(&str, &str)] = &[
     ("build_info", "1"),
     ("config_hash", "the same number on hosts where `config` prints the same; of a secret it knows only whether it is set"),
-    ("newer_version_available", "1 if a newer version of the upgrader is published, or `SELF_IMAGE` names another image than its own; missing where nobody publishes one, or the two images have no versions of one repository"),
+    ("newer_version_available", "1 if a newer version of the upgrader is published, or `SELF_UPGRADE` names another image than its own; missing where nobody publishes one, or the two images have no versions of one repository"),
     ("start_timestamp_seconds", "Unix time of the program's start"),
     ("engine_up", "1 if the engine answered at the last observation"),
     ("delegate_healthy", "1 if healthy; `probe` says by what"),
@@ -109,61 +109,31 @@ fn the_page_has_the_values_of_the_labels() {
             operations.push(call.operation);
         }
     }
-    let actions = Action::VARIANTS.iter().map(|action| action.as_str());
+    let actions = Action::VARIANTS
+        .iter()
+        .filter(|action| **action != Action::Test)
+        .map(|action| action.as_str());
     let steps = as_code(Step::VARIANTS.iter().copied());
     let results = as_code(EngineError::VARIANTS.iter().copied());
-    let mut table = String::from("| label | of | values |\n|---|---|---|\n");
-    for (label, of, values) in [
-        (
-            "`container`, `workload`",
-            "all of a delegate",
-            "the container's name, and its `DELEGATE_NAME`".to_owned(),
-        ),
-        (
-            "`image`",
-            "`delegate_healthy`",
-            "the image's reference".to_owned(),
-        ),
-        (
-            "`probe`",
-            "`delegate_healthy`",
-            as_code(Probe::VARIANTS.iter().copied()),
-        ),
-        (
-            "`reason`, `cause`",
-            "`delegate_reason`",
-            "[the reasons](reasons.md) and [their causes](reasons.md#causes)".to_owned(),
-        ),
-        (
-            "`operation`",
-            "`engine_requests_total`, `engine_request_duration_seconds`",
-            as_code(operations),
-        ),
-        ("`result`", "`engine_requests_total`", format!("`ok`, {results}")),
-        (
-            "`result`",
-            "`manager_requests_total`",
-            "`ok`, or [a cause](reasons.md#causes) of `target_unknown`".to_owned(),
-        ),
-        (
-            "`result`",
-            "`webhook_deliveries_total`",
-            "`delivered`, `failed`, `given_up`, `dropped`".to_owned(),
-        ),
-        (
-            "`result`",
-            "`deadman_requests_total`",
-            "`succeeded`, `failed`".to_owned(),
-        ),
-        ("`step`", "`steps_total`", steps),
-        ("`action`", "`outcomes_total`", as_code(actions)),
-        (
-            "`version`",
-            "`build_info`",
-            "the version of the program".to_owned(),
-        ),
-    ] {
-        let _ = writeln!(table, "| {label} | {of} | {values} |");
-    }
+    let (operations, probes) = (as_code(operations), as_code(Probe::VARIANTS.iter().copied()));
+    let actions = as_code(actions);
+    let table = format!(
+        "\
+| label | of | values |
+|---|---|---|
+| `container`, `workload` | all of a delegate | the container's name, and its `DELEGATE_NAME` |
+| `image` | `delegate_healthy` | the image's reference |
+| `probe` | `delegate_healthy` | {probes} |
+| `reason`, `cause` | `delegate_reason` | [the reasons](reasons.md) and [their causes](reasons.md#causes) |
+| `operation` | `engine_requests_total`, `engine_request_duration_seconds` | {operations} |
+| `result` | `engine_requests_total` | `ok`, {results} |
+| `result` | `manager_requests_total` | `ok`, or [a cause](reasons.md#causes) of `target_unknown` |
+| `result` | `webhook_deliveries_total` | `delivered`, `failed`, `given_up`, `dropped` |
+| `result` | `deadman_requests_total` | `succeeded`, `failed` |
+| `step` | `steps_total` | {steps} |
+| `action` | `outcomes_total` | {actions} |
+| `version` | `build_info` | the version of the program |
+"
+    );
     page::has(PAGE, "labels", &table);
 }

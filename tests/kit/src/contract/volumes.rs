@@ -41,20 +41,20 @@ pub async fn an_engine_remembers_a_pause_and_when_an_image_was_first_seen<L: Lab
     let engine = lab.engine();
     let records = || async { read_records(engine).await.expect("read") };
     let now = Utc::now();
-    resume(engine).await.expect("resume");
-    assert_eq!(records().await.pause, None);
-    assert!(!resume(engine).await.expect("resume"), "it was not paused");
-    pause(engine, now, None).await.expect("pause");
-    assert_eq!(records().await.pause.map(|pause| pause.until), Some(None));
+    resume(engine, None).await.expect("resume");
+    assert_eq!(records().await.pauses, []);
+    assert!(!resume(engine, None).await.expect("resume"), "it was not paused");
+    pause(engine, None, now, None).await.expect("pause");
+    assert_eq!(records().await.pause("dd").map(|pause| pause.until), Some(None));
     // Another pause takes its place.
     let until = now + TimeDelta::hours(1);
-    pause(engine, now + TimeDelta::seconds(1), Some(until))
+    pause(engine, None, now + TimeDelta::seconds(1), Some(until))
         .await
         .expect("pause");
-    let read = records().await.pause.and_then(|pause| pause.until);
+    let read = records().await.pause("dd").and_then(|pause| pause.until);
     assert_eq!(read.map(|until| until.timestamp()), Some(until.timestamp()));
-    assert!(resume(engine).await.expect("resume"));
-    assert_eq!(records().await.pause, None);
+    assert!(resume(engine, None).await.expect("resume"));
+    assert_eq!(records().await.pauses, []);
     // Noted again, the first time counts; what was seen long ago is forgotten.
     let image = "contract.example/image:1";
     let long_ago = now - TimeDelta::days(91);

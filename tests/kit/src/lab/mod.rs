@@ -52,6 +52,29 @@ pub struct Run {
     pub text: String,
 }
 
+impl Run {
+    /// Asserts its exit code.
+    #[track_caller]
+    #[expect(
+        clippy::return_self_not_must_use,
+        reason = "the code may be all that a test asks for"
+    )]
+    pub fn ended(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{}", self.text);
+        self
+    }
+
+    #[track_caller]
+    pub fn says(&self, words: &str) {
+        assert!(self.text.contains(words), "{words:?} is not in:\n{}", self.text);
+    }
+
+    #[track_caller]
+    pub fn never_says(&self, words: &str) {
+        assert!(!self.text.contains(words), "{words:?} is in:\n{}", self.text);
+    }
+}
+
 pub fn env(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
         panic!("{name} is not set: these tests need an engine and a registry; run them with `make test`")
@@ -196,8 +219,8 @@ impl Lab {
             ("DOCKER_HOST", env("DOCKER_HOST")),
             ("UPGRADER_WORKLOAD_NAME", self.name.clone()),
             ("PUBLISHED_IMAGE", image(published)),
-            ("HEALTHY_TIME", "2s".to_owned()),
-            ("HEALTHY_DEADLINE", "15s".to_owned()),
+            ("UPGRADE_HEALTHY_TIME", "2s".to_owned()),
+            ("UPGRADE_HEALTHY_DEADLINE", "15s".to_owned()),
             ("HEALTH_INTERVAL", "1s".to_owned()),
             ("LISTEN_ADDR", "127.0.0.1:0".to_owned()),
         ] {

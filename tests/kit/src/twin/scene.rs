@@ -110,11 +110,6 @@ impl Twin {
         ContainerId::new(id)
     }
 
-    /// Runs a delegate of that name as the documentation shows; `DELEGATE_NAME` is the container's name.
-    pub fn run_delegate(&self, name: &str, reference: &str) -> ContainerId {
-        self.run(name, &delegate_body(name, reference))
-    }
-
     /// Ends a container's process from outside, as the kernel would.
     pub fn crash(&self, id: &ContainerId, code: i64) {
         let mut state = self.state();

@@ -54,7 +54,7 @@ fn failed_and_withdrawn_containers_end_by_themselves() {
 
 #[test]
 #[rustfmt::skip]
-fn old_containers_end_behind_a_successor_that_works() {
+fn old_containers_end_once_the_successor_works() {
     let works = || Scene::new().serving(new().running(90, 90));
     let by_compose = || works().with(|r| r.owner.compose_grace = TimeDelta::seconds(15));
     let fails = |seconds| Scene::new().serving(new().unhealthy(1000, seconds));

@@ -171,7 +171,7 @@ fn a_moved_tag_is_not_the_image_that_was_rolled_back_from() {
 
 #[test]
 #[rustfmt::skip]
-fn the_label_of_an_owner_overrides_the_strategy_of_the_administrator() {
+fn owner_label_overrides_administrator_strategy() {
     let base = || pulled().candidate(new()).strategy(Strategy::StopFirst);
     check(vec![
         (base(), "name_draining: rename old to d.draining-now"),

@@ -159,7 +159,7 @@ fn a_candidate_that_is_not_wanted_is_withdrawn_without_a_verdict() {
 
 #[test]
 #[rustfmt::skip]
-fn a_container_in_service_that_does_not_run_ends_the_replacement() {
+fn stopped_container_in_service_ends_the_replacement() {
     let paused = |seconds| old().state(RunState::Paused).change(|m| m.history.unhealthy_since = Some(ago(seconds)));
     let stopped = "serving_stopped: withdraw new as d.withdrawn-now: not_running";
     check(vec![

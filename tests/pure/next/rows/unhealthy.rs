@@ -94,6 +94,13 @@ fn a_delegate_that_fails_its_checks_is_restarted() {
             (failing(3), RESTARTED),
             (failing(2), AT_REST),
             (failing(3).policy(|policy| policy.restarts_unhealthy = false), AT_REST),
+            (failing(3).policy(|policy| policy.health_only = true), RESTARTED),
+            (asked_to_restart(100).policy(|policy| policy.health_only = true), "restart_in_progress: wait 10s, restarting"),
+            (failing(2).policy(|policy| policy.health_only = true), "health_only: rest, health_only"),
+            (
+                failing(3).policy(|policy| policy.health_only = true).with(|r| r.owner.opted_out = Some("a label")),
+                "health_only: rest, health_only",
+            ),
             (changed(|m| m.health = old().health), AT_REST),
             (changed(|m| m.state = RunState::Paused), "not_running: rest, not_running"),
             // Its restarts are the engine's business.
@@ -123,7 +130,7 @@ fn each_restart_doubles_the_time_that_the_next_life_has() {
 
 #[test]
 #[rustfmt::skip]
-fn nothing_is_restarted_while_most_are_unhealthy() {
+fn restarts_nothing_while_most_are_unhealthy() {
     for (unhealthy, all, expected) in [
         (1, 1, RESTARTED),
         (1, 2, RESTARTED),
@@ -140,7 +147,7 @@ fn nothing_is_restarted_while_most_are_unhealthy() {
 
 #[test]
 #[rustfmt::skip]
-fn a_replacement_that_is_due_goes_first() {
+fn due_replacement_precedes_restart() {
     let waiting = || Reason::WaitingForReplica { name: "e".to_owned() };
     let awaiting = Reason::AwaitingAnswer {
         from: Awaited::Manager,

@@ -58,7 +58,7 @@ fn an_upgrader_replaces_itself_by_the_same_tables() {
 
 #[test]
 #[rustfmt::skip]
-fn a_helper_that_fails_counts_against_the_image() {
+fn failed_helper_counts_against_the_image() {
     let words = |cause: &str| -> &'static str {
         let failed = "the helper, an upgrader with this image that was to replace the old one, failed";
         format!("candidate_reject: reject new as d.failed-1: {failed}: {cause}").leak()
@@ -93,7 +93,7 @@ fn a_helper_makes_the_exchange() {
 
 #[test]
 #[rustfmt::skip]
-fn the_helper_stays_until_nothing_could_have_to_be_undone() {
+fn helper_stays_while_the_exchange_may_be_undone() {
     let up = || helper().running(90, 80);
     let behind = |old: Member| Scene::new().upgrader("new").serving(new().running(90, 80)).draining(50, old).helper(true, up());
     check(vec![

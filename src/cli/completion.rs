@@ -1,0 +1,100 @@
+//! `completion`: what a shell completes. The commands and options are those of the help; a container's name is not completed.
+
+use std::fmt::Write as _;
+
+use clap::{CommandFactory as _, ValueEnum};
+
+use super::Cli;
+
+/// A shell that has programmable completion.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Shell {
+    /// GNU Bash.
+    Bash,
+    /// Zsh.
+    Zsh,
+    /// fish.
+    Fish,
+}
+
+/// The script that a shell sources.
+pub fn script(shell: Shell) -> String {
+    match shell {
+        Shell::Bash => bash(),
+        Shell::Zsh => zsh(),
+        Shell::Fish => fish(),
+    }
+}
+
+/// Each command with its line of help and its options.
+fn commands() -> Vec<(String, String, Vec<String>)> {
+    let mut command = Cli::command();
+    // It adds the options that every command has.
+    command.build();
+    let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+    let of = |command: &clap::Command| {
+        let options = command.get_arguments().filter_map(clap::Arg::get_long);
+        let about = command.get_about().map(ToString::to_string);
+        let options = options.map(str::to_owned).collect();
+        (command.get_name().to_owned(), about.unwrap_or_default(), options)
+    };
+    shown.map(of).collect()
+}
+
+/// The arms of a `case` on the command, which set `words`.
+fn arms(open: &str, close: &str) -> String {
+    let mut arms = String::new();
+    for (name, _, options) in commands() {
+        let _ = writeln!(arms, "{name}) words={open}--{}{close} ;;", options.join(" --"));
+    }
+    arms
+}
+
+fn bash() -> String {
+    let names: Vec<String> = commands().into_iter().map(|(name, ..)| name).collect();
+    let (names, arms) = (names.join(" "), arms("\"", "\""));
+    format!(
+        "_delegate_upgrader() {{\nlocal words=\"{names}\"\nif [ \"$COMP_CWORD\" -gt 1 ]; then\ncase ${{COMP_WORDS[1]}} in\n\
+         {arms}esac\nfi\nCOMPREPLY=($(compgen -W \"$words\" -- \"${{COMP_WORDS[COMP_CWORD]}}\"))\n}}\n\
+         complete -o default -F _delegate_upgrader delegate-upgrader"
+    )
+}
+
+/// Zsh sources it, or finds it as a function of this name.
+fn zsh() -> String {
+    let mut names = String::new();
+    for (name, about, _) in commands() {
+        let _ = writeln!(
+            names,
+            "'{name}:{}'",
+            about.replace('\'', "'\\''").replace(':', "\\:")
+        );
+    }
+    let arms = arms("(", ")");
+    format!(
+        "#compdef delegate-upgrader\n_delegate-upgrader() {{\nlocal -a names words_of\nif (( CURRENT == 2 )); then\n\
+         names=(\n{names})\n_describe command names\nelse\ncase ${{words[2]}} in\n{}esac\ncompadd -- $words_of\nfi\n}}\n\
+         if [ \"${{funcstack[1]}}\" = _delegate-upgrader ]; then _delegate-upgrader \"$@\"; \
+         else compdef _delegate-upgrader delegate-upgrader; fi",
+        arms.replace(" words=", " words_of=")
+    )
+}
+
+fn fish() -> String {
+    let name = "complete -c delegate-upgrader";
+    let mut script = format!("{name} -f");
+    for (command, about, options) in commands() {
+        let about = about.replace('\'', "\\'");
+        let _ = write!(
+            script,
+            "\n{name} -n __fish_use_subcommand -a {command} -d '{about}'"
+        );
+        for option in options {
+            let _ = write!(
+                script,
+                "\n{name} -n '__fish_seen_subcommand_from {command}' -l {option}"
+            );
+        }
+    }
+    script
+}

@@ -1,0 +1,162 @@
+//! `doctor --from`: the settings that a delegate's own environment has.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use serde_json::{Map, json};
+
+use super::run::made;
+use super::{Exit, fail, print, print_json};
+use crate::app;
+use crate::config::Settings;
+use crate::container::{ContainerId, Inspected};
+use crate::engine::{Engine as _, EngineError};
+
+/// A delegate's variables, and what the upgrader calls them. A delegate needs the first four, too.
+const VARIABLES: [(&str, &str); 10] = [
+    ("DELEGATE_NAME", "UPGRADER_WORKLOAD_NAME"),
+    ("ACCOUNT_ID", "ACCOUNT_ID"),
+    ("MANAGER_HOST_AND_PORT", "MANAGER_HOST_AND_PORT"),
+    ("DELEGATE_TOKEN", "UPGRADER_TOKEN"),
+    ("PROXY_HOST", "PROXY_HOST"),
+    ("PROXY_SCHEME", "PROXY_SCHEME"),
+    ("PROXY_PORT", "PROXY_PORT"),
+    ("PROXY_USER", "PROXY_USER"),
+    ("PROXY_PASSWORD", "PROXY_PASSWORD"),
+    ("NO_PROXY", "NO_PROXY"),
+];
+const NEEDED: usize = 4;
+
+/// Prints the settings that this delegate has, without its secrets, or writes them with its secrets to a new file.
+pub(super) async fn from_delegate(
+    settings: &Settings,
+    container: &str,
+    file: Option<&Path>,
+    json: bool,
+) -> Result<Exit, Exit> {
+    let engine = made(app::engine(settings))?;
+    let inspected = engine.inspect(&ContainerId::new(container)).await;
+    let inspected = inspected.map_err(|error| match error {
+        EngineError::NotFound(_) => fail(format!("no container {container:?} on this host"), Exit::Usage),
+        error => fail(error, Exit::Unavailable),
+    })?;
+    let found =
+        found(&inspected).map_err(|problem| fail(format!("{container}: {problem}"), Exit::NotServed))?;
+    let Some(file) = file else {
+        if json {
+            let shown = found
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), json!(shown(name, value))));
+            return Ok(print_json(&shown.collect::<Map<_, _>>()));
+        }
+        return Ok(print(&text(&found, true)));
+    };
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file)
+        .and_then(|mut file| writeln!(file, "{}", text(&found, false)));
+    let path = file.display();
+    written.map_err(|error| fail(format!("{path}: {error}; nothing was written"), Exit::Unavailable))?;
+    let names: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
+    if json {
+        return Ok(print_json(
+            &json!({ "file": path.to_string(), "settings": names }),
+        ));
+    }
+    let names = names.join(", ");
+    Ok(print(&format!("{path} has {names}; only its owner can read it")))
+}
+
+/// Names and values.
+fn found(delegate: &Inspected) -> Result<Vec<(&'static str, &str)>, String> {
+    let value = |name| delegate.env(name).filter(|value| !value.is_empty());
+    let missing = VARIABLES[..NEEDED].iter().map(|(theirs, _)| *theirs);
+    let missing: Vec<&str> = missing.filter(|theirs| value(theirs).is_none()).collect();
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        return Err(format!(
+            "its environment lacks {missing}, so it is not a Docker delegate"
+        ));
+    }
+    let found = VARIABLES
+        .iter()
+        .filter_map(|(theirs, ours)| Some((*ours, value(theirs)?)));
+    Ok(found.collect())
+}
+
+/// As a file of variables.
+fn text(found: &[(&str, &str)], is_masked: bool) -> String {
+    let line = |(name, value): &(&str, &str)| {
+        let value = if is_masked { shown(name, value) } else { value };
+        format!("{name}={}", quoted(value))
+    };
+    let lines: Vec<String> = found.iter().map(line).collect();
+    lines.join("\n")
+}
+
+/// A value unless it is a secret.
+fn shown<'a>(name: &str, value: &'a str) -> &'a str {
+    let is_secret = matches!(name, "UPGRADER_TOKEN" | "PROXY_PASSWORD");
+    if is_secret { "***" } else { value }
+}
+
+/// A value as it is, or in quotes where the file would change it.
+fn quoted(value: &str) -> String {
+    let is_plain = |c: char| !c.is_whitespace() && !matches!(c, '\'' | '"' | '\\' | '#');
+    if value.chars().all(is_plain) {
+        value.to_owned()
+    } else {
+        format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn delegate(env: &[&str]) -> Inspected {
+        Inspected::new(json!({ "Id": "0123456789ab", "Config": { "Env": env } })).unwrap()
+    }
+
+    #[test]
+    fn takes_over_the_settings_of_a_delegate_and_masks_its_secrets() {
+        let delegate = delegate(&[
+            "DELEGATE_NAME=docker-delegate",
+            "ACCOUNT_ID=account",
+            "MANAGER_HOST_AND_PORT=https://app.harness.io",
+            "DELEGATE_TOKEN=0123456789abcdef0123456789abcdef",
+            "PROXY_HOST=proxy.example",
+            "PROXY_PASSWORD=a \"b\" \\ c",
+            "PROXY_PORT=",
+        ]);
+        let found = found(&delegate).unwrap();
+        let common = "UPGRADER_WORKLOAD_NAME=docker-delegate\nACCOUNT_ID=account\n\
+                      MANAGER_HOST_AND_PORT=https://app.harness.io\n";
+        assert_eq!(
+            text(&found, true),
+            format!("{common}UPGRADER_TOKEN=***\nPROXY_HOST=proxy.example\nPROXY_PASSWORD=***")
+        );
+        assert_eq!(
+            text(&found, false),
+            format!(
+                "{common}UPGRADER_TOKEN=0123456789abcdef0123456789abcdef\nPROXY_HOST=proxy.example\n\
+                 PROXY_PASSWORD=\"a \\\"b\\\" \\\\ c\""
+            )
+        );
+    }
+
+    #[test]
+    fn names_the_variables_that_a_container_lacks() {
+        let delegate = delegate(&["DELEGATE_NAME=docker-delegate", "ACCOUNT_ID="]);
+        let problem = found(&delegate).unwrap_err();
+        assert!(
+            problem.starts_with("its environment lacks ACCOUNT_ID, MANAGER_HOST_AND_PORT, DELEGATE_TOKEN,")
+        );
+    }
+}

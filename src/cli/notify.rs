@@ -1,0 +1,44 @@
+//! `notify --test`: whether notifications arrive.
+
+use chrono::Utc;
+use serde_json::json;
+
+use super::run::make_listeners;
+use super::{Exit, fail, print, print_json};
+use crate::config::Settings;
+use crate::events::Event;
+use crate::host;
+
+/// Sends a test event to each receiver, and prints what it answers.
+pub(super) async fn test(settings: &Settings, json: bool) -> Result<Exit, Exit> {
+    let listeners = make_listeners(settings)?;
+    let mut answers = Vec::new();
+    if let Some(webhook) = &listeners.webhook {
+        let workload = settings.workload_names.first().cloned().unwrap_or_default();
+        let event = Event::test(host::name(), workload, Utc::now());
+        answers.push(("WEBHOOK_URL", webhook.test(&event).await));
+    }
+    if let Some(dead_man) = &listeners.dead_man {
+        answers.push(("DEADMAN_URL", dead_man.test().await));
+    }
+    if answers.is_empty() {
+        return Err(fail(
+            "set WEBHOOK_URL or DEADMAN_URL: there is no receiver to test",
+            Exit::Config,
+        ));
+    }
+    let has_failed = answers.iter().any(|(_, answer)| answer.is_err());
+    let printed = if json {
+        let answers = answers.into_iter().map(|(variable, answer)| {
+            json!({ "receiver": variable, "accepted": answer.is_ok(), "problem": answer.err() })
+        });
+        print_json(&answers.collect::<Vec<_>>())
+    } else {
+        let lines = answers.into_iter().map(|(variable, answer)| match answer {
+            Ok(()) => format!("{variable}: accepted"),
+            Err(problem) => format!("{variable}: {problem}"),
+        });
+        print(&lines.collect::<Vec<_>>().join("\n"))
+    };
+    Ok(if has_failed { Exit::NotServed } else { printed })
+}

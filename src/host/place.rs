@@ -1,0 +1,114 @@
+//! Where this program runs, in an operator's words: what the host is called, and how a command is typed there.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::{name, own_container};
+use crate::container::Role;
+use crate::engine::Engine;
+
+/// The settings of the package's service.
+pub const SERVICE_FILE: &str = "/etc/delegate-upgrader/delegate-upgrader.env";
+/// An engine that takes longer to answer does not delay the start further.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+const NAME: &str = "delegate-upgrader";
+
+static PLACE: OnceLock<Place> = OnceLock::new();
+
+#[derive(Debug)]
+struct Place {
+    host: String,
+    program: String,
+}
+
+/// Asks the engine, once. The host name inside a container says nothing about the host, and neither does this machine's where
+/// the engine is on another one (`is_remote`).
+pub async fn learn<E: Engine>(engine: &E, is_remote: bool) {
+    let own = own_container();
+    let mut place = Place {
+        host: name(),
+        program: program(None, Path::new(SERVICE_FILE).exists()),
+    };
+    let asked = async {
+        if own.is_none() && !is_remote {
+            return;
+        }
+        if let Ok(identity) = engine.identity().await
+            && let Some(host) = identity.split_whitespace().last()
+        {
+            host.clone_into(&mut place.host);
+        }
+        if let Some(own) = own
+            && let Ok(container) = engine.inspect(&own).await
+            && let Ok(info) = engine.info().await
+        {
+            let client = if info.is_podman { "podman" } else { "docker" };
+            place.program = program(Some((client, container.name())), false);
+        }
+    };
+    let _ = timeout(PATIENCE, asked).await;
+    let _ = PLACE.set(place);
+}
+
+/// The start of this program's commands, in a container of this engine's client and name, or as the package's service.
+fn program(container: Option<(&str, &str)>, is_service: bool) -> String {
+    if let Some((client, name)) = container {
+        // A container that has just replaced the upgrader's takes that one's name.
+        let (name, _) = Role::parse(name);
+        return format!(
+            "{client} exec {name} {}",
+            shortest(env::current_exe().ok(), env::var_os("PATH"))
+        );
+    }
+    let sudo = if is_service { "sudo " } else { "" };
+    format!("{sudo}{NAME}")
+}
+
+/// This program by its name, where `docker exec` finds it by PATH, or else by its whole path.
+fn shortest(program: Option<PathBuf>, path: Option<OsString>) -> String {
+    let Some(program) = program else {
+        return NAME.to_owned();
+    };
+    let is_found = |directory: PathBuf| directory.join(NAME) == program;
+    if path.is_some_and(|path| env::split_paths(&path).any(is_found)) {
+        return NAME.to_owned();
+    }
+    program.display().to_string()
+}
+
+/// The host's name: by the engine, where that was asked.
+pub fn host() -> String {
+    PLACE.get().map_or_else(name, |place| place.host.clone())
+}
+
+/// A command of this program, as an operator types it on the host.
+pub fn command(arguments: &str) -> String {
+    let program = PLACE.get().map_or("delegate-upgrader", |place| &place.program);
+    format!("{program} {arguments}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_start_as_they_are_typed_on_the_host() {
+        assert_eq!(program(None, false), "delegate-upgrader");
+        assert_eq!(program(None, true), "sudo delegate-upgrader");
+        let path = env::current_exe().unwrap();
+        for name in ["upgrader", "upgrader.candidate"] {
+            let expected = format!("podman exec upgrader {}", path.display());
+            assert_eq!(program(Some(("podman", name)), false), expected);
+        }
+        let shortest = |program: &str| shortest(Some(program.into()), Some("/usr/bin:/".into()));
+        assert_eq!(shortest("/delegate-upgrader"), "delegate-upgrader");
+        assert_eq!(shortest("/opt/delegate-upgrader"), "/opt/delegate-upgrader");
+        assert_eq!(command("retry d1"), "delegate-upgrader retry d1");
+    }
+}
