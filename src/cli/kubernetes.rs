@@ -71,17 +71,8 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bo
         Command::Run => command_line.run().await,
         Command::Plan => command_line.plan(json).await,
         Command::Doctor => command_line.doctor(json).await,
-        Command::Rollback => {
-            let start = async |workloads: &mut Upgraded| workloads.start_rollback().await;
-            command_line.operate(start).await
-        }
-        Command::Retry => {
-            let start = async |workloads: &mut Upgraded| {
-                workloads.start_retry();
-                Ok(())
-            };
-            command_line.operate(start).await
-        }
+        Command::Rollback => command_line.operate(true).await,
+        Command::Retry => command_line.operate(false).await,
         Command::Pause { until } => {
             command_line
                 .pause(Some(until.unwrap_or_else(|| "true".to_owned())))
@@ -194,7 +185,6 @@ impl CommandLine {
         let subject = doctor::Subject {
             namespace: &namespace,
             names: &self.settings.common.workload_names,
-            container: &self.settings.container,
             self_upgrade: self.settings.common.self_upgrade,
             reads_only: self.settings.dry_run || !self.upgrades(),
         };
@@ -203,26 +193,32 @@ impl CommandLine {
         doctor::check(&self.cluster, &subject, &mut checks).await;
         let mut workloads = self.workloads(false, Arc::new(Utc::now))?;
         match workloads.plan(|_| ()).await {
-            Ok(planned) => planned.iter().for_each(|row| checks.planned(row)),
+            Ok(planned) => {
+                for row in &planned {
+                    let warnings = row.warnings.iter();
+                    warnings.for_each(|warning| checks.warn(&row.container, warning));
+                    checks.planned(row);
+                }
+            }
             // The API server has its line already.
             Err(error) => tracing::debug!(%error, "cannot plan"),
         }
         Ok(conclude(&checks, json))
     }
 
-    /// Does what an operator asks for: `start` starts it, or says why it cannot be.
-    async fn operate(
-        self,
-        start: impl AsyncFnOnce(&mut Upgraded) -> Result<(), String>,
-    ) -> Result<Exit, Exit> {
+    /// Retries, or rolls back.
+    async fn operate(self, rolls_back: bool) -> Result<Exit, Exit> {
         self.start_log();
         let listeners = make_listeners(&self.settings.common)?;
         let ledger = made(app::ledger(&self.settings.common, &listeners))?.of_operator();
         let workloads = self.workloads(self.upgrades(), Arc::new(Utc::now))?;
         let mut workloads = workloads.with_ledger(ledger);
         until_shutdown(Box::pin(async {
-            if let Err(problem) = start(&mut workloads).await {
-                return Err(fail(problem, Exit::NotServed));
+            if rolls_back {
+                let started = workloads.start_rollback().await;
+                started.map_err(|problem| fail(problem, Exit::NotServed))?;
+            } else {
+                workloads.start_retry();
             }
             let report = daemon::run_to_completion(&mut workloads).await;
             listeners.finish(LAST_EVENTS).await;

@@ -299,7 +299,7 @@ impl Orchestrate for Deployments {
     fn warnings(&self, object: &Object) -> Vec<String> {
         let owner = read::owner(&object.document);
         let owner = owner.map(|owner| {
-            format!("{owner} has made it, and may write its own image back; that would count as a rollback")
+            format!("{owner} has made it, and may write its own image back, which counts as a rollback: have it leave the image alone")
         });
         read::warnings(&object.document)
             .into_iter()
@@ -307,18 +307,19 @@ impl Orchestrate for Deployments {
             .collect()
     }
 
-    fn last_writer(&self, object: &Object) -> Option<String> {
-        read::last_writer(&object.document, &self.settings.container)
-    }
-
     async fn apply(&mut self, object: &Object, step: &Step, now: DateTime<Utc>) -> Result<(), Refusal> {
         let Object { managed, document } = object;
-        if let Step::RollBack { .. } = step {
-            self.log_last_lines(&managed.name).await;
-        }
         let Settings {
             container, holder, ..
         } = &self.settings;
+        match step {
+            Step::RollBack { .. } => self.log_last_lines(&managed.name).await,
+            Step::NoteRollback { .. } => {
+                let writer = read::last_writer(document, container);
+                warn!(deployment = managed.name, writer, "someone else wrote its image");
+            }
+            _ => {}
+        }
         let patch = patch::patch(object, container, step, &Lock::next(document, holder), now);
         match self.patch(&managed.name, &patch).await {
             Ok(_) => Ok(()),

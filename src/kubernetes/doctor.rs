@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, ClusterError};
-use super::{path, read};
 use crate::doctor::Checks;
 
 /// The consequence of a call that is not permitted.
@@ -36,8 +35,6 @@ pub struct Subject<'a> {
     pub namespace: &'a str,
     /// Their names.
     pub names: &'a [String],
-    /// The container whose image is followed.
-    pub container: &'a str,
     /// `SELF_UPGRADE`.
     pub self_upgrade: bool,
     /// Nothing is to be written anyway.
@@ -63,7 +60,6 @@ pub(crate) async fn check(cluster: &Cluster, subject: &Subject<'_>, checks: &mut
     }
     for name in subject.names {
         check_permissions(cluster, subject, name, checks).await;
-        check_deployment(cluster, subject, name, checks).await;
     }
 }
 
@@ -116,24 +112,4 @@ async fn may(
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let answer = cluster.create(path, &review).await?;
     Ok(answer.pointer("/status/allowed").and_then(Value::as_bool) == Some(true))
-}
-
-async fn check_deployment(cluster: &Cluster, subject: &Subject<'_>, name: &str, checks: &mut Checks) {
-    let path = path("apps/v1", subject.namespace, "deployments", name);
-    // What is wrong there has a line of its own.
-    let Ok(document) = cluster.get(&path).await else {
-        return;
-    };
-    for warning in read::warnings(&document) {
-        checks.warn(name, warning);
-    }
-    if let Some(owner) = read::owner(&document) {
-        checks.warn(
-            name,
-            format!("{owner} has made it, and may write its own image back, which counts as a rollback: have it leave the image alone"),
-        );
-    }
-    if let Some(writer) = read::last_writer(&document, subject.container) {
-        checks.ok(name, format!("its image was written last by {writer}"));
-    }
 }

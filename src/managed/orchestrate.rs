@@ -84,12 +84,6 @@ pub trait Orchestrate {
     /// The owner's settings that can hurt, each in a sentence.
     fn warnings(&self, object: &Object) -> Vec<String>;
 
-    /// The last writer of the image, where that is known.
-    fn last_writer(&self, object: &Object) -> Option<String> {
-        let _ = object;
-        None
-    }
-
     /// Takes a step on the observed version of the workload. [`Step::writes`] has the record and the image to write.
     ///
     /// # Errors

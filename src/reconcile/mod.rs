@@ -217,8 +217,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.ask_open();
         self.ask_about_services();
         let last_error = self.manager.last_error().map(|error| error.to_string());
-        self.services.note_last_error(last_error.clone());
-        self.run.note_last_error(last_error);
+        self.services.last_error.clone_from(&last_error);
+        self.run.last_error = last_error;
     }
 
     fn ask_open(&mut self) {

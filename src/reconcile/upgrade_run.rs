@@ -43,7 +43,7 @@ pub struct UpgradeRun {
     /// The known target of each delegate, by container name.
     resolutions: HashMap<String, Resolution>,
     /// Why the Manager's last attempt to answer failed, while an answer is awaited.
-    last_error: Option<String>,
+    pub(super) last_error: Option<String>,
     /// The id behind each pulled reference, or why there is none.
     pulled: HashMap<String, Result<ImageId, Reason>>,
     /// The references that are built for another platform than these images, which delegates run.
@@ -222,11 +222,6 @@ impl UpgradeRun {
         if let (true, Question::Published(query), Answer::Published(answer)) = (is_ours, question, answer) {
             self.answers.push((query.clone(), answer.clone()));
         }
-    }
-
-    /// Notes why the Manager's last attempt to answer failed.
-    pub(super) fn note_last_error(&mut self, error: Option<String>) {
-        self.last_error = error;
     }
 
     /// The delegates that it is about: first those whose replacement is in progress, so that a canary is decided on

@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use tokio::time::Instant;
 use tracing::warn;
 
 use super::{Defaults, objects, warnings, with_image, with_record};
@@ -24,9 +22,6 @@ const STALE: TimeDelta = TimeDelta::milliseconds(300);
 /// How soon a Swarm without a leader is observed again.
 const UNREACHABLE: TimeDelta = TimeDelta::seconds(5);
 
-/// An engine that is not a Swarm manager is asked again after this time: `docker swarm init` is rare.
-const NO_MANAGER_FOR: Duration = Duration::from_secs(600);
-
 /// The services of a Swarm, seen from an engine that may be a manager.
 pub struct Swarm<E> {
     engine: Arc<E>,
@@ -36,11 +31,6 @@ pub struct Swarm<E> {
     has_wave: bool,
     /// Whether the engine was a manager when it was asked last.
     is_manager: bool,
-    /// When the engine last answered that it is not a manager.
-    denied: Option<Instant>,
-    had_services: bool,
-    /// The upgrader has just been started, and the Swarm may be on its way, too.
-    is_starting: bool,
     /// Why they could not be observed just now.
     problem: Option<String>,
     /// The platforms of the nodes, once they were read in this run.
@@ -62,30 +52,25 @@ impl<E: Engine> Swarm<E> {
             holds,
             has_wave: policy.timing.wave.is_some(),
             is_manager: false,
-            denied: None,
-            had_services: false,
-            is_starting: false,
             problem: None,
             platforms: None,
             changed: HashMap::new(),
         }
     }
 
-    /// A run starts: asks again whether the engine is a manager, unless that was asked lately.
-    pub fn start(&mut self, is_starting: bool) {
-        let is_known = |denied: Instant| denied.elapsed() < NO_MANAGER_FOR;
-        self.is_manager = !self.denied.is_some_and(is_known);
-        self.is_starting = is_starting;
+    /// A run starts: asks again whether the engine is a manager.
+    pub fn start(&mut self) {
+        self.is_manager = true;
         self.platforms = None;
     }
 
-    /// Why they could not be observed, which is tried again.
+    /// Notes that the services cannot be observed now.
     pub fn note_problem(&mut self, error: &EngineError) {
-        let problem = error.to_string();
-        if self.problem.as_ref() != Some(&problem) {
+        let problem = Some(error.to_string());
+        if self.problem != problem {
             warn!(problem, "cannot observe the services of the Swarm; retrying");
         }
-        self.problem = Some(problem);
+        self.problem = problem;
     }
 
     /// Reads the services and their tasks; `None` where the engine is not a manager.
@@ -147,11 +132,8 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         let found = self.read().await?;
         self.problem = None;
         self.is_manager = found.is_some();
-        // One that had services may only be on its way back.
-        self.denied = (found.is_none() && !self.had_services && !self.is_starting).then(Instant::now);
         let objects = found.unwrap_or_default();
-        self.had_services = !objects.is_empty();
-        if self.had_services && self.platforms.is_none() {
+        if !objects.is_empty() && self.platforms.is_none() {
             self.platforms = Some(self.read_platforms().await);
         }
         Ok(Some(Found {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::managed::Record;
+use crate::text::duration;
 
 /// Defaults for settings that the owner of a service left unset.
 #[derive(Clone, Copy, Debug)]
@@ -101,12 +102,17 @@ pub fn warnings(spec: &Value, defaults: Defaults) -> Vec<String> {
         .pointer("/TaskTemplate/ContainerSpec/StopGracePeriod")
         .and_then(Value::as_u64)
         .map(Duration::from_nanos);
-    if let Some(grace) = grace.filter(|grace| *grace < defaults.stop_grace_period) {
-        warnings.push(format!(
-            "its StopGracePeriod of {} is shorter than CONTAINER_STOP_TIMEOUT ({}): tasks may be cut short",
-            crate::text::duration::text(grace),
-            crate::text::duration::text(defaults.stop_grace_period)
-        ));
+    let timeout = duration::text(defaults.stop_grace_period);
+    match grace {
+        Some(grace) if grace < defaults.stop_grace_period => warnings.push(format!(
+            "its StopGracePeriod of {} is shorter than CONTAINER_STOP_TIMEOUT ({timeout}): tasks may be cut short",
+            duration::text(grace)
+        )),
+        Some(_) => {}
+        None => warnings.push(format!(
+            "it has no StopGracePeriod, so its first upgrade cuts the present tasks after Swarm's ten seconds; the new tasks get \
+             CONTAINER_STOP_TIMEOUT ({timeout}): upgrade it first when it has no task to finish"
+        )),
     }
     warnings
 }

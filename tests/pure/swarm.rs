@@ -223,6 +223,13 @@ fn a_port_of_the_host_is_not_wanted_twice() {
         swarm::with_record(spec, &Record::default(), DEFAULTS)["UpdateConfig"]["Order"].clone()
     };
     assert_eq!(order(&spec), "stop-first");
+    // Only its stop grace period is missing, so that the first upgrade cuts its tasks.
+    let warnings = swarm::warnings(&spec, DEFAULTS);
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("no StopGracePeriod"),
+        "{warnings:?}"
+    );
+    spec["TaskTemplate"] = json!({ "ContainerSpec": { "StopGracePeriod": 3_600_000_000_000_u64 } });
     assert!(swarm::warnings(&spec, DEFAULTS).is_empty());
     spec["UpdateConfig"] = json!({ "Order": "start-first", "FailureAction": "continue" });
     assert_eq!(order(&spec), "start-first");

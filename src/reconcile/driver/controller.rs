@@ -29,8 +29,6 @@ const MAX_STEPS: usize = 50;
 pub struct Workloads<O, M> {
     driver: Driver<O>,
     manager: ManagerLink<NoRegistry, M>,
-    target: TargetSettings,
-    healthy_time: Duration,
     clock: Clock,
     starting: Option<(Mode, Intent)>,
     steps_taken: BTreeMap<&'static str, u64>,
@@ -47,10 +45,8 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         clock: Clock,
     ) -> Self {
         Self {
-            healthy_time: policy.healthy_time,
-            driver: Driver::new(orchestrator, policy, target.clone()),
+            driver: Driver::new(orchestrator, policy, target),
             manager: ManagerLink::new(Arc::new(NoRegistry), source),
-            target,
             clock,
             starting: None,
             steps_taken: BTreeMap::new(),
@@ -66,8 +62,8 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
 
     async fn observe(&mut self) -> Result<DateTime<Utc>, O::Error> {
         self.driver.observe().await?;
-        self.manager
-            .note_delegates(&[], self.driver.managed(), &self.target);
+        let Driver { target, .. } = &self.driver;
+        self.manager.note_delegates(&[], self.driver.managed(), target);
         self.manager.forget_absent();
         Ok((self.clock)())
     }
@@ -84,8 +80,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
             self.driver.note(&answered);
         }
         self.ask();
-        let last_error = self.manager.last_error().map(|error| error.to_string());
-        self.driver.note_last_error(last_error);
+        self.driver.last_error = self.manager.last_error().map(|error| error.to_string());
     }
 
     fn ask(&mut self) {
@@ -154,8 +149,8 @@ impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
         for _ in 0..MAX_STEPS {
             let now = self.observe().await?;
             self.ask_and_answer(now).await;
-            let all = self.driver.managed();
-            self.ledger.observe(&[], all, self.healthy_time, now).await;
+            let (all, healthy_time) = (self.driver.managed(), self.driver.policy.healthy_time);
+            self.ledger.observe(&[], all, healthy_time, now).await;
             let mut report = Report::new(now);
             let books = Books {
                 report: &mut report,

@@ -13,7 +13,8 @@ use tracing::{debug, info, warn};
 
 pub use controller::Workloads;
 
-use self::resolution::{Resolution, longest_wait};
+use self::resolution::Resolution;
+use super::log::log_reason;
 use super::questions::{Answered, Question};
 use super::upgrade_run::Mode;
 use crate::events::ledger::Ledger;
@@ -30,12 +31,12 @@ use crate::status::report::{DelegateReport, Planned, Report};
 /// The workloads of an orchestrator. It may lose all it remembers at any moment: what was begun is on the workloads.
 pub(crate) struct Driver<O> {
     pub(crate) orchestrator: O,
-    policy: Policy,
+    pub(super) policy: Policy,
     target: TargetSettings,
     found: Found,
     run: Run,
     /// Why the Manager's last attempt to answer failed.
-    last_error: Option<String>,
+    pub(super) last_error: Option<String>,
     tracked: HashMap<String, Tracked>,
 }
 
@@ -131,11 +132,6 @@ impl<O: Orchestrate> Driver<O> {
         }
     }
 
-    /// Takes in why the Manager's last attempt to answer failed.
-    pub(super) fn note_last_error(&mut self, error: Option<String>) {
-        self.last_error = error;
-    }
-
     /// The resolutions of those that are still there.
     fn resolutions(&self) -> impl Iterator<Item = &Resolution> {
         self.managed()
@@ -144,7 +140,7 @@ impl<O: Orchestrate> Driver<O> {
 
     /// How long an answer has been awaited; `None` where none is.
     pub(super) fn longest_wait(&self) -> Option<Duration> {
-        longest_wait(self.resolutions())
+        self.resolutions().filter_map(Resolution::waited).max()
     }
 
     /// Whose answer is awaited.
@@ -184,26 +180,22 @@ impl<O: Orchestrate> Driver<O> {
 
     fn decide(&self, object: &Object, is_plan: bool, now: DateTime<Utc>) -> Decided {
         let managed = &object.managed;
-        let (desired, image) = match self.target(managed) {
-            Ok(reference) => {
-                let image = reference.to_string();
-                let (id, intent) = (None, self.run.intent);
-                (
-                    Desired::Image {
-                        reference,
-                        id,
-                        intent,
-                    },
-                    image,
-                )
-            }
-            Err(reason) => (Desired::Keep(reason), String::new()),
-        };
         let tracked = self.tracked.get(&managed.name);
-        let facts = Facts {
+        let mut facts = Facts {
             backoff: tracked.and_then(|tracked| tracked.backoff.clone()),
-            holds: self.orchestrator.holds(object, &image, now),
+            holds: None,
             is_plan,
+        };
+        let desired = match self.target(managed) {
+            Ok(reference) => {
+                facts.holds = self.orchestrator.holds(object, &reference.to_string(), now);
+                Desired::Image {
+                    reference,
+                    id: None,
+                    intent: self.run.intent,
+                }
+            }
+            Err(reason) => Desired::Keep(reason),
         };
         next(managed, &desired, &self.policy, &facts, now)
     }
@@ -212,7 +204,8 @@ impl<O: Orchestrate> Driver<O> {
     pub(super) fn plan(&self, now: DateTime<Utc>) -> Vec<Planned> {
         let planned = |object: &Object| {
             let decided = self.decide(object, true, now);
-            Planned::of_managed(&object.managed, &decided.decision)
+            let warnings = self.orchestrator.warnings(object);
+            Planned::of_managed(&object.managed, &decided.decision, warnings)
         };
         let absent = self.found.absent.iter();
         let absent = absent.map(|(name, reason)| Planned::absent(name, reason));
@@ -253,10 +246,8 @@ impl<O: Orchestrate> Driver<O> {
         }
         for (name, reason) in absent {
             self.log(&name, &name, &reason);
-            books
-                .report
-                .delegates
-                .push(DelegateReport::absent(&name, &reason));
+            let row = DelegateReport::without_container(&name, &name, &reason);
+            books.report.delegates.push(row);
         }
         false
     }
@@ -272,12 +263,8 @@ impl<O: Orchestrate> Driver<O> {
             }
         }
         let words = step.words(O::ORCHESTRATOR);
-        let writer = match step {
-            Step::NoteRollback { .. } => self.orchestrator.last_writer(object),
-            _ => None,
-        };
-        if writer.is_some() || matches!(step, Step::RollBack { .. } | Step::Quarantine { .. }) {
-            warn!(container, deployment, workload, writer, "{words}");
+        if let Step::RollBack { .. } | Step::Quarantine { .. } = step {
+            warn!(container, deployment, workload, "{words}");
         } else {
             info!(container, deployment, workload, "{words}");
         }
@@ -351,13 +338,7 @@ impl<O: Orchestrate> Driver<O> {
         if !reason.is_news(&mut self.track(name).last_logged) {
             return;
         }
-        let (container, deployment) = named::<O>(name);
-        let kind = reason.kind().as_str();
-        if reason.is_failure() {
-            warn!(container, deployment, workload, reason = kind, "{reason}");
-        } else {
-            info!(container, deployment, workload, reason = kind, "{reason}");
-        }
+        log_reason(named::<O>(name), workload, reason);
     }
 }
 

@@ -4,11 +4,11 @@ use tracing::info;
 
 use super::{Driver, Run};
 use crate::events::Event;
-use crate::events::history::History;
+use crate::events::history::Release;
 use crate::image::ImageReference;
 use crate::managed::{Managed, Orchestrate};
 use crate::reconcile::driver::resolution::Resolution;
-use crate::reconcile::operator::OperatorError;
+use crate::reconcile::operator::{OperatorError, earlier_release};
 use crate::reconcile::upgrade_run::Mode;
 use crate::rollout::Intent;
 
@@ -39,18 +39,9 @@ pub(in crate::reconcile) fn image_of(
     records: impl IntoIterator<Item = Event>,
 ) -> Result<ImageReference, OperatorError> {
     is_free(managed)?;
-    let name = managed.name.clone();
-    if managed.release() == release {
-        return Err(OperatorError::AlreadyThere { name, release });
-    }
-    let records = records.into_iter().filter(|event| event.container == name);
-    let history = History::of(&name, Some(managed.into()), records.collect());
-    let found = history.release(release);
-    found.and_then(|found| found.image.parse().ok()).ok_or_else(|| {
-        let mut known = history.numbers();
-        known.retain(|number| *number != managed.release());
-        OperatorError::NoSuchRelease { name, release, known }
-    })
+    let name = (managed.name.as_str(), managed.into());
+    let usable = |found: &Release| found.image.parse().ok();
+    earlier_release(name, (managed.release(), release), records, usable)
 }
 
 impl<O: Orchestrate> Driver<O> {

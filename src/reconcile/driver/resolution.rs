@@ -63,6 +63,11 @@ impl Resolution {
         }
     }
 
+    /// How long an answer has been awaited; `None` where none is.
+    pub(super) fn waited(&self) -> Option<Duration> {
+        Some(self.question()?.1.elapsed())
+    }
+
     /// Whose answer is awaited. `last_error` is the Manager's.
     pub(super) fn awaited(&self, last_error: Option<&str>) -> Option<Reason> {
         let (question, since) = self.question()?;
@@ -125,10 +130,4 @@ impl Resolution {
             State::Resolved(Err(_)) => Err(not_asked()),
         }
     }
-}
-
-/// The longest that one of these has waited.
-pub(super) fn longest_wait<'a>(all: impl Iterator<Item = &'a Resolution>) -> Option<Duration> {
-    all.filter_map(|resolution| Some(resolution.question()?.1.elapsed()))
-        .max()
 }
