@@ -16,7 +16,7 @@ use crate::app::{self, ConfiguredSource};
 use crate::daemon;
 use crate::host;
 use crate::kubernetes::cluster::{Cluster, is_in_cluster};
-use crate::kubernetes::deployments::{Deployments, Settings};
+use crate::kubernetes::deployments::Deployments;
 use crate::kubernetes::settings::ClusterSettings;
 use crate::kubernetes::{doctor, file, own};
 use crate::reconcile::clock::Clock;
@@ -65,7 +65,12 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bo
     let cluster = Cluster::connect()
         .await
         .map_err(|error| fail(error, Exit::Config))?;
-    let command_line = CommandLine { settings, cluster };
+    let namespace = settings.namespace.clone();
+    let command_line = CommandLine {
+        namespace: namespace.unwrap_or_else(|| cluster.namespace().to_owned()),
+        settings,
+        cluster,
+    };
     match command {
         Command::Once => command_line.once().await,
         Command::Run => command_line.run().await,
@@ -88,14 +93,11 @@ type Upgraded = Workloads<Deployments, ConfiguredSource>;
 struct CommandLine {
     settings: ClusterSettings,
     cluster: Cluster,
+    /// By default that of the pod, or of the kubeconfig.
+    namespace: String,
 }
 
 impl CommandLine {
-    fn namespace(&self) -> String {
-        let namespace = self.settings.namespace.clone();
-        namespace.unwrap_or_else(|| self.cluster.namespace().to_owned())
-    }
-
     fn start_log(&self) {
         telemetry::start(&self.settings.common.log, false);
         for warning in &self.settings.warnings {
@@ -108,15 +110,8 @@ impl CommandLine {
     }
 
     fn deployments(&self) -> Deployments {
-        let settings = Settings {
-            namespace: self.namespace(),
-            names: self.settings.common.workload_names.clone(),
-            container: self.settings.container.clone(),
-            zone: self.settings.common.schedule.zone().clone(),
-            dry_run: self.settings.dry_run,
-            holder: format!("{}/{}", host::name(), uuid::Uuid::new_v4().simple()),
-        };
-        Deployments::new(self.cluster.clone(), settings)
+        let (cluster, settings) = (self.cluster.clone(), self.settings.clone());
+        Deployments::new(cluster, settings, self.namespace.clone())
     }
 
     fn workloads(&self, reports_upgrader: bool, clock: Clock) -> Result<Upgraded, Exit> {
@@ -181,16 +176,9 @@ impl CommandLine {
     }
 
     async fn doctor(self, json: bool) -> Result<Exit, Exit> {
-        let namespace = self.namespace();
-        let subject = doctor::Subject {
-            namespace: &namespace,
-            names: &self.settings.common.workload_names,
-            self_upgrade: self.settings.common.self_upgrade,
-            reads_only: self.settings.dry_run || !self.upgrades(),
-        };
         let mut checks = checks(json);
         checks.configuration(&self.settings.warnings);
-        doctor::check(&self.cluster, &subject, &mut checks).await;
+        doctor::check(&self.cluster, &self.settings, &self.namespace, &mut checks).await;
         let mut workloads = self.workloads(false, Arc::new(Utc::now))?;
         match workloads.plan(|_| ()).await {
             Ok(planned) => {

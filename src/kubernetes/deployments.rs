@@ -12,13 +12,14 @@ use tracing::{debug, warn};
 use super::cluster::{Cluster, ClusterError};
 use super::lock::{EXPIRY, Lock, RENEWAL, Seen};
 use super::pods::{self, Failing};
+use super::settings::ClusterSettings;
 use super::{patch, path, read};
+use crate::host;
 use crate::host::hold::{Holds, Paused};
 use crate::managed::{Decision, Found, Object, Orchestrate, Orchestrator, Refusal, Step};
 use crate::rollout::reason::{Reason, ReasonKind};
 use crate::schedule::moment;
 use crate::schedule::wave::Place;
-use crate::schedule::zone::Zone;
 use crate::text::time;
 
 /// How soon a condition that may be false is read again.
@@ -28,26 +29,13 @@ const FRESH: Duration = Duration::from_millis(500);
 /// For so long a refusal of what was permitted before may be that of an API server which has just started.
 const STARTS: Duration = Duration::from_secs(30);
 
-/// Which Deployments, and what is allowed.
-pub struct Settings {
-    /// Their namespace.
-    pub namespace: String,
-    /// Their names.
-    pub names: Vec<String>,
-    /// The container whose image is followed.
-    pub container: String,
-    /// The zone of windows.
-    pub zone: Zone,
-    /// Nothing is written.
-    pub dry_run: bool,
-    /// This process, as no other one is called.
-    pub holder: String,
-}
-
 /// The Deployments of one namespace.
 pub struct Deployments {
     cluster: Cluster,
-    settings: Settings,
+    settings: ClusterSettings,
+    namespace: String,
+    /// Identifies this process.
+    holder: String,
     /// When they were read, and this process has written nothing since.
     read_at: Option<Instant>,
     known: HashMap<String, Known>,
@@ -68,10 +56,12 @@ struct Known {
 
 impl Deployments {
     /// Nothing is known of them yet.
-    pub fn new(cluster: Cluster, settings: Settings) -> Self {
+    pub fn new(cluster: Cluster, settings: ClusterSettings, namespace: String) -> Self {
         Self {
             cluster,
             settings,
+            namespace,
+            holder: format!("{}/{}", host::name(), uuid::Uuid::new_v4().simple()),
             read_at: None,
             known: HashMap::new(),
             is_blind: false,
@@ -92,7 +82,7 @@ impl Deployments {
     }
 
     fn path(&self, name: &str) -> String {
-        path("apps/v1", &self.settings.namespace, "deployments", name)
+        path("apps/v1", &self.namespace, "deployments", name)
     }
 
     fn known(&mut self, name: &str) -> &mut Known {
@@ -122,7 +112,7 @@ impl Deployments {
                 Err(error) => return self.unread(name, error).map(Err),
             };
         }
-        let Settings { container, zone, .. } = &self.settings;
+        let (container, zone) = (&self.settings.container, self.settings.common.schedule.zone());
         let mut managed = match read::read(&document, container, name, zone) {
             Ok(managed) => managed,
             Err(reason) => return Ok(Err(reason)),
@@ -160,7 +150,7 @@ impl Deployments {
 
     /// The reason why there is no such Deployment.
     async fn missing(&self, name: &str) -> Reason {
-        let path = path("apps/v1", &self.settings.namespace, "statefulsets", name);
+        let path = path("apps/v1", &self.namespace, "statefulsets", name);
         if self.cluster.get(&path).await.is_ok() {
             return Reason::NotUpgradable {
                 kind: "a StatefulSet, whose pods a bad image would hold until someone deletes them",
@@ -168,14 +158,14 @@ impl Deployments {
         }
         Reason::NoDeployment {
             name: name.to_owned(),
-            namespace: self.settings.namespace.clone(),
+            namespace: self.namespace.clone(),
         }
     }
 
     /// The pod that failed last, where pods may be listed.
     async fn failing(&mut self, document: &Value) -> Option<Failing> {
         let selector = pods::selector(document).filter(|_| !self.is_blind)?;
-        let pods = path("v1", &self.settings.namespace, "pods", "");
+        let pods = path("v1", &self.namespace, "pods", "");
         let pods = format!("{}?labelSelector={selector}", pods.trim_end_matches('/'));
         match self.cluster.get(&pods).await {
             Ok(list) => pods::last_failure(list["items"].as_array()?, &self.settings.container),
@@ -194,9 +184,7 @@ impl Deployments {
             .get(deployment)
             .and_then(|known| known.failing.as_ref());
         let Some(failing) = failing else { return };
-        let Settings {
-            namespace, container, ..
-        } = &self.settings;
+        let (namespace, container) = (&self.namespace, &self.settings.container);
         for query in failing.log_queries(container) {
             let path = format!("{}/log?{query}", path("v1", namespace, "pods", &failing.pod));
             let Ok(text) = self.cluster.text(&path).await else {
@@ -217,7 +205,6 @@ impl Orchestrate for Deployments {
 
     const ORCHESTRATOR: Orchestrator = Orchestrator::Kubernetes;
     const API: &'static str = "the API server of the cluster";
-    const CALL: &'static str = "API call";
     const ONE_AT_A_TIME: bool = false;
 
     /// An answer of the Manager that comes at once needs no second reading: a patch is about the version that was read.
@@ -226,7 +213,7 @@ impl Orchestrate for Deployments {
             return Ok(None);
         }
         let mut found = Found::default();
-        for name in self.settings.names.clone() {
+        for name in self.settings.common.workload_names.clone() {
             match self.read(&name).await? {
                 Ok(object) => found.objects.push(object),
                 Err(reason) => found.absent.push((name, reason)),
@@ -246,7 +233,7 @@ impl Orchestrate for Deployments {
             // A time that cannot be read has no end.
             pause: paused.map(|text| Paused {
                 since: now,
-                until: moment::parse(text, &self.settings.zone),
+                until: moment::parse(text, self.settings.common.schedule.zone()),
                 delegate: None,
             }),
             first_seen,
@@ -266,9 +253,7 @@ impl Orchestrate for Deployments {
         let Object { managed, document } = object;
         let lock = Lock::read(document);
         let age = self.known(&managed.name).lock.age(lock.as_ref());
-        let is_ours = lock
-            .as_ref()
-            .is_some_and(|lock| lock.holder == self.settings.holder);
+        let is_ours = lock.as_ref().is_some_and(|lock| lock.holder == self.holder);
         let is_followed = is_followed(decision);
         if let Some(lock) = lock.filter(|_| is_followed && !is_ours && age < EXPIRY) {
             let left = TimeDelta::from_std(EXPIRY.saturating_sub(age).min(RENEWAL)).unwrap_or_default();
@@ -281,7 +266,7 @@ impl Orchestrate for Deployments {
             }
             _ if self.settings.dry_run => return None,
             Decision::Wait { .. } if is_followed && (!is_ours || age >= RENEWAL) => {
-                Some(Lock::next(document, &self.settings.holder))
+                Some(Lock::next(document, &self.holder))
             }
             Decision::Rest(_) if is_ours => None,
             _ => return None,
@@ -309,9 +294,7 @@ impl Orchestrate for Deployments {
 
     async fn apply(&mut self, object: &Object, step: &Step, now: DateTime<Utc>) -> Result<(), Refusal> {
         let Object { managed, document } = object;
-        let Settings {
-            container, holder, ..
-        } = &self.settings;
+        let container = &self.settings.container;
         match step {
             Step::RollBack { .. } => self.log_last_lines(&managed.name).await,
             Step::NoteRollback { .. } => {
@@ -320,7 +303,7 @@ impl Orchestrate for Deployments {
             }
             _ => {}
         }
-        let patch = patch::patch(object, container, step, &Lock::next(document, holder), now);
+        let patch = patch::patch(object, container, step, &Lock::next(document, &self.holder), now);
         match self.patch(&managed.name, &patch).await {
             Ok(_) => Ok(()),
             Err(ClusterError::Conflict(problem)) => Err(Refusal::Conflict(problem)),

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, ClusterError};
+use super::settings::ClusterSettings;
 use crate::doctor::Checks;
 
 /// The consequence of a call that is not permitted.
@@ -29,20 +30,13 @@ const CALLS: [(&str, &str, &str, Without); 6] = [
     ("batch", "cronjobs", "patch", This(SELF)),
 ];
 
-/// The Deployments to check, and the account's intended use.
-pub struct Subject<'a> {
-    /// The namespace of the Deployments.
-    pub namespace: &'a str,
-    /// Their names.
-    pub names: &'a [String],
-    /// `SELF_UPGRADE`.
-    pub self_upgrade: bool,
-    /// Nothing is to be written anyway.
-    pub reads_only: bool,
-}
-
-/// Checks the permissions and the Deployments.
-pub(crate) async fn check(cluster: &Cluster, subject: &Subject<'_>, checks: &mut Checks) {
+/// Checks the API server, and the permissions for each Deployment.
+pub(crate) async fn check(
+    cluster: &Cluster,
+    settings: &ClusterSettings,
+    namespace: &str,
+    checks: &mut Checks,
+) {
     match cluster.get("/version").await {
         Ok(version) => {
             let version = version["gitVersion"]
@@ -58,27 +52,32 @@ pub(crate) async fn check(cluster: &Cluster, subject: &Subject<'_>, checks: &mut
             return;
         }
     }
-    for name in subject.names {
-        check_permissions(cluster, subject, name, checks).await;
+    for name in &settings.common.workload_names {
+        check_permissions(cluster, settings, (namespace, name), checks).await;
     }
 }
 
-async fn check_permissions(cluster: &Cluster, subject: &Subject<'_>, name: &str, checks: &mut Checks) {
+async fn check_permissions(
+    cluster: &Cluster,
+    ClusterSettings { common, dry_run, .. }: &ClusterSettings,
+    (namespace, name): (&str, &str),
+    checks: &mut Checks,
+) {
+    let reads_only = *dry_run || common.disable_auto_upgrade;
     let mut permitted = Vec::new();
     for (group, resource, verb, without) in CALLS {
-        if (resource == "cronjobs" && !subject.self_upgrade) || (subject.reads_only && verb == "patch") {
+        if (resource == "cronjobs" && !common.self_upgrade) || (reads_only && verb == "patch") {
             continue;
         }
         let object = if resource == "deployments" { name } else { "" };
         let what = format!("{verb} {resource}");
-        match (may(cluster, subject.namespace, (group, resource, verb, object)).await, without) {
+        match (may(cluster, namespace, (group, resource, verb, object)).await, without) {
             (Ok(true), _) => permitted.push(what),
             (Ok(false), All) => checks.fail(
                 "permissions",
                 format!(
-                    "the account may not {what} in {}: let its Role permit that, and look whether the RoleBinding names that \
-                     Role and this account",
-                    subject.namespace
+                    "the account may not {what} in {namespace}: let its Role permit that, and look whether the RoleBinding names that \
+                     Role and this account"
                 ),
             ),
             (Ok(false), This(loss)) => {

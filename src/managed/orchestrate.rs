@@ -45,8 +45,6 @@ pub trait Orchestrate {
     const ORCHESTRATOR: Orchestrator;
     /// The API that has to answer, as the log names it.
     const API: &'static str;
-    /// A call to that API, as the log names a failed one.
-    const CALL: &'static str;
     /// Whether workloads of one `DELEGATE_NAME` are upgraded one at a time, and a failure halts the rest.
     const ONE_AT_A_TIME: bool;
 

@@ -106,14 +106,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// A reconciler that remembers nothing yet.
     pub fn new(engine: E, source: Option<M>, endpoint: H, settings: Settings, clock: Clock) -> Self {
         let engine = Arc::new(engine);
-        let Settings {
-            scope,
+        let Settings { policy, target, .. } = &settings;
+        let (holds, shared) = (KnownHolds::default(), Arc::clone(&engine));
+        let swarm = Swarm::new(
+            shared,
+            settings.scope.clone(),
             policy,
-            target,
-            ..
-        } = &settings;
-        let holds = KnownHolds::default();
-        let swarm = Swarm::new(Arc::clone(&engine), scope.clone(), policy, holds.clone());
+            holds.clone(),
+            settings.swarm,
+        );
         Self {
             services: Driver::new(swarm, policy.clone(), target.clone()),
             manager: ManagerLink::new(Arc::clone(&engine), source),

@@ -18,9 +18,7 @@ use crate::status::report::{Planned, Report};
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Starts a run over the services, too.
     pub(super) async fn start_services(&mut self, mode: Mode, intent: Intent) {
-        if self.settings.swarm {
-            self.services.orchestrator.start();
-        }
+        self.services.orchestrator.start();
         self.observe_services().await;
         self.services.start(mode, intent, self.manager.has_source());
         self.ask_about_services();
@@ -42,9 +40,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Observes the services for a command, which has no second try.
     pub(super) async fn find_services(&mut self) -> Result<(), EngineError> {
-        if self.settings.swarm {
-            self.services.orchestrator.start();
-        }
+        self.services.orchestrator.start();
         self.services.observe().await
     }
 

@@ -29,6 +29,8 @@ pub struct Swarm<E> {
     defaults: Defaults,
     holds: KnownHolds,
     has_wave: bool,
+    /// `SWARM`.
+    is_on: bool,
     /// Whether the engine was a manager when it was asked last.
     is_manager: bool,
     /// Why they could not be observed just now.
@@ -40,9 +42,10 @@ pub struct Swarm<E> {
 }
 
 impl<E: Engine> Swarm<E> {
-    /// Nothing is known of it yet.
-    pub fn new(engine: Arc<E>, scope: Scope, policy: &Policy, holds: KnownHolds) -> Self {
+    /// Nothing is known of it yet. Where it is not on, it has no services.
+    pub fn new(engine: Arc<E>, scope: Scope, policy: &Policy, holds: KnownHolds, is_on: bool) -> Self {
         Self {
+            is_on,
             engine,
             defaults: Defaults {
                 monitor: policy.healthy_time,
@@ -60,7 +63,7 @@ impl<E: Engine> Swarm<E> {
 
     /// A run starts: asks again whether the engine is a manager.
     pub fn start(&mut self) {
-        self.is_manager = true;
+        self.is_manager = self.is_on;
         self.platforms = None;
     }
 
@@ -121,7 +124,6 @@ impl<E: Engine> Orchestrate for Swarm<E> {
 
     const ORCHESTRATOR: Orchestrator = Orchestrator::Swarm;
     const API: &'static str = "the Docker engine";
-    const CALL: &'static str = "engine call";
     const ONE_AT_A_TIME: bool = true;
 
     /// Two calls where there are some, one where there are none.

@@ -47,8 +47,8 @@ struct Run {
     intent: Intent,
     /// By name.
     resolutions: HashMap<String, Resolution>,
-    /// The workloads that failed in this run, with the cause, by `DELEGATE_NAME`.
-    halted: HashMap<String, (String, String)>,
+    /// The cause of each failure in this run, by name.
+    failed: HashMap<String, String>,
 }
 
 /// The memory of one workload. Losing it repeats a log line.
@@ -158,22 +158,16 @@ impl<O: Orchestrate> Driver<O> {
                 published: Some(reference.to_string()),
             });
         }
-        if !O::ONE_AT_A_TIME {
-            return Ok(reference);
+        let is_replica = |other: &&Managed| {
+            O::ONE_AT_A_TIME && other.workload == managed.workload && other.name != managed.name
+        };
+        let replicas = || self.managed().filter(is_replica);
+        let failed = |other: &Managed| Some((other.name.clone(), self.run.failed.get(&other.name)?.clone()));
+        if let Some((name, because)) = replicas().find_map(failed) {
+            return Err(Reason::Halted { name, because });
         }
-        if let Some((name, because)) = self.run.halted.get(&managed.workload)
-            && *name != managed.name
-        {
-            return Err(Reason::Halted {
-                name: name.clone(),
-                because: because.clone(),
-            });
-        }
-        let mut others = self.managed().filter(|other| other.workload == managed.workload);
-        match others.find(|other| other.name != managed.name && other.is_in_progress()) {
-            Some(other) => Err(Reason::WaitingForReplica {
-                name: other.name.clone(),
-            }),
+        match replicas().find(|other| other.is_in_progress()) {
+            Some(Managed { name, .. }) => Err(Reason::WaitingForReplica { name: name.clone() }),
             None => Ok(reference),
         }
     }
@@ -272,23 +266,17 @@ impl<O: Orchestrate> Driver<O> {
             Ok(()) => {
                 self.track(name).backoff = None;
                 if let Step::Quarantine { cause, .. } = step {
-                    let failed = (name.clone(), cause.clone());
-                    self.run.halted.insert(workload.clone(), failed);
+                    self.run.failed.insert(name.clone(), cause.clone());
                     // An operator's wish counts for one attempt.
                     self.run.intent = Intent::Upgrade;
                 }
             }
             Err(refusal) => {
                 if let Refusal::Failed(problem) = &refusal {
-                    let step = &words;
+                    let (step, api) = (&words, O::API);
                     warn!(
                         container,
-                        deployment,
-                        workload,
-                        step,
-                        problem,
-                        "{} failed; will retry",
-                        O::CALL
+                        deployment, workload, step, problem, "a call to {api} failed; will retry"
                     );
                 }
                 self.back_off(name, words, refusal, now);
@@ -335,10 +323,9 @@ impl<O: Orchestrate> Driver<O> {
 
     /// Logs a reason when it is another one than before.
     fn log(&mut self, name: &str, workload: &str, reason: &Reason) {
-        if !reason.is_news(&mut self.track(name).last_logged) {
-            return;
+        if reason.is_news(&mut self.track(name).last_logged) {
+            log_reason(named::<O>(name), workload, reason);
         }
-        log_reason(named::<O>(name), workload, reason);
     }
 }
 
