@@ -5,7 +5,7 @@ export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 MDBOOK := 0.5.4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check hooks matrix self-upgrade surroundings swarm kubernetes fidelity dead-socket compose rootless stores sim mutants fuzz lint bench soak image image-kubernetes docs book recording man deb packages release reproducible newcomer dockerfile engines static static-kubernetes clean
+.PHONY: help demo test test-all check hooks matrix self-upgrade surroundings swarm kubernetes fidelity dead-socket compose rootless stores sim mutants fuzz lint bench soak image image-kubernetes docs book recording man deb packages release reproducible production newcomer dockerfile engines static static-kubernetes clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 20
@@ -30,6 +30,7 @@ test-all: test ## run what a release must pass: besides `test` a cluster, all en
 	$(MAKE) packages
 	$(MAKE) demo DEMO=private-registry
 	$(MAKE) demo DEMO=air-gapped
+	$(MAKE) production
 	$(MAKE) newcomer
 	$(MAKE) dockerfile
 	$(MAKE) book
@@ -163,6 +164,9 @@ release: ## build the files of a release in target/dist: binaries, packages, SBO
 
 reproducible: ## build the release of the last commit twice, in two directories, and compare every file
 	packaging/reproducible
+
+production: static ## follow the page from nothing to production with a stopwatch, beside two delegates
+	tests/lab/production
 
 newcomer: ## try the page for newcomers with a stopwatch: every command, on bases made of Debian's packages
 	tests/lab/newcomer

@@ -231,7 +231,7 @@ fn log_reach<C: Controller>(before: &mut Option<String>, now: Option<&C::Error>)
 pub async fn once<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error> {
     reconciler.start_run(Mode::Upgrade);
     let first = reconciler.reconcile().await?;
-    completed(reconciler, Ok(first), true, |_| false).await
+    completed(reconciler, Ok(first), true, &|_| false).await
 }
 
 /// Reconciles until nothing is in progress.
@@ -239,7 +239,7 @@ pub async fn once<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error>
 /// # Errors
 /// The engine was unreachable for two minutes.
 pub async fn run_to_completion<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error> {
-    run_until(reconciler, |_| false).await
+    run_until(reconciler, &|_| false).await
 }
 
 /// The same, or until that is so.
@@ -248,7 +248,7 @@ pub async fn run_to_completion<C: Controller>(reconciler: &mut C) -> Result<Repo
 /// The engine was unreachable for two minutes.
 pub async fn run_until<C: Controller>(
     reconciler: &mut C,
-    is_enough: impl Fn(&C) -> bool,
+    is_enough: &dyn Fn(&C) -> bool,
 ) -> Result<Report, C::Error> {
     let first = reconciler.reconcile().await;
     completed(reconciler, first, false, is_enough).await
@@ -260,7 +260,7 @@ async fn completed<C: Controller>(
     reconciler: &mut C,
     first: Result<Report, C::Error>,
     recheck: bool,
-    is_enough: impl Fn(&C) -> bool,
+    is_enough: &dyn Fn(&C) -> bool,
 ) -> Result<Report, C::Error> {
     let mut outcome = first;
     let mut may_recheck = recheck;

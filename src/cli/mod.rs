@@ -35,6 +35,7 @@ use crate::doctor::{Check, Checks, Severity};
 use crate::status::table::Look;
 use crate::status::view::Tone;
 use crate::telemetry;
+use crate::text::json::indented;
 
 /// Keeps Harness Docker delegates healthy and current: a new container proves itself before the old one drains.
 ///
@@ -97,7 +98,7 @@ enum Command {
         /// The delegate's container, by name or id
         container: String,
         /// The number of the release, as `history` shows it (default: the previous one)
-        #[arg(long, value_name = "RELEASE")]
+        #[arg(long, value_name = "RELEASE", value_parser = release)]
         to: Option<u64>,
     },
     /// Pause upgrades; running ones finish and health checks continue
@@ -177,6 +178,11 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
         rest: Vec<String>,
     },
+}
+
+fn release(text: &str) -> Result<u64, &'static str> {
+    text.parse()
+        .map_err(|_| "expected a release number, as `history` shows it")
 }
 
 /// How a command ended, as its exit code says (sysexits where there is a code for it).
@@ -391,8 +397,8 @@ fn print(text: &str) -> Exit {
 }
 
 fn print_json(value: &impl serde::Serialize) -> Exit {
-    match serde_json::to_string_pretty(value) {
-        Ok(json) => print(&json),
+    match serde_json::to_string(value) {
+        Ok(json) => print(&indented(&json)),
         Err(error) => fail(error, Exit::Unavailable),
     }
 }

@@ -3,17 +3,14 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use chrono::Utc;
+use serde_json::Value;
 
 use super::environment::Variables;
 use super::{Exit, fail, print};
 use crate::config::Settings;
 use crate::health::http::plain_client;
 use crate::net::innermost;
-use crate::status::Status;
 use crate::status::table::Look;
-use crate::status::terminal;
-use crate::status::view::{Headline, Tone};
 
 /// How often `status --watch` asks.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
@@ -72,20 +69,18 @@ pub(super) async fn healthcheck(variables: Variables) -> Exit {
 
 pub(super) async fn status(variables: Variables, json: bool, check: bool) -> Result<Exit, Exit> {
     let address = listen(variables).map_err(|(problem, exit)| fail(problem, exit))?;
-    let text = get(address, "/status")
-        .await
-        .map_err(|(problem, exit)| fail(problem, exit))?;
-    let malformed = |problem| fail(problem, Exit::Unavailable);
-    let printed = if json {
-        print(text.trim_end())
-    } else {
-        print(&shown(&text).map_err(malformed)?)
-    };
+    let failed = |(problem, exit)| fail(problem, exit);
+    let path = if json { "/status".to_owned() } else { lines() };
+    let printed = print(get(address, &path).await.map_err(failed)?.trim_end());
     if !check || printed != Exit::Ok {
         return Ok(printed);
     }
-    let tone = Headline::of(&read(&text).map_err(malformed)?, Utc::now()).tone;
-    Ok(if matches!(tone, Tone::Good | Tone::Busy) {
+    let status = get(address, "/status").await.map_err(failed)?;
+    let status: Value = serde_json::from_str(&status).map_err(|error| {
+        let problem = format!("cannot read the daemon's answer: {error}");
+        fail(problem, Exit::Unavailable)
+    })?;
+    Ok(if status["all_well"] == true {
         Exit::Ok
     } else {
         Exit::NotServed
@@ -96,14 +91,12 @@ pub(super) async fn status(variables: Variables, json: bool, check: bool) -> Res
 pub(super) async fn watch(variables: Variables) -> Result<Exit, Exit> {
     let address = listen(variables).map_err(|(problem, exit)| fail(problem, exit))?;
     loop {
-        let answer = get(address, "/status").await.map_err(|(problem, _)| problem);
-        let shown = answer
-            .and_then(|text| shown(&text))
-            .unwrap_or_else(|problem| problem);
+        let shown = get(address, &lines()).await;
+        let shown = shown.unwrap_or_else(|(problem, _)| problem);
         // To the top, each line with what was behind it cleared, and all that was below.
         let exit = print(&format!(
             "\x1b[H{}\x1b[K\n\x1b[J",
-            shown.replace('\n', "\x1b[K\n")
+            shown.trim_end().replace('\n', "\x1b[K\n")
         ));
         if exit != Exit::Ok {
             return Ok(exit);
@@ -112,11 +105,7 @@ pub(super) async fn watch(variables: Variables) -> Result<Exit, Exit> {
     }
 }
 
-/// The daemon's answer as lines for a terminal.
-fn shown(answer: &str) -> Result<String, String> {
-    Ok(terminal::text(&read(answer)?, Look::of_stdout(), Utc::now()))
-}
-
-fn read(answer: &str) -> Result<Status, String> {
-    serde_json::from_str(answer).map_err(|error| format!("cannot read the daemon's answer: {error}"))
+/// Where the daemon has its state as lines for this terminal.
+fn lines() -> String {
+    format!("/status.txt?{}", Look::of_stdout().query())
 }

@@ -17,7 +17,7 @@ pub struct Row {
     pub default: Preset,
     /// The accepted values, in the words of the error and the page.
     pub accepted: &'static str,
-    /// Its effect: one or two sentences of the page, in Markdown.
+    /// Its effect: one or two sentences of the page, in Markdown. Empty in the program, which prints none.
     pub help: &'static str,
     /// Whether the value is never shown.
     pub(super) is_secret: bool,
@@ -62,7 +62,11 @@ const fn row(name: &'static str, default: Preset, accepted: &'static str, help: 
         name,
         default,
         accepted,
-        help,
+        help: if cfg!(any(test, feature = "manual")) {
+            help
+        } else {
+            ""
+        },
         is_secret: false,
         is_any_case: false,
     }
@@ -173,17 +177,17 @@ variables! {
     delegates {
         upgrader_workload_name = row("UPGRADER_WORKLOAD_NAME", Required, "the DELEGATE_NAME of your delegates, or several separated by commas",
             "The delegates to manage.");
-        schedule = row("SCHEDULE", Value("0 */1 * * *"), crate::schedule::ACCEPTED, "When to upgrade: [a schedule](#schedules).");
+        schedule = row("SCHEDULE", Value("0 */1 * * *"), crate::schedule::ACCEPTED, "When to upgrade: [a schedule](schedules.md#schedules).");
         tz = row("TZ", Derived("the host's zone, else `UTC`"), "an IANA time zone such as Europe/Berlin or UTC",
             "The time zone of `SCHEDULE`, of windows and of dates. A container without `/etc/localtime` is in `UTC`.");
         schedule_jitter = row("SCHEDULE_JITTER", Derived("`0s`; `5m` without `SCHEDULE`"), DURATION,
             "Each run waits a random time up to this, so that not all hosts pull at once.");
         upgrade_window = row("UPGRADE_WINDOW", Unset, crate::schedule::window::ACCEPTED,
-            "When upgrades may start: [windows](#upgrade-windows). Running ones finish at any time.");
+            "When upgrades may start: [windows](schedules.md#upgrade-windows). Running ones finish at any time.");
         upgrade_delay = row("UPGRADE_DELAY", Value("0s"), DURATION,
-            "How long ago this host must have [first seen](#delay-and-waves) an image before it takes it.");
+            "How long ago this host must have [first seen](schedules.md#delay-and-waves) an image before it takes it.");
         upgrade_wave = row("UPGRADE_WAVE", Unset, crate::schedule::wave::ACCEPTED,
-            "[Stagger](#delay-and-waves) a new image across hosts: `auto`, or the share per day.");
+            "[Stagger](schedules.md#delay-and-waves) a new image across hosts: `auto`, or the share per day.");
         upgrade_now_if_expired = row("UPGRADE_NOW_IF_EXPIRED", Value("false"), BOOL,
             "`true`: a delegate whose version is past its end of life waits for no window and no wave.");
         run_on_start = row("RUN_ON_START", Value("false"), BOOL,
@@ -202,7 +206,7 @@ variables! {
             "How long a candidate must be healthy without a break.");
         upgrade_healthy_deadline = row("UPGRADE_HEALTHY_DEADLINE", Value("10m"),
             "seconds, or a duration such as 45m or 1h30m, longer than UPGRADE_HEALTHY_TIME",
-            "How long after its start a candidate may take for that.");
+            "How long after its start a candidate may take to be healthy for `UPGRADE_HEALTHY_TIME`.");
         upgrade_idle_wait = row("UPGRADE_IDLE_WAIT", Value("1h"), "seconds, or a duration such as 45m or 1h30m; 0 does not wait",
             "Stop-first only: how long to wait for a moment in which the old delegate has no task. Tasks left after that drain \
              while no delegate accepts new ones.");
@@ -216,8 +220,8 @@ variables! {
             "`true`: take only an image that is published with its digest (`repository:tag@sha256:…`). Otherwise the delegate is \
              not upgraded (`not_pinned`), nor is a custom image or a variant, whose digest is another.");
         self_upgrade = row("SELF_UPGRADE", Value("false"), "true, false, or an image reference such as registry.example/delegate-upgrader:1.2.0",
-            "`true`: the upgrader replaces [its own container](self-upgrade.md), too, by the image that the Manager publishes for \
-             upgraders; an image: by that one.");
+            "`true`: the upgrader also replaces [its own container](self-upgrade.md), with the image that the Manager publishes for \
+             upgraders. An image: with that image.");
         max_version = row("MAX_VERSION", Unset,
             "a month or a version of the delegate such as 26.03 or 26.03.88501",
             "Newer versions are reported (`held_back`) and not taken; `26.03` is all of March 2026. A tag without a version is not \
@@ -252,7 +256,7 @@ variables! {
             "Run in the container with `HEALTH_PROBE=exec`, and with `auto` in a new container whose health endpoint cannot be reached: \
              0 is healthy. A text is run by `/bin/sh -c`, an array as it is. It has ten seconds.");
         health_action = row("HEALTH_ACTION", Value("report"), "report or restart",
-            "What happens to a delegate whose last three health checks failed: [`restart`](replacement.md#restarts-of-unhealthy-delegates) \
+            "What happens to a delegate whose last three health checks failed: [`restart`](health.md#restarts-of-unhealthy-delegates) \
              restarts it, as `docker restart` does.");
     }
     egress {
@@ -266,15 +270,15 @@ variables! {
             "the path of a readable file that holds only the password, instead of PROXY_PASSWORD",
             "The password as a file. One line break at the end is dropped.");
         https_proxy = row("HTTPS_PROXY", Unset, PROXY,
-            "The proxy as one URL, with a user and password if it wants them (`%40` for `@` and so on, here only). Not used with \
-             `PROXY_HOST`. `https_proxy` counts, too.").any_case();
+            "The [proxy](connection.md#proxies) to `https://` addresses, perhaps with a user and password. Not used with `PROXY_HOST`. \
+             `https_proxy` counts, too.").any_case();
         http_proxy = row("HTTP_PROXY", Derived("`HTTPS_PROXY`"), PROXY,
-            "The same for a Manager or a receiver whose URL is `http://…`. `http_proxy` counts, too.").any_case();
+            "The proxy to `http://` addresses. `http_proxy` counts, too.").any_case();
         no_proxy = row("NO_PROXY", Unset, "hosts, addresses and networks, separated by commas",
             "What is reached without the proxy: `manager.example` (and all below it), `10.0.0.0/8`, `*`. An entry that \
              cannot match is warned of. `no_proxy` counts, too.").any_case();
         ca_bundle = row("CA_BUNDLE", Unset, "the path of a PEM file with one or more certificates, or of a directory of such files",
-            "Certificates to trust besides the system's: authorities, or [the Manager's own](#a-manager-that-signed-its-own-certificate).");
+            "Certificates to trust besides the system's: authorities, or [the Manager's own](connection.md#a-manager-that-signed-its-own-certificate).");
         client_cert = row("CLIENT_CERT", Unset, "the path of a PEM file with a certificate and the chain behind it, if any",
             "The certificate for mTLS; goes with `CLIENT_KEY`.");
         client_key = row("CLIENT_KEY", Unset, "the path of a PEM file with the private key of CLIENT_CERT, not encrypted",
@@ -346,28 +350,99 @@ pub(super) fn documented() -> impl Iterator<Item = &'static Row> {
 
 #[cfg(test)]
 mod tests {
-    use std::fmt::Write as _;
-
     use super::*;
     use kit::page;
 
     const PAGE: &str = "docs/usage/configuration.md";
 
+    /// The rows that the page lists first: those of the documented `docker run`, and what replaces some of them.
+    const NEEDED: [&str; 8] = [
+        "ACCOUNT_ID",
+        "MANAGER_HOST_AND_PORT",
+        "UPGRADER_TOKEN",
+        "UPGRADER_TOKEN_FILE",
+        "PUBLISHED_IMAGE",
+        "UPGRADER_WORKLOAD_NAME",
+        "SCHEDULE",
+        "CONTAINER_STOP_TIMEOUT",
+    ];
+    /// The rows that many sites set.
+    const COMMON: [&str; 15] = [
+        "TZ",
+        "UPGRADE_WINDOW",
+        "UPGRADE_DELAY",
+        "UPGRADE_WAVE",
+        "DISABLE_AUTO_UPGRADE",
+        "UPGRADE_HEALTHY_DEADLINE",
+        "REGISTRY_MIRROR",
+        "IMAGE_REPOSITORY",
+        "HEALTH_ACTION",
+        "HTTPS_PROXY",
+        "CA_BUNDLE",
+        "WEBHOOK_URL",
+        "DEADMAN_URL",
+        "LISTEN_ADDR",
+        "AUDIT_LOG",
+    ];
+
+    /// The mark on the page of the table that lists a row.
+    fn tier(section: &'static str, name: &str) -> &'static str {
+        match name {
+            _ if NEEDED.contains(&name) => "needed",
+            _ if COMMON.contains(&name) => "common",
+            _ if name.starts_with("PROXY_") => "compatibility",
+            _ => section,
+        }
+    }
+
+    /// The accepted values, in the words of the page: it explains a duration once, and a meaning mostly says what `true` does
+    /// and what is in a file.
+    fn shown(row: &Row) -> String {
+        let is_file = row.name.ends_with("_FILE") && row.name != "ENVIRONMENT_FILE";
+        match row.accepted {
+            BOOL => String::new(),
+            REPOSITORY => " Value: a repository, without tag and scheme.".to_owned(),
+            _ if is_file => String::new(),
+            // The meaning says the same.
+            other if other.starts_with("the user name") || other.starts_with("the password") => String::new(),
+            other => format!(" Value: {other}.")
+                .replace("seconds, or a duration such as 45m or 1h30m", "a duration"),
+        }
+    }
+
     #[test]
     fn the_page_lists_every_variable() {
-        for (section, rows) in TABLE {
-            if *section == "system" {
-                continue;
+        let rows = TABLE
+            .iter()
+            .filter(|(section, _)| *section != "system")
+            .flat_map(|(section, rows)| rows.iter().map(|row| (tier(section, row.name), row)));
+        let mut tables: Vec<(&str, String)> = Vec::new();
+        for (mark, row) in rows {
+            let line = format!(
+                "| `{}` | {} | {}{} |\n",
+                row.name,
+                row.default.text(),
+                row.help,
+                shown(row)
+            );
+            match tables.iter_mut().find(|(known, _)| *known == mark) {
+                Some((_, table)) => table.push_str(&line),
+                None => tables.push((
+                    mark,
+                    format!("| variable | default | meaning |\n|---|---|---|\n{line}"),
+                )),
             }
-            let mut table = String::from("| variable | default | accepted | meaning |\n|---|---|---|---|\n");
-            for row in *rows {
-                let default = row.default.text();
-                let Row {
-                    name, accepted, help, ..
-                } = row;
-                let _ = writeln!(table, "| `{name}` | {default} | {accepted} | {help} |");
-            }
-            page::has(PAGE, section, &table);
         }
+        for (mark, table) in &tables {
+            page::has(PAGE, mark, table);
+        }
+        let lines = |mark| {
+            tables
+                .iter()
+                .find(|(known, _)| *known == mark)
+                .map(|(_, table)| table.lines().count() - 2)
+        };
+        assert_eq!(lines("needed"), Some(NEEDED.len()));
+        assert_eq!(lines("common"), Some(COMMON.len()));
     }
 }

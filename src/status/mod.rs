@@ -39,6 +39,9 @@ pub struct Status {
     /// The host's name; in a container, the name that the engine has for it.
     #[serde(default)]
     pub host: String,
+    /// Whether all delegates are healthy and none failed; `status --check` asks for it.
+    #[serde(default)]
+    pub all_well: bool,
     /// When it started.
     #[serde(serialize_with = "time::serialize")]
     pub started_at: DateTime<Utc>,
@@ -131,6 +134,7 @@ impl Status {
     /// The state before the first observation.
     pub fn new(mode: Mode, schedule: &str, now: DateTime<Utc>) -> Self {
         Self {
+            all_well: false,
             version: env!("CARGO_PKG_VERSION").into(),
             host: place::host(),
             started_at: now,

@@ -1,5 +1,5 @@
-//! HTTP for probes, scrapers and people: `/livez` (or `/healthz`), `/readyz`, `/metrics`, `/status` and a page at `/`. It answers
-//! `GET` and `HEAD` only.
+//! HTTP for probes, scrapers and people: `/livez` (or `/healthz`), `/readyz`, `/metrics`, `/status`, `/status.txt` and a page at
+//! `/`. It answers `GET` and `HEAD` only.
 
 use std::borrow::Borrow;
 use std::convert::Infallible;
@@ -14,8 +14,11 @@ use tokio::net::TcpListener;
 
 use crate::status::hosts::Hosts;
 use crate::status::liveness::Liveness;
-use crate::status::{Reader, Status, connections, metrics, page};
+use crate::status::table::Look;
+use crate::status::view::{Headline, Tone};
+use crate::status::{Reader, Status, connections, metrics, page, terminal};
 use crate::telemetry;
+use crate::text::json::indented;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -23,7 +26,7 @@ const WRONG_NAME: &str = "\
 unknown host name (DNS-rebinding protection): use an IP address, or add the name to STATUS_HOSTS in the upgrader's environment
 ";
 
-const PATHS: &str = "not found; there are / /status /metrics /livez (or /healthz) /readyz\n";
+const PATHS: &str = "not found; there are / /status /status.txt /metrics /livez (or /healthz) /readyz\n";
 
 /// The pages that are served.
 #[derive(Clone)]
@@ -59,10 +62,15 @@ impl Server {
                 let kind = "text/plain; version=0.0.4; charset=utf-8";
                 answer(StatusCode::OK, kind, metrics::text(&self.current()))
             }
-            "/status" => match serde_json::to_string_pretty(&self.current()) {
-                Ok(json) => answer(StatusCode::OK, "application/json", json + "\n"),
+            "/status" => match serde_json::to_string(&self.current()) {
+                Ok(json) => answer(StatusCode::OK, "application/json", indented(&json) + "\n"),
                 Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
             },
+            "/status.txt" => {
+                let look = Look::asked_for(request.uri().query().unwrap_or_default());
+                let lines = terminal::text(&self.current(), look, Utc::now());
+                text(StatusCode::OK, &(lines + "\n"))
+            }
             "/" => {
                 let page = page::html(&self.status.borrow(), Utc::now());
                 let mut answer = answer(StatusCode::OK, "text/html; charset=utf-8", page);
@@ -77,9 +85,12 @@ impl Server {
 
     /// The published status, and what is known without the loop.
     fn current(&self) -> Status {
+        let status = self.status.borrow().clone();
+        let tone = Headline::of(&status, Utc::now()).tone;
         Status {
             log_lines_dropped: telemetry::dropped_lines(),
-            ..self.status.borrow().clone()
+            all_well: matches!(tone, Tone::Good | Tone::Busy),
+            ..status
         }
     }
 }

@@ -35,6 +35,26 @@ impl Look {
         }
     }
 
+    /// This look, as a client asks the daemon for it.
+    pub fn query(self) -> String {
+        let columns = self
+            .width
+            .map_or_else(String::new, |width| format!("columns={width}"));
+        let colour = if self.has_colour { "&colour" } else { "" };
+        columns + colour
+    }
+
+    /// The look that a client asks for.
+    pub fn asked_for(query: &str) -> Self {
+        let mut parts = query.split('&');
+        Self {
+            width: parts
+                .clone()
+                .find_map(|part| part.strip_prefix("columns=")?.parse().ok()),
+            has_colour: parts.any(|part| part == "colour"),
+        }
+    }
+
     /// A text in the colour of its tone.
     pub fn paint(self, tone: Tone, text: &str) -> String {
         if !self.has_colour {

@@ -1,7 +1,6 @@
 //! The words that the page and the terminal share: the answer to the question that people come with, and times as they
 //! say them.
 
-use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -72,8 +71,11 @@ impl Tone {
 
 /// The rows of a report, those that need attention first.
 pub fn rows(status: &Status) -> Vec<&DelegateReport> {
-    let mut rows: Vec<&DelegateReport> = status.report.iter().flat_map(Report::rows).collect();
-    rows.sort_by_key(|delegate| Reverse(Tone::of(delegate)));
+    let mut rows = Vec::new();
+    for tone in [Tone::Bad, Tone::Attention, Tone::Busy, Tone::Good] {
+        let all = status.report.iter().flat_map(Report::rows);
+        rows.extend(all.filter(|delegate| Tone::of(delegate) == tone));
+    }
     rows
 }
 

@@ -1,6 +1,7 @@
 //! Text in and out: durations, times, sizes, secrets, and text from outside.
 
 pub mod duration;
+pub mod json;
 mod one_line;
 pub mod redact;
 pub mod secret;

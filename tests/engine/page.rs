@@ -81,8 +81,8 @@ fn page_in_a_browser_shows_all_delegates_and_logs_nothing() {
         (DARK, 360, 1900, "page-dark-360.png"),
         (LIGHT, 1200, 1100, "page-light-1200.png"),
         (DARK, 1200, 1100, "page-dark-1200.png"),
-        (LIGHT, 800, 1040, "page-light.png"),
-        (DARK, 800, 1040, "page-dark.png"),
+        (LIGHT, 800, 1130, "page-light.png"),
+        (DARK, 800, 1130, "page-dark.png"),
     ] {
         let size = format!("--window-size={width},{height}");
         let (_, console) = browse(url, &[&picture(name), &size, theme]);

@@ -168,23 +168,19 @@ impl StandIn {
     }
 }
 
-fn image(image: &str) -> Option<String> {
-    Some(image.to_owned())
-}
-
 #[test]
 fn a_run_that_is_over_leaves_no_lock_and_the_next_one_writes_nothing() {
     let cluster = StandIn::with(&json!({}));
     let (code, text) = cluster.run("once", B);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("updating it to harness/delegate:26.11.1"), "{text}");
-    assert_eq!(cluster.written(), [image(B), None], "{text}");
+    assert_eq!(cluster.written(), [Some(B.to_owned()), None], "{text}");
     assert_eq!(cluster.annotation(HOLDER), None);
     let (code, text) = cluster.run("once", B);
     assert_eq!((code, cluster.written()), (Some(0), vec![]), "{text}");
     let (code, text) = cluster.run("rollback", B);
     assert_eq!(code, Some(0), "{text}");
-    assert_eq!(cluster.written(), [image(A), None], "{text}");
+    assert_eq!(cluster.written(), [Some(A.to_owned()), None], "{text}");
     let (code, text) = cluster.run("rollback", B);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("was already rolled back from"), "{text}");
@@ -195,10 +191,14 @@ fn a_failure_goes_back_and_its_last_patch_takes_the_lock_away() {
     let cluster = StandIn::with(&json!({}));
     let (code, text) = cluster.run("once", BROKEN);
     assert_eq!(code, Some(0), "{text}");
-    assert_eq!(cluster.written(), [image(BROKEN), image(A), None], "{text}");
+    assert_eq!(
+        cluster.written(),
+        [Some(BROKEN.to_owned()), Some(A.to_owned()), None],
+        "{text}"
+    );
     assert_eq!(cluster.annotation(HOLDER), None);
     let failed = cluster.annotation("io.delegate-upgrader.failed-image");
-    assert_eq!(failed, image(BROKEN));
+    assert_eq!(failed, Some(BROKEN.to_owned()));
 }
 
 #[test]

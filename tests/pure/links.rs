@@ -29,7 +29,7 @@ pub(crate) fn pages() -> BTreeMap<PathBuf, String> {
 }
 
 /// The lines that are not code.
-fn prose(page: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn prose(page: &str) -> impl Iterator<Item = &str> {
     let mut is_fenced = false;
     page.lines().filter(move |line| {
         let is_fence = line.trim_start().starts_with("```");

@@ -32,6 +32,7 @@ mod reference;
 mod rollout;
 mod schedule;
 mod schemas;
+mod sentences;
 mod status;
 mod swarm;
 mod text;

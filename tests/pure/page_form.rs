@@ -7,24 +7,24 @@ use crate::links::{pages, resolved};
 /// The most words of a page for operators.
 const MOST: usize = 1500;
 /// The pages with another limit: words between blanks, as `wc -w` counts them.
-const BUDGETS: [(&str, usize); 14] = [
+const BUDGETS: [(&str, usize); 16] = [
     ("README.md", 700),
-    ("docs/usage/commands.md", 3200),
+    ("docs/usage/commands.md", 600),
     ("docs/usage/comparison.md", 700),
     ("docs/usage/compose.md", 1000),
-    ("docs/usage/configuration.md", 4300),
+    ("docs/usage/configuration.md", 2900),
     ("docs/usage/fleet.md", 1000),
     ("docs/usage/glossary.md", 1000),
     ("docs/usage/install.md", 1000),
     ("docs/usage/lifecycle.md", 700),
     ("docs/usage/production.md", 1000),
-    ("docs/usage/replacement.md", 4700),
+    ("docs/reference/reasons.md", 2600),
+    ("docs/usage/self-upgrade.md", 400),
     ("docs/usage/run.md", 1000),
-    ("docs/usage/troubleshooting.md", 1800),
+    ("docs/usage/notifications.md", 800),
+    ("docs/usage/troubleshooting.md", 900),
     ("docs/usage/what-happens-when.md", 1000),
 ];
-/// A page that starts with its help. It is to start with text, too.
-const STARTS_OTHERWISE: &str = "docs/usage/commands.md";
 
 #[test]
 fn no_page_for_operators_is_longer_than_its_budget() {
@@ -52,7 +52,7 @@ fn each_page_for_operators_starts_with_a_sentence() {
     let mut other = Vec::new();
     for (page, text) in pages() {
         let is_ours = page.starts_with("docs/usage") || page.parent() == Some(Path::new(""));
-        if !is_ours || page == Path::new(STARTS_OTHERWISE) {
+        if !is_ours {
             continue;
         }
         let mut lines = text.lines().filter(|line| !line.is_empty());

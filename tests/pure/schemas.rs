@@ -143,6 +143,7 @@ fn the_schema_of_events_describes_each_field_and_action() {
 #[test]
 fn the_schema_of_status_describes_each_field() {
     let full = Status {
+        all_well: true,
         version: "0.1.0".into(),
         host: "build-7".to_owned(),
         started_at: at(),

@@ -57,7 +57,7 @@ fn the_documentation_has_the_curve_of_ten_thousand_hosts() {
         let _ = write!(table, " {} |", most_at_once(begins));
     }
     table.push('\n');
-    page::has("docs/usage/configuration.md", "waves", &table);
+    page::has("docs/usage/schedules.md", "waves", &table);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{At, span};
 use crate::container::RunState;
 use crate::rollout::checks::FAILED_CHECKS;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decided, Fact, HeldBack, Member, Row, Step};
+use crate::rollout::{Decided, Decision, Fact, HeldBack, Member, Row, Step};
 
 /// A restart needs a check that is not older.
 const FRESH: TimeDelta = TimeDelta::seconds(5);
@@ -14,24 +14,17 @@ const FRESH: TimeDelta = TimeDelta::seconds(5);
 const RESTART_DELAY: TimeDelta = TimeDelta::seconds(10);
 
 impl At<'_> {
-    /// Nothing is upgraded. Restarts are a setting of their own.
-    pub(super) fn health_only(&self) -> Decided {
-        let reason = Reason::HealthOnly {
-            published: self.desired.published(),
-        };
-        let may_restart = self.policy.restarts_unhealthy && self.rollout.left_alone().is_none();
-        let serving = self.rollout.serving.as_ref().filter(|_| may_restart);
-        let restart = |serving| {
-            self.finish_restart(serving)
-                .or_else(|| self.restart_unhealthy(serving, &reason))
-        };
-        serving
-            .and_then(restart)
-            .unwrap_or_else(|| Row::HealthOnly.rest(reason))
+    /// This decision, unless the delegate is being restarted, or would be left unhealthy and is to be restarted.
+    pub(super) fn or_restart(&self, serving: &Member, decided: Decided) -> Decided {
+        let restart = self.finish_restart(serving).or_else(|| match &decided.decision {
+            Decision::Rest(reason) => self.restart_unhealthy(serving, reason),
+            _ => None,
+        });
+        restart.unwrap_or(decided)
     }
 
     /// A restart that this process asked for ends before anything else begins. `None` where there is none, or no more.
-    pub(super) fn finish_restart(&self, serving: &Member) -> Option<Decided> {
+    fn finish_restart(&self, serving: &Member) -> Option<Decided> {
         let restart = serving.history.checks.restart.as_ref()?;
         let until = restart.asked_at + span(restart.grace);
         let end = until + RESTART_DELAY;
@@ -54,7 +47,7 @@ impl At<'_> {
     }
 
     /// A delegate that is left as it is, for this reason, and does not work. `None` where nothing is to be done about that.
-    pub(super) fn restart_unhealthy(&self, serving: &Member, reason: &Reason) -> Option<Decided> {
+    fn restart_unhealthy(&self, serving: &Member, reason: &Reason) -> Option<Decided> {
         let checks = &serving.history.checks;
         let has_failed = serving.state == RunState::Running && !serving.works();
         let is_touched = self.rollout.is_in_progress() || self.in_the_way().is_some();

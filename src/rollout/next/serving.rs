@@ -8,7 +8,7 @@ use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
 use crate::rollout::start_permission::{Beginning, Holdup};
 use crate::rollout::{
-    AutoRemove, Decided, Decision, Desired, Fact, FailureCause, Intent, Member, Row, Step, UpdateOrder,
+    AutoRemove, Decided, Desired, Fact, FailureCause, Intent, Member, Row, Step, UpdateOrder,
 };
 
 /// So many other containers of a delegate finish their tasks at a time: each takes as much of the host as the one in
@@ -21,15 +21,7 @@ const PULL_INTERVAL: TimeDelta = TimeDelta::seconds(2);
 impl At<'_> {
     /// A replacement takes precedence over a restart.
     pub(super) fn in_service(&self, serving: &Member) -> Decided {
-        if let Some(restart) = self.finish_restart(serving) {
-            return restart;
-        }
-        let decided = self.replace_or_keep(serving);
-        let restart = match &decided.decision {
-            Decision::Rest(reason) => self.restart_unhealthy(serving, reason),
-            _ => None,
-        };
-        restart.unwrap_or(decided)
+        self.or_restart(serving, self.replace_or_keep(serving))
     }
 
     fn replace_or_keep(&self, serving: &Member) -> Decided {

@@ -253,11 +253,10 @@ fn tagged(at: DateTime<Utc>, words: &str) -> String {
 
 /// To the minute, and without a date today.
 fn clock(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
-    let text = time::text(at);
-    let (date, minute) = (text.get(..10), text.get(11..16));
-    let date = date.filter(|_| at.date_naive() != now.date_naive());
-    let parts = [date, minute, Some("UTC")].into_iter().flatten();
-    parts.collect::<Vec<_>>().join("&nbsp;")
+    let (at, now) = (time::text(at), time::text(now));
+    let begin = if at.get(..10) == now.get(..10) { 11 } else { 0 };
+    let text = at.get(begin..16).unwrap_or_default();
+    format!("{}&nbsp;UTC", text.replace('T', "&nbsp;"))
 }
 
 /// One word, in the colour and with the symbol of its tone.

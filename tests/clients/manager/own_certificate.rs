@@ -30,7 +30,7 @@ pub(crate) const EXPIRED: &[u8] = include_bytes!("../../fixtures/tls/own-expired
 /// No authority.
 const WITHOUT_CA: &[u8] = include_bytes!("../../fixtures/tls/own-without-ca.pem");
 
-const PAGE: &str = include_str!("../../../docs/usage/configuration.md");
+const PAGE: &str = include_str!("../../../docs/usage/connection.md");
 const ADD_IT: &str = "add exactly this certificate to CA_BUNDLE";
 
 #[tokio::test]

@@ -110,7 +110,14 @@ async fn connection_serves_one_request() {
     assert_eq!(server.get("/healthz").await, (200, "ok\n".to_owned()));
     let (status, paths) = server.get("/nothing").await;
     assert_eq!(status, 404);
-    for path in ["/status", "/metrics", "/livez", "/healthz", "/readyz"] {
+    for path in [
+        "/status",
+        "/status.txt",
+        "/metrics",
+        "/livez",
+        "/healthz",
+        "/readyz",
+    ] {
         assert!(paths.contains(path), "{paths}");
     }
     let long = format!(

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::Server;
 use crate::daemon::Daemon;
 
-const PATHS: [&str; 5] = ["/", "/livez", "/metrics", "/readyz", "/status"];
+const PATHS: [&str; 6] = ["/", "/livez", "/metrics", "/readyz", "/status", "/status.txt"];
 
 #[tokio::test]
 async fn a_name_that_a_page_on_the_web_could_have_is_refused_on_every_path() {

@@ -204,9 +204,8 @@ async fn the_page_names_each_field_of_the_log() {
             .await;
     }
     drop(guard);
-    let page = include_str!("../../../docs/usage/commands.md");
-    let (_, table) = page.split_once("\n### JSON\n").unwrap();
-    let (table, _) = table.split_once("\n## ").unwrap();
+    let page = include_str!("../../../docs/usage/log.md");
+    let (_, table) = page.split_once("\n## JSON\n").unwrap();
     let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
     let columns = rows.filter_map(|row| row.split(" | ").next());
     let listed: BTreeSet<&str> = columns

@@ -1,4 +1,4 @@
-//! The causes on `docs/reference/reasons.md`: what the line says where a reason has several kinds.
+//! `docs/reference/causes.md`: what the line says where a reason has several kinds.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use strum::VariantNames;
 
 use super::examples::{OLD, not_healthy_in_time};
 
-const PAGE: &str = "docs/reference/reasons.md";
+const PAGE: &str = "docs/reference/causes.md";
 
 /// The rows of one enum, whose examples must be all of its variants.
 fn rows<T: VariantNames + ToString>(

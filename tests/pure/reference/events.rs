@@ -15,14 +15,14 @@ const PAGE: &str = "docs/reference/events.md";
 fn words(action: Action) -> (&'static str, &'static str) {
     match action {
         Action::Upgraded => ("the new container works, and the old one has ended", ""),
-        Action::RolledBack => ("as `upgraded`, to an earlier image, because someone ran `rollback`", ""),
-        Action::Rejected => ("a new container failed; its image is in quarantine", "[the cause](reasons.md#causes) of the failure"),
+        Action::RolledBack => ("as `upgraded`, to an earlier image, after `rollback`", ""),
+        Action::Rejected => ("a new container failed; its image is in quarantine", "[the cause](causes.md) of the failure"),
         Action::Withdrawn => ("a new container was given up, which says nothing about its image", "[the reason](reasons.md), where there is one"),
         Action::Restored => ("the old container serves again after a new one was rejected or withdrawn", ""),
         Action::Restarted => ("the engine was asked to restart an unhealthy delegate (`HEALTH_ACTION=restart`)", ""),
         Action::HealthLost => ("a delegate has been unhealthy for two health intervals", "the probe"),
         Action::HealthRegained => ("it is healthy again", "the probe"),
-        Action::ImageRemoved => ("an image that no rollback goes back to was removed", ""),
+        Action::ImageRemoved => ("an image that no rollback needs was removed", ""),
         Action::Skipped => ("a delegate could not be served; once more with `\"resolved\":true` when that is over", "[the reason](reasons.md)"),
         Action::SelfUpgraded => ("the upgrader replaced its own container (`SELF_UPGRADE`)", ""),
         Action::Test => ("someone ran `notify --test`; it is sent and not recorded", ""),
@@ -65,7 +65,7 @@ fn the_page_has_every_field() {
             ""
         };
         let meaning = match name.as_str() {
-            "action" => "What came of it: [the actions](#actions).",
+            "action" => "The outcome: [the actions](#actions).",
             "reason" => "One word: see [the actions](#actions).",
             _ => property["description"].as_str().unwrap(),
         };

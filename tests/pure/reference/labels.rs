@@ -15,9 +15,9 @@ const OWNERS: &[(&str, &str, &str)] = &[
     (label::ENABLE, "`false`, `no`, `off`, `0`", "never upgrade this delegate; its health is still reported"),
     (label::WATCHTOWER_ENABLE, "the same", "the same, where the label above is missing"),
     (label::STRATEGY, "as `UPDATE_ORDER`", "overrides the setting; any other value is ignored with a warning"),
-    (label::PIN, "a version or a month, such as `26.03.88501` or `26.03`", "it is upgraded to that version only, or to the versions of that month; others wait ([`pinned`](reasons.md#pinned))"),
-    (label::SNOOZE_UNTIL, "a date or a time in `TZ`, such as `2026-12-01` or `2026-12-01T08:00`, or one with its offset", "no upgrade begins before then ([`snoozed`](reasons.md#snoozed))"),
-    (label::WINDOW, "as [`UPGRADE_WINDOW`](../usage/configuration.md#upgrade-windows)", "its own window, instead of that"),
+    (label::PIN, "a version or a month, such as `26.03.88501` or `26.03`", "only that version, or the versions of that month, may be installed; other versions wait ([`pinned`](reasons.md#pinned))"),
+    (label::SNOOZE_UNTIL, "a date or a time in `TZ`, such as `2026-12-01` or `2026-12-01T08:00`, or one with its offset", "no upgrade starts before then ([`snoozed`](reasons.md#snoozed))"),
+    (label::WINDOW, "as [`UPGRADE_WINDOW`](../usage/schedules.md#upgrade-windows)", "its own window, instead of that"),
     (label::HEALTHY_DEADLINE, "a duration longer than `UPGRADE_HEALTHY_TIME`", "overrides `UPGRADE_HEALTHY_DEADLINE`, for a delegate that starts slowly; any other value is ignored"),
     (label::STOP_TIMEOUT, "a duration", "overrides `CONTAINER_STOP_TIMEOUT` and `--stop-timeout`; any other value is ignored with a warning"),
 ];
@@ -31,31 +31,31 @@ const WRITTEN: &[(&str, &str, &str)] = &[
     (label::PREVIOUS_IMAGE, "a candidate, and a copy of one", "the image reference of the previous container"),
     (label::PREVIOUS_IMAGE_ID, "the same", "the id of that image"),
     (label::FINGERPRINT, "a candidate", "a fingerprint of those settings of the previous container that can change while it runs: limits, restart policy, networks"),
-    (label::AUTO_REMOVE, "the successors of a delegate with `--rm`", "`true`: it has no `--rm` itself, and the upgrader removes it once it has ended for ten seconds"),
+    (label::AUTO_REMOVE, "the successors of a delegate with `--rm`", "`true`: the upgrader removes the container once it has ended for ten seconds"),
     (label::NETWORKS, "a candidate or copy that the engine could not create with all of its networks", "the networks it is connected to before its start"),
     (label::COPY, "a copy of a delegate that could not be started again, or was gone", "`true`: it has the history of its original, and is not a release of its own"),
     (label::IMAGE, "where the image had to be named by its id", "the image reference"),
-    (label::ROLLED_BACK_FROM, "what `rollback` made", "the image reference that `rollback` left"),
-    (label::ROLLED_BACK_FROM_ID, "what `rollback` made", "the id of that image"),
+    (label::ROLLED_BACK_FROM, "a container that `rollback` created", "the image reference that `rollback` left"),
+    (label::ROLLED_BACK_FROM_ID, "a container that `rollback` created", "the id of that image"),
 ];
 
 /// What the upgrader writes on empty volumes: the label, what it is on, and its value.
 #[rustfmt::skip]
 const RECORDS: &[(&str, &str, &str)] = &[
-    (label::RECORD, "an empty volume", "`pause` or `first-seen`: what the engine remembers of [a pause](../usage/commands.md#pause-and-resume), or of [an image](../usage/configuration.md#delay-and-waves), which `io.delegate-upgrader.image` names"),
+    (label::RECORD, "an empty volume", "`pause` or `first-seen`: the record of [a pause](../usage/changing.md#pause-and-resume), perhaps of one delegate (`io.delegate-upgrader.name`), or of [an image](../usage/schedules.md#delay-and-waves) (`io.delegate-upgrader.image`)"),
     (label::SINCE, "such a volume", "when it was made"),
-    (label::UNTIL, "that of a pause", "when it ends, where that is known"),
+    (label::UNTIL, "the volume of a pause", "when the pause ends, where that is known"),
 ];
 
 /// What the upgrader writes on services: the label, and its value.
 #[rustfmt::skip]
 const OF_SERVICES: &[(&str, &str)] = &[
     (record::ATTEMPT_IMAGE, "the image that was tried last"),
-    (record::ATTEMPT_FROM, "the image before that one"),
-    (record::ATTEMPT_SINCE, "when that was begun"),
+    (record::ATTEMPT_FROM, "the image before that"),
+    (record::ATTEMPT_SINCE, "when that attempt started"),
     (record::ATTEMPT_INTENT, "`upgrade`, `retry` or `rollback`"),
     (record::ATTEMPT_APPLIED, "`true` once the service was given the image"),
-    (record::ATTEMPT_FAILED, "why the image was taken away again, where Swarm did not do that itself"),
+    (record::ATTEMPT_FAILED, "why the upgrader restored the previous image, where Swarm did not do that itself"),
     (record::FAILED_IMAGE, "the image that failed last"),
     (record::FAILED_ATTEMPTS, "how many times in a row"),
     (record::FAILED_AT, "when it failed last"),

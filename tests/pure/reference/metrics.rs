@@ -22,29 +22,29 @@ const PAGE: &str = "docs/reference/metrics.md";
 const WORDS: &[(&str, &str)] = &[
     ("build_info", "1"),
     ("config_hash", "the same number on hosts where `config` prints the same; of a secret it knows only whether it is set"),
-    ("newer_version_available", "1 if a newer version of the upgrader is published, or `SELF_UPGRADE` names another image than its own; missing where nobody publishes one, or the two images have no versions of one repository"),
+    ("newer_version_available", "1 if a newer version of the upgrader is published, or `SELF_UPGRADE` names another image than its own; missing if neither is known, or if the two images have no versions of one repository"),
     ("start_timestamp_seconds", "Unix time of the program's start"),
     ("engine_up", "1 if the engine answered at the last observation"),
     ("delegate_healthy", "1 if healthy; `probe` says by what"),
-    ("delegate_reason", "1 for the current [reason](reasons.md); `cause` where the reason has [several kinds](reasons.md#causes)"),
+    ("delegate_reason", "1 for the current [reason](reasons.md); `cause` where the reason has [several kinds](causes.md)"),
     ("delegate_support_ends_timestamp_seconds", "Unix time at which Harness's support of its version ends, if its tag is a version (`yy.mm.verno`: six months after that month)"),
-    ("delegate_tasks", "tasks that it executes, if it [says so](../usage/replacement.md#tasks)"),
-    ("delegate_drain_tasks", "tasks left to its containers that are to stop, if they say so"),
-    ("delegate_drain_remaining_seconds", "time left to the last of them"),
+    ("delegate_tasks", "tasks that the delegate executes, if it [reports them](../usage/replacement.md#tasks)"),
+    ("delegate_drain_tasks", "tasks left in its containers that are stopping, if they report them"),
+    ("delegate_drain_remaining_seconds", "time left for the last of these containers"),
     ("delegates_failed", "delegates that could not be served"),
     ("last_observation_timestamp_seconds", "Unix time of the last observation"),
     ("next_run_timestamp_seconds", "Unix time of the next scheduled run"),
-    ("last_success_timestamp_seconds", "Unix time at which a scheduled run last succeeded: there are delegates, none has failed or still waits for an answer, and each new container is proven. 0 before the first one since the start"),
-    ("success_due_timestamp_seconds", "Unix time by which the next scheduled run should have succeeded: that of the second one after the last success, or after the start"),
-    ("manager_last_response_timestamp_seconds", "Unix time of the Manager's last answer, for the delegate that has waited longest for one; after 90 minutes without an answer its UI shows AUTO UPGRADE OFF. Only if there is a Manager"),
+    ("last_success_timestamp_seconds", "Unix time of the last successful scheduled run: it found delegates, none failed or waits for an answer, and each new container is proven. 0 until the first success since the start"),
+    ("success_due_timestamp_seconds", "Unix time by which a scheduled run should have succeeded: the time of the second run after the last success, or after the start"),
+    ("manager_last_response_timestamp_seconds", "Unix time of the Manager's last answer, for the delegate that has waited longest; after 90 minutes without an answer the UI shows AUTO UPGRADE OFF. Only if there is a Manager"),
     ("manager_requests_total", "requests to the Manager since the start, each attempt by itself"),
     ("engine_requests_total", "calls to the engine since the start. The results `not_found`, `conflict` and `refused` are often as expected"),
     ("engine_request_duration_seconds", "how long the engine took for a call"),
     ("steps_total", "steps tried since the start"),
     ("outcomes_total", "outcomes since the start, by [action](events.md#actions)"),
-    ("pull_seconds", "how long pulls took that led to an outcome"),
+    ("pull_seconds", "how long pulls took, if an outcome followed"),
     ("proof_seconds", "from a candidate's start until it was proven"),
-    ("drain_seconds", "from when an old container was to stop until it had"),
+    ("drain_seconds", "from the request to stop an old container until it has stopped"),
     ("downtime_seconds", "stop-first: how long no container took tasks"),
     ("audit_records_missing", "outcomes that could not be written to [the audit log](../usage/audit-log.md)"),
     ("webhook_deliveries_total", "[events](../usage/notifications.md) that were `delivered`, `given_up` or `dropped`, and attempts that `failed`, since the start. Only with `WEBHOOK_URL`"),
@@ -124,10 +124,10 @@ fn the_page_has_the_values_of_the_labels() {
 | `container`, `workload` | all of a delegate | the container's name, and its `DELEGATE_NAME` |
 | `image` | `delegate_healthy` | the image's reference |
 | `probe` | `delegate_healthy` | {probes} |
-| `reason`, `cause` | `delegate_reason` | [the reasons](reasons.md) and [their causes](reasons.md#causes) |
+| `reason`, `cause` | `delegate_reason` | [the reasons](reasons.md) and [their causes](causes.md) |
 | `operation` | `engine_requests_total`, `engine_request_duration_seconds` | {operations} |
 | `result` | `engine_requests_total` | `ok`, {results} |
-| `result` | `manager_requests_total` | `ok`, or [a cause](reasons.md#causes) of `target_unknown` |
+| `result` | `manager_requests_total` | `ok`, or [a cause](causes.md) of `target_unknown` |
 | `result` | `webhook_deliveries_total` | `delivered`, `failed`, `given_up`, `dropped` |
 | `result` | `deadman_requests_total` | `succeeded`, `failed` |
 | `step` | `steps_total` | {steps} |
