@@ -8,6 +8,7 @@ use chrono::Utc;
 use clap::Subcommand;
 use tracing::{info, warn};
 
+use super::named_delegate::done;
 use super::run::{LAST_EVENTS, Parts, made, make_listeners, serve};
 use super::shutdown::until_shutdown;
 use super::{Exit, checks, conclude, fail, plan, print};
@@ -15,10 +16,11 @@ use crate::app::{self, ConfiguredSource};
 use crate::daemon;
 use crate::host;
 use crate::kubernetes::cluster::{Cluster, is_in_cluster};
-use crate::kubernetes::deployments::{Deployments, Settings};
+use crate::kubernetes::deployments::Deployments;
 use crate::kubernetes::settings::ClusterSettings;
 use crate::kubernetes::{doctor, file, own};
 use crate::reconcile::clock::Clock;
+use crate::reconcile::driver::Workloads;
 use crate::rollout::reason::ReasonKind;
 use crate::status::report::Report;
 use crate::telemetry;
@@ -64,23 +66,19 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bo
     let cluster = Cluster::connect()
         .await
         .map_err(|error| fail(error, Exit::Config))?;
-    let command_line = CommandLine { settings, cluster };
+    let namespace = settings.namespace.clone();
+    let command_line = CommandLine {
+        namespace: namespace.unwrap_or_else(|| cluster.namespace().to_owned()),
+        settings,
+        cluster,
+    };
     match command {
         Command::Once => command_line.once().await,
         Command::Run => command_line.run().await,
         Command::Plan => command_line.plan(json).await,
         Command::Doctor => command_line.doctor(json).await,
-        Command::Rollback => {
-            let start = async |deployments: &mut Deployments<_>| deployments.start_rollback().await;
-            command_line.operate(start).await
-        }
-        Command::Retry => {
-            let start = async |deployments: &mut Deployments<_>| {
-                deployments.start_retry();
-                Ok(())
-            };
-            command_line.operate(start).await
-        }
+        Command::Rollback => command_line.operate(true).await,
+        Command::Retry => command_line.operate(false).await,
         Command::Pause { until } => {
             command_line
                 .pause(Some(until.unwrap_or_else(|| "true".to_owned())))
@@ -90,17 +88,17 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bo
     }
 }
 
+/// The Deployments, driven.
+type Upgraded = Workloads<Deployments, ConfiguredSource>;
+
 struct CommandLine {
     settings: ClusterSettings,
     cluster: Cluster,
+    /// By default that of the pod, or of the kubeconfig.
+    namespace: String,
 }
 
 impl CommandLine {
-    fn namespace(&self) -> String {
-        let namespace = self.settings.namespace.clone();
-        namespace.unwrap_or_else(|| self.cluster.namespace().to_owned())
-    }
-
     fn start_log(&self) {
         telemetry::start(&self.settings.common.log, false);
         for warning in &self.settings.warnings {
@@ -112,24 +110,15 @@ impl CommandLine {
         made(app::source(&self.settings.common, reports_upgrader))
     }
 
-    fn deployments(
-        &self,
-        reports_upgrader: bool,
-        clock: Clock,
-    ) -> Result<Deployments<ConfiguredSource>, Exit> {
-        let common = &self.settings.common;
-        let settings = Settings {
-            namespace: self.namespace(),
-            names: common.workload_names.clone(),
-            container: self.settings.container.clone(),
-            policy: app::policy(common),
-            target: common.target.clone(),
-            zone: common.schedule.zone().clone(),
-            dry_run: self.settings.dry_run,
-            holder: format!("{}/{}", host::name(), uuid::Uuid::new_v4().simple()),
-        };
-        let source = self.source(reports_upgrader)?;
-        Ok(Deployments::new(self.cluster.clone(), source, settings, clock))
+    fn deployments(&self) -> Deployments {
+        let (cluster, settings) = (self.cluster.clone(), self.settings.clone());
+        Deployments::new(cluster, settings, self.namespace.clone())
+    }
+
+    fn workloads(&self, reports_upgrader: bool, clock: Clock) -> Result<Upgraded, Exit> {
+        let (common, source) = (&self.settings.common, self.source(reports_upgrader)?);
+        let (policy, target) = (app::policy(common), common.target.clone());
+        Ok(Workloads::new(self.deployments(), source, policy, target, clock))
     }
 
     fn upgrades(&self) -> bool {
@@ -140,11 +129,10 @@ impl CommandLine {
         self.start_log();
         let listeners = make_listeners(&self.settings.common)?;
         let ledger = made(app::ledger(&self.settings.common, &listeners))?;
-        let mut deployments = self
-            .deployments(self.upgrades(), Arc::new(Utc::now))?
-            .with_ledger(ledger);
+        let workloads = self.workloads(self.upgrades(), Arc::new(Utc::now))?;
+        let mut workloads = workloads.with_ledger(ledger);
         until_shutdown(Box::pin(async {
-            let ended = tokio::time::timeout(LONGEST_RUN, daemon::once(&mut deployments)).await;
+            let ended = tokio::time::timeout(LONGEST_RUN, daemon::once(&mut workloads)).await;
             self.follow_own().await;
             listeners.finish(LAST_EVENTS).await;
             match ended {
@@ -175,55 +163,53 @@ impl CommandLine {
         self.start_log();
         let common = self.settings.common.clone();
         serve(common, |parts: Parts| {
-            let deployments = self.deployments(self.upgrades(), parts.clock)?;
-            Ok(deployments.with_ledger(parts.ledger))
+            let workloads = self.workloads(self.upgrades(), parts.clock)?;
+            Ok(workloads.with_ledger(parts.ledger))
         })
         .await
     }
 
     async fn plan(self, json: bool) -> Result<Exit, Exit> {
-        let mut deployments = self.deployments(false, Arc::new(Utc::now))?;
-        let planned = deployments.plan(plan::print_awaited).await;
+        let mut workloads = self.workloads(false, Arc::new(Utc::now))?;
+        let planned = workloads.plan(plan::print_awaited).await;
         let planned = planned.map_err(|error| fail(error, Exit::Unavailable))?;
         Ok(plan::show(&planned, json, "no Deployment"))
     }
 
     async fn doctor(self, json: bool) -> Result<Exit, Exit> {
-        let namespace = self.namespace();
-        let subject = doctor::Subject {
-            namespace: &namespace,
-            names: &self.settings.common.workload_names,
-            container: &self.settings.container,
-            self_upgrade: self.settings.common.self_upgrade,
-            reads_only: self.settings.dry_run || !self.upgrades(),
-        };
         let mut checks = checks(json);
         checks.configuration(&self.settings.warnings);
-        doctor::check(&self.cluster, &subject, &mut checks).await;
-        let mut deployments = self.deployments(false, Arc::new(Utc::now))?;
-        match deployments.plan(|_| ()).await {
-            Ok(planned) => planned.iter().for_each(|row| checks.planned(row)),
-            // The checks of the API server have reported this error already.
+        doctor::check(&self.cluster, &self.settings, &self.namespace, &mut checks).await;
+        let mut workloads = self.workloads(false, Arc::new(Utc::now))?;
+        match workloads.plan(|_| ()).await {
+            Ok(planned) => {
+                for row in &planned {
+                    let warnings = row.warnings.iter();
+                    warnings.for_each(|warning| checks.warn(&row.container, warning));
+                    checks.planned(row);
+                }
+            }
+            // The API server has its line already.
             Err(error) => tracing::debug!(%error, "cannot plan"),
         }
         Ok(conclude(&checks, json))
     }
 
-    /// Completes an operator's command, which `start` starts or refuses.
-    async fn operate(
-        self,
-        start: impl AsyncFnOnce(&mut Deployments<ConfiguredSource>) -> Result<(), String>,
-    ) -> Result<Exit, Exit> {
+    /// Retries, or rolls back.
+    async fn operate(self, rolls_back: bool) -> Result<Exit, Exit> {
         self.start_log();
         let listeners = make_listeners(&self.settings.common)?;
         let ledger = made(app::ledger(&self.settings.common, &listeners))?.of_operator();
-        let deployments = self.deployments(self.upgrades(), Arc::new(Utc::now))?;
-        let mut deployments = deployments.with_ledger(ledger);
+        let workloads = self.workloads(self.upgrades(), Arc::new(Utc::now))?;
+        let mut workloads = workloads.with_ledger(ledger);
         until_shutdown(Box::pin(async {
-            if let Err(problem) = start(&mut deployments).await {
-                return Err(fail(problem, Exit::NotServed));
+            if rolls_back {
+                let started = workloads.start_rollback().await;
+                started.map_err(|problem| fail(problem, Exit::NotServed))?;
+            } else {
+                workloads.start_retry();
             }
-            let report = daemon::run_to_completion(&mut deployments).await;
+            let report = daemon::run_to_completion(&mut workloads).await;
             listeners.finish(LAST_EVENTS).await;
             report
                 .map(|report| done(&report))
@@ -248,12 +234,8 @@ impl CommandLine {
                 Exit::Usage,
             ));
         }
-        let mut deployments = self.deployments(false, Arc::new(Utc::now))?;
-        deployments
-            .pause(paused.as_deref())
-            .await
-            .map_err(|error| fail(error, Exit::Unavailable))?;
-        if let Some((_, reason)) = deployments.absent().first() {
+        let absent = self.deployments().pause(paused.as_deref()).await;
+        if let Some(reason) = absent.map_err(|error| fail(error, Exit::Unavailable))? {
             return Err(fail(reason, Exit::NotServed));
         }
         Ok(print(if paused.is_some() {
@@ -271,23 +253,11 @@ fn summary(report: &Report) -> Exit {
     let is_unserved = report.delegates.iter().any(|delegate| {
         matches!(
             delegate.reason,
-            ReasonKind::EngineError | ReasonKind::NoDeployment | ReasonKind::NoSuchContainer
+            ReasonKind::EngineError
+                | ReasonKind::NotPermitted
+                | ReasonKind::NoDeployment
+                | ReasonKind::NoSuchContainer
         )
     });
     if is_unserved { Exit::NotServed } else { Exit::Ok }
-}
-
-/// The exit of an operator's command.
-fn done(report: &Report) -> Exit {
-    let mut exit = Exit::Ok;
-    for delegate in &report.delegates {
-        if !delegate.runs_the_target() {
-            warn!(
-                deployment = delegate.container,
-                "{} was not replaced: {}", delegate.container, delegate.message
-            );
-            exit = Exit::NotServed;
-        }
-    }
-    exit
 }

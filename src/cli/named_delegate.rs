@@ -15,6 +15,7 @@ use crate::daemon;
 use crate::events::Listeners;
 use crate::reconcile::controller::Controller as _;
 use crate::reconcile::operator::OperatorError;
+use crate::status::report::Report;
 
 pub(super) async fn retry(
     settings: &Settings,
@@ -106,24 +107,26 @@ async fn finish(
         info!("the new container has started; the daemon continues: see `delegate-upgrader status`");
         return Ok(Exit::Ok);
     }
-    let mut exit = if report.delegates.is_empty() {
-        Exit::NotServed
-    } else {
-        Exit::Ok
+    Ok(done(&report))
+}
+
+/// The exit of what an operator asked for.
+pub(super) fn done(report: &Report) -> Exit {
+    let mut exit = match report.delegates.as_slice() {
+        [] => Exit::NotServed,
+        _ => Exit::Ok,
     };
     for delegate in report
         .delegates
         .iter()
         .filter(|delegate| !delegate.runs_the_target())
     {
+        let (container, workload) = (&delegate.container, &delegate.workload);
         warn!(
-            container = delegate.container,
-            workload = delegate.workload,
-            "{} was not replaced: {}",
-            delegate.container,
-            delegate.message
+            container,
+            workload, "{container} was not replaced: {}", delegate.message
         );
         exit = Exit::NotServed;
     }
-    Ok(exit)
+    exit
 }

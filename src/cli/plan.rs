@@ -72,6 +72,10 @@ fn text(plan: &[Planned], nothing: &str) -> String {
             what.as_ref().unwrap_or(&planned.message),
         ];
         table.row(tone, cells.map(str::to_owned).into());
+        for warning in planned.warnings.iter().filter(|_| planned.action == "replace") {
+            let cells = [&planned.container, "", "warning", warning];
+            table.row(Tone::Attention, cells.map(str::to_owned).into());
+        }
     }
     table.lines(Look::of_stdout()).join("\n")
 }

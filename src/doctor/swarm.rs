@@ -10,25 +10,21 @@ use super::{Checks, PATIENCE};
 use crate::app;
 use crate::config::Settings;
 use crate::engine::{DockerEngine, Engine as _};
-use crate::swarm::{self, Defaults, Service};
+use crate::managed::Object;
+use crate::swarm::{self, Defaults};
 
-/// The services that are delegates; `None` if the engine is not a manager, or a proxy refuses the request.
-pub(super) async fn services(engine: &DockerEngine, settings: &Settings) -> Option<Vec<Service>> {
+/// The services that are delegates; `None` if the engine is not a manager, or a proxy refuses the question.
+pub(super) async fn services(engine: &DockerEngine, settings: &Settings) -> Option<Vec<Object>> {
     if !settings.swarm {
         return None;
     }
     let documents = engine.services().await.ok().flatten()?;
     let scope = app::scope(settings);
-    let services = documents.into_iter().filter_map(|document| {
-        Some(Service {
-            managed: swarm::read(&document, &[], &scope.workload_names, &scope.zone)?,
-            document,
-        })
-    });
-    Some(services.collect())
+    Some(swarm::objects(documents, &[], &scope.workload_names, &scope.zone))
 }
 
-pub(super) async fn check(services: &[Service], settings: &Settings, checks: &mut Checks) {
+/// Checks each of them.
+pub(super) async fn check(services: &[Object], settings: &Settings, checks: &mut Checks) {
     if services.is_empty() {
         return;
     }
@@ -41,7 +37,7 @@ pub(super) async fn check(services: &[Service], settings: &Settings, checks: &mu
         monitor: settings.healthy_time,
         stop_grace_period: settings.stop_timeout,
     };
-    for Service { managed, document } in services {
+    for Object { managed, document } in services {
         for warning in swarm::warnings(&document["Spec"], defaults) {
             checks.warn(&managed.name, warning);
         }

@@ -77,6 +77,17 @@ impl EngineError {
         }
     }
 
+    /// Whether asking again is useless: a socket proxy refuses the call, which an upgrade may not need.
+    pub(crate) fn is_not_permitted(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused {
+                status: 401 | 403 | 405,
+                ..
+            }
+        )
+    }
+
     /// Whether the engine could not reach the registry at all.
     pub(crate) fn is_registry_unreachable(&self) -> bool {
         matches!(self, Self::Refused { message, .. } if messages::is_registry_unreachable(message))

@@ -372,6 +372,7 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::NoContainer
         | Kind::NoDeployment
         | Kind::NoSuchContainer
+        | Kind::NotPermitted
         | Kind::EngineError => Standing::Skipped,
         Kind::UpToDate
         | Kind::SameImage

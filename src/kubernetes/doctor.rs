@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, ClusterError};
-use super::{path, read};
+use super::settings::ClusterSettings;
 use crate::doctor::Checks;
 
 /// The consequence of a call that is not permitted.
@@ -30,22 +30,13 @@ const CALLS: [(&str, &str, &str, Without); 6] = [
     ("batch", "cronjobs", "patch", This(SELF)),
 ];
 
-/// The Deployments to check, and the account's intended use.
-pub struct Subject<'a> {
-    /// The namespace of the Deployments.
-    pub namespace: &'a str,
-    /// Their names.
-    pub names: &'a [String],
-    /// The container whose image is followed.
-    pub container: &'a str,
-    /// `SELF_UPGRADE`.
-    pub self_upgrade: bool,
-    /// Nothing is to be written anyway.
-    pub reads_only: bool,
-}
-
-/// Checks the permissions and the Deployments.
-pub(crate) async fn check(cluster: &Cluster, subject: &Subject<'_>, checks: &mut Checks) {
+/// Checks the API server, and the permissions for each Deployment.
+pub(crate) async fn check(
+    cluster: &Cluster,
+    settings: &ClusterSettings,
+    namespace: &str,
+    checks: &mut Checks,
+) {
     match cluster.get("/version").await {
         Ok(version) => {
             let version = version["gitVersion"]
@@ -61,28 +52,32 @@ pub(crate) async fn check(cluster: &Cluster, subject: &Subject<'_>, checks: &mut
             return;
         }
     }
-    for name in subject.names {
-        check_permissions(cluster, subject, name, checks).await;
-        check_deployment(cluster, subject, name, checks).await;
+    for name in &settings.common.workload_names {
+        check_permissions(cluster, settings, (namespace, name), checks).await;
     }
 }
 
-async fn check_permissions(cluster: &Cluster, subject: &Subject<'_>, name: &str, checks: &mut Checks) {
+async fn check_permissions(
+    cluster: &Cluster,
+    ClusterSettings { common, dry_run, .. }: &ClusterSettings,
+    (namespace, name): (&str, &str),
+    checks: &mut Checks,
+) {
+    let reads_only = *dry_run || common.disable_auto_upgrade;
     let mut permitted = Vec::new();
     for (group, resource, verb, without) in CALLS {
-        if (resource == "cronjobs" && !subject.self_upgrade) || (subject.reads_only && verb == "patch") {
+        if (resource == "cronjobs" && !common.self_upgrade) || (reads_only && verb == "patch") {
             continue;
         }
         let object = if resource == "deployments" { name } else { "" };
         let what = format!("{verb} {resource}");
-        match (may(cluster, subject.namespace, (group, resource, verb, object)).await, without) {
+        match (may(cluster, namespace, (group, resource, verb, object)).await, without) {
             (Ok(true), _) => permitted.push(what),
             (Ok(false), All) => checks.fail(
                 "permissions",
                 format!(
-                    "the account may not {what} in {}: let its Role permit that, and look whether the RoleBinding names that \
-                     Role and this account",
-                    subject.namespace
+                    "the account may not {what} in {namespace}: let its Role permit that, and look whether the RoleBinding names that \
+                     Role and this account"
                 ),
             ),
             (Ok(false), This(loss)) => {
@@ -116,24 +111,4 @@ async fn may(
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let answer = cluster.create(path, &review).await?;
     Ok(answer.pointer("/status/allowed").and_then(Value::as_bool) == Some(true))
-}
-
-async fn check_deployment(cluster: &Cluster, subject: &Subject<'_>, name: &str, checks: &mut Checks) {
-    let path = path("apps/v1", subject.namespace, "deployments", name);
-    // What is wrong there has a line of its own.
-    let Ok(document) = cluster.get(&path).await else {
-        return;
-    };
-    for warning in read::warnings(&document) {
-        checks.warn(name, warning);
-    }
-    if let Some(owner) = read::owner(&document) {
-        checks.warn(
-            name,
-            format!("{owner} has made it, and may write its own image back, which counts as a rollback: have it leave the image alone"),
-        );
-    }
-    if let Some(writer) = read::last_writer(&document, subject.container) {
-        checks.ok(name, format!("its image was written last by {writer}"));
-    }
 }

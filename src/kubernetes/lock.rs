@@ -39,74 +39,35 @@ impl Lock {
         })
     }
 
-    /// The annotations.
-    pub fn write(&self) -> [(&'static str, Option<String>); 2] {
+    /// The lock of this holder in place of the one that stands there.
+    pub(super) fn next(document: &Value, holder: &str) -> Self {
+        Self {
+            holder: holder.to_owned(),
+            renewed: Self::read(document).map_or(0, |lock| lock.renewed.wrapping_add(1)),
+        }
+    }
+
+    /// The annotations; without a lock, that there is none.
+    pub(super) fn write(lock: Option<&Self>) -> [(&'static str, Option<String>); 2] {
         [
-            (HOLDER, Some(self.holder.clone())),
-            (RENEWED, Some(self.renewed.to_string())),
+            (HOLDER, lock.map(|lock| lock.holder.clone())),
+            (RENEWED, lock.map(|lock| lock.renewed.to_string())),
         ]
     }
 }
 
-/// What this process has seen of a lock.
+/// The lock that this process saw last, and since when.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
-    last: Option<(Lock, Instant)>,
-}
+pub(super) struct Seen(Option<(Lock, Instant)>);
 
 impl Seen {
-    /// Takes in the lock of a Deployment at which something is in progress, and says what `own` may do.
-    pub(super) fn note(&mut self, lock: Option<Lock>, own: &str) -> Standing {
-        let Some(lock) = lock else {
-            self.last = None;
-            return Standing::Free { renewed: 0 };
-        };
-        let since = match &self.last {
-            Some((last, since)) if *last == lock => *since,
-            _ => {
-                let now = Instant::now();
-                self.last = Some((lock.clone(), now));
-                now
-            }
-        };
-        let left = |span: Duration| span.saturating_sub(since.elapsed());
-        let renewed = lock.renewed.wrapping_add(1);
-        if lock.holder == own {
-            Standing::Held {
-                renewed,
-                for_another: left(RENEWAL),
-            }
-        } else if left(EXPIRY).is_zero() {
-            Standing::Free { renewed }
-        } else {
-            Standing::Taken {
-                by: lock.holder,
-                for_another: left(EXPIRY),
-            }
+    /// How long a lock has not changed, as far as this process has seen.
+    pub(super) fn age(&mut self, lock: Option<&Lock>) -> Duration {
+        if self.0.as_ref().map(|(last, _)| last) != lock {
+            self.0 = lock.map(|lock| (lock.clone(), Instant::now()));
         }
+        self.0
+            .as_ref()
+            .map_or(Duration::ZERO, |(_, since)| since.elapsed())
     }
-}
-
-/// Whose turn it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// Nobody's: whoever is first.
-    Free {
-        /// The number of the next renewal.
-        renewed: u64,
-    },
-    /// Ours, for so long.
-    Held {
-        /// The number of the next renewal.
-        renewed: u64,
-        /// How long until it is to be renewed.
-        for_another: Duration,
-    },
-    /// Another process's, for so long at least.
-    Taken {
-        /// Which.
-        by: String,
-        /// How long until it has expired, if it is not renewed.
-        for_another: Duration,
-    },
 }

@@ -3,15 +3,13 @@
 //! The decisions are those of [`managed`](crate::managed), as for the services of a Swarm. `read` makes a
 //! [`Managed`](crate::managed::Managed) of a Deployment, `patch` makes a patch of a step, `pods` finds out why pods fail, and
 //! `file` reads the configuration that the documented manifest and the chart mount; all of these are pure. `cluster` talks to
-//! the API server, and `deployments` puts them together.
+//! the API server, and `deployments` is what [the driver](crate::reconcile::driver) needs of it.
 
 pub mod cluster;
-mod deployment_resolution;
 pub mod deployments;
 pub mod doctor;
 pub mod file;
 pub mod lock;
-mod manager_questions;
 pub mod own;
 pub mod patch;
 pub mod pods;

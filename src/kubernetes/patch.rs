@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
 use super::lock::Lock;
-use crate::managed::{Attempt, Managed, Record, Step};
+use crate::managed::{Object, Step};
 
 /// What `kubectl rollout history` shows.
 const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
@@ -19,38 +19,25 @@ pub const FIRST_SEEN_AT: &str = "io.delegate-upgrader.first-seen-at";
 /// On a Deployment: `true`, or until when nothing begins.
 pub const PAUSED: &str = "io.delegate-upgrader.paused";
 
-/// The patch that takes a step. `lock` says who takes it.
+/// The patch that takes a step. `lock` says who takes it; a step that gives no image is the last one of an upgrade, and takes the
+/// lock away.
 pub fn patch(
-    (managed, document): (&Managed, &Value),
+    Object { managed, document }: &Object,
     container: &str,
     step: &Step,
     lock: &Lock,
     now: DateTime<Utc>,
 ) -> Value {
-    let applied = |record: Record| record.with_attempt(|attempt| attempt.is_applied = true);
-    let (annotations, image) = match step {
-        Step::NoteFirstSeen { image } => {
-            let at = crate::text::time::text(now);
-            return with(
-                document,
-                [(FIRST_SEEN_IMAGE, Some(image.clone())), (FIRST_SEEN_AT, Some(at))],
-            );
-        }
-        // What was, what is wanted and since when goes with the image: nothing can come between the two.
-        Step::Begin { to, intent } => {
-            let begun = managed.begin(&to.to_string(), *intent, now);
-            (applied(begun), Some(to.to_string()))
-        }
-        Step::Apply { to } => (applied(managed.record.clone()), Some(to.to_string())),
-        Step::RollBack { to, cause } => {
-            let failed = |attempt: &mut Attempt| attempt.failed = Some(cause.to_string());
-            (managed.record.clone().with_attempt(failed), Some(to.clone()))
-        }
-        Step::Quarantine { image, cause } => (managed.quarantined(image, cause, now), None),
-        Step::NoteRollback { from } => (managed.rolled_back(from), None),
+    let Some((record, image)) = step.writes(managed, now) else {
+        let image = match step {
+            Step::NoteFirstSeen { image } => Some(image.clone()),
+            _ => None,
+        };
+        let at = crate::text::time::text(now);
+        return with(document, [(FIRST_SEEN_IMAGE, image), (FIRST_SEEN_AT, Some(at))]);
     };
-    let mut annotations: Vec<_> = annotations.write();
-    annotations.extend(lock.write());
+    let mut annotations = record.write();
+    annotations.extend(Lock::write(image.as_ref().map(|_| lock)));
     if let Some(image) = &image {
         let cause = format!("delegate-upgrader: {} to {image}", managed.image);
         annotations.push((CHANGE_CAUSE, Some(cause)));
@@ -64,9 +51,9 @@ pub fn patch(
     patch
 }
 
-/// The patch that renews a lock.
-pub fn renewal(document: &Value, lock: &Lock) -> Value {
-    with(document, lock.write())
+/// The patch that renews the lock, or takes it away.
+pub(super) fn lock(document: &Value, lock: Option<&Lock>) -> Value {
+    with(document, Lock::write(lock))
 }
 
 /// The patch that pauses a Deployment, or ends its pause.

@@ -8,8 +8,9 @@
 mod cause;
 pub mod label;
 mod next;
+mod orchestrate;
+mod pinned;
 mod record;
-mod resolution;
 mod step;
 
 use std::fmt;
@@ -19,8 +20,9 @@ use chrono::{DateTime, Utc};
 
 pub use cause::RolloutFailure;
 pub use next::{Decided, Decision, Facts, Row, next};
+pub use orchestrate::{Found, Object, Orchestrate, Refusal};
+pub use pinned::pinned;
 pub use record::{Attempt, FailedImage, Record};
-pub(crate) use resolution::Resolution;
 pub use step::Step;
 
 use crate::health::HealthStatus;
@@ -40,6 +42,11 @@ impl Orchestrator {
     /// Its name.
     pub fn name(self) -> &'static str {
         self.into()
+    }
+
+    /// Whether one write notes what is tried and gives it to the workload, since nothing goes back there by itself.
+    pub fn begins_at_once(self) -> bool {
+        self == Self::Kubernetes
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::RolloutFailure;
+use chrono::{DateTime, Utc};
+
+use super::{Attempt, Managed, Orchestrator, Record, RolloutFailure};
 use crate::image::ImageReference;
 use crate::rollout::Intent;
 
@@ -17,7 +19,7 @@ pub enum Step {
         /// What tells it apart from all others.
         image: String,
     },
-    /// Write what is about to be tried. In Kubernetes one patch does both, this and [`Step::Apply`].
+    /// Write what is about to be tried; where [`Orchestrator::begins_at_once`], [`Step::Apply`] with it.
     Begin { to: ImageReference, intent: Intent },
     /// Give the workload the image that was to be tried.
     Apply { to: ImageReference },
@@ -33,6 +35,40 @@ impl Step {
     /// The kind of step, as one word.
     pub fn kind(&self) -> &'static str {
         self.into()
+    }
+
+    /// The step as it is logged: where one write does both, to note what is tried is to try it.
+    pub fn words(&self, orchestrator: Orchestrator) -> String {
+        match self {
+            Self::Begin { to, .. } if orchestrator.begins_at_once() => {
+                Self::Apply { to: to.clone() }.to_string()
+            }
+            step => step.to_string(),
+        }
+    }
+
+    /// The record to write on the workload, and the image to give it; `None` for what is not written there as a record.
+    pub fn writes(&self, managed: &Managed, now: DateTime<Utc>) -> Option<(Record, Option<String>)> {
+        let applied = |record: Record| record.with_attempt(|attempt| attempt.is_applied = true);
+        let record = || managed.record.clone();
+        Some(match self {
+            Self::NoteFirstSeen { .. } => return None,
+            Self::Begin { to, intent } => {
+                let begun = managed.begin(&to.to_string(), *intent, now);
+                if managed.orchestrator.begins_at_once() {
+                    (applied(begun), Some(to.to_string()))
+                } else {
+                    (begun, None)
+                }
+            }
+            Self::Apply { to } => (applied(record()), Some(to.to_string())),
+            Self::RollBack { to, cause } => {
+                let failed = |attempt: &mut Attempt| attempt.failed = Some(cause.to_string());
+                (record().with_attempt(failed), Some(to.clone()))
+            }
+            Self::Quarantine { image, cause } => (managed.quarantined(image, cause, now), None),
+            Self::NoteRollback { from } => (managed.rolled_back(from), None),
+        })
     }
 }
 

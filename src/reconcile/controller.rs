@@ -16,10 +16,16 @@ pub trait Controller {
     type Error: fmt::Display;
 
     /// Whether nothing answers at the address, which a new start may find again.
-    fn is_unreachable(error: &Self::Error) -> bool;
+    fn is_unreachable(error: &Self::Error) -> bool {
+        let _ = error;
+        false
+    }
 
     /// Advice for an operator.
-    fn advice(error: &Self::Error) -> Option<&'static str>;
+    fn advice(error: &Self::Error) -> Option<&'static str> {
+        let _ = error;
+        None
+    }
 
     /// The API that has to answer, as the log names it.
     const API: &'static str;
@@ -45,13 +51,17 @@ pub trait Controller {
     fn next_check_in(&self) -> Duration;
 
     /// Whether another instance acts in place of this one, by the last observation.
-    fn stands_by(&self) -> bool;
+    fn stands_by(&self) -> bool {
+        false
+    }
 
     /// The Manager's last answers, in a run or between two runs; `None` where there is no Manager.
     fn manager_status(&self) -> Option<ManagerStatus>;
 
     /// The upgrader's own image, and whether a newer one is published, where that is known.
-    fn upgrader_image(&self) -> Option<&UpgraderImage>;
+    fn upgrader_image(&self) -> Option<&UpgraderImage> {
+        None
+    }
 
     /// The outcomes since the start.
     fn ledger(&self) -> &Ledger;

@@ -14,6 +14,7 @@ use crate::container::{COMPOSE_PROJECT, RunState};
 use crate::document::{Obstacle, SingleInstance};
 use crate::engine::{Engine, EngineError};
 use crate::health::{HealthEndpoint, HealthStatus};
+use crate::host::hold::READ_HOLDS;
 use crate::image::manager_reference;
 use crate::manager::{ImageSource, Query};
 use crate::rollout::{Decision, Desired, Fact, Facts, Member, Policy, Reach, Rollout, UpdateOrder, next};
@@ -74,6 +75,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
+    /// Reads what the engine remembers that holds replacements back.
+    pub(super) async fn read_holds(&mut self) -> Result<(), EngineError> {
+        let has_wave = self.settings.policy.timing.wave.is_some();
+        self.holds.read(self.engine.as_ref(), has_wave).await
+    }
+
     /// How one delegate is replaced, as far as is known.
     pub(super) fn update_order(&self, rollout: &Rollout) -> UpdateOrder {
         let tracked = self.tracked.get(&rollout.name);
@@ -114,7 +121,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     image: manager_reference(&image, &self.settings.target),
                 });
             }
-            (Fact::Holds, _) => self.learn_holds(rollout).await,
+            (Fact::Holds, _) => {
+                if let Err(error) = self.read_holds().await {
+                    let now = self.now();
+                    self.backoff(rollout, READ_HOLDS, error.to_string(), now);
+                }
+            }
             (Fact::Health { container }, _) => self.memory.history(&container).checks.is_due = true,
             (Fact::FreeMemory | Fact::HiddenObstacle, None) => {}
         }
@@ -189,7 +201,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     return Ok(Some(Obstacle::ImageRemoved { image }));
                 }
                 // Where a socket proxy refuses the call, it refuses to recreate a container, too: that step reports it.
-                Err(error) if !is_for_good(&error) => return Err(error),
+                Err(error) if !error.is_not_permitted() => return Err(error),
                 _ => {}
             }
             let container = engine.inspect(&serving.id).await?;
@@ -202,7 +214,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         };
         let answer = match hidden.await {
             Ok(obstacle) => obstacle.map_or(Ok(()), Err),
-            Err(error) if is_for_good(&error) => {
+            Err(error) if error.is_not_permitted() => {
                 let (container, workload) = (&rollout.name, &rollout.workload);
                 warn!(container, workload, %error, "not allowed to check for copied files; assuming there are none");
                 Ok(())
@@ -234,15 +246,4 @@ fn is_running(serving: &Member) -> bool {
 /// Whether only the engine can say how much memory another container like this one takes.
 fn needs_sample(serving: &Member) -> bool {
     is_running(serving) && serving.memory_limit.is_none()
-}
-
-/// Whether asking again is useless: a socket proxy refuses the call, which an upgrade does not need otherwise.
-pub(super) fn is_for_good(error: &EngineError) -> bool {
-    matches!(
-        error,
-        EngineError::Refused {
-            status: 401 | 403 | 405,
-            ..
-        }
-    )
 }

@@ -1,4 +1,4 @@
-//! The reconciler's side of the Manager: the source of images, the open questions, and what is known of whether it
+//! A controller's side of the Manager: the source of images, the open questions, and what is known of whether it
 //! answers.
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
-use super::questions::{Answer, Answered, Question, Questions};
+use super::questions::{Answer, Answered, Question, Questions, Registry};
 use super::reachability::Reachability;
 use super::upgrader_check::UpgraderCheck;
 use crate::container::ContainerId;
@@ -21,8 +21,8 @@ use crate::text::time;
 
 /// The source of images, where one is configured, and when it was last heard of.
 #[derive(Debug)]
-pub(super) struct ManagerLink<E, M> {
-    engine: Arc<E>,
+pub(crate) struct ManagerLink<R, M> {
+    registry: Arc<R>,
     source: Option<Arc<M>>,
     questions: Questions,
     reachability: Reachability,
@@ -31,10 +31,10 @@ pub(super) struct ManagerLink<E, M> {
     upgrader: UpgraderCheck,
 }
 
-impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
-    pub(super) fn new(engine: Arc<E>, source: Option<M>) -> Self {
+impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
+    pub(crate) fn new(registry: Arc<R>, source: Option<M>) -> Self {
         Self {
-            engine,
+            registry,
             source: source.map(Arc::new),
             questions: Questions::default(),
             reachability: Reachability::default(),
@@ -44,12 +44,12 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
         }
     }
 
-    pub(super) fn has_source(&self) -> bool {
+    pub(crate) fn has_source(&self) -> bool {
         self.source.is_some()
     }
 
     /// Notes which delegates there are to check in for, each with the image to ask about.
-    pub(super) fn note_delegates<'a>(
+    pub(crate) fn note_delegates<'a>(
         &mut self,
         rollouts: &[Rollout],
         services: impl Iterator<Item = &'a Managed>,
@@ -74,9 +74,9 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
     }
 
     /// Asks, in the background, unless the same question is open. Returns since when it is; `None` without a source.
-    pub(super) fn ask(&mut self, question: &Question) -> Option<Instant> {
+    pub(crate) fn ask(&mut self, question: &Question) -> Option<Instant> {
         let source = self.source.as_ref()?;
-        Some(self.questions.ask(question, &self.engine, source))
+        Some(self.questions.ask(question, &self.registry, source))
     }
 
     /// Asks whether the Manager can be reached.
@@ -86,7 +86,7 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
     }
 
     /// Completes when there is an answer to take in; never where no question is open.
-    pub(super) async fn answered(&mut self) {
+    pub(crate) async fn answered(&mut self) {
         self.questions.answered().await;
     }
 
@@ -96,7 +96,7 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
     }
 
     /// Records an answer, each once.
-    pub(super) fn next_answer(&mut self, now: DateTime<Utc>) -> Option<Answered> {
+    pub(crate) fn next_answer(&mut self, now: DateTime<Utc>) -> Option<Answered> {
         let answered = self.questions.next()?;
         if let (Question::Published(query), Answer::Published(answer)) =
             (&answered.question, &answered.answer)
@@ -109,7 +109,7 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
     }
 
     /// Why the Manager's last attempt to answer an open question failed.
-    pub(super) fn last_error(&self) -> Option<ManagerError> {
+    pub(crate) fn last_error(&self) -> Option<ManagerError> {
         self.source.as_ref()?.last_error()
     }
 
@@ -134,16 +134,12 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
     }
 
     /// Forgets the workloads without a delegate.
-    pub(super) fn forget_absent(&mut self) {
+    pub(crate) fn forget_absent(&mut self) {
         self.heartbeat.keep(&self.queries);
     }
 
-    /// Checks in with the Manager where the last answer is long ago, and asks which image is published for the upgrader.
-    pub(super) fn check_in(&mut self, own: Option<&ContainerId>, target: &TargetSettings) {
-        self.upgrader.collect();
-        if let Some(source) = &self.source {
-            self.upgrader.ask(&self.engine, source, own, target);
-        }
+    /// Checks in with the Manager where the last answer is long ago.
+    pub(crate) fn check_in(&mut self) {
         if self.has_manager() {
             for query in self.heartbeat.due(&self.queries) {
                 self.ask(&Question::Published(query));
@@ -152,7 +148,7 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
     }
 
     /// How long until [`Self::check_in`] has something to do.
-    pub(super) fn next_check_in(&self) -> Duration {
+    pub(crate) fn next_check_in(&self) -> Duration {
         if self.has_manager() {
             self.heartbeat.wait(&self.queries)
         } else {
@@ -161,7 +157,7 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
     }
 
     /// The Manager's last answers; `None` where the image is fixed or there is no source.
-    pub(super) fn status(&self) -> Option<ManagerStatus> {
+    pub(crate) fn status(&self) -> Option<ManagerStatus> {
         self.has_manager().then(|| self.heartbeat.manager_status())
     }
 
@@ -178,5 +174,15 @@ impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
 
     fn has_manager(&self) -> bool {
         self.source.as_ref().is_some_and(|source| source.needs_check_in())
+    }
+}
+
+impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
+    /// Asks which image is published for the upgrader.
+    pub(super) fn ask_about_upgrader(&mut self, own: Option<&ContainerId>, target: &TargetSettings) {
+        self.upgrader.collect();
+        if let Some(source) = &self.source {
+            self.upgrader.ask(&self.registry, source, own, target);
+        }
     }
 }

@@ -4,8 +4,8 @@ mod act;
 pub mod clock;
 mod concurrency;
 pub mod controller;
+pub mod driver;
 mod facts;
-mod holds;
 mod log;
 mod manager_link;
 mod observation;
@@ -33,6 +33,7 @@ use crate::engine::{Engine, EngineCalls, EngineError};
 use crate::events::ledger::Ledger;
 use crate::health::HealthEndpoint;
 use crate::host::engine_advice;
+use crate::host::hold::KnownHolds;
 use crate::image::TargetSettings;
 use crate::manager::heartbeat::ManagerStatus;
 use crate::manager::{ImageSource, ManagerRequests, UpgraderImage};
@@ -40,16 +41,16 @@ use crate::observe::{Observer, Scope, Turn};
 use crate::reconcile::act::Outcome;
 use crate::reconcile::clock::{Clock, Timekeeper};
 use crate::reconcile::controller::Controller;
-use crate::reconcile::holds::KnownHolds;
+use crate::reconcile::driver::Driver;
 use crate::reconcile::manager_link::ManagerLink;
 use crate::reconcile::observation::Observed;
-use crate::reconcile::services::Services;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::reason::{Reason, WORTH_A_WORD};
 use crate::rollout::{Decided, Decision, Desired, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, next};
 use crate::status::evidence::EvidenceStore;
 use crate::status::report::{DelegateReport, Planned, Report, none_found};
+use crate::swarm::Swarm;
 
 /// After this many steps a call returns, and says that there is more to do.
 const MAX_STEPS: usize = 200;
@@ -83,7 +84,7 @@ pub struct Reconciler<E, M, H> {
     /// The observations of each container, and the actions on it.
     memory: Memory,
     run: UpgradeRun,
-    services: Services,
+    services: Driver<Swarm<E>>,
     /// The run that starts with the next observation.
     starting: Option<Mode>,
     /// The last observation, as long as it holds.
@@ -105,7 +106,17 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// A reconciler that remembers nothing yet.
     pub fn new(engine: E, source: Option<M>, endpoint: H, settings: Settings, clock: Clock) -> Self {
         let engine = Arc::new(engine);
+        let Settings { policy, target, .. } = &settings;
+        let (holds, shared) = (KnownHolds::default(), Arc::clone(&engine));
+        let swarm = Swarm::new(
+            shared,
+            settings.scope.clone(),
+            policy,
+            holds.clone(),
+            settings.swarm,
+        );
         Self {
+            services: Driver::new(swarm, policy.clone(), target.clone()),
             manager: ManagerLink::new(Arc::clone(&engine), source),
             engine,
             observer: Observer::new(endpoint),
@@ -113,13 +124,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             timekeeper: Timekeeper::new(clock),
             memory: Memory::default(),
             run: UpgradeRun::default(),
-            services: Services::default(),
             starting: None,
             recent: None,
             stood_by: false,
             retries: false,
             pulls: Pulls::default(),
-            holds: KnownHolds::default(),
+            holds,
             tracked: HashMap::new(),
             steps_taken: BTreeMap::new(),
             evidence: EvidenceStore::default(),
@@ -203,13 +213,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.run.retry(rollouts, &self.settings.target, now);
         while let Some(answered) = self.manager.next_answer(now) {
             self.run.note(&answered, &self.settings.target, now);
-            self.services.note(&answered, &self.settings.target);
+            self.services.note(&answered);
         }
         self.ask_open();
         self.ask_about_services();
         let last_error = self.manager.last_error().map(|error| error.to_string());
-        self.services.note_last_error(last_error.clone());
-        self.run.note_last_error(last_error);
+        self.services.last_error.clone_from(&last_error);
+        self.run.last_error = last_error;
     }
 
     fn ask_open(&mut self) {
@@ -229,13 +239,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.tracked
             .entry(rollout.name.clone())
             .or_insert_with(|| Tracked::new(rollout))
-    }
-
-    /// When to report again what is awaited; `None` where nothing is.
-    fn next_word(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let waited = self.run.longest_wait().max(self.services.longest_wait())?;
-        let wait = WORTH_A_WORD.checked_sub(waited).unwrap_or(WAITING_INTERVAL);
-        Some(now + TimeDelta::from_std(wait).unwrap_or_default())
     }
 
     /// Observes once all questions of the run are answered. `waiting` is called with the reason once the wait is long.
@@ -402,7 +405,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
             if self.step_services(&mut report, now).await {
                 continue;
             }
-            if let Some(until) = self.next_word(now) {
+            let waited = self.run.longest_wait().max(self.services.longest_wait());
+            if let Some(until) = next_word(waited, now) {
                 report.check_by(until);
             }
             self.forget_answers(rollouts);
@@ -450,7 +454,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
             return;
         }
         let Settings { scope, target, .. } = &self.settings;
-        self.manager.check_in(scope.own_id.as_ref(), target);
+        self.manager.ask_about_upgrader(scope.own_id.as_ref(), target);
+        self.manager.check_in();
     }
 
     fn next_check_in(&self) -> Duration {
@@ -479,6 +484,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
     fn steps_taken(&self) -> &BTreeMap<&'static str, u64> {
         &self.steps_taken
     }
+}
+
+/// When to report again what has been waited for so long; `None` where nothing is.
+fn next_word(waited: Option<Duration>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let wait = WORTH_A_WORD.checked_sub(waited?).unwrap_or(WAITING_INTERVAL);
+    Some(now + TimeDelta::from_std(wait).unwrap_or_default())
 }
 
 /// The delegates that have come to rest with a failure, each with the reason in words.

@@ -10,7 +10,7 @@ use super::Reconciler;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
-use crate::rollout::{Backoff, INSPECT, Rollout};
+use crate::rollout::{Backoff, INSPECT, Member, Rollout};
 use crate::text::duration;
 
 /// An observation that is so young shows what is there well enough to say that there is nothing to do.
@@ -145,7 +145,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             ..
         } = self;
         holds.note_observation();
-        let rollouts = observer.observe(engine, &settings.scope, memory, now).await?;
+        let mut rollouts = observer.observe(engine, &settings.scope, memory, now).await?;
+        // A task that has ended is its service's matter, and no unhealthy delegate.
+        rollouts.retain(|rollout| rollout.owner.task_of.is_none() || rollout.members().any(Member::is_up));
         for serving in rollouts.iter().filter_map(|rollout| rollout.serving.as_ref()) {
             let checks = &mut memory.history(&serving.id).checks;
             checks.forget_restarts(now, settings.policy.healthy_time);

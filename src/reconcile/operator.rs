@@ -4,10 +4,11 @@ use serde_json::Value;
 use tracing::info;
 
 use super::Reconciler;
+use super::driver::operator::{image_before, image_of};
 use crate::container::ImageId;
 use crate::engine::{Engine, EngineError};
 use crate::events::Event;
-use crate::events::history::History;
+use crate::events::history::{History, Present, Release};
 use crate::health::HealthEndpoint;
 use crate::host::place::command;
 use crate::image::{ImageName, ImageReference};
@@ -154,24 +155,36 @@ async fn release_target<E: Engine>(
     let Some(serving) = rollout.serving.as_ref().filter(|_| rollout.candidate.is_none()) else {
         return Err(OperatorError::InProgress(name));
     };
-    if serving.release == release {
+    let usable = |found: &Release| Some((found.image.clone(), found.image_id.clone()?));
+    let (image, id) = earlier_release(
+        (&name, rollout.into()),
+        (serving.release, release),
+        records,
+        usable,
+    )?;
+    let image = ImageName::from(image.as_str());
+    to_image(engine, serving, &image, &ImageId::new(id)).await
+}
+
+/// The release of this number, where another one runs.
+pub(super) fn earlier_release<T>(
+    (name, present): (&str, Present),
+    (running, release): (u64, u64),
+    records: impl IntoIterator<Item = Event>,
+    usable: impl Fn(&Release) -> Option<T>,
+) -> Result<T, OperatorError> {
+    let (name, records) = (name.to_owned(), records.into_iter());
+    if running == release {
         return Err(OperatorError::AlreadyThere { name, release });
     }
-    let records = records.into_iter().filter(|event| event.container == name);
-    let history = History::of(&name, Some(rollout.into()), records.collect());
-    let found = history.release(release);
-    let Some((image, id)) = found.and_then(|found| Some((&found.image, found.image_id.as_ref()?))) else {
+    let records = records.filter(|event| event.container == name);
+    let history = History::of(&name, Some(present), records.collect());
+    let found = history.release(release).and_then(usable);
+    found.ok_or_else(|| {
         let mut known = history.numbers();
-        known.retain(|number| *number != serving.release);
-        return Err(OperatorError::NoSuchRelease { name, release, known });
-    };
-    to_image(
-        engine,
-        serving,
-        &ImageName::from(image.as_str()),
-        &ImageId::new(id),
-    )
-    .await
+        known.retain(|number| *number != running);
+        OperatorError::NoSuchRelease { name, release, known }
+    })
 }
 
 /// An image that the host must still have.
@@ -226,7 +239,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let (rollouts, _) = self.observe().await?;
         let rollout = match self.named(container, &rollouts).await? {
             Found::Container(rollout) => rollout,
-            Found::Service(service) => return self.roll_back_service(&service),
+            Found::Service(service) => {
+                let before = image_before(&service)?;
+                self.start_service_rollback(*service, before);
+                return Ok(());
+            }
         };
         let back = rollback_target(self.engine.as_ref(), rollout).await?;
         self.start_rollback(rollout, back);
@@ -246,7 +263,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let (rollouts, _) = self.observe().await?;
         let rollout = match self.named(container, &rollouts).await? {
             Found::Container(rollout) => rollout,
-            Found::Service(service) => return self.roll_back_service_to(&service, release, records),
+            Found::Service(service) => {
+                let image = image_of(&service, release, records)?;
+                self.start_service_rollback(*service, image);
+                return Ok(());
+            }
         };
         let back = release_target(self.engine.as_ref(), rollout, release, records).await?;
         self.start_rollback(rollout, back);

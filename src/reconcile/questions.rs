@@ -2,7 +2,6 @@
 //! many delegates wait for its answer.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Semaphore;
@@ -14,7 +13,7 @@ use crate::container::ImageId;
 use crate::engine::{Engine, EngineError};
 use crate::image::ImageReference;
 use crate::manager::{ImageSource, ManagerError, Query};
-use crate::rollout::reason::Reason;
+use crate::rollout::reason::{Awaited, Reason};
 
 /// How many questions are open at once, so that a host with many workloads does not overload its Manager.
 const MAX_OPEN: usize = 8;
@@ -35,6 +34,23 @@ pub(crate) enum Question {
         /// The image that runs.
         running: ImageId,
     },
+}
+
+impl Question {
+    /// That its answer has been awaited since then. `last_error` is the Manager's.
+    pub(crate) fn awaited(&self, since: Instant, last_error: Option<&str>) -> Reason {
+        let (from, last_error) = match self {
+            Self::Published(_) | Self::Upgrader(_) => (Awaited::Manager, last_error),
+            Self::IsCurrent { reference, .. } | Self::Distribution(reference) => {
+                (Awaited::Registry(reference.registry().to_owned()), None)
+            }
+        };
+        Reason::AwaitingAnswer {
+            from,
+            waited: since.elapsed(),
+            last_error: last_error.map(str::to_owned),
+        }
+    }
 }
 
 /// The answer to a [`Question`] of the same name.
@@ -64,29 +80,63 @@ pub(crate) enum Currency {
 
 /// A question with its answer.
 #[derive(Debug)]
-pub(crate) struct Answered<Q = Question, A = Answer> {
-    pub(crate) question: Q,
-    pub(crate) answer: A,
+pub(crate) struct Answered {
+    pub(crate) question: Question,
+    pub(crate) answer: Answer,
     /// When it was asked.
     pub(crate) asked: Instant,
 }
 
 /// The open questions. Dropping this ends them at once.
 #[derive(Debug)]
-pub(crate) struct Questions<Q = Question, A = Answer> {
-    tasks: JoinSet<(Q, A)>,
-    asked: HashMap<Q, Instant>,
-    answered: VecDeque<Answered<Q, A>>,
+pub(crate) struct Questions {
+    tasks: JoinSet<(Question, Answer)>,
+    asked: HashMap<Question, Instant>,
+    answered: VecDeque<Answered>,
     permits: Arc<Semaphore>,
-    /// None where no question is about a registry.
     current: Arc<CurrentDigests>,
 }
 
 /// By reference, the image that was found to be what the reference stands for, and its digest then. An image keeps its
 /// digests as long as it exists, and so it is not asked for them again.
-type CurrentDigests = Mutex<HashMap<ImageReference, (ImageId, String)>>;
+pub(crate) type CurrentDigests = Mutex<HashMap<ImageReference, (ImageId, String)>>;
 
-impl<Q, A> Default for Questions<Q, A> {
+/// Answers what only a registry knows.
+pub(crate) trait Registry: Send + Sync + 'static {
+    /// Answers a question that is not the Manager's.
+    fn answer(&self, question: &Question, current: &CurrentDigests) -> impl Future<Output = Answer> + Send;
+}
+
+/// Where the nodes pull by tag: there no question is for a registry.
+#[derive(Debug)]
+pub(crate) struct NoRegistry;
+
+impl Registry for NoRegistry {
+    async fn answer(&self, _: &Question, _: &CurrentDigests) -> Answer {
+        std::future::pending().await
+    }
+}
+
+impl<E: Engine> Registry for E {
+    async fn answer(&self, question: &Question, current: &CurrentDigests) -> Answer {
+        match question {
+            Question::IsCurrent { reference, running } => {
+                Answer::IsCurrent(is_current(self, reference, running, current).await)
+            }
+            Question::Distribution(reference) => {
+                let problem = |error: EngineError| Reason::DigestUnknown {
+                    image: reference.to_string(),
+                    problem: error.explain(reference.registry()),
+                    retry: error.retry(),
+                };
+                Answer::Distribution(self.distribution(reference).await.map_err(problem))
+            }
+            Question::Published(_) | Question::Upgrader(_) => Answer::Upgrader(None),
+        }
+    }
+}
+
+impl Default for Questions {
     fn default() -> Self {
         Self {
             tasks: JoinSet::new(),
@@ -100,61 +150,31 @@ impl<Q, A> Default for Questions<Q, A> {
 
 impl Questions {
     /// Asks, unless the same question is open already. Returns since when it is.
-    pub(crate) fn ask<E: Engine, M: ImageSource>(
+    pub(crate) fn ask<R: Registry, M: ImageSource>(
         &mut self,
         question: &Question,
-        engine: &Arc<E>,
+        registry: &Arc<R>,
         source: &Arc<M>,
-    ) -> Instant {
-        let (engine, source) = (Arc::clone(engine), Arc::clone(source));
-        let (asked, current) = (question.clone(), Arc::clone(&self.current));
-        self.ask_for(question, async move {
-            match &asked {
-                Question::Published(query) => {
-                    Answer::Published(source.published(&query.image, &query.workload).await)
-                }
-                Question::Upgrader(current) => Answer::Upgrader(source.published_upgrader(current).await),
-                Question::Distribution(reference) => {
-                    let answer = engine.distribution(reference).await;
-                    let problem = |error: EngineError| Reason::DigestUnknown {
-                        image: reference.to_string(),
-                        problem: error.explain(reference.registry()),
-                        retry: error.retry(),
-                    };
-                    Answer::Distribution(answer.map_err(problem))
-                }
-                Question::IsCurrent { reference, running } => {
-                    Answer::IsCurrent(is_current(engine.as_ref(), reference, running, &current).await)
-                }
-            }
-        })
-    }
-}
-
-impl<Q: Clone + Eq + Hash + Send + 'static, A: Send + 'static> Questions<Q, A> {
-    /// Asks by waiting for this answer, unless the same question is open already. Returns since when it is.
-    pub(crate) fn ask_for(
-        &mut self,
-        question: &Q,
-        answer: impl Future<Output = A> + Send + 'static,
     ) -> Instant {
         if let Some(asked) = self.asked.get(question) {
             return *asked;
         }
         let (question, now) = (question.clone(), Instant::now());
         self.asked.insert(question.clone(), now);
-        let permits = Arc::clone(&self.permits);
+        let (registry, source) = (Arc::clone(registry), Arc::clone(source));
+        let (permits, current) = (Arc::clone(&self.permits), Arc::clone(&self.current));
         self.tasks.spawn(async move {
             let _permit = permits.acquire_owned().await;
-            (question, answer.await)
+            let answer = match &question {
+                Question::Published(query) => {
+                    Answer::Published(source.published(&query.image, &query.workload).await)
+                }
+                Question::Upgrader(current) => Answer::Upgrader(source.published_upgrader(current).await),
+                question => registry.answer(question, &current).await,
+            };
+            (question, answer)
         });
         now
-    }
-
-    /// Whether a question is open.
-    #[cfg(feature = "kubernetes")]
-    pub(crate) fn is_waiting(&self) -> bool {
-        !self.asked.is_empty()
     }
 
     /// Completes when a question is answered; never where none is open.
@@ -173,14 +193,14 @@ impl<Q: Clone + Eq + Hash + Send + 'static, A: Send + 'static> Questions<Q, A> {
     }
 
     /// Hands out an answer, each once.
-    pub(crate) fn next(&mut self) -> Option<Answered<Q, A>> {
+    pub(crate) fn next(&mut self) -> Option<Answered> {
         while let Some(joined) = self.tasks.try_join_next() {
             self.note(joined);
         }
         self.answered.pop_front()
     }
 
-    fn note(&mut self, joined: Result<(Q, A), tokio::task::JoinError>) {
+    fn note(&mut self, joined: Result<(Question, Answer), tokio::task::JoinError>) {
         match joined {
             Ok((question, answer)) => {
                 let asked = self.asked.remove(&question).unwrap_or_else(Instant::now);

@@ -9,7 +9,7 @@ use crate::image::{
     ImageName, ImageReference, Pull, Target, TargetSettings, manager_reference, resolve, resolve_upgrader,
 };
 use crate::manager::Query;
-use crate::rollout::reason::{Awaited, Reason};
+use crate::rollout::reason::Reason;
 use crate::rollout::wanted::{Wanted, not_asked, not_comparable, up_to_date, wanted};
 use crate::rollout::{Member, Rollout};
 
@@ -118,25 +118,6 @@ impl Resolution {
 }
 
 impl Open {
-    /// Whose answer is awaited, and for how long.
-    pub(super) fn reason(&self, last_error: Option<&String>) -> Reason {
-        let waited = self.since.elapsed();
-        match &self.question {
-            Question::Published(_) | Question::Upgrader(_) => Reason::AwaitingAnswer {
-                from: Awaited::Manager,
-                waited,
-                last_error: last_error.cloned(),
-            },
-            Question::IsCurrent { reference, .. } | Question::Distribution(reference) => {
-                Reason::AwaitingAnswer {
-                    from: Awaited::Registry(reference.registry().to_owned()),
-                    waited,
-                    last_error: None,
-                }
-            }
-        }
-    }
-
     /// The target that follows from the answer, or another question.
     fn target(
         &self,

@@ -43,7 +43,7 @@ pub struct UpgradeRun {
     /// The known target of each delegate, by container name.
     resolutions: HashMap<String, Resolution>,
     /// Why the Manager's last attempt to answer failed, while an answer is awaited.
-    last_error: Option<String>,
+    pub(super) last_error: Option<String>,
     /// The id behind each pulled reference, or why there is none.
     pulled: HashMap<String, Result<ImageId, Reason>>,
     /// The references that are built for another platform than these images, which delegates run.
@@ -147,9 +147,9 @@ impl UpgradeRun {
         }
     }
 
-    /// Whether the run concerns the delegate of this name.
-    pub(super) fn is_about(&self, name: &str) -> bool {
-        self.only.as_ref().is_none_or(|only| only == name)
+    /// The only delegate that the run concerns, where an operator named one.
+    pub(super) fn only_about(&self) -> Option<&str> {
+        self.only.as_deref()
     }
 
     /// The same run, which leaves all other delegates as they are.
@@ -198,7 +198,7 @@ impl UpgradeRun {
     /// Whose answer has been waited for longest.
     pub(super) fn awaited(&self) -> Option<Reason> {
         let open = self.open().min_by_key(|open| open.since)?;
-        Some(open.reason(self.last_error.as_ref()))
+        Some(open.question.awaited(open.since, self.last_error.as_deref()))
     }
 
     /// Records an answer. It may lead to further questions: see [`Self::open`].
@@ -224,18 +224,13 @@ impl UpgradeRun {
         }
     }
 
-    /// Notes why the Manager's last attempt to answer failed.
-    pub(super) fn note_last_error(&mut self, error: Option<String>) {
-        self.last_error = error;
-    }
-
     /// The delegates that it is about: first those whose replacement is in progress, so that a canary is decided on
     /// before the next replica, then those that work, the one with the fewest tasks first, then by name. The upgrader
     /// itself comes last.
     pub(super) fn in_order<'a>(&self, rollouts: &'a [Rollout]) -> Vec<&'a Rollout> {
         let mut ordered: Vec<&Rollout> = rollouts
             .iter()
-            .filter(|rollout| self.is_about(&rollout.name))
+            .filter(|rollout| self.only_about().is_none_or(|only| only == rollout.name))
             .collect();
         // One that was broken before says little about an image, so it is not the canary.
         let works = |rollout: &Rollout| rollout.serving.as_ref().is_some_and(Member::works);
@@ -285,7 +280,9 @@ impl UpgradeRun {
         }
         let member = rollout.replaceable().ok_or_else(not_asked)?;
         let resolved = match self.resolutions.get(&rollout.name).ok_or_else(not_asked)? {
-            Resolution::Open(open) => return Err(open.reason(self.last_error.as_ref())),
+            Resolution::Open(open) => {
+                return Err(open.question.awaited(open.since, self.last_error.as_deref()));
+            }
             Resolution::Resolved(resolved) => resolved,
         };
         // A candidate that was created after these answers, here or by another upgrader that may know better, is not

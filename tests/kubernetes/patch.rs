@@ -4,7 +4,7 @@ use delegate_upgrader::kubernetes::lock::Lock;
 use delegate_upgrader::kubernetes::own;
 use delegate_upgrader::kubernetes::patch::patch;
 use delegate_upgrader::kubernetes::read::read;
-use delegate_upgrader::managed::{Managed, Record, RolloutFailure, Step};
+use delegate_upgrader::managed::{Managed, Object, Record, RolloutFailure, Step};
 use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::schedule::zone::Zone;
 use serde_json::{Value, json};
@@ -23,8 +23,9 @@ fn lock() -> Lock {
 
 fn of(document: &Value, step: &Step) -> Value {
     let managed = read(document, "delegate", "delegate", &Zone::utc()).unwrap();
+    let document = document.clone();
     patch(
-        (&managed, document),
+        &Object { managed, document },
         "delegate",
         step,
         &lock(),
@@ -159,6 +160,9 @@ fn the_way_back_carries_its_cause_and_ends_in_quarantine() {
             },
         ),
     );
+    // That is the last patch, so nobody follows the upgrade any longer.
+    assert!(Lock::read(&back).is_some());
+    assert_eq!(Lock::read(&put), None);
     let (_, put_record) = record(&put);
     assert_eq!(put_record.attempt, None);
     let failed = put_record.failed.unwrap();

@@ -12,6 +12,7 @@
 
 mod contract;
 mod liveness;
+mod orchestrators;
 mod rollout;
 mod settings;
 mod sim;

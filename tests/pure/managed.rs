@@ -2,6 +2,7 @@
 
 mod beginning;
 mod crash_loops;
+mod digests;
 pub(crate) mod page;
 mod untouched;
 

@@ -15,7 +15,7 @@ use delegate_upgrader::manager::{ManagerRequests, ManagerStatus, UpgraderImage};
 
 use delegate_upgrader::container::OWN_WORKLOAD;
 use delegate_upgrader::rollout::PullState;
-use delegate_upgrader::rollout::reason::ReasonKind;
+use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
 use delegate_upgrader::status::evidence::Evidence;
 use delegate_upgrader::status::report::{DelegateReport, Drain, Planned, Report};
 use delegate_upgrader::status::{Mode, Status};
@@ -169,8 +169,8 @@ fn the_schema_of_status_describes_each_field() {
         engine_error: Some("connection refused".to_owned()),
         report: Some(Report {
             observed_at: at(),
-            delegates: vec![delegate(), DelegateReport::gone("delegate-2", "docker-delegate")],
-            upgrader: Some(Box::new(DelegateReport::gone("delegate-upgrader", OWN_WORKLOAD))),
+            delegates: vec![delegate(), gone("delegate-2", "docker-delegate")],
+            upgrader: Some(Box::new(gone("delegate-upgrader", OWN_WORKLOAD))),
             next_check: Some(at()),
         }),
         steps: BTreeMap::from([("pull".into(), 1)]),
@@ -230,6 +230,10 @@ fn the_schema_of_history_describes_each_field() {
     kit::schema::describes("history", &[serde_json::to_value([history]).unwrap(), json!([])]);
 }
 
+fn gone(container: &str, workload: &str) -> DelegateReport {
+    DelegateReport::without_container(container, workload, &Reason::NoContainer)
+}
+
 #[test]
 fn the_schema_of_plan_describes_each_field() {
     let planned = |action: &'static str| Planned {
@@ -244,6 +248,10 @@ fn the_schema_of_plan_describes_each_field() {
         until: (action == "leave").then(at),
         cause: (action == "leave").then_some("managed"),
         failed: action == "leave",
+        warnings: (action == "replace")
+            .then(|| "a sentence".to_owned())
+            .into_iter()
+            .collect(),
     };
     let plan = ["replace", "restart", "continue", "leave"].map(planned);
     kit::schema::describes("plan", &[serde_json::to_value(plan).unwrap(), json!([])]);

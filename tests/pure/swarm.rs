@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::DateTime;
 use delegate_upgrader::managed::{Managed, Progress, Record, Tasks};
 use delegate_upgrader::schedule::zone::Zone;
-use delegate_upgrader::swarm;
+use delegate_upgrader::swarm::{self, Defaults};
 use serde_json::{Value, json};
 
 const OLD: &str = "harness/delegate:26.01.1";
@@ -181,5 +181,61 @@ fn the_record_is_read_from_the_labels_of_the_service() {
             release: 3,
             ..Record::default()
         }
+    );
+}
+
+const DEFAULTS: Defaults = Defaults {
+    monitor: Duration::from_secs(60),
+    stop_grace_period: Duration::from_secs(3600),
+};
+
+#[test]
+fn what_its_owner_left_unset_is_set_and_nothing_else() {
+    let spec =
+        json!({ "Name": "d", "Labels": null, "UpdateConfig": { "Order": "stop-first" }, "Unknown": 1.5 });
+    let written = swarm::with_record(&spec, &Record::default(), DEFAULTS);
+    assert_eq!(
+        written,
+        json!({
+            "Name": "d", "Labels": {}, "Unknown": 1.5,
+            "UpdateConfig": {
+                "Order": "stop-first", "Parallelism": 1, "FailureAction": "rollback", "Monitor": 60_000_000_000_u64,
+            },
+        })
+    );
+    assert_eq!(
+        swarm::with_record(&written, &Record::default(), DEFAULTS),
+        written
+    );
+    let spec = json!({ "TaskTemplate": { "ContainerSpec": { "Image": "a:1", "StopGracePeriod": 5 } } });
+    let given = swarm::with_image(&spec, "a:2", DEFAULTS);
+    assert_eq!(
+        given["TaskTemplate"]["ContainerSpec"],
+        json!({ "Image": "a:2", "StopGracePeriod": 5 })
+    );
+}
+
+#[test]
+fn a_port_of_the_host_is_not_wanted_twice() {
+    let port = json!({ "TargetPort": 3460, "PublishedPort": 3460, "PublishMode": "host" });
+    let mut spec = json!({ "EndpointSpec": { "Ports": [port] } });
+    let order = |spec: &Value| {
+        swarm::with_record(spec, &Record::default(), DEFAULTS)["UpdateConfig"]["Order"].clone()
+    };
+    assert_eq!(order(&spec), "stop-first");
+    // Only its stop grace period is missing, so that the first upgrade cuts its tasks.
+    let warnings = swarm::warnings(&spec, DEFAULTS);
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("no StopGracePeriod"),
+        "{warnings:?}"
+    );
+    spec["TaskTemplate"] = json!({ "ContainerSpec": { "StopGracePeriod": 3_600_000_000_000_u64 } });
+    assert!(swarm::warnings(&spec, DEFAULTS).is_empty());
+    spec["UpdateConfig"] = json!({ "Order": "start-first", "FailureAction": "continue" });
+    assert_eq!(order(&spec), "start-first");
+    let warnings = swarm::warnings(&spec, DEFAULTS);
+    assert!(
+        warnings[0].contains("only once") && warnings[1].contains("continue"),
+        "{warnings:?}"
     );
 }

@@ -2,11 +2,13 @@
 //! seen. The engine remembers both, as empty named volumes whose labels say it: `docker container prune` and
 //! `docker image prune`, which clean-up crons run, leave those alone.
 
+mod known;
 mod pause;
 mod record;
 
 use chrono::{DateTime, Utc};
 
+pub use known::{KnownHolds, READ_HOLDS};
 pub use pause::{pause, resume};
 pub use record::{HostRecords, Paused, note_first_seen, read_records};
 

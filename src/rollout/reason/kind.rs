@@ -79,6 +79,7 @@ impl ReasonKind {
             | Self::UpdatePaused
             | Self::NoDeployment
             | Self::NoSuchContainer
+            | Self::NotPermitted
             | Self::EngineError => true,
         }
     }

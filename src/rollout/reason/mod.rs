@@ -404,6 +404,9 @@ pub enum Reason {
         /// The step.
         step: String,
     },
+    /// This program may not take the step; the problem names what is missing.
+    #[error("{step}: not permitted: {problem}")]
+    NotPermitted { step: String, problem: String },
     /// The engine or the API server failed to do what it was asked; it is tried again.
     #[error("{step}: {problem}")]
     EngineError { step: String, problem: String },

@@ -229,6 +229,10 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
             name: "delegate".to_owned(),
             namespace: "harness-delegate-ng".to_owned(),
         },
+        ReasonKind::NotPermitted => Reason::NotPermitted {
+            step: format!("updating it to {image}"),
+            problem: "User \"upgrader\" cannot patch resource \"deployments\"".to_owned(),
+        },
         ReasonKind::NoSuchContainer => Reason::NoSuchContainer {
             deployment: "kubernetes-delegate".to_owned(),
             container: "delegat".to_owned(),

@@ -108,6 +108,7 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::RollingBack => Words("Its tasks failed with the new image, and the orchestrator restores the previous image.", "wait; the image is in quarantine then.", SWARM_FAILS),
         Kind::NoDeployment => Words("`workloadName` and `namespace` name no Deployment.", "correct them in `config.yaml`: `kubectl get deployments --all-namespaces` lists them.", KUBERNETES),
         Kind::NoSuchContainer => Words("`containerName` names no container of the Deployment.", "correct it in `config.yaml`.", KUBERNETES),
+        Kind::NotPermitted => Words("The API server, or a proxy before an engine, refuses a call.", "grant the permission that the line names; `kubernetes doctor` names each that is missing.", "[Kubernetes: permissions](../usage/kubernetes.md#permissions)"),
         Kind::DryRun => Words("`dryRun` is true in `config.yaml`.", "to have it done, set `dryRun` to false.", ""),
         Kind::UpdatePaused => Words("An update by someone else, or a rollback, stopped in the middle.", "`docker service ps NAME` says why; then update it or roll it back.", OTHERS),
         Kind::RemovalStuck => Words("Docker has been removing a container for over ten minutes.", "restart Docker.", ""),

@@ -1,0 +1,329 @@
+//! The Deployments of a namespace, as the driver needs them: read with the words of their pods, and patched by one process at a
+//! time.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use super::cluster::{Cluster, ClusterError};
+use super::lock::{EXPIRY, Lock, RENEWAL, Seen};
+use super::pods::{self, Failing};
+use super::settings::ClusterSettings;
+use super::{patch, path, read};
+use crate::host;
+use crate::host::hold::{Holds, Paused};
+use crate::managed::{Decision, Found, Object, Orchestrate, Orchestrator, Refusal, Step};
+use crate::rollout::reason::{Reason, ReasonKind};
+use crate::schedule::moment;
+use crate::schedule::wave::Place;
+use crate::text::time;
+
+/// How soon a condition that may be false is read again.
+const SECOND_LOOK: Duration = Duration::from_secs(1);
+/// For so long what was read is taken for the present, if this process has written nothing.
+const FRESH: Duration = Duration::from_millis(500);
+/// For so long a refusal of what was permitted before may be that of an API server which has just started.
+const STARTS: Duration = Duration::from_secs(30);
+
+/// The Deployments of one namespace.
+pub struct Deployments {
+    cluster: Cluster,
+    settings: ClusterSettings,
+    namespace: String,
+    /// Identifies this process.
+    holder: String,
+    /// When they were read, and this process has written nothing since.
+    read_at: Option<Instant>,
+    known: HashMap<String, Known>,
+    /// Pods may not be listed, so why they fail is not known.
+    is_blind: bool,
+}
+
+/// The process's memory of one Deployment.
+#[derive(Default)]
+struct Known {
+    lock: Seen,
+    was_read: bool,
+    /// Since when the API server refuses to show it.
+    refused_since: Option<Instant>,
+    /// The pod that failed last, where that may be read.
+    failing: Option<Failing>,
+}
+
+impl Deployments {
+    /// Nothing is known of them yet.
+    pub fn new(cluster: Cluster, settings: ClusterSettings, namespace: String) -> Self {
+        Self {
+            cluster,
+            settings,
+            namespace,
+            holder: format!("{}/{}", host::name(), uuid::Uuid::new_v4().simple()),
+            read_at: None,
+            known: HashMap::new(),
+            is_blind: false,
+        }
+    }
+
+    /// Pauses the Deployments, or ends their pause; says why one of them is not there.
+    ///
+    /// # Errors
+    /// Why that cannot be.
+    pub async fn pause(&mut self, paused: Option<&str>) -> Result<Option<Reason>, ClusterError> {
+        let Found { objects, absent } = self.observe().await?.unwrap_or_default();
+        for Object { managed, document } in objects {
+            let patch = patch::pause(&document, paused.map(str::to_owned));
+            self.patch(&managed.name, &patch).await?;
+        }
+        Ok(absent.into_iter().next().map(|(_, reason)| reason))
+    }
+
+    fn path(&self, name: &str) -> String {
+        path("apps/v1", &self.namespace, "deployments", name)
+    }
+
+    fn known(&mut self, name: &str) -> &mut Known {
+        self.known.entry(name.to_owned()).or_default()
+    }
+
+    /// Patches a Deployment. What was read before says nothing about it any longer.
+    async fn patch(&mut self, name: &str, patch: &Value) -> Result<Value, ClusterError> {
+        self.read_at = None;
+        self.cluster.patch(&self.path(name), patch).await
+    }
+
+    /// Reads one Deployment; or why it is not there as it should be.
+    async fn read(&mut self, name: &str) -> Result<Result<Object, Reason>, ClusterError> {
+        let path = self.path(name);
+        let mut document = match self.cluster.get(&path).await {
+            Ok(document) => document,
+            Err(ClusterError::NotFound(_)) => return Ok(Err(self.missing(name).await)),
+            Err(error) => return self.unread(name, error).map(Err),
+        };
+        let known = self.known(name);
+        (known.was_read, known.refused_since) = (true, None);
+        if read::has_exceeded_its_deadline(&document) {
+            tokio::time::sleep(SECOND_LOOK).await;
+            document = match self.cluster.get(&path).await {
+                Ok(document) => document,
+                Err(error) => return self.unread(name, error).map(Err),
+            };
+        }
+        let (container, zone) = (&self.settings.container, self.settings.common.schedule.zone());
+        let mut managed = match read::read(&document, container, name, zone) {
+            Ok(managed) => managed,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let failing = if managed.tasks.are_complete() && !managed.is_in_progress() {
+            None
+        } else {
+            self.failing(&document).await
+        };
+        managed.tasks.last_failure = failing.as_ref().map(|failing| failing.failure.clone());
+        self.known(name).failing = failing;
+        Ok(Ok(Object { managed, document }))
+    }
+
+    /// Why a Deployment could not be read.
+    ///
+    /// # Errors
+    /// It is to be read again: the API server cannot be reached, or may just have started.
+    fn unread(&mut self, name: &str, error: ClusterError) -> Result<Reason, ClusterError> {
+        let known = self.known(name);
+        if let ClusterError::Unreachable(_) = error {
+            known.refused_since = None;
+            return Err(error);
+        }
+        let since = known.refused_since.get_or_insert_with(Instant::now);
+        if known.was_read && since.elapsed() < STARTS {
+            return Err(ClusterError::Starting(error.to_string()));
+        }
+        let (step, problem) = ("read the Deployment".to_owned(), error.to_string());
+        Ok(match error {
+            ClusterError::Forbidden(_) => Reason::NotPermitted { step, problem },
+            _ => Reason::EngineError { step, problem },
+        })
+    }
+
+    /// The reason why there is no such Deployment.
+    async fn missing(&self, name: &str) -> Reason {
+        let path = path("apps/v1", &self.namespace, "statefulsets", name);
+        if self.cluster.get(&path).await.is_ok() {
+            return Reason::NotUpgradable {
+                kind: "a StatefulSet, whose pods a bad image would hold until someone deletes them",
+            };
+        }
+        Reason::NoDeployment {
+            name: name.to_owned(),
+            namespace: self.namespace.clone(),
+        }
+    }
+
+    /// The pod that failed last, where pods may be listed.
+    async fn failing(&mut self, document: &Value) -> Option<Failing> {
+        let selector = pods::selector(document).filter(|_| !self.is_blind)?;
+        let pods = path("v1", &self.namespace, "pods", "");
+        let pods = format!("{}?labelSelector={selector}", pods.trim_end_matches('/'));
+        match self.cluster.get(&pods).await {
+            Ok(list) => pods::last_failure(list["items"].as_array()?, &self.settings.container),
+            Err(error) => {
+                self.is_blind = matches!(error, ClusterError::Forbidden(_));
+                debug!(%error, "cannot list the pods; continuing without their words");
+                None
+            }
+        }
+    }
+
+    /// The last lines of the pod that failed, where they may be read.
+    async fn log_last_lines(&self, deployment: &str) {
+        let failing = self
+            .known
+            .get(deployment)
+            .and_then(|known| known.failing.as_ref());
+        let Some(failing) = failing else { return };
+        let (namespace, container) = (&self.namespace, &self.settings.container);
+        for query in failing.log_queries(container) {
+            let path = format!("{}/log?{query}", path("v1", namespace, "pods", &failing.pod));
+            let Ok(text) = self.cluster.text(&path).await else {
+                continue;
+            };
+            for line in failing.redacted(&text) {
+                warn!(deployment, pod = failing.pod, "its log: {line}");
+            }
+            if !text.trim().is_empty() {
+                return;
+            }
+        }
+    }
+}
+
+impl Orchestrate for Deployments {
+    type Error = ClusterError;
+
+    const ORCHESTRATOR: Orchestrator = Orchestrator::Kubernetes;
+    const API: &'static str = "the API server of the cluster";
+    const ONE_AT_A_TIME: bool = false;
+
+    /// An answer of the Manager that comes at once needs no second reading: a patch is about the version that was read.
+    async fn observe(&mut self) -> Result<Option<Found>, ClusterError> {
+        if self.read_at.is_some_and(|read_at| read_at.elapsed() < FRESH) {
+            return Ok(None);
+        }
+        let mut found = Found::default();
+        for name in self.settings.common.workload_names.clone() {
+            match self.read(&name).await? {
+                Ok(object) => found.objects.push(object),
+                Err(reason) => found.absent.push((name, reason)),
+            }
+        }
+        self.read_at = Some(Instant::now());
+        Ok(Some(found))
+    }
+
+    fn holds(&self, object: &Object, image: &str, now: DateTime<Utc>) -> Option<Result<Holds, String>> {
+        let annotation = |name: &str| read::annotation(&object.document, name);
+        let first_seen = annotation(patch::FIRST_SEEN_AT)
+            .filter(|_| annotation(patch::FIRST_SEEN_IMAGE) == Some(image))
+            .and_then(time::parse);
+        let paused = annotation(patch::PAUSED).filter(|text| !text.eq_ignore_ascii_case("false"));
+        Some(Ok(Holds {
+            // A time that cannot be read has no end.
+            pause: paused.map(|text| Paused {
+                since: now,
+                until: moment::parse(text, self.settings.common.schedule.zone()),
+                delegate: None,
+            }),
+            first_seen,
+            place: Place::of(&object.managed.id, image),
+            image: image.to_owned(),
+        }))
+    }
+
+    /// One process follows an upgrade at a time. Where this one does, and only waits, it renews its lock in time; a step renews
+    /// it by its own patch, and the last patch takes it away.
+    async fn lock(
+        &mut self,
+        object: &Object,
+        decision: &Decision,
+        now: DateTime<Utc>,
+    ) -> Option<(Reason, Option<DateTime<Utc>>)> {
+        let Object { managed, document } = object;
+        let lock = Lock::read(document);
+        let age = self.known(&managed.name).lock.age(lock.as_ref());
+        let is_ours = lock.as_ref().is_some_and(|lock| lock.holder == self.holder);
+        let is_followed = is_followed(decision);
+        if let Some(lock) = lock.filter(|_| is_followed && !is_ours && age < EXPIRY) {
+            let left = TimeDelta::from_std(EXPIRY.saturating_sub(age).min(RENEWAL)).unwrap_or_default();
+            return Some((Reason::StandingBy { name: lock.holder }, Some(now + left)));
+        }
+        let lock = match decision {
+            Decision::Act(step) if self.settings.dry_run => {
+                let step = step.words(Self::ORCHESTRATOR);
+                return Some((Reason::DryRun { step }, None));
+            }
+            _ if self.settings.dry_run => return None,
+            Decision::Wait { .. } if is_followed && (!is_ours || age >= RENEWAL) => {
+                Some(Lock::next(document, &self.holder))
+            }
+            Decision::Rest(_) if is_ours => None,
+            _ => return None,
+        };
+        // Another process that was faster is found with the next look.
+        if let Err(error) = self
+            .patch(&managed.name, &patch::lock(document, lock.as_ref()))
+            .await
+        {
+            debug!(%error, "cannot write the lock");
+        }
+        None
+    }
+
+    fn warnings(&self, object: &Object) -> Vec<String> {
+        let owner = read::owner(&object.document);
+        let owner = owner.map(|owner| {
+            format!("{owner} has made it, and may write its own image back, which counts as a rollback: have it leave the image alone")
+        });
+        read::warnings(&object.document)
+            .into_iter()
+            .chain(owner)
+            .collect()
+    }
+
+    async fn apply(&mut self, object: &Object, step: &Step, now: DateTime<Utc>) -> Result<(), Refusal> {
+        let Object { managed, document } = object;
+        let container = &self.settings.container;
+        match step {
+            Step::RollBack { .. } => self.log_last_lines(&managed.name).await,
+            Step::NoteRollback { .. } => {
+                let writer = read::last_writer(document, container);
+                warn!(deployment = managed.name, writer, "someone else wrote its image");
+            }
+            _ => {}
+        }
+        let patch = patch::patch(object, container, step, &Lock::next(document, &self.holder), now);
+        match self.patch(&managed.name, &patch).await {
+            Ok(_) => Ok(()),
+            Err(ClusterError::Conflict(problem)) => Err(Refusal::Conflict(problem)),
+            Err(ClusterError::Forbidden(problem)) => Err(Refusal::NotPermitted(problem)),
+            Err(error) => Err(Refusal::Failed(error.to_string())),
+        }
+    }
+}
+
+/// Whether this is about an upgrade that is in progress, which one process follows at a time.
+fn is_followed(decision: &Decision) -> bool {
+    match decision {
+        Decision::Act(step) => matches!(
+            step,
+            Step::Apply { .. } | Step::RollBack { .. } | Step::Quarantine { .. }
+        ),
+        Decision::LearnHolds | Decision::Rest(_) => false,
+        Decision::Wait { reason, .. } => matches!(
+            reason.kind(),
+            ReasonKind::RollingOut | ReasonKind::RollingBack | ReasonKind::Proving
+        ),
+    }
+}

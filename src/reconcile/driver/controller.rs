@@ -1,0 +1,198 @@
+//! The workloads of an orchestrator where there is no Docker host to look after beside them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::operator::image_before;
+use super::{Books, Driver};
+use crate::events::ledger::Ledger;
+use crate::image::TargetSettings;
+use crate::managed::{Managed, Orchestrate};
+use crate::manager::{ImageSource, ManagerStatus};
+use crate::reconcile::clock::Clock;
+use crate::reconcile::controller::Controller;
+use crate::reconcile::manager_link::ManagerLink;
+use crate::reconcile::next_word;
+use crate::reconcile::questions::NoRegistry;
+use crate::reconcile::upgrade_run::Mode;
+use crate::rollout::reason::{Reason, WORTH_A_WORD};
+use crate::rollout::{Intent, Policy};
+use crate::status::report::{Planned, Report};
+
+/// After this many steps a call returns, and says that there is more to do.
+const MAX_STEPS: usize = 50;
+
+/// Looks after the workloads of one orchestrator.
+pub struct Workloads<O, M> {
+    driver: Driver<O>,
+    manager: ManagerLink<NoRegistry, M>,
+    clock: Clock,
+    starting: Option<(Mode, Intent)>,
+    steps_taken: BTreeMap<&'static str, u64>,
+    ledger: Ledger,
+}
+
+impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
+    /// Looks after these; it remembers nothing yet.
+    pub fn new(
+        orchestrator: O,
+        source: Option<M>,
+        policy: Policy,
+        target: TargetSettings,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            driver: Driver::new(orchestrator, policy, target),
+            manager: ManagerLink::new(Arc::new(NoRegistry), source),
+            clock,
+            starting: None,
+            steps_taken: BTreeMap::new(),
+            ledger: Ledger::new(String::new(), Duration::ZERO),
+        }
+    }
+
+    /// Has its outcomes recorded and reported by this ledger.
+    #[must_use]
+    pub fn with_ledger(self, ledger: Ledger) -> Self {
+        Self { ledger, ..self }
+    }
+
+    async fn observe(&mut self) -> Result<DateTime<Utc>, O::Error> {
+        self.driver.observe().await?;
+        let Driver { target, .. } = &self.driver;
+        self.manager.note_delegates(&[], self.driver.managed(), target);
+        self.manager.forget_absent();
+        Ok((self.clock)())
+    }
+
+    /// Starts the run that is to start, takes in the answers that have come, and asks what is to be asked.
+    async fn ask_and_answer(&mut self, now: DateTime<Utc>) {
+        if let Some((mode, intent)) = self.starting.take() {
+            self.driver.start(mode, intent, self.manager.has_source());
+            self.ask();
+            // An image that is fixed needs no waiting.
+            tokio::task::yield_now().await;
+        }
+        while let Some(answered) = self.manager.next_answer(now) {
+            self.driver.note(&answered);
+        }
+        self.ask();
+        self.driver.last_error = self.manager.last_error().map(|error| error.to_string());
+    }
+
+    fn ask(&mut self) {
+        for question in self.driver.questions() {
+            self.manager.ask(question);
+        }
+    }
+
+    /// Plans: reports the next step for each without taking it. `waiting` hears what it waits for, once that takes long.
+    ///
+    /// # Errors
+    /// Nothing could be observed.
+    pub async fn plan(&mut self, mut waiting: impl FnMut(&Reason)) -> Result<Vec<Planned>, O::Error> {
+        let mut reported = None;
+        self.start_run(Mode::Upgrade);
+        loop {
+            let now = self.observe().await?;
+            self.ask_and_answer(now).await;
+            let Some(reason) = self.driver.awaited() else {
+                return Ok(self.driver.plan(now));
+            };
+            if reason.is_news(&mut reported) {
+                waiting(&reason);
+            }
+            tokio::select! {
+                () = self.manager.answered() => {}
+                () = tokio::time::sleep(WORTH_A_WORD) => {}
+            }
+        }
+    }
+
+    /// Starts a run that an operator asked for, whatever failed before.
+    pub fn start_retry(&mut self) {
+        self.starting = Some((Mode::Upgrade, Intent::Retry));
+    }
+
+    /// Starts a run that takes each workload back to its previous image.
+    ///
+    /// # Errors
+    /// Why that cannot be, in a sentence.
+    pub async fn start_rollback(&mut self) -> Result<(), String> {
+        self.observe().await.map_err(|error| error.to_string())?;
+        if let Some((_, reason)) = self.driver.found.absent.first() {
+            return Err(reason.to_string());
+        }
+        let before = |managed: &Managed| {
+            let image = image_before(managed).map_err(|error| error.to_string())?;
+            Ok((managed.clone(), image))
+        };
+        let all: Result<Vec<_>, String> = self.driver.managed().map(before).collect();
+        self.driver.start_rollback(all?);
+        Ok(())
+    }
+}
+
+impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
+    type Error = O::Error;
+
+    const API: &'static str = O::API;
+
+    fn start_run(&mut self, mode: Mode) {
+        self.starting = Some((mode, Intent::Upgrade));
+    }
+
+    async fn reconcile(&mut self) -> Result<Report, O::Error> {
+        for _ in 0..MAX_STEPS {
+            let now = self.observe().await?;
+            self.ask_and_answer(now).await;
+            let (all, healthy_time) = (self.driver.managed(), self.driver.policy.healthy_time);
+            self.ledger.observe(&[], all, healthy_time, now).await;
+            let mut report = Report::new(now);
+            let books = Books {
+                report: &mut report,
+                ledger: &mut self.ledger,
+                steps_taken: &mut self.steps_taken,
+            };
+            if self.driver.step(books, None, now).await {
+                continue;
+            }
+            if let Some(until) = next_word(self.driver.longest_wait(), now) {
+                report.check_by(until);
+            }
+            report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
+            return Ok(report);
+        }
+        let now = self.observe().await?;
+        let mut report = Report::new(now);
+        report.check_by(now + TimeDelta::seconds(1));
+        Ok(report)
+    }
+
+    async fn answered(&mut self) {
+        self.manager.answered().await;
+    }
+
+    fn check_in(&mut self) {
+        self.manager.check_in();
+    }
+
+    fn next_check_in(&self) -> Duration {
+        self.manager.next_check_in()
+    }
+
+    fn manager_status(&self) -> Option<ManagerStatus> {
+        self.manager.status()
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn steps_taken(&self) -> &BTreeMap<&'static str, u64> {
+        &self.steps_taken
+    }
+}

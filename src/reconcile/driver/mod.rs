@@ -1,0 +1,338 @@
+//! Drives the workloads of an orchestrator: run, questions, steps, back-off, report, plan. [`Orchestrate`] has the calls that
+//! differ between orchestrators.
+
+mod controller;
+pub(in crate::reconcile) mod operator;
+mod resolution;
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tracing::{debug, info, warn};
+
+pub use controller::Workloads;
+
+use self::resolution::Resolution;
+use super::log::log_reason;
+use super::questions::{Answered, Question};
+use super::upgrade_run::Mode;
+use crate::events::ledger::Ledger;
+use crate::host::hold::READ_HOLDS;
+use crate::image::{ImageReference, TargetSettings};
+use crate::managed::{
+    Decided, Decision, Facts, Found, Managed, Object, Orchestrate, Orchestrator, Refusal, Step, next,
+};
+use crate::rollout::reason::Reason;
+use crate::rollout::wanted::not_asked;
+use crate::rollout::{Backoff, Desired, Intent, Policy};
+use crate::status::report::{DelegateReport, Planned, Report};
+
+/// The workloads of an orchestrator. It may lose all it remembers at any moment: what was begun is on the workloads.
+pub(crate) struct Driver<O> {
+    pub(crate) orchestrator: O,
+    pub(super) policy: Policy,
+    target: TargetSettings,
+    found: Found,
+    run: Run,
+    /// Why the Manager's last attempt to answer failed.
+    pub(super) last_error: Option<String>,
+    tracked: HashMap<String, Tracked>,
+}
+
+/// The goal of the present run.
+#[derive(Debug, Default)]
+struct Run {
+    mode: Mode,
+    intent: Intent,
+    /// By name.
+    resolutions: HashMap<String, Resolution>,
+    /// The cause of each failure in this run, by name.
+    failed: HashMap<String, String>,
+}
+
+/// The memory of one workload. Losing it repeats a log line.
+#[derive(Debug, Default)]
+struct Tracked {
+    backoff: Option<Backoff>,
+    last_logged: Option<String>,
+    was_warned: bool,
+}
+
+/// The controller's books, in which the driver enters what happens.
+pub(super) struct Books<'a> {
+    pub(super) report: &'a mut Report,
+    pub(super) ledger: &'a mut Ledger,
+    pub(super) steps_taken: &'a mut BTreeMap<&'static str, u64>,
+}
+
+impl<O: Orchestrate> Driver<O> {
+    pub(super) fn new(orchestrator: O, policy: Policy, target: TargetSettings) -> Self {
+        Self {
+            orchestrator,
+            policy,
+            target,
+            found: Found::default(),
+            run: Run::default(),
+            last_error: None,
+            tracked: HashMap::new(),
+        }
+    }
+
+    /// Those that were observed last.
+    pub(super) fn managed(&self) -> impl Iterator<Item = &Managed> {
+        self.found.objects.iter().map(|object| &object.managed)
+    }
+
+    /// Observes them.
+    ///
+    /// # Errors
+    /// The orchestrator's; then those that were observed last stay.
+    pub(super) async fn observe(&mut self) -> Result<(), O::Error> {
+        if let Some(found) = self.orchestrator.observe().await? {
+            let objects = found.objects.iter().map(|object| &object.managed.name);
+            let names: Vec<&String> = objects.chain(found.absent.iter().map(|(name, _)| name)).collect();
+            self.tracked.retain(|name, _| names.contains(&name));
+            self.found = found;
+        }
+        Ok(())
+    }
+
+    /// Starts a run over those that were observed. Without a source of images, nothing is asked.
+    pub(super) fn start(&mut self, mode: Mode, intent: Intent, has_source: bool) {
+        for tracked in self.tracked.values_mut() {
+            tracked.backoff = None;
+        }
+        let resolution = |managed: &Managed| {
+            let resolution = Resolution::of(managed, &self.target)?;
+            Some((managed.name.clone(), resolution))
+        };
+        let resolutions = self.managed().filter(|_| has_source).filter_map(resolution);
+        self.run = Run {
+            mode,
+            intent,
+            resolutions: resolutions.collect(),
+            ..Run::default()
+        };
+    }
+
+    /// The questions that are open.
+    pub(super) fn questions(&self) -> impl Iterator<Item = &Question> {
+        let all = self.run.resolutions.values();
+        all.filter_map(|resolution| Some(resolution.question()?.0))
+    }
+
+    /// Takes in an answer.
+    pub(super) fn note(&mut self, answered: &Answered) {
+        let answer = (&answered.question, &answered.answer);
+        for Object { managed, .. } in &self.found.objects {
+            if let Some(resolution) = self.run.resolutions.get_mut(&managed.name) {
+                resolution.note(managed, answer, &self.target, self.orchestrator.platforms());
+            }
+        }
+    }
+
+    /// The resolutions of those that are still there.
+    fn resolutions(&self) -> impl Iterator<Item = &Resolution> {
+        self.managed()
+            .filter_map(|managed| self.run.resolutions.get(&managed.name))
+    }
+
+    /// How long an answer has been awaited; `None` where none is.
+    pub(super) fn longest_wait(&self) -> Option<Duration> {
+        self.resolutions().filter_map(Resolution::waited).max()
+    }
+
+    /// Whose answer is awaited.
+    pub(super) fn awaited(&self) -> Option<Reason> {
+        let last_error = self.last_error.as_deref();
+        self.resolutions()
+            .find_map(|resolution| resolution.awaited(last_error))
+    }
+
+    fn target(&self, managed: &Managed) -> Result<ImageReference, Reason> {
+        let resolution = self.run.resolutions.get(&managed.name).ok_or_else(not_asked)?;
+        let reference = resolution.target(managed, self.last_error.as_deref())?;
+        if self.run.mode == Mode::ReportOnly {
+            return Err(Reason::AwaitingSchedule {
+                published: Some(reference.to_string()),
+            });
+        }
+        let is_replica = |other: &&Managed| {
+            O::ONE_AT_A_TIME && other.workload == managed.workload && other.name != managed.name
+        };
+        let replicas = || self.managed().filter(is_replica);
+        let failed = |other: &Managed| Some((other.name.clone(), self.run.failed.get(&other.name)?.clone()));
+        if let Some((name, because)) = replicas().find_map(failed) {
+            return Err(Reason::Halted { name, because });
+        }
+        match replicas().find(|other| other.is_in_progress()) {
+            Some(Managed { name, .. }) => Err(Reason::WaitingForReplica { name: name.clone() }),
+            None => Ok(reference),
+        }
+    }
+
+    fn decide(&self, object: &Object, is_plan: bool, now: DateTime<Utc>) -> Decided {
+        let managed = &object.managed;
+        let tracked = self.tracked.get(&managed.name);
+        let mut facts = Facts {
+            backoff: tracked.and_then(|tracked| tracked.backoff.clone()),
+            holds: None,
+            is_plan,
+        };
+        let desired = match self.target(managed) {
+            Ok(reference) => {
+                facts.holds = self.orchestrator.holds(object, &reference.to_string(), now);
+                Desired::Image {
+                    reference,
+                    id: None,
+                    intent: self.run.intent,
+                }
+            }
+            Err(reason) => Desired::Keep(reason),
+        };
+        next(managed, &desired, &self.policy, &facts, now)
+    }
+
+    /// The plan: the next step for each workload, or the reason for none.
+    pub(super) fn plan(&self, now: DateTime<Utc>) -> Vec<Planned> {
+        let planned = |object: &Object| {
+            let decided = self.decide(object, true, now);
+            let warnings = self.orchestrator.warnings(object);
+            Planned::of_managed(&object.managed, &decided.decision, warnings)
+        };
+        let absent = self.found.absent.iter();
+        let absent = absent.map(|(name, reason)| Planned::absent(name, reason));
+        self.found.objects.iter().map(planned).chain(absent).collect()
+    }
+
+    /// Takes the first step that one of them needs, or only this one: `true`. Where none does, the report says why.
+    pub(super) async fn step(&mut self, books: Books<'_>, only: Option<&str>, now: DateTime<Utc>) -> bool {
+        let Found { objects, absent } = self.found.clone();
+        let is_meant = |object: &&Object| only.is_none_or(|only| only == object.managed.name);
+        for object in objects.iter().filter(is_meant) {
+            let managed = &object.managed;
+            let Decided { row, decision } = self.decide(object, false, now);
+            debug!(workload = managed.name, ?row, "decided");
+            if let Some((reason, until)) = self.orchestrator.lock(object, &decision, now).await {
+                self.report(books.report, managed, &reason, until);
+                continue;
+            }
+            let (reason, until) = match decision {
+                Decision::Act(step) => {
+                    *books.steps_taken.entry(step.kind()).or_default() += 1;
+                    self.apply(object, &step, now).await;
+                    return true;
+                }
+                Decision::LearnHolds => {
+                    if let Err(refusal) = self.orchestrator.learn_holds().await {
+                        self.back_off(&managed.name, READ_HOLDS.to_owned(), refusal, now);
+                    }
+                    return true;
+                }
+                Decision::Wait { reason, until } => (reason, Some(until)),
+                Decision::Rest(reason) => (reason, None),
+            };
+            self.report(books.report, managed, &reason, until);
+            if until.is_none() || !reason.is_failure() {
+                books.ledger.note_reason(managed.into(), &reason, now).await;
+            }
+        }
+        for (name, reason) in absent {
+            self.log(&name, &name, &reason);
+            let row = DelegateReport::without_container(&name, &name, &reason);
+            books.report.delegates.push(row);
+        }
+        false
+    }
+
+    async fn apply(&mut self, object: &Object, step: &Step, now: DateTime<Utc>) {
+        let Managed { name, workload, .. } = &object.managed;
+        let (container, deployment) = named::<O>(name);
+        if let Step::Begin { .. } = step
+            && !std::mem::replace(&mut self.track(name).was_warned, true)
+        {
+            for warning in self.orchestrator.warnings(object) {
+                warn!(container, deployment, workload, "{warning}");
+            }
+        }
+        let words = step.words(O::ORCHESTRATOR);
+        if let Step::RollBack { .. } | Step::Quarantine { .. } = step {
+            warn!(container, deployment, workload, "{words}");
+        } else {
+            info!(container, deployment, workload, "{words}");
+        }
+        match self.orchestrator.apply(object, step, now).await {
+            Ok(()) => {
+                self.track(name).backoff = None;
+                if let Step::Quarantine { cause, .. } = step {
+                    self.run.failed.insert(name.clone(), cause.clone());
+                    // An operator's wish counts for one attempt.
+                    self.run.intent = Intent::Upgrade;
+                }
+            }
+            Err(refusal) => {
+                if let Refusal::Failed(problem) = &refusal {
+                    let (step, api) = (&words, O::API);
+                    warn!(
+                        container,
+                        deployment, workload, step, problem, "a call to {api} failed; will retry"
+                    );
+                }
+                self.back_off(name, words, refusal, now);
+            }
+        }
+    }
+
+    /// Has a workload wait after a call that failed. After a conflict, what is wanted now follows from what is there now.
+    fn back_off(&mut self, name: &str, step: String, refusal: Refusal, now: DateTime<Utc>) {
+        let backoff = &mut self.track(name).backoff;
+        *backoff = Some(match refusal {
+            Refusal::Conflict(problem) | Refusal::Failed(problem) => {
+                Backoff::after(backoff.as_ref(), Reason::EngineError { step, problem }, now)
+            }
+            Refusal::NotPermitted(problem) => {
+                let reason = Reason::NotPermitted { step, problem };
+                // An API server that has just started may have no permissions yet.
+                match backoff {
+                    None => Backoff::after(None, reason, now),
+                    Some(_) => Backoff::hopeless(reason, now),
+                }
+            }
+        });
+    }
+
+    fn track(&mut self, name: &str) -> &mut Tracked {
+        self.tracked.entry(name.to_owned()).or_default()
+    }
+
+    fn report(
+        &mut self,
+        report: &mut Report,
+        managed: &Managed,
+        reason: &Reason,
+        until: Option<DateTime<Utc>>,
+    ) {
+        if let Some(until) = until {
+            report.check_by(until);
+        }
+        self.log(&managed.name, &managed.workload, reason);
+        let row = DelegateReport::of_managed(managed, reason, until);
+        report.delegates.push(row);
+    }
+
+    /// Logs a reason when it is another one than before.
+    fn log(&mut self, name: &str, workload: &str, reason: &Reason) {
+        if reason.is_news(&mut self.track(name).last_logged) {
+            log_reason(named::<O>(name), workload, reason);
+        }
+    }
+}
+
+/// A name as the fields `container` and `deployment` of the log, of which one is there.
+fn named<O: Orchestrate>(name: &str) -> (Option<&str>, Option<&str>) {
+    match O::ORCHESTRATOR {
+        Orchestrator::Swarm => (Some(name), None),
+        Orchestrator::Kubernetes => (None, Some(name)),
+    }
+}

@@ -1,0 +1,80 @@
+//! The Swarm's services among the delegates of a host: driven beside the containers.
+
+use chrono::{DateTime, Utc};
+
+use super::Reconciler;
+use super::driver::Books;
+use super::driver::operator::is_free;
+use super::operator::OperatorError;
+use super::upgrade_run::{Mode, UpgradeRun};
+use crate::engine::{Engine, EngineError};
+use crate::health::HealthEndpoint;
+use crate::image::ImageReference;
+use crate::managed::Managed;
+use crate::manager::ImageSource;
+use crate::rollout::Intent;
+use crate::status::report::{Planned, Report};
+
+impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
+    /// Starts a run over the services, too.
+    pub(super) async fn start_services(&mut self, mode: Mode, intent: Intent) {
+        self.services.orchestrator.start();
+        self.observe_services().await;
+        self.services.start(mode, intent, self.manager.has_source());
+        self.ask_about_services();
+    }
+
+    /// Asks what is to be asked next.
+    pub(super) fn ask_about_services(&mut self) {
+        for question in self.services.questions() {
+            self.manager.ask(question);
+        }
+    }
+
+    /// Observes the services. What happens to containers does not depend on it.
+    pub(super) async fn observe_services(&mut self) {
+        if let Err(error) = self.services.observe().await {
+            self.services.orchestrator.note_problem(&error);
+        }
+    }
+
+    /// Observes the services for a command, which has no second try.
+    pub(super) async fn find_services(&mut self) -> Result<(), EngineError> {
+        self.services.orchestrator.start();
+        self.services.observe().await
+    }
+
+    /// Takes the first step that a service needs: `true`. Where none does, the report says why.
+    pub(super) async fn step_services(&mut self, report: &mut Report, now: DateTime<Utc>) -> bool {
+        let books = Books {
+            report,
+            ledger: &mut self.ledger,
+            steps_taken: &mut self.steps_taken,
+        };
+        self.services.step(books, self.run.only_about(), now).await
+    }
+
+    /// The plan of the services.
+    pub(super) async fn plan_services(&mut self, now: DateTime<Utc>) -> Vec<Planned> {
+        if self.services.managed().next().is_some() {
+            // Without what the engine remembers of pauses and delays, the plan shows the rest.
+            let _ = self.read_holds().await;
+        }
+        self.services.plan(now)
+    }
+
+    /// Starts a run for one service, which tries images again that were rejected there.
+    pub(super) async fn retry_service(&mut self, service: &Managed) -> Result<(), OperatorError> {
+        is_free(service)?;
+        self.run = UpgradeRun::only(&service.name);
+        self.start_services(Mode::Upgrade, Intent::Retry).await;
+        Ok(())
+    }
+
+    /// Starts a run that gives one service this image.
+    pub(super) fn start_service_rollback(&mut self, service: Managed, to: ImageReference) {
+        self.forget_last_run();
+        self.run = UpgradeRun::only(&service.name);
+        self.services.start_rollback(vec![(service, to)]);
+    }
+}

@@ -1,0 +1,208 @@
+//! A Swarm's manager, as the driver needs it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tracing::warn;
+
+use super::{Defaults, objects, warnings, with_image, with_record};
+use crate::document::platform;
+use crate::engine::{Engine, EngineError, ServiceUpdate};
+use crate::host::hold::{Holds, KnownHolds, note_first_seen};
+use crate::image::ImageReference;
+use crate::managed::{Decision, Found, Object, Orchestrate, Orchestrator, Refusal, Step};
+use crate::observe::Scope;
+use crate::rollout::Policy;
+use crate::rollout::reason::Reason;
+
+/// How soon a document that is older than the last change is read again.
+const STALE: TimeDelta = TimeDelta::milliseconds(300);
+
+/// How soon a Swarm without a leader is observed again.
+const UNREACHABLE: TimeDelta = TimeDelta::seconds(5);
+
+/// The services of a Swarm, seen from an engine that may be a manager.
+pub struct Swarm<E> {
+    engine: Arc<E>,
+    scope: Scope,
+    defaults: Defaults,
+    holds: KnownHolds,
+    has_wave: bool,
+    /// `SWARM`.
+    is_on: bool,
+    /// Whether the engine was a manager when it was asked last.
+    is_manager: bool,
+    /// Why they could not be observed just now.
+    problem: Option<String>,
+    /// The platforms of the nodes, once they were read in this run.
+    platforms: Option<Vec<String>>,
+    /// The version of each service that was last changed here: an older document is stale.
+    changed: HashMap<String, u64>,
+}
+
+impl<E: Engine> Swarm<E> {
+    /// Nothing is known of it yet. Where it is not on, it has no services.
+    pub fn new(engine: Arc<E>, scope: Scope, policy: &Policy, holds: KnownHolds, is_on: bool) -> Self {
+        Self {
+            is_on,
+            engine,
+            defaults: Defaults {
+                monitor: policy.healthy_time,
+                stop_grace_period: scope.stop_timeout,
+            },
+            scope,
+            holds,
+            has_wave: policy.timing.wave.is_some(),
+            is_manager: false,
+            problem: None,
+            platforms: None,
+            changed: HashMap::new(),
+        }
+    }
+
+    /// A run starts: asks again whether the engine is a manager.
+    pub fn start(&mut self) {
+        self.is_manager = self.is_on;
+        self.platforms = None;
+    }
+
+    /// Notes that the services cannot be observed now.
+    pub fn note_problem(&mut self, error: &EngineError) {
+        let problem = Some(error.to_string());
+        if self.problem != problem {
+            warn!(problem, "cannot observe the services of the Swarm; retrying");
+        }
+        self.problem = problem;
+    }
+
+    /// Reads the services and their tasks; `None` where the engine is not a manager.
+    async fn read(&self) -> Result<Option<Vec<Object>>, EngineError> {
+        let Some(services) = self.engine.services().await? else {
+            return Ok(None);
+        };
+        let Scope {
+            workload_names, zone, ..
+        } = &self.scope;
+        let ours = objects(services, &[], workload_names, zone);
+        let ids: Vec<&str> = ours.iter().map(|object| object.managed.id.as_str()).collect();
+        if ids.is_empty() {
+            return Ok(Some(ours));
+        }
+        let tasks = self.engine.tasks(&ids).await?;
+        let documents = ours.into_iter().map(|object| object.document);
+        Ok(Some(objects(documents, &tasks, workload_names, zone)))
+    }
+
+    /// The platforms of the nodes. Without them, an image is not refused for its platforms.
+    async fn read_platforms(&self) -> Vec<String> {
+        let nodes = self.engine.nodes().await.unwrap_or_default();
+        let platforms = nodes.iter().filter_map(|node| {
+            let text = |name: &str| node.pointer(&format!("/Description/Platform/{name}"))?.as_str();
+            platform(text("OS")?, text("Architecture")?)
+        });
+        platforms.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+/// The version that an update has to name.
+fn version(service: &Object) -> u64 {
+    let index = service.document.pointer("/Version/Index");
+    index.and_then(serde_json::Value::as_u64).unwrap_or_default()
+}
+
+fn refusal(error: EngineError) -> Refusal {
+    match error {
+        EngineError::Conflict(_) => Refusal::Conflict(error.to_string()),
+        error if error.is_not_permitted() => Refusal::NotPermitted(error.to_string()),
+        error => Refusal::Failed(error.to_string()),
+    }
+}
+
+impl<E: Engine> Orchestrate for Swarm<E> {
+    type Error = EngineError;
+
+    const ORCHESTRATOR: Orchestrator = Orchestrator::Swarm;
+    const API: &'static str = "the Docker engine";
+    const ONE_AT_A_TIME: bool = true;
+
+    /// Two calls where there are some, one where there are none.
+    async fn observe(&mut self) -> Result<Option<Found>, EngineError> {
+        if !self.is_manager {
+            return Ok(None);
+        }
+        let found = self.read().await?;
+        self.problem = None;
+        self.is_manager = found.is_some();
+        let objects = found.unwrap_or_default();
+        if !objects.is_empty() && self.platforms.is_none() {
+            self.platforms = Some(self.read_platforms().await);
+        }
+        Ok(Some(Found {
+            objects,
+            ..Found::default()
+        }))
+    }
+
+    fn platforms(&self) -> Option<&[String]> {
+        Some(self.platforms.as_deref().unwrap_or_default())
+    }
+
+    fn holds(&self, service: &Object, image: &str, _: DateTime<Utc>) -> Option<Result<Holds, String>> {
+        self.holds.of(&service.managed.name, image)
+    }
+
+    async fn learn_holds(&mut self) -> Result<(), Refusal> {
+        let read = self.holds.read(self.engine.as_ref(), self.has_wave).await;
+        read.map_err(refusal)
+    }
+
+    async fn lock(
+        &mut self,
+        service: &Object,
+        _: &Decision,
+        now: DateTime<Utc>,
+    ) -> Option<(Reason, Option<DateTime<Utc>>)> {
+        let changed = self.changed.get(&service.managed.name);
+        let (step, problem, pause) = match &self.problem {
+            Some(problem) => ("observe the services of the Swarm", problem.as_str(), UNREACHABLE),
+            // The manager that answered does not know of the change yet.
+            None if changed.is_some_and(|changed| version(service) <= *changed) => {
+                ("update it", "the manager has not applied it yet", STALE)
+            }
+            None => return None,
+        };
+        let (step, problem) = (step.to_owned(), problem.to_owned());
+        Some((Reason::EngineError { step, problem }, Some(now + pause)))
+    }
+
+    fn warnings(&self, service: &Object) -> Vec<String> {
+        warnings(&service.document["Spec"], self.defaults)
+    }
+
+    async fn apply(&mut self, service: &Object, step: &Step, now: DateTime<Utc>) -> Result<(), Refusal> {
+        let Object { managed, document } = service;
+        if let Step::NoteFirstSeen { image } = step {
+            let noted = note_first_seen(self.engine.as_ref(), image, now).await;
+            return noted.map_err(refusal);
+        }
+        let Some((record, image)) = step.writes(managed, now) else {
+            return Ok(());
+        };
+        // Not by Swarm's own rollback: it restores the labels of before, too, and so would forget the cause.
+        let mut spec = with_record(&document["Spec"], &record, self.defaults);
+        if let Some(image) = &image {
+            spec = with_image(&spec, image, self.defaults);
+        }
+        let image: Option<ImageReference> = image.and_then(|image| image.parse().ok());
+        let update = ServiceUpdate {
+            id: &managed.id,
+            version: version(service),
+            spec: &spec,
+            image: image.as_ref(),
+        };
+        self.engine.update_service(update).await.map_err(refusal)?;
+        self.changed.insert(managed.name.clone(), version(service));
+        Ok(())
+    }
+}

@@ -1,0 +1,242 @@
+//! The driver of services and Deployments, with an orchestrator in memory: what a third one would have to do.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use delegate_upgrader::host::hold::Holds;
+use delegate_upgrader::image::ImageName;
+use delegate_upgrader::managed::{
+    Decision, Found, Managed, Object, Orchestrate, Orchestrator, Progress, Record, Refusal, Step, Tasks,
+};
+use delegate_upgrader::manager::FixedImage;
+use delegate_upgrader::reconcile::Settings;
+use delegate_upgrader::reconcile::controller::Controller as _;
+use delegate_upgrader::reconcile::driver::Workloads;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::OwnerSettings;
+use delegate_upgrader::rollout::reason::Reason;
+use delegate_upgrader::rollout::reason::ReasonKind::{
+    self, Halted, NoContainer, NotPermitted, Quarantined, UpToDate,
+};
+use delegate_upgrader::schedule::wave::Place;
+use delegate_upgrader::status::report::Report;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::settings::settings;
+
+const OLD: &str = "harness/delegate:26.01.1";
+const NEW: &str = "harness/delegate:26.02.2";
+
+/// Replaces tasks at once.
+#[derive(Clone)]
+struct Memory {
+    workloads: Arc<Mutex<Vec<Managed>>>,
+    /// The answers to the next steps; `Ok` without one.
+    refusals: Arc<Mutex<VecDeque<Refusal>>>,
+    steps: Arc<Mutex<Vec<String>>>,
+    /// No task of this image ever runs.
+    broken: Option<&'static str>,
+}
+
+impl Memory {
+    /// Workloads of one `DELEGATE_NAME`.
+    fn with(names: &[&str]) -> Self {
+        let workload = |name: &&str| Managed {
+            orchestrator: Orchestrator::Swarm,
+            id: format!("id-of-{name}"),
+            name: (*name).to_owned(),
+            workload: "delegate".to_owned(),
+            image: ImageName::from(OLD),
+            progress: Progress::Settled { completed_at: None },
+            tasks: Tasks {
+                wanted: 1,
+                running: 1,
+                last_started_at: Some(at(Duration::ZERO)),
+                last_failure: None,
+            },
+            record: Record::default(),
+            opted_out: None,
+            limits: OwnerSettings::default(),
+            unsupported: None,
+            pace: Duration::ZERO,
+        };
+        Self {
+            workloads: Arc::new(Mutex::new(names.iter().map(workload).collect())),
+            refusals: Arc::default(),
+            steps: Arc::default(),
+            broken: None,
+        }
+    }
+
+    fn images(&self) -> Vec<String> {
+        let workloads = self.workloads.lock().unwrap();
+        workloads
+            .iter()
+            .map(|managed| managed.image.to_string())
+            .collect()
+    }
+
+    fn steps(&self) -> Vec<String> {
+        std::mem::take(&mut *self.steps.lock().unwrap())
+    }
+}
+
+impl Orchestrate for Memory {
+    type Error = String;
+
+    const ORCHESTRATOR: Orchestrator = Orchestrator::Swarm;
+    const API: &'static str = "the memory";
+    const ONE_AT_A_TIME: bool = true;
+
+    async fn observe(&mut self) -> Result<Option<Found>, String> {
+        let objects = self
+            .workloads
+            .lock()
+            .unwrap()
+            .clone()
+            .into_iter()
+            .map(|managed| Object {
+                managed,
+                document: Value::Null,
+            });
+        Ok(Some(Found {
+            objects: objects.collect(),
+            absent: vec![("gone".to_owned(), Reason::NoContainer)],
+        }))
+    }
+
+    fn holds(&self, _: &Object, image: &str, _: DateTime<Utc>) -> Option<Result<Holds, String>> {
+        Some(Ok(Holds {
+            pause: None,
+            image: image.to_owned(),
+            first_seen: None,
+            place: Place::of("host", image),
+        }))
+    }
+
+    async fn lock(
+        &mut self,
+        _: &Object,
+        _: &Decision,
+        _: DateTime<Utc>,
+    ) -> Option<(Reason, Option<DateTime<Utc>>)> {
+        None
+    }
+
+    fn warnings(&self, _: &Object) -> Vec<String> {
+        vec!["a warning".to_owned()]
+    }
+
+    async fn apply(&mut self, object: &Object, step: &Step, now: DateTime<Utc>) -> Result<(), Refusal> {
+        let name = &object.managed.name;
+        self.steps.lock().unwrap().push(format!("{} {name}", step.kind()));
+        if let Some(refusal) = self.refusals.lock().unwrap().pop_front() {
+            return Err(refusal);
+        }
+        let mut workloads = self.workloads.lock().unwrap();
+        let managed = workloads
+            .iter_mut()
+            .find(|managed| managed.name == *name)
+            .unwrap();
+        let (record, image) = step.writes(managed, now).unwrap();
+        managed.record = record;
+        if let Some(image) = image {
+            let works = self.broken != Some(image.as_str());
+            managed.tasks.running = u64::from(works);
+            managed.progress = if works {
+                Progress::Settled { completed_at: None }
+            } else {
+                Progress::Updating
+            };
+            managed.tasks.last_started_at = Some(now);
+            managed.image = ImageName::from(image.as_str());
+        }
+        Ok(())
+    }
+}
+
+fn at(since: Duration) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000, 0).unwrap() + TimeDelta::from_std(since).unwrap()
+}
+
+fn workloads(memory: &Memory) -> Workloads<Memory, FixedImage> {
+    let Settings { policy, target, .. } = settings();
+    let begin = Instant::now();
+    let clock = Arc::new(move || at(begin.elapsed()));
+    let source = FixedImage(NEW.parse().unwrap());
+    Workloads::new(memory.clone(), Some(source), policy, target, clock)
+}
+
+/// Calls it until nothing is in progress.
+async fn finish(workloads: &mut Workloads<Memory, FixedImage>) -> Report {
+    loop {
+        let report = workloads.reconcile().await.unwrap();
+        if report.next_check.is_none() {
+            return report;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+fn reasons(report: &Report) -> Vec<ReasonKind> {
+    report.delegates.iter().map(|delegate| delegate.reason).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn workloads_of_one_name_are_upgraded_one_after_the_other_and_back() {
+    let memory = Memory::with(&["a", "b"]);
+    let mut upgrader = workloads(&memory);
+    let refused = upgrader.start_rollback().await;
+    assert!(refused.is_err(), "one of three is not there");
+    upgrader.start_run(Mode::Upgrade);
+    let report = finish(&mut upgrader).await;
+    assert_eq!(reasons(&report), [UpToDate, UpToDate, NoContainer]);
+    assert_eq!(memory.images(), [NEW, NEW]);
+    assert_eq!(memory.steps(), ["begin a", "apply a", "begin b", "apply b"]);
+    let plan = upgrader.plan(|_| ()).await.unwrap();
+    assert_eq!(plan[0].warnings, ["a warning"]);
+    assert_eq!(plan[2].reason, Some(NoContainer));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_halts_the_rest_and_goes_back() {
+    let memory = Memory {
+        broken: Some(NEW),
+        ..Memory::with(&["a", "b"])
+    };
+    let mut upgrader = workloads(&memory);
+    upgrader.start_run(Mode::Upgrade);
+    let report = finish(&mut upgrader).await;
+    assert_eq!(reasons(&report), [Quarantined, Halted, NoContainer]);
+    assert_eq!(memory.images(), [OLD, OLD]);
+    assert_eq!(
+        memory.steps(),
+        ["begin a", "apply a", "roll_back a", "quarantine a"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_permitted_is_tried_twice_and_what_changed_is_decided_again() {
+    let memory = Memory::with(&["a"]);
+    let mut upgrader = workloads(&memory);
+    let not_permitted = || Refusal::NotPermitted("no update".to_owned());
+    memory
+        .refusals
+        .lock()
+        .unwrap()
+        .extend([not_permitted(), not_permitted()]);
+    upgrader.start_run(Mode::Upgrade);
+    let report = finish(&mut upgrader).await;
+    assert_eq!(reasons(&report)[0], NotPermitted);
+    assert!(report.delegates[0].failed && report.delegates[0].message.contains("no update"));
+    assert_eq!(memory.steps(), ["begin a", "begin a"]);
+    let conflict = Refusal::Conflict("another version".to_owned());
+    memory.refusals.lock().unwrap().push_back(conflict);
+    upgrader.start_run(Mode::Upgrade);
+    let report = finish(&mut upgrader).await;
+    assert_eq!(reasons(&report)[0], UpToDate);
+    assert_eq!(memory.steps(), ["begin a", "begin a", "apply a"]);
+}

@@ -1,0 +1,59 @@
+//! The digest of an image, by the answer of its registry.
+
+use delegate_upgrader::image::ImageReference;
+use delegate_upgrader::managed::pinned;
+use delegate_upgrader::rollout::reason::Reason;
+use serde_json::{Value, json};
+
+const DIGEST: &str = "sha256:1111111111111111111111111111111111111111111111111111111111111111";
+const OTHER: &str = "sha256:2222222222222222222222222222222222222222222222222222222222222222";
+
+/// What comes of an answer of the registry, for a service with an image of [`DIGEST`] on nodes of two platforms.
+fn answered(published: &str, answer: &Value) -> Result<ImageReference, Reason> {
+    let image = format!("harness/delegate:26.01.1@{DIGEST}");
+    let platforms = ["linux/amd64".to_owned(), "linux/arm64".to_owned()];
+    let reference = published.parse().unwrap();
+    pinned(&image.as_str().into(), &reference, answer, &platforms)
+}
+
+#[test]
+fn the_digest_of_the_index_is_what_counts() {
+    let both =
+        json!([{ "os": "linux", "architecture": "amd64" }, { "os": "linux", "architecture": "arm64" }]);
+    let answer = json!({ "Descriptor": { "digest": OTHER }, "Platforms": both });
+    let pinned = answered("harness/delegate:26.02.2", &answer).map(|image| image.to_string());
+    assert_eq!(pinned, Ok(format!("harness/delegate:26.02.2@{OTHER}")));
+    let answer = json!({ "Descriptor": { "digest": DIGEST }, "Platforms": both });
+    let same = answered("harness/delegate:26.02.2", &answer);
+    assert!(matches!(same, Err(Reason::SameImage { .. })), "{same:?}");
+}
+
+#[test]
+fn without_a_digest_nothing_is_decided() {
+    for answer in [
+        json!({}),
+        json!({ "Descriptor": { "digest": "" } }),
+        json!({ "Descriptor": { "digest": "latest" } }),
+    ] {
+        let unknown = answered("harness/delegate:26.02.2", &answer);
+        assert!(
+            matches!(unknown, Err(Reason::DigestUnknown { .. })),
+            "{unknown:?}"
+        );
+    }
+}
+
+#[test]
+fn an_image_has_to_have_the_platforms_of_all_nodes() {
+    let one =
+        json!([{ "os": "linux", "architecture": "amd64" }, { "os": "unknown", "architecture": "unknown" }]);
+    let answer = json!({ "Descriptor": { "digest": OTHER }, "Platforms": one });
+    let refused = answered("harness/delegate:26.02.2", &answer);
+    assert!(
+        matches!(&refused, Err(Reason::WrongPlatform { needed, .. }) if needed == "linux/arm64"),
+        "{refused:?}"
+    );
+    // A manifest alone does not say for which.
+    let answer = json!({ "Descriptor": { "digest": OTHER }, "Platforms": [{}] });
+    assert!(answered("harness/delegate:26.02.2", &answer).is_ok());
+}
