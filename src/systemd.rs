@@ -3,6 +3,7 @@
 
 use std::env;
 use std::future::pending;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chrono::Utc;
 use sd_notify::NotifyState;
@@ -12,9 +13,31 @@ use tracing::debug;
 use crate::status::Reader;
 use crate::status::liveness::Liveness;
 use crate::status::view::Headline;
+use crate::text::one_line;
 
 /// How many notifications are sent in the time within which systemd expects one.
 const PER_LIMIT: u32 = 3;
+/// Characters of a problem that the status line has room for.
+const LONGEST_PROBLEM: usize = 200;
+
+/// Why the last reload was rejected, until one succeeds: the start of the status line.
+static REJECTION: Mutex<String> = Mutex::new(String::new());
+
+/// Shows in the status line why a reload was rejected; empty once one has succeeded.
+pub(crate) async fn show_rejection(problem: &str) {
+    let start = match problem {
+        "" => String::new(),
+        problem => format!("reload rejected: {}; ", one_line(problem, LONGEST_PROBLEM)),
+    };
+    rejection().clone_from(&start);
+    if !start.is_empty() {
+        notify(State::Status(start + "the settings before it stay in force")).await;
+    }
+}
+
+fn rejection() -> MutexGuard<'static, String> {
+    REJECTION.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The notifications to systemd.
 pub(crate) enum State {
@@ -38,7 +61,7 @@ pub(crate) async fn report(mut status: Reader, liveness: Liveness) {
     loop {
         let (line, has_observed) = {
             let status = status.borrow_and_update();
-            let line = Headline::lasting(&status, Utc::now()).text;
+            let line = format!("{}{}", rejection(), Headline::lasting(&status, Utc::now()).text);
             (line, status.report.is_some())
         };
         if line != last {

@@ -98,7 +98,7 @@ enum Command {
         /// The delegate's container, by name or id
         container: String,
         /// The number of the release, as `history` shows it (default: the previous one)
-        #[arg(long, value_name = "RELEASE")]
+        #[arg(long, value_name = "RELEASE", value_parser = release)]
         to: Option<u64>,
     },
     /// Pause upgrades; running ones finish and health checks continue
@@ -178,6 +178,11 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
         rest: Vec<String>,
     },
+}
+
+fn release(text: &str) -> Result<u64, &'static str> {
+    text.parse()
+        .map_err(|_| "expected a release number, as `history` shows it")
 }
 
 /// How a command ended, as its exit code says (sysexits where there is a code for it).

@@ -226,6 +226,7 @@ async fn reloaded(
             Ok(mut next) => {
                 // A run at an odd time was not asked for.
                 next.settings.run_on_start = false;
+                systemd::show_rejection("").await;
                 log_settings(&next.settings, "the new settings are in force");
                 if next.settings.log != now.log {
                     warn!("LOG_LEVEL and LOG_FORMAT take effect at the next start");
@@ -234,9 +235,10 @@ async fn reloaded(
             }
             Err(problem) => {
                 error!(
-                    problem,
+                    problem = problem.as_str(),
                     "reload failed: invalid settings; keeping the current ones"
                 );
+                systemd::show_rejection(&problem).await;
                 systemd::notify(State::Ready).await;
             }
         }

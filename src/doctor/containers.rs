@@ -4,20 +4,29 @@
 use serde_json::Value;
 
 use super::Checks;
+use crate::config::Source;
 use crate::container::{COMPOSE_PROJECT, Inspected, RunState, label};
 use crate::engine::{DockerEngine, Engine as _};
+use crate::manager::DelegateToken;
 use crate::observe::Scope;
 use crate::rollout::Rollout;
 
 /// Parts of updaters' image names, and the program of each. Forks keep the name.
-const KNOWN: [(&str, &str); 3] = [
+const KNOWN: [(&str, &str); 4] = [
     ("watchtower", "Watchtower"),
     ("ouroboros", "Ouroboros"),
     ("harness/upgrader", "Harness's own upgrader"),
+    ("docker/upgrader", "Harness's own upgrader"),
 ];
 
 /// Warns of each. What cannot be inspected says nothing here.
-pub(super) async fn check(engine: &DockerEngine, scope: &Scope, rollouts: &[Rollout], checks: &mut Checks) {
+pub(super) async fn check(
+    engine: &DockerEngine,
+    scope: &Scope,
+    source: &Source,
+    rollouts: &[Rollout],
+    checks: &mut Checks,
+) {
     let Ok(containers) = engine.containers().await else {
         return;
     };
@@ -36,6 +45,9 @@ pub(super) async fn check(engine: &DockerEngine, scope: &Scope, rollouts: &[Roll
     }
     for delegate in &delegates {
         surprises(delegate, checks);
+        if let Source::Manager(manager) = source {
+            other_token(delegate, &manager.token, checks);
+        }
     }
     for (program, updater) in updaters {
         let watched: Vec<&str> = match program {
@@ -103,6 +115,18 @@ fn watches(watchtower: &Inspected, delegate: &Inspected) -> bool {
         && (enable == "true" || !is_on(&["--label-enable", "-e"], "WATCHTOWER_LABEL_ENABLE"))
 }
 
+/// Warns of a delegate with another token, which may be a revoked one. Neither is shown.
+fn other_token(delegate: &Inspected, ours: &DelegateToken, checks: &mut Checks) {
+    let theirs = delegate.env("DELEGATE_TOKEN").and_then(DelegateToken::parse);
+    if theirs.is_some_and(|theirs| theirs != *ours) {
+        let name = delegate.name();
+        checks.warn(
+            "token",
+            format!("{name} has another DELEGATE_TOKEN than UPGRADER_TOKEN; if one of them was revoked, replace it"),
+        );
+    }
+}
+
 /// Warns of the effects of an upgrade on the client and on the log of this delegate.
 fn surprises(delegate: &Inspected, checks: &mut Checks) {
     let name = delegate.name();
@@ -145,11 +169,30 @@ mod tests {
     }
 
     #[test]
+    fn warns_of_another_token_and_shows_neither() {
+        let ours = "000102030405060708090a0b0c0d0e0f";
+        let theirs = "0f0e0d0c0b0a09080706050403020100";
+        // The same as ours, as the Manager shows it.
+        let encoded = "MDAwMTAyMDMwNDA1MDYwNzA4MDkwYTBiMGMwZDBlMGY=";
+        for (token, warnings) in [(ours, 0), (encoded, 0), ("${TOKEN}", 0), (theirs, 1)] {
+            let delegate = container("d:1", &[], &[&format!("DELEGATE_TOKEN={token}")], &[]);
+            let mut checks = Checks::new(|_| true);
+            other_token(&delegate, &DelegateToken::parse(ours).unwrap(), &mut checks);
+            assert_eq!(checks.made.len(), warnings, "{token}");
+            assert!(checks.made.iter().all(|check| !check.message.contains(token)));
+        }
+    }
+
+    #[test]
     fn an_updater_is_known_by_its_image() {
         for (image, program) in [
             ("containrrr/watchtower", Some("Watchtower")),
             ("ghcr.io/nicholas-fedor/watchtower:1.11", Some("Watchtower")),
             ("harness/upgrader:latest", Some("Harness's own upgrader")),
+            (
+                "us-docker.pkg.dev/gar-prod-setup/harness-public/harness/docker/upgrader:1.0.0",
+                Some("Harness's own upgrader"),
+            ),
             ("harness/delegate:26.03.1", None),
             ("delegate-upgrader:latest", None),
         ] {

@@ -110,7 +110,7 @@ pub(super) async fn check(
     if needs.upgrades && !rollouts.is_empty() {
         weak_proofs(&rollouts, checks);
         disk(engine.as_ref(), &scope.disk(), &rollouts, checks).await;
-        containers::check(engine.as_ref(), &scope, &rollouts, checks).await;
+        containers::check(engine.as_ref(), &scope, &settings.source, &rollouts, checks).await;
         pauses(engine.as_ref(), checks).await;
     }
     Some(Host { rollouts, refused })

@@ -37,6 +37,7 @@ until_shown StatusText "*is healthy on $NEW*"
 
 tell 2s; systemctl reload $unit && echo "reloaded: $(settled)"
 tell soon; systemctl reload $unit && echo "reloaded: $(settled)"
+until_shown StatusText "reload rejected: HEALTH_INTERVAL*"
 tell 2s
 
 pid=$(shown MainPID)
@@ -87,8 +88,12 @@ fn the_service_upgrades_reloads_is_watched_and_stops() {
     let told: Vec<&str> = operator.lines().collect();
     let status = format!("StatusText: {name} is healthy on {V2}; ");
     assert!(told[1].starts_with(&status), "{output}");
+    assert!(
+        told[4].starts_with("StatusText: reload rejected: HEALTH_INTERVAL: \"soon\""),
+        "{output}"
+    );
     assert_eq!(
-        [&told[..1], &told[2..]].concat(),
+        [&told[..1], &told[2..4], &told[5..]].concat(),
         [
             "started: active",
             "reloaded: active",
