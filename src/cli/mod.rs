@@ -47,7 +47,7 @@ pub struct Cli {
     /// Read the settings from this file, too; they win over the environment
     #[arg(long, value_name = "FILE", global = true)]
     env_file: Option<PathBuf>,
-    /// Print JSON where the command prints anything
+    /// Print the result as JSON
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -136,7 +136,7 @@ enum Command {
         /// The word that log, `plan` and `status` show
         reason: String,
     },
-    /// Print the version, and what this program was built with
+    /// Print the version, and the commit of a release
     Version,
     /// Check everything an upgrade needs, and say what to do, without changing anything
     Doctor {

@@ -74,7 +74,7 @@ impl Problems {
         let accepted = "it unset: `delegate-upgrader plan` shows what a run would do, and DISABLE_AUTO_UPGRADE=true upgrades nothing";
         self.push(
             "DRY_RUN",
-            "no setting of this program, which would upgrade".to_owned(),
+            "not a setting of this program, which would upgrade".to_owned(),
             accepted,
         );
     }

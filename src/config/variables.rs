@@ -237,7 +237,8 @@ variables! {
             "the path of a readable file that holds only the password, instead of REGISTRY_PASSWORD",
             "The password as a file. One line break at the end is dropped.");
         docker_auth_config = row("DOCKER_AUTH_CONFIG", Unset, "the text of a config.json: a JSON object with the registries' logins under auths",
-            "Registry logins without a file, as Docker's own client reads them; they go before those of `config.json`.").secret();
+            "Registry logins without a file, as Docker's own client reads them; they take precedence over those of \
+             `config.json`.").secret();
         docker_config = row("DOCKER_CONFIG", Derived("`$HOME/.docker`"), "the directory of Docker's config.json",
             "Registry logins; without `DOCKER_CERT_PATH` the engine's certificates, too.");
         swarm = row("SWARM", Value("auto"), "auto or off",
@@ -247,7 +248,7 @@ variables! {
         health_interval = row("HEALTH_INTERVAL", Value("1m"), POSITIVE_DURATION, "The longest time between two health checks.");
         health_probe = row("HEALTH_PROBE", Value("auto"), "auto, engine, http, exec or running",
             "`engine`: the container's HEALTHCHECK; `http`: an HTTP request; `running`: a running container is healthy; `auto`: the \
-             first of these three that can be had; `exec`: `HEALTH_COMMAND` in the container.");
+             first of these three that is possible; `exec`: `HEALTH_COMMAND` in the container.");
         health_port = row("HEALTH_PORT", Value("3460"), PORT, "The delegate's health port.");
         health_path = row("HEALTH_PATH", Value("/api/health"), "a path that starts with a slash, such as /api/health",
             "The delegate's health path.");
@@ -271,12 +272,12 @@ variables! {
             "The password as a file. One line break at the end is dropped.");
         https_proxy = row("HTTPS_PROXY", Unset, PROXY,
             "The [proxy](connection.md#proxies) to `https://` addresses, perhaps with a user and password. Not used with `PROXY_HOST`. \
-             `https_proxy` counts, too.").any_case();
+             `https_proxy` works, too.").any_case();
         http_proxy = row("HTTP_PROXY", Derived("`HTTPS_PROXY`"), PROXY,
-            "The proxy to `http://` addresses. `http_proxy` counts, too.").any_case();
+            "The proxy to `http://` addresses. `http_proxy` works, too.").any_case();
         no_proxy = row("NO_PROXY", Unset, "hosts, addresses and networks, separated by commas",
             "What is reached without the proxy: `manager.example` (and all below it), `10.0.0.0/8`, `*`. An entry that \
-             cannot match is warned of. `no_proxy` counts, too.").any_case();
+             cannot match produces a warning. `no_proxy` works, too.").any_case();
         ca_bundle = row("CA_BUNDLE", Unset, "the path of a PEM file with one or more certificates, or of a directory of such files",
             "Certificates to trust besides the system's: authorities, or [the Manager's own](connection.md#a-manager-that-signed-its-own-certificate).");
         client_cert = row("CLIENT_CERT", Unset, "the path of a PEM file with a certificate and the chain behind it, if any",
@@ -295,7 +296,7 @@ variables! {
             "[Signs](notifications.md#signatures) what is sent.").secret();
         webhook_secret_file = row("WEBHOOK_SECRET_FILE", Unset,
             "the path of a readable file that holds only the secret, instead of WEBHOOK_SECRET: whsec_ and the base64 of at least 24 bytes, or a text of at least 24 bytes",
-            "The secret as a file. Blanks at its ends do not count.");
+            "The secret as a file. Surrounding blanks are ignored.");
         webhook_events = row("WEBHOOK_EVENTS", Derived("all"), super::notifications::ACTIONS, "Which events are sent, separated by commas.");
         deadman_url = row("DEADMAN_URL", Unset, HTTP_URL,
             "Requested after [each good scheduled run](notifications.md#a-dead-mans-switch), so that a service can raise an alarm when that does not happen. No \
@@ -310,8 +311,8 @@ variables! {
             "Where status, metrics and the page are served. In a container `127.0.0.1` is the container's own: set `0.0.0.0:9464` to \
              publish the port.");
         status_hosts = row("STATUS_HOSTS", Unset, "host names separated by commas, without ports",
-            "Names with a dot by which you ask there, such as `upgrader.example.com` or `*.example.com`. IP addresses, names without a dot, \
-             `….internal` and the host's own name [need no mention](monitoring.md#the-port).");
+            "Host names with a dot that browsers and Prometheus use, such as `upgrader.example.com` or `*.example.com`. IP addresses, \
+             names without a dot, `….internal` and the host's own name [are always accepted](monitoring.md#the-port).");
         log_level = row("LOG_LEVEL", Value("info"), "error, warn, info, debug or trace",
             "`debug` logs every engine call. Libraries log warnings at most: their debug lines hold secrets.");
         log_format = row("LOG_FORMAT", Value("text"), "text or json", "`json` is one object a line.");
@@ -322,7 +323,7 @@ variables! {
         audit_log_max_size = row("AUDIT_LOG_MAX_SIZE", Value("10m"), "bytes, or such as 512k or 10m, at least 10k",
             "A file of this size is renamed to `FILE.1`, and a new one is started.");
         audit_log_max_files = row("AUDIT_LOG_MAX_FILES", Value("5"), "a number from 1 to 1000",
-            "How many files there are at most; the oldest is removed.");
+            "The most files to keep; the oldest is removed.");
     }
     engine {
         docker_host = row("DOCKER_HOST", Value("unix:///var/run/docker.sock"), "unix:///path/of/the.sock or tcp://host:port",

@@ -143,7 +143,7 @@ pub enum Reason {
     },
     /// `UPGRADE_DELAY` and `UPGRADE_WAVE` start then.
     #[error(
-        "{image} is published, but when it was first seen here cannot be known: {problem}; see `{}`",
+        "{image} is published, but it is unknown when this host first saw it: {problem}; see `{}`",
         command("doctor")
     )]
     FirstSeenUnknown { image: String, problem: String },
