@@ -82,7 +82,17 @@ pub(super) async fn resume(settings: &Settings, container: Option<&str>, json: b
     may_change(settings)?;
     let engine = made(app::engine(settings))?;
     let resumed = hold::resume(&engine, container).await;
-    let was_paused = resumed.map_err(|error| unavailable(&error))?;
+    let mut was_paused = resumed.map_err(|error| unavailable(&error))?;
+    // The container may be gone, and its pause with it; a name that is not one is a mistake, and an id stands for a name.
+    let name = match container {
+        Some(given) if !was_paused => Some(delegate_name(settings, given).await?),
+        given => given.map(str::to_owned),
+    };
+    let container = name.as_deref();
+    if !was_paused && container.is_some() {
+        let resumed = hold::resume(&engine, container).await;
+        was_paused = resumed.map_err(|error| unavailable(&error))?;
+    }
     if json {
         return Ok(print_json(
             &json!({ "resumed": container.unwrap_or("host"), "was_paused": was_paused }),

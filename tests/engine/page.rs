@@ -75,14 +75,11 @@ fn page_in_a_browser_shows_all_delegates_and_logs_nothing() {
         .expect("promtool");
     let text = String::from_utf8_lossy(&checked.stderr);
     assert!(checked.status.success() && text.is_empty(), "{text}");
-    // The last two are the pictures of the documentation.
     for (theme, width, height, name) in [
         (LIGHT, 360, 1900, "page-light-360.png"),
         (DARK, 360, 1900, "page-dark-360.png"),
         (LIGHT, 1200, 1100, "page-light-1200.png"),
         (DARK, 1200, 1100, "page-dark-1200.png"),
-        (LIGHT, 800, 1130, "page-light.png"),
-        (DARK, 800, 1130, "page-dark.png"),
     ] {
         let size = format!("--window-size={width},{height}");
         let (_, console) = browse(url, &[&picture(name), &size, theme]);

@@ -37,7 +37,7 @@ fn a_paused_host_begins_nothing_until_it_is_resumed() {
         0,
         "upgrades are paused; `delegate-upgrader resume` resumes them",
     );
-    assert_eq!((life(&name), lab.names()), (before, vec!["1".to_owned()]));
+    assert_eq!((life(&name), lab.names()), (before.clone(), vec!["1".to_owned()]));
     lab.upgrader(V2)
         .with("DISABLE_AUTO_UPGRADE", "true")
         .run(&["resume"])
@@ -63,7 +63,12 @@ fn a_paused_host_begins_nothing_until_it_is_resumed() {
         "no managed delegate \"nobody\"; managed: ",
     );
     said(
-        &["resume", &name],
+        &["resume", "nobody"],
+        2,
+        "no managed delegate \"nobody\"; managed: ",
+    );
+    said(
+        &["resume", &before.0[..12]],
         0,
         &format!("Upgrades have resumed on {name}."),
     );
