@@ -60,7 +60,12 @@ pub(super) async fn from_delegate(
         .open(file)
         .and_then(|mut file| writeln!(file, "{}", text(&found, false)));
     let path = file.display();
-    written.map_err(|error| fail(format!("{path}: {error}; nothing was written"), Exit::Unavailable))?;
+    written.map_err(|error| {
+        fail(
+            format!("{path}: {error}; nothing was written; name a new file"),
+            Exit::Usage,
+        )
+    })?;
     let names: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
     if json {
         return Ok(print_json(
@@ -80,6 +85,14 @@ fn found(delegate: &Inspected) -> Result<Vec<(&'static str, &str)>, String> {
         let missing = missing.join(", ");
         return Err(format!(
             "its environment lacks {missing}, so it is not a Docker delegate"
+        ));
+    }
+    if let Some((name, _)) = VARIABLES
+        .iter()
+        .find(|(theirs, _)| value(theirs).is_some_and(|value| value.contains(['\n', '\r'])))
+    {
+        return Err(format!(
+            "its {name} has a line break, which a file of settings cannot hold"
         ));
     }
     let found = VARIABLES

@@ -82,12 +82,14 @@ enum Command {
     /// Show what a run would do to each delegate, and why not, without changing anything
     Plan {
         /// One delegate's container, by name
+        #[arg(value_parser = container)]
         container: Option<String>,
     },
     /// Upgrade one delegate now, ignoring its quarantine
     #[command(visible_alias = "upgrade")]
     Retry {
         /// The delegate's container, by name or id
+        #[arg(value_parser = container)]
         container: String,
         /// Exit once the new container has started; the daemon continues
         #[arg(long)]
@@ -96,6 +98,7 @@ enum Command {
     /// Roll a delegate back and keep it there until a different image is published
     Rollback {
         /// The delegate's container, by name or id
+        #[arg(value_parser = container)]
         container: String,
         /// The number of the release, as `history` shows it (default: the previous one)
         #[arg(long, value_name = "RELEASE", value_parser = release)]
@@ -104,6 +107,7 @@ enum Command {
     /// Pause upgrades; running ones finish and health checks continue
     Pause {
         /// One delegate's container, by name or id (default: the whole host)
+        #[arg(value_parser = container)]
         container: Option<String>,
         /// Resume automatically then, such as 2026-12-01T08:00 (default: until `resume`)
         #[arg(long, value_name = "WHEN")]
@@ -115,11 +119,13 @@ enum Command {
     /// Resume upgrades
     Resume {
         /// The container of the delegate that was paused (default: the whole host)
+        #[arg(value_parser = container)]
         container: Option<String>,
     },
     /// Show the releases of the delegates: images, times and outcomes
     History {
         /// One delegate's container, by name or id
+        #[arg(value_parser = container)]
         container: Option<String>,
     },
     /// Show what the running daemon sees
@@ -141,7 +147,7 @@ enum Command {
     /// Check everything an upgrade needs, and say what to do, without changing anything
     Doctor {
         /// Print the settings that this delegate's own environment has
-        #[arg(long, value_name = "CONTAINER")]
+        #[arg(long, value_name = "CONTAINER", value_parser = container)]
         from: Option<String>,
         /// Write them to a new file that only its owner can read, with the token
         #[arg(long, value_name = "FILE", requires = "from")]
@@ -178,6 +184,16 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
         rest: Vec<String>,
     },
+}
+
+/// A name or an id, as Docker has them. An empty one, as of an unset shell variable, would mean the whole host.
+fn container(text: &str) -> Result<String, &'static str> {
+    let name = text.strip_prefix('/').unwrap_or(text);
+    let is_named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    if name.is_empty() || !name.chars().all(is_named) {
+        return Err("expected the name or the id of a container");
+    }
+    Ok(name.to_owned())
 }
 
 fn release(text: &str) -> Result<u64, &'static str> {
@@ -322,6 +338,7 @@ async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Ex
         | Command::Rollback { .. }
         | Command::Notify { .. }
         | Command::Doctor { from: Some(_), .. } => Needs::HostOnly,
+        Command::Plan { .. } | Command::Doctor { .. } | Command::Config => Needs::AllToLook,
         _ => Needs::All,
     };
     let from = match &command {

@@ -3,16 +3,18 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use tracing::{info, warn};
 
 use super::run::{LAST_EVENTS, made, make_listeners, single_run};
 use super::shutdown::until_shutdown;
-use super::status::daemon_answers;
+use super::status::daemon_state;
 use super::{Exit, fail, print_json};
 use crate::app::{self, Upgrader};
 use crate::config::Settings;
 use crate::daemon;
 use crate::events::Listeners;
+use crate::host::place::command;
 use crate::reconcile::controller::Controller as _;
 use crate::reconcile::operator::OperatorError;
 use crate::status::report::Report;
@@ -23,9 +25,9 @@ pub(super) async fn retry(
     no_wait: bool,
     json: bool,
 ) -> Result<Exit, Exit> {
-    if no_wait && !daemon_answers(settings.listen).await {
+    if no_wait && !daemon_continues(settings, container).await {
         let problem = format!(
-            "no daemon answers at {} (LISTEN_ADDR), so nothing would continue the upgrade; run it without --no-wait",
+            "no daemon at {} (LISTEN_ADDR) upgrades {container}, so nothing would continue; run it without --no-wait",
             settings.listen
         );
         return Err(fail(problem, Exit::Unavailable));
@@ -34,6 +36,21 @@ pub(super) async fn retry(
         upgrader.retry(container).await
     })
     .await
+}
+
+/// Whether a daemon looks after this delegate, and upgrades.
+async fn daemon_continues(settings: &Settings, container: &str) -> bool {
+    let Some(state) = daemon_state(settings.listen).await else {
+        return false;
+    };
+    let is_it = |delegate: &Value| {
+        let has_id = delegate["container_id"]
+            .as_str()
+            .is_some_and(|id| container.starts_with(id) || id.starts_with(container));
+        delegate["container"] == container || container.len() >= 4 && has_id
+    };
+    let delegates = state["report"]["delegates"].as_array();
+    state["mode"] == "upgrade" && delegates.is_some_and(|delegates| delegates.iter().any(is_it))
 }
 
 pub(super) async fn rollback(
@@ -75,7 +92,7 @@ async fn serve(
 
 /// The receivers of this command's outcomes: none if a daemon runs, which reports the same outcomes.
 async fn listeners(settings: &Settings) -> Result<Arc<Listeners>, Exit> {
-    if daemon_answers(settings.listen).await {
+    if daemon_state(settings.listen).await.is_some() {
         Ok(Arc::default())
     } else {
         make_listeners(settings)
@@ -104,7 +121,10 @@ async fn finish(
         return Err(Exit::Unavailable);
     }
     if is_left(upgrader) {
-        info!("the new container has started; the daemon continues: see `delegate-upgrader status`");
+        info!(
+            "the new container has started; the daemon continues: see `{}`",
+            command("status")
+        );
         return Ok(Exit::Ok);
     }
     Ok(done(&report))

@@ -22,10 +22,10 @@ pub(super) async fn test(settings: &Settings, json: bool) -> Result<Exit, Exit> 
         answers.push(("DEADMAN_URL", dead_man.test().await));
     }
     if answers.is_empty() {
-        return Err(fail(
-            "set WEBHOOK_URL or DEADMAN_URL: there is no receiver to test",
-            Exit::Config,
-        ));
+        // A wrong setting is among them.
+        let mut lines = settings.warnings.clone();
+        lines.push("no receiver to test: set WEBHOOK_URL or DEADMAN_URL".to_owned());
+        return Err(fail(lines.join("\n"), Exit::Config));
     }
     let has_failed = answers.iter().any(|(_, answer)| answer.is_err());
     let printed = if json {

@@ -144,7 +144,9 @@ fn may_change(settings: &Settings) -> Result<(), Exit> {
 }
 
 fn after(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, Exit> {
-    let span = duration::parse(text).filter(|span| !span.is_zero());
+    // A number alone is seconds in a setting; here hours are meant, or minutes.
+    let has_unit = text.chars().any(char::is_alphabetic);
+    let span = duration::parse(text).filter(|span| has_unit && !span.is_zero());
     let until = span.and_then(|span| now.checked_add_signed(TimeDelta::from_std(span).ok()?));
     let problem = || format!("--for {text}: expected a duration such as 8h or 1h30m");
     until.ok_or_else(|| fail(problem(), Exit::Usage))

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::environment::Variables;
 use super::{Exit, fail, print};
@@ -14,6 +15,8 @@ use crate::status::table::Look;
 
 /// How often `status --watch` asks.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
+/// How long another command waits for the daemon's answer.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The daemon's answer, or the problem to print and the exit.
 async fn get(address: SocketAddr, path: &str) -> Result<String, (String, Exit)> {
@@ -50,9 +53,11 @@ fn listen(variables: Variables) -> Result<SocketAddr, (String, Exit)> {
     Settings::listen_from_env(variables).map_err(|errors| (errors.to_string(), Exit::Config))
 }
 
-/// Whether a live daemon answers at `LISTEN_ADDR`.
-pub(super) async fn daemon_answers(listen: SocketAddr) -> bool {
-    get(listen, "/livez").await.is_ok()
+/// The state of the daemon at `LISTEN_ADDR`; `None` where another program answers, or nothing within two seconds.
+pub(super) async fn daemon_state(listen: SocketAddr) -> Option<Value> {
+    let answer = timeout(PATIENCE, get(listen, "/status")).await.ok()?.ok()?;
+    let state: Value = serde_json::from_str(&answer).ok()?;
+    state["all_well"].is_boolean().then_some(state)
 }
 
 pub(super) async fn healthcheck(variables: Variables) -> Exit {
@@ -70,17 +75,21 @@ pub(super) async fn healthcheck(variables: Variables) -> Exit {
 pub(super) async fn status(variables: Variables, json: bool, check: bool) -> Result<Exit, Exit> {
     let address = listen(variables).map_err(|(problem, exit)| fail(problem, exit))?;
     let failed = |(problem, exit)| fail(problem, exit);
-    let path = if json { "/status".to_owned() } else { lines() };
-    let printed = print(get(address, &path).await.map_err(failed)?.trim_end());
-    if !check || printed != Exit::Ok {
-        return Ok(printed);
-    }
-    let status = get(address, "/status").await.map_err(failed)?;
-    let status: Value = serde_json::from_str(&status).map_err(|error| {
+    let text = get(address, "/status").await.map_err(failed)?;
+    let state: Value = serde_json::from_str(&text).map_err(|error| {
         let problem = format!("cannot read the daemon's answer: {error}");
         fail(problem, Exit::Unavailable)
     })?;
-    Ok(if status["all_well"] == true {
+    let shown = if json {
+        text
+    } else {
+        get(address, &lines()).await.map_err(failed)?
+    };
+    let printed = print(shown.trim_end());
+    if !check || printed != Exit::Ok {
+        return Ok(printed);
+    }
+    Ok(if state["all_well"] == true {
         Exit::Ok
     } else {
         Exit::NotServed

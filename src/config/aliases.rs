@@ -44,6 +44,15 @@ const ALIASES: [(&str, &str); 34] = [
     ("WATCHTOWER_TIMEOUT", "CONTAINER_STOP_TIMEOUT"),
 ];
 
+/// Names by which other programs are asked to change nothing. This one would upgrade.
+pub(super) const DRY_RUNS: [&str; 5] = [
+    "DRY_RUN",
+    "DRYRUN",
+    "MONITOR_ONLY",
+    "UPGRADER_DRY_RUN",
+    "WATCHTOWER_MONITOR_ONLY",
+];
+
 /// Every program of a kind, whose variables nothing here reads.
 const PREFIXES: [&str; 3] = ["UPGRADER_", "UPGRADE_", "WATCHTOWER_"];
 

@@ -22,7 +22,8 @@ impl Environment {
         let mut lower_case = Vec::new();
         let mut foreign = Vec::new();
         // The first one counts.
-        for (name, value) in file(&vars, problems).into_iter().chain(vars) {
+        let of_file = file(&vars, problems).into_iter().map(|variable| (variable, true));
+        for ((name, value), is_of_file) in of_file.chain(vars.into_iter().map(|variable| (variable, false))) {
             let Some(name) = name.to_str() else { continue };
             let Some((row, is_exact)) = row(name) else {
                 foreign.push((name.to_owned(), value));
@@ -30,7 +31,7 @@ impl Environment {
             };
             match value.into_string() {
                 Ok(text) if text.trim().is_empty() => {}
-                Ok(text) if is_in_quotes(&text) && !row.may_be_quoted() => {
+                Ok(text) if is_in_quotes(&text) && !is_of_file && !row.may_be_quoted() => {
                     let why = "it is in quotes, which `docker run --env-file` keeps; leave them out";
                     problems.wrong(row, why);
                 }
@@ -51,8 +52,13 @@ impl Environment {
             if let Some(hint) = slip.or_else(|| aliases::hint(&name)) {
                 problems.hint(hint);
             }
-            if name == "DRY_RUN" && parse::boolean(value.to_string_lossy().trim()) != Ok(false) {
-                problems.dry_run();
+            let value = value.to_string_lossy();
+            let value = value.trim();
+            let dry_run = aliases::DRY_RUNS
+                .into_iter()
+                .find(|known| name.eq_ignore_ascii_case(known));
+            if let Some(known) = dry_run.filter(|_| !value.is_empty() && parse::boolean(value) != Ok(false)) {
+                problems.dry_run(known);
             }
         }
         let pairs = texts.into_iter().map(|(name, text)| (name.to_owned(), text));

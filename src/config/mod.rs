@@ -109,6 +109,8 @@ pub struct Settings {
 pub enum Needs {
     /// All of them.
     All,
+    /// The same, for a command that changes nothing.
+    AllToLook,
     /// Those of the host: it works in an outage of the Manager, and whatever is wrong with the Manager's settings.
     HostOnly,
 }

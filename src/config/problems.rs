@@ -70,10 +70,10 @@ impl Problems {
     }
 
     /// A variable of other programs that asks for a dry run, while this program would upgrade.
-    pub(super) fn dry_run(&mut self) {
+    pub(super) fn dry_run(&mut self, name: &'static str) {
         let accepted = "it unset: `delegate-upgrader plan` shows what a run would do, and DISABLE_AUTO_UPGRADE=true upgrades nothing";
         self.push(
-            "DRY_RUN",
+            name,
             "not a setting of this program, which would upgrade".to_owned(),
             accepted,
         );
@@ -103,6 +103,19 @@ impl Problems {
 
     pub(super) fn warn(&mut self, variable: &Variable, text: impl fmt::Display) {
         self.0.warnings.push(format!("{}: {text}", variable.row.name));
+    }
+
+    /// Makes warnings of the problems with these variables.
+    pub(super) fn tolerate(&mut self, is_tolerable: impl Fn(&str) -> bool) {
+        let problems = std::mem::take(&mut self.0.problems);
+        let (tolerable, others): (Vec<_>, Vec<_>) = problems
+            .into_iter()
+            .partition(|problem| is_tolerable(problem.variable));
+        self.0.problems = others;
+        let warnings = tolerable
+            .iter()
+            .map(|problem| format!("{}: {}", problem.variable, problem.given));
+        self.0.warnings.extend(warnings);
     }
 
     /// A warning about a name that is not in the table.

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::aliases::DRY_RUNS;
 use super::notifications::notifications;
 use super::problems::{ConfigErrors, Problems};
 use super::reader::Reader;
@@ -28,7 +29,7 @@ pub(super) fn settings(
     let mut reader = Reader::new(problems);
     let disable_auto_upgrade = reader.flag(&env.disable_auto_upgrade);
     let source = match needs {
-        Needs::All => connections::source(&mut reader, env, disable_auto_upgrade),
+        Needs::All | Needs::AllToLook => connections::source(&mut reader, env, disable_auto_upgrade),
         Needs::HostOnly => Some(Source::None),
     };
     let workload_names = reader.read_as(&env.upgrader_workload_name, parse::names, |names| names.join(","));
@@ -88,6 +89,15 @@ pub(super) fn settings(
     let audit = audit::audit(&mut reader, env);
     let engine = connections::engine(&mut reader, env);
 
+    if needs == Needs::HostOnly {
+        // They are about connections that such a command can do without.
+        const PREFIXES: [&str; 6] = ["WEBHOOK_", "DEADMAN_", "CA_", "CLIENT_", "PROXY_", "HTTP"];
+        let is_optional = |name: &str| PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        reader.problems.tolerate(is_optional);
+    }
+    if needs != Needs::All || disable_auto_upgrade {
+        reader.problems.tolerate(|name| DRY_RUNS.contains(&name));
+    }
     let finished = reader.finish(env)?;
     // A missing setting left its problem behind.
     let complete = || {
@@ -130,7 +140,8 @@ pub(super) fn settings(
 pub(super) fn listen_alone(env: &Environment, problems: Problems) -> Result<SocketAddr, ConfigErrors> {
     let mut reader = Reader::new(problems);
     let listen = reader.read(&env.listen_addr, parse::listen_address);
-    let is_wrong = reader.problems.names(env.listen_addr.row);
+    let rows = [env.listen_addr.row, env.environment_file.row];
+    let is_wrong = rows.into_iter().any(|row| reader.problems.names(row));
     match (listen, reader.finish(env)) {
         (Some(listen), _) if !is_wrong => Ok(listen),
         (_, finished) => Err(finished.err().unwrap_or_default()),

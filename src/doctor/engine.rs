@@ -112,6 +112,8 @@ pub(super) async fn check(
         weak_proofs(&rollouts, checks);
         disk(engine.as_ref(), &scope.disk(), &rollouts, checks).await;
         containers::check(engine.as_ref(), &scope, &settings.source, &rollouts, checks).await;
+    }
+    if needs.upgrades {
         pauses(engine.as_ref(), checks).await;
     }
     Some(Host { rollouts, refused })

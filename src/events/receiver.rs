@@ -4,6 +4,9 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use percent_encoding::percent_decode_str;
 use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 
@@ -64,6 +67,9 @@ impl Receiver {
         let user = before.rsplit_once('@').map_or("", |(user, _)| user);
         let parts = [text, path, user].into_iter();
         let parts = parts.chain(path.split(['/', '?', '&', '=', '#', ';', ',']));
+        // As it is sent.
+        let login = BASE64_STANDARD.encode(percent_decode_str(user).collect::<Vec<u8>>());
+        let parts = parts.chain([login.as_str()]);
         let redactor = Redactor::new(parts.chain(user.split(':')).map(|part| ("SECRET", part)));
         Self {
             client,

@@ -46,6 +46,8 @@ pub async fn learn<E: Engine>(engine: &E, is_remote: bool) {
         }
         if let Some(own) = own
             && let Ok(container) = engine.inspect(&own).await
+            // The container of one command is gone after it.
+            && !container.flag("/HostConfig/AutoRemove")
             && let Ok(info) = engine.info().await
         {
             let client = if info.is_podman { "podman" } else { "docker" };

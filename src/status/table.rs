@@ -7,6 +7,8 @@ use crate::text;
 
 /// The narrowest last column that is still worth a table.
 const MIN_LAST: usize = 24;
+/// The widest terminal that a client may have.
+const MOST_COLUMNS: usize = 1000;
 /// Between two columns.
 const GAP: &str = "  ";
 
@@ -50,7 +52,8 @@ impl Look {
         Self {
             width: parts
                 .clone()
-                .find_map(|part| part.strip_prefix("columns=")?.parse().ok()),
+                .find_map(|part| part.strip_prefix("columns=")?.parse().ok())
+                .filter(|columns| *columns <= MOST_COLUMNS),
             has_colour: parts.any(|part| part == "colour"),
         }
     }

@@ -198,8 +198,8 @@ fn drains(report: &Report, now: DateTime<Utc>) -> Option<String> {
     let left = left.unwrap_or_default();
     match drains().count() {
         0 => None,
-        1 => Some(format!("1 old one is finishing {tasks}{left}")),
-        number => Some(format!("{number} old ones are finishing {tasks}{left}")),
+        1 => Some(format!("1 old container is finishing {tasks}{left}")),
+        number => Some(format!("{number} old containers are finishing {tasks}{left}")),
     }
 }
 

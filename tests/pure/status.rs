@@ -82,7 +82,7 @@ fn first_line_summarises_all_delegates() {
                 json!([{ "container": "d1.draining-1", "tasks": 7 }, { "container": "d1.draining-2" }]);
         },
         Tone::Busy,
-        "All 2 delegates are healthy; 1 is being replaced; 2 old ones are finishing 7 tasks",
+        "All 2 delegates are healthy; 1 is being replaced; 2 old containers are finishing 7 tasks",
     );
     let lasting = |versions: [&str; 2]| {
         let delegates = versions.map(|version| {
@@ -227,7 +227,7 @@ fn what_does_not_fit_into_a_row_stands_below_the_table() {
     assert_eq!(
         lines,
         [
-            "✓ All 2 delegates are healthy; 1 old one is finishing 1 task, 41 min left",
+            "✓ All 2 delegates are healthy; 1 old container is finishing 1 task, 41 min left",
             "  delegate-upgrader 0.1.0 on build-7, health checks only, observed 2 min ago",
             "",
             "  CONTAINER  IMAGE                    HEALTH       STATUS",

@@ -320,3 +320,36 @@ fn a_file_of_variables_that_is_wrong_is_named_with_its_line() {
     );
     assert_no_secret("the error", &errors);
 }
+
+#[test]
+fn tolerates_dry_run_where_nothing_is_upgraded_and_lost_connections_where_none_is_needed() {
+    let read = |vars: &[(&str, &str)], needs| Settings::from_env(over_base(vars), needs);
+    for name in ["DRY_RUN", "dry_run", "WATCHTOWER_MONITOR_ONLY"] {
+        let dry = [(name, "true")];
+        assert!(read(&dry, Needs::All).is_err(), "{name}");
+        let settings = read(&dry, Needs::AllToLook).unwrap();
+        assert!(
+            settings
+                .warnings
+                .iter()
+                .any(|warning| warning.contains("not a setting")),
+            "{name}"
+        );
+        assert!(read(&[(name, "true"), ("DISABLE_AUTO_UPGRADE", "true")], Needs::All).is_ok());
+        assert!(read(&[(name, "")], Needs::All).is_ok() && read(&[(name, "false")], Needs::All).is_ok());
+    }
+    let broken = [
+        ("WEBHOOK_URL", "oops"),
+        ("CA_BUNDLE", "/nowhere.pem"),
+        ("PROXY_PORT", "x"),
+    ];
+    assert!(read(&broken, Needs::AllToLook).is_err());
+    let settings = read(&broken, Needs::HostOnly).unwrap();
+    assert!(
+        settings
+            .warnings
+            .iter()
+            .any(|warning| warning.starts_with("CA_BUNDLE: "))
+    );
+    assert!(read(&[("SCHEDULE", "never")], Needs::HostOnly).is_err());
+}
