@@ -28,7 +28,7 @@ pub enum ClusterError {
     /// The account may not do that.
     #[error("{0}")]
     Forbidden(String),
-    /// Somebody else has changed the object meanwhile.
+    /// Another client changed the object in between.
     #[error("{0}")]
     Conflict(String),
     /// It answers with another error.

@@ -1,7 +1,7 @@
 //! The configuration file of the documented manifest and of the chart, `/etc/config/config.yaml`, as variables of the
 //! environment. Pure.
 //!
-//! What is read is the text of each value, whatever YAML takes it for: the chart writes all of them without quotes, and a
+//! It reads the text of each value, whatever YAML takes it for: the chart writes all of them without quotes, and a
 //! password may look like a number.
 
 use std::collections::BTreeMap;
@@ -176,7 +176,7 @@ fn meant(path: &str) -> String {
 /// All values, with their places.
 ///
 /// # Errors
-/// It is no YAML, or not a mapping; with the line.
+/// It is not YAML, or not a mapping; with the line.
 fn entries(text: &str) -> Result<Vec<(Place, Value)>, String> {
     let mut entries = Vec::new();
     // The path of each mapping that is open, and the key whose value follows.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::read::annotation;
 
-/// Who follows the upgrade.
+/// The instance that follows the upgrade.
 const HOLDER: &str = "io.delegate-upgrader.holder";
 /// How many times that was renewed.
 const RENEWED: &str = "io.delegate-upgrader.holder-renewed";

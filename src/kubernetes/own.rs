@@ -36,7 +36,7 @@ async fn update<M: ImageSource>(
     settings: &TargetSettings,
     (namespace, pod): (&str, &str),
 ) -> Result<Option<String>, String> {
-    let name = cronjob_of(pod).ok_or_else(|| format!("{pod} is no pod of a CronJob's job"))?;
+    let name = cronjob_of(pod).ok_or_else(|| format!("{pod} does not belong to a CronJob"))?;
     let (path, document) = find(cluster, namespace, name).await?;
     let Some((container, image)) = own_container(&document) else {
         return Err(format!(

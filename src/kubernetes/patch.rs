@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::lock::Lock;
 use crate::managed::{Object, Step};
 
-/// What `kubectl rollout history` shows.
+/// `kubectl rollout history` shows it.
 const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
 /// On a Deployment: the image that was seen last for the first time, and when.
 pub const FIRST_SEEN_IMAGE: &str = "io.delegate-upgrader.first-seen-image";

@@ -13,7 +13,7 @@ const LONGEST: usize = 300;
 /// How many lines of a log are asked for.
 const LOG_LINES: usize = 10;
 
-/// The selector of a Deployment's pods, as the API server takes it in a query; `None` where it is no plain list of labels.
+/// The selector of a Deployment's pods, as the API server takes it in a query; `None` where it is not a plain list of labels.
 pub fn selector(deployment: &Value) -> Option<String> {
     let selector = deployment.pointer("/spec/selector")?;
     let is_plain = selector["matchExpressions"].as_array().is_none_or(Vec::is_empty);
@@ -33,7 +33,7 @@ pub struct Failing {
     pub pod: String,
     /// How its container failed last.
     pub failure: TaskFailure,
-    /// What its container has in its environment.
+    /// The environment of its container.
     environment: Vec<(String, String)>,
 }
 
@@ -50,7 +50,7 @@ pub fn last_failure(pods: &[Value], container: &str) -> Option<Failing> {
 }
 
 impl Failing {
-    /// What to ask for its log, in this order: the life that failed is over by now, unless it has only just ended.
+    /// The queries for its log, in this order: the life that failed is over by now, unless it has only just ended.
     pub fn log_queries(&self, container: &str) -> [String; 2] {
         let container = percent_encoding::utf8_percent_encode(container, percent_encoding::NON_ALPHANUMERIC);
         let query = format!("container={container}&tailLines={LOG_LINES}");

@@ -17,7 +17,7 @@ const COMPLETE: &str = "NewReplicaSetAvailable";
 /// The same where nothing got on for `progressDeadlineSeconds`.
 const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 
-/// What a Deployment is. `container` is the one whose image is followed; `workload` is its `DELEGATE_NAME`, where its
+/// Reads a Deployment. `container` is the one whose image is followed; `workload` is its `DELEGATE_NAME`, where its
 /// environment does not say that itself.
 ///
 /// # Errors
@@ -126,7 +126,7 @@ fn progress(document: &Value) -> Progress {
 }
 
 /// Whether the status says that nothing has got on for `progressDeadlineSeconds`. It was seen to say so right after a change,
-/// when that was not true: whoever acts on it reads it twice.
+/// when that was not true, so a caller reads it twice before it acts.
 pub fn has_exceeded_its_deadline(document: &Value) -> bool {
     matches!(progress(document), Progress::Paused { by_failure: true, .. })
 }
@@ -170,7 +170,7 @@ pub(super) fn moment(value: &Value) -> Option<DateTime<Utc>> {
     time::parse(value.as_str()?)
 }
 
-/// What may go wrong with this Deployment, each in a sentence, before it does.
+/// Warnings about settings of this Deployment that can hurt, each a sentence.
 pub fn warnings(document: &Value) -> Vec<String> {
     let text = |path: &str| document.pointer(path).and_then(Value::as_str);
     let mut warnings = Vec::new();
@@ -205,7 +205,7 @@ fn at_most(value: &Value, of: u64) -> u64 {
     }
 }
 
-/// Who else may write the image of this Deployment, by the marks that they leave.
+/// The other program that may write the image of this Deployment, by the marks that it leaves.
 pub fn owner(document: &Value) -> Option<String> {
     let metadata = &document["metadata"];
     let mark = |name: &str| {
@@ -228,7 +228,7 @@ pub fn owner(document: &Value) -> Option<String> {
     None
 }
 
-/// Who wrote the image of this container last, as the API server remembers.
+/// The last writer of the image of this container, as the API server remembers it.
 pub fn last_writer(document: &Value, container: &str) -> Option<String> {
     let fields = document.pointer("/metadata/managedFields")?.as_array()?;
     let key = format!("k:{{\"name\":\"{container}\"}}");

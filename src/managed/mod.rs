@@ -29,7 +29,7 @@ use crate::health::HealthStatus;
 use crate::image::ImageName;
 use crate::rollout::{Intent, OwnerSettings};
 
-/// Who replaces the containers.
+/// The program that replaces the containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 pub enum Orchestrator {
     /// Docker Swarm.
@@ -53,7 +53,7 @@ impl Orchestrator {
 /// A service or a Deployment, as it was observed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Managed {
-    /// Who replaces its containers.
+    /// The program that replaces its containers.
     pub orchestrator: Orchestrator,
     /// Its id, which no other one ever has.
     pub id: String,
@@ -65,15 +65,15 @@ pub struct Managed {
     pub image: ImageName,
     /// How far the orchestrator is.
     pub progress: Progress,
-    /// What runs of it.
+    /// Its tasks.
     pub tasks: Tasks,
-    /// What earlier runs wrote there.
+    /// The record that earlier runs wrote there.
     pub record: Record,
     /// The label by which its owner opted it out, if so.
     pub opted_out: Option<&'static str>,
     /// When its owner lets an upgrade begin.
     pub limits: OwnerSettings,
-    /// What it is, where such a thing is never upgraded: a job starts again with each update.
+    /// Its kind, where that is never upgraded: a job starts again with each update.
     pub unsupported: Option<&'static str>,
     /// How long the orchestrator itself waits from one task to the next.
     pub pace: Duration,
@@ -89,7 +89,7 @@ pub enum Progress {
     },
     /// It replaces tasks.
     Updating,
-    /// It has stopped in the middle: after a failure, or since somebody paused it.
+    /// It has stopped in the middle: after a failure, or because someone paused it.
     Paused {
         /// Whether a failure stopped it, and not a person.
         by_failure: bool,
@@ -98,7 +98,7 @@ pub enum Progress {
     },
     /// It goes back to what was before.
     RollingBack,
-    /// It went back to what was before: after a failure, or since somebody asked for that. It does not say which.
+    /// It went back to the image before, after a failure or on request. It does not say which.
     RolledBack {
         /// In its own words.
         message: String,
@@ -110,7 +110,7 @@ pub enum Progress {
     },
 }
 
-/// What runs of a workload.
+/// The tasks of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tasks {
     /// How many are to run.
@@ -231,7 +231,7 @@ impl Managed {
         }
     }
 
-    /// The record to write once somebody went back from this image.
+    /// The record to write once someone else went back from this image.
     pub fn rolled_back(&self, from: &str) -> Record {
         Record {
             attempt: None,

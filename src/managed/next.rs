@@ -1,7 +1,7 @@
-//! What to do about a workload of an orchestrator: one table, pure.
+//! The decision on a workload of an orchestrator: one table, pure.
 //!
-//! Whoever else works on a service or a Deployment is right: what somebody else began is never adopted, never undone, and
-//! never taken for a verdict on an image.
+//! Changes by others to a service or a Deployment always take precedence: the table never adopts them, never undoes them, and
+//! never takes them for a verdict on an image.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub enum Row {
     I23,
 }
 
-/// What to do now.
+/// The decision.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
     /// Take this step, and observe again.
@@ -54,7 +54,7 @@ pub enum Decision {
     LearnHolds,
     /// Nothing yet: decide again at that time.
     Wait {
-        /// What is waited for.
+        /// The reason to wait.
         reason: Reason,
         /// When to decide again, at the latest.
         until: DateTime<Utc>,
@@ -68,7 +68,7 @@ pub enum Decision {
 pub struct Decided {
     /// The row.
     pub row: Row,
-    /// What to do.
+    /// The decision.
     pub decision: Decision,
 }
 
@@ -77,7 +77,7 @@ pub struct Decided {
 pub struct Facts {
     /// The last call for this workload failed.
     pub backoff: Option<Backoff>,
-    /// What the engine remembers, where that was read; or why it cannot be.
+    /// The holds that the engine remembers, where they were read; or why they cannot be.
     pub holds: Option<Result<Holds, String>>,
     /// Whether this is a plan, which changes nothing.
     pub is_plan: bool,
@@ -156,7 +156,7 @@ impl At<'_> {
         match attempt {
             Some(attempt) if attempt.to == image => self.at_target(attempt),
             Some(attempt) if attempt.from == image => self.at_start(attempt),
-            // Somebody gave it a third image since: that counts for more than what is published.
+            // Someone else gave it a third image since. That counts for more than the published image.
             Some(attempt)
                 if attempt.is_applied && attempt.failed.is_none() && self.is_wanted_again(attempt) =>
             {
@@ -168,8 +168,8 @@ impl At<'_> {
         }
     }
 
-    /// Whether what was tried is still what is published, and nobody asks for more than that. A stack that is deployed anew
-    /// brings the image of its file to a service, and means nothing by it.
+    /// Whether what was tried is still what is published, and nobody asks for more than that. A stack that is deployed
+    /// again gives a service the image of its file, and means nothing by it.
     fn is_wanted_again(&self, attempt: &Attempt) -> bool {
         self.managed.orchestrator == Orchestrator::Kubernetes
             && matches!(self.desired, Desired::Image { reference, intent: Intent::Upgrade, .. } if reference.to_string() == attempt.to)
@@ -186,7 +186,7 @@ impl At<'_> {
             })
         };
         let orchestrator = self.managed.orchestrator.name();
-        // Nothing goes on for ever: a task that finds no node waits without an end.
+        // Each wait has an end here: a task that finds no node waits without one.
         let got_on = tasks
             .last_started_at
             .map_or(attempt.since, |at| at.max(attempt.since));
@@ -217,7 +217,7 @@ impl At<'_> {
                 }),
                 Desired::Image { .. } => self.settled(),
             },
-            // What happens long after it was complete is no verdict on the image.
+            // A failure long after the update was complete is not held against the image.
             Progress::Settled { completed_at } if !self.is_over(completed_at.unwrap_or(attempt.since)) => {
                 let in_time = self.now < completed_at.map_or(deadline, |at| at + allowed);
                 match tasks.complete_since() {
@@ -242,7 +242,7 @@ impl At<'_> {
         self.now >= completed_at + judged
     }
 
-    /// It has the image before the one that was tried last: not given that yet, or not any more.
+    /// It has the image before the one that was tried last: it was not given that yet, or no longer has it.
     fn at_start(&self, attempt: &Attempt) -> Decided {
         let failed = |row: Row, cause: String| {
             row.act(Step::Quarantine {
@@ -252,7 +252,7 @@ impl At<'_> {
         };
         let orchestrator = self.managed.orchestrator.name();
         match (&self.managed.progress, &attempt.failed) {
-            // Somebody asked for that, as long as nothing has failed.
+            // Someone else asked for that, as long as nothing has failed.
             (Progress::RollingBack, None) if self.last_failure_of(attempt).is_none() => {
                 Row::I15.wait(Reason::UpdatedElsewhere { orchestrator }, self.now + POLL)
             }
@@ -394,7 +394,7 @@ impl At<'_> {
         failure.filter(|failure| failure.image == attempt.to && failure.at >= attempt.since)
     }
 
-    /// Whether a task ended lately that had not run for long. Otherwise those that do not run any more went with their node, or
+    /// Whether a task ended lately that had not run for long. Otherwise the tasks that no longer run went with their node, or
     /// had proven the image.
     fn ends_early(&self, attempt: &Attempt) -> bool {
         let long = self.policy.healthy_time * 2;

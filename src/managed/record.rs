@@ -1,5 +1,4 @@
-//! What is written on a workload, and read from it: the labels of a service, the annotations of a Deployment. They
-//! restart nothing.
+//! The record on a workload: the labels of a service, the annotations of a Deployment. Writing it restarts nothing.
 
 use chrono::{DateTime, Utc};
 
@@ -11,7 +10,7 @@ use crate::container::label::{PREVIOUS_IMAGE, RELEASE, ROLLED_BACK_FROM};
 use crate::rollout::Intent;
 use crate::text::time;
 
-/// What earlier runs wrote on a workload.
+/// The record that earlier runs wrote on a workload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {
     /// How many upgrades there were before the last attempt.
@@ -22,7 +21,7 @@ pub struct Record {
     pub attempt: Option<Attempt>,
     /// The image that failed last.
     pub failed: Option<FailedImage>,
-    /// The image from which somebody went back.
+    /// The image from which someone else went back.
     pub rolled_back_from: Option<String>,
 }
 
@@ -35,7 +34,7 @@ pub struct Attempt {
     pub to: String,
     /// When it was begun.
     pub since: DateTime<Utc>,
-    /// Who wanted it.
+    /// Whether the schedule or an operator wanted it.
     pub intent: Intent,
     /// Whether the workload was given the image.
     pub is_applied: bool,

@@ -16,7 +16,7 @@ use crate::rollout::Intent;
 pub enum Step {
     /// Have the engine remember that an image was first seen now.
     NoteFirstSeen {
-        /// What tells it apart from all others.
+        /// The text that tells it apart from all others.
         image: String,
     },
     /// Write what is about to be tried; where [`Orchestrator::begins_at_once`], [`Step::Apply`] with it.
@@ -27,7 +27,7 @@ pub enum Step {
     RollBack { to: String, cause: RolloutFailure },
     /// Write that an image failed, now that nothing is updating.
     Quarantine { image: String, cause: String },
-    /// Write that somebody went back from an image, so that it is not taken up again.
+    /// Write that someone else went back from an image, so that it is not taken up again.
     NoteRollback { from: String },
 }
 
@@ -80,7 +80,7 @@ impl fmt::Display for Step {
             Self::Apply { to } => write!(f, "updating it to {to}"),
             Self::RollBack { to, cause } => write!(f, "rolling back to {to}: {cause}"),
             Self::Quarantine { image, cause } => write!(f, "putting {image} in quarantine: {cause}"),
-            Self::NoteRollback { from } => write!(f, "noting that somebody rolled back from {from}"),
+            Self::NoteRollback { from } => write!(f, "noting that someone else rolled back from {from}"),
         }
     }
 }

@@ -29,7 +29,7 @@ pub fn objects(
     services.into_iter().filter_map(object).collect()
 }
 
-/// What a service is, where it is one of these workloads. `tasks` are those of all services.
+/// Reads a service, where it is one of these workloads. `tasks` are those of all services.
 pub fn read(service: &Value, tasks: &[Value], workloads: &[String], zone: &Zone) -> Option<Managed> {
     let text = |path: &str| service.pointer(path).and_then(Value::as_str);
     let env = service

@@ -81,7 +81,7 @@ fn has_host_port(spec: &Value) -> bool {
     ports.any(|port| port["PublishMode"].as_str() == Some("host"))
 }
 
-/// What its owner set that can hurt, each in a sentence.
+/// Warnings about settings of its owner that can hurt, each a sentence.
 pub fn warnings(spec: &Value, defaults: Defaults) -> Vec<String> {
     let text = |path: &str| spec.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let mut warnings = Vec::new();
