@@ -32,7 +32,9 @@ fn commands() -> Vec<(String, String, Vec<String>)> {
     let mut command = Cli::command();
     // `build` adds the global options to each command.
     command.build();
-    let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+    let shown = command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set() && command.get_name() != "help");
     let of = |command: &clap::Command| {
         let options = command.get_arguments().filter_map(clap::Arg::get_long);
         let about = command.get_about().map(ToString::to_string);

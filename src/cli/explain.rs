@@ -7,6 +7,8 @@ use super::{Exit, fail, print, print_json};
 /// The page with an entry for each reason.
 const PAGE: &str = include_str!("../../docs/reference/reasons.md");
 const ENTRY: &str = "\n### `";
+/// The page with a row for each cause of a reason: `| reason | cause | the line says |`.
+const CAUSES: &str = include_str!("../../docs/reference/causes.md");
 
 pub(super) fn explain(reason: &str, json: bool) -> Exit {
     let entries = PAGE
@@ -22,12 +24,29 @@ pub(super) fn explain(reason: &str, json: bool) -> Exit {
         }
         return print(&format!("{word}\n\n{text}"));
     }
+    if let Some((of, text)) = cause(reason) {
+        if json {
+            return print_json(&json!({ "cause": reason, "reason": of, "text": text }));
+        }
+        return print(&format!(
+            "{reason}\n\nA cause of the reason {of}; the line says, for example: {text}"
+        ));
+    }
     let meant = entries
         .map(|(word, _)| (strsim::osa_distance(word, reason), word))
         .min();
     let meant = meant.filter(|(slips, _)| *slips <= 3).map(|(_, word)| word);
     let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
     fail(format!("no reason is called {reason:?}{meant}"), Exit::Usage)
+}
+
+/// The reason of a cause, and an example of its line.
+fn cause(word: &str) -> Option<(&'static str, &'static str)> {
+    CAUSES.lines().find_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.trim_end_matches(" |").splitn(3, " | ");
+        let (of, cause, text) = (cells.next()?, cells.next()?, cells.next()?);
+        (cause.trim_matches('`') == word).then_some((of.trim_matches('`'), text))
+    })
 }
 
 /// Plain text for Markdown: a link becomes its label and page; comments and emphasis are removed.
@@ -63,6 +82,7 @@ mod tests {
             assert_eq!(explain(word, false), Exit::Ok, "{word}");
         }
         assert_eq!(explain("quarantine", true), Exit::Usage);
+        assert_eq!(cause("managed").map(|(of, _)| of), Some("obstacle"));
         let text = plain("a [b](../c.md#d), **e:** [`f`](#g)\n<!-- h -->\n");
         assert_eq!(text, "a b (c.md#d), e: `f`");
     }

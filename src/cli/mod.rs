@@ -80,13 +80,17 @@ enum Command {
     /// Run once, wait for drains to finish, and exit
     Once,
     /// Show what a run would do to each delegate, and why not, without changing anything
+    #[command(after_help = "Examples:\n  delegate-upgrader plan\n  delegate-upgrader plan delegate-1 --json")]
     Plan {
         /// One delegate's container, by name
         #[arg(value_parser = container)]
         container: Option<String>,
     },
     /// Upgrade one delegate now, ignoring its quarantine
-    #[command(visible_alias = "upgrade")]
+    #[command(
+        visible_alias = "upgrade",
+        after_help = "Examples:\n  delegate-upgrader retry delegate-1\n  delegate-upgrader retry delegate-1 --no-wait"
+    )]
     Retry {
         /// The delegate's container, by name or id
         #[arg(value_parser = container)]
@@ -96,6 +100,9 @@ enum Command {
         no_wait: bool,
     },
     /// Roll a delegate back and keep it there until a different image is published
+    #[command(
+        after_help = "Examples:\n  delegate-upgrader rollback delegate-1\n  delegate-upgrader rollback delegate-1 --to 3"
+    )]
     Rollback {
         /// The delegate's container, by name or id
         #[arg(value_parser = container)]
@@ -105,6 +112,9 @@ enum Command {
         to: Option<u64>,
     },
     /// Pause upgrades; running ones finish and health checks continue
+    #[command(
+        after_help = "Examples:\n  delegate-upgrader pause --for 8h\n  delegate-upgrader pause delegate-1 --until 2026-12-01T08:00"
+    )]
     Pause {
         /// One delegate's container, by name or id (default: the whole host)
         #[arg(value_parser = container)]
@@ -117,6 +127,7 @@ enum Command {
         duration: Option<String>,
     },
     /// Resume upgrades
+    #[command(after_help = "Examples:\n  delegate-upgrader resume\n  delegate-upgrader resume delegate-1")]
     Resume {
         /// The container of the delegate that was paused (default: the whole host)
         #[arg(value_parser = container)]
@@ -129,6 +140,9 @@ enum Command {
         container: Option<String>,
     },
     /// Show what the running daemon sees
+    #[command(
+        after_help = "Examples:\n  delegate-upgrader status --watch\n  delegate-upgrader status --check && echo all is well"
+    )]
     Status {
         /// Show it again every two seconds, until stopped
         #[arg(long)]
@@ -145,6 +159,9 @@ enum Command {
     /// Print the version, and the commit of a release
     Version,
     /// Check everything an upgrade needs, and say what to do, without changing anything
+    #[command(
+        after_help = "Examples:\n  delegate-upgrader doctor\n  delegate-upgrader doctor --from delegate-1 --write /etc/delegate-upgrader.env"
+    )]
     Doctor {
         /// Print the settings that this delegate's own environment has
         #[arg(long, value_name = "CONTAINER", value_parser = container)]
@@ -162,6 +179,7 @@ enum Command {
         test: bool,
     },
     /// Print the completions for a shell, to be sourced
+    #[command(after_help = "Examples:\n  source <(delegate-upgrader completion bash)")]
     Completion {
         /// bash, zsh or fish
         shell: completion::Shell,
