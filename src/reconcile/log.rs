@@ -87,7 +87,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             info!(container, workload, %container_id, image, health, "{done}");
         }
         if reason.is_news(&mut tracked.last_logged) {
-            log_reason((Some(&rollout.name), None), &rollout.workload, reason);
+            log_reason(rollout, reason);
         }
         self.log_tasks(rollout, reason, report.observed_at);
         let mut delegate = DelegateReport::new(rollout, reason, until);
@@ -119,7 +119,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Logs a failure at once: a run that starts right now tries again, and its report would not mention the failure.
     pub(super) fn log_failure(&mut self, rollout: &Rollout, reason: &Reason) {
-        log_reason((Some(&rollout.name), None), &rollout.workload, reason);
+        log_reason(rollout, reason);
         self.track(rollout).last_logged = Some(reason.to_string());
     }
 
@@ -249,21 +249,15 @@ pub(super) fn log_result(rollout: &Rollout, step: &Step, effect: &Effect, took: 
     }
 }
 
-/// Logs a reason. Of a container or service and a Deployment one is there.
-pub(super) fn log_reason(
-    (container, deployment): (Option<&str>, Option<&str>),
-    workload: &str,
-    reason: &Reason,
-) {
+fn log_reason(rollout: &Rollout, reason: &Reason) {
+    let (container, workload) = (&rollout.name, &rollout.workload);
     let (kind, cause) = (reason.kind().as_str(), reason.cause());
     match reason {
         // Neither the image nor the host is at fault, but this program.
         Reason::ConfigurationMismatch { .. } => {
-            error!(container, deployment, workload, reason = kind, cause, "{reason}");
+            error!(container, workload, reason = kind, cause, "{reason}");
         }
-        reason if reason.is_failure() => {
-            warn!(container, deployment, workload, reason = kind, cause, "{reason}");
-        }
-        reason => info!(container, deployment, workload, reason = kind, cause, "{reason}"),
+        reason if reason.is_failure() => warn!(container, workload, reason = kind, cause, "{reason}"),
+        reason => info!(container, workload, reason = kind, cause, "{reason}"),
     }
 }

@@ -14,7 +14,6 @@ use tracing::{debug, info, warn};
 pub use controller::Workloads;
 
 use self::resolution::Resolution;
-use super::log::log_reason;
 use super::questions::{Answered, Question};
 use super::upgrade_run::Mode;
 use crate::events::ledger::Ledger;
@@ -27,6 +26,17 @@ use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
 use crate::rollout::{Backoff, Desired, Intent, Policy};
 use crate::status::report::{DelegateReport, Planned, Report};
+
+/// Logs a line about a workload, by the name that its orchestrator has for it.
+macro_rules! log {
+    ($level:ident, $name:expr, $($fields:tt)*) => {
+        match O::ORCHESTRATOR {
+            Orchestrator::Swarm => $level!(container = $name, $($fields)*),
+            Orchestrator::Kubernetes => $level!(deployment = $name, $($fields)*),
+        }
+    };
+}
+use log;
 
 /// The workloads of an orchestrator. It may lose all it remembers at any moment: what was begun is on the workloads.
 pub(crate) struct Driver<O> {
@@ -248,19 +258,18 @@ impl<O: Orchestrate> Driver<O> {
 
     async fn apply(&mut self, object: &Object, step: &Step, now: DateTime<Utc>) {
         let Managed { name, workload, .. } = &object.managed;
-        let (container, deployment) = named::<O>(name);
         if let Step::Begin { .. } = step
             && !std::mem::replace(&mut self.track(name).was_warned, true)
         {
             for warning in self.orchestrator.warnings(object) {
-                warn!(container, deployment, workload, "{warning}");
+                log!(warn, name, workload, "{warning}");
             }
         }
         let words = step.words(O::ORCHESTRATOR);
         if let Step::RollBack { .. } | Step::Quarantine { .. } = step {
-            warn!(container, deployment, workload, "{words}");
+            log!(warn, name, workload, "{words}");
         } else {
-            info!(container, deployment, workload, "{words}");
+            log!(info, name, workload, "{words}");
         }
         match self.orchestrator.apply(object, step, now).await {
             Ok(()) => {
@@ -274,9 +283,13 @@ impl<O: Orchestrate> Driver<O> {
             Err(refusal) => {
                 if let Refusal::Failed(problem) = &refusal {
                     let (step, api) = (&words, O::API);
-                    warn!(
-                        container,
-                        deployment, workload, step, problem, "a call to {api} failed; will retry"
+                    log!(
+                        warn,
+                        name,
+                        workload,
+                        step,
+                        problem,
+                        "a call to {api} failed; will retry"
                     );
                 }
                 self.back_off(name, words, refusal, now);
@@ -323,16 +336,14 @@ impl<O: Orchestrate> Driver<O> {
 
     /// Logs a reason when it is another one than before.
     fn log(&mut self, name: &str, workload: &str, reason: &Reason) {
-        if reason.is_news(&mut self.track(name).last_logged) {
-            log_reason(named::<O>(name), workload, reason);
+        if !reason.is_news(&mut self.track(name).last_logged) {
+            return;
         }
-    }
-}
-
-/// A name as the fields `container` and `deployment` of the log, of which one is there.
-fn named<O: Orchestrate>(name: &str) -> (Option<&str>, Option<&str>) {
-    match O::ORCHESTRATOR {
-        Orchestrator::Swarm => (Some(name), None),
-        Orchestrator::Kubernetes => (None, Some(name)),
+        let kind = reason.kind().as_str();
+        if reason.is_failure() {
+            log!(warn, name, workload, reason = kind, "{reason}");
+        } else {
+            log!(info, name, workload, reason = kind, "{reason}");
+        }
     }
 }

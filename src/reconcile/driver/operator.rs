@@ -2,11 +2,11 @@
 
 use tracing::info;
 
-use super::{Driver, Run};
+use super::{Driver, Run, log};
 use crate::events::Event;
 use crate::events::history::Release;
 use crate::image::ImageReference;
-use crate::managed::{Managed, Orchestrate};
+use crate::managed::{Managed, Orchestrate, Orchestrator};
 use crate::reconcile::driver::resolution::Resolution;
 use crate::reconcile::operator::{OperatorError, earlier_release};
 use crate::reconcile::upgrade_run::Mode;
@@ -54,8 +54,7 @@ impl<O: Orchestrate> Driver<O> {
                 image,
                 ..
             } = &managed;
-            let (container, deployment) = super::named::<O>(name);
-            info!(container, deployment, workload, from = %image, %to, "rolling back");
+            log!(info, name, workload, from = %image, %to, "rolling back");
             (name.clone(), Resolution::fixed(&managed, to))
         });
         self.run = Run {
