@@ -166,7 +166,7 @@ reproducible: ## build the release of the last commit twice, in two directories,
 	packaging/reproducible
 
 production: static ## follow the page from nothing to production with a stopwatch, beside two delegates
-	tests/lab/production
+	tests/lab/bare-root tests/lab/production
 
 newcomer: ## try the page for newcomers with a stopwatch: every command, on bases made of Debian's packages
 	tests/lab/newcomer
