@@ -8,10 +8,11 @@ use chrono::Utc;
 use clap::Subcommand;
 use tracing::{info, warn};
 
+use super::checks::{checks, conclude};
 use super::named_delegate::done;
 use super::run::{LAST_EVENTS, Parts, made, make_listeners, serve};
 use super::shutdown::until_shutdown;
-use super::{Exit, checks, conclude, fail, plan, print};
+use super::{Exit, fail, plan, print};
 use crate::app::{self, ConfiguredSource};
 use crate::daemon;
 use crate::host;

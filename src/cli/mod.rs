@@ -1,5 +1,6 @@
 //! The commands: the command line, what each command prints, and its exit code.
 
+mod checks;
 pub mod completion;
 mod environment;
 mod explain;
@@ -29,11 +30,6 @@ use futures_util::future::LocalBoxFuture;
 use serde_json::{Map, json};
 
 use crate::config::{Needs, Settings};
-#[cfg(feature = "docker")]
-use crate::doctor::run_checks;
-use crate::doctor::{Check, Checks, Severity};
-use crate::status::table::Look;
-use crate::status::view::Tone;
 use crate::telemetry;
 use crate::text::json::indented;
 
@@ -388,7 +384,7 @@ async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Ex
             from: Some(from),
             write,
         } => from_delegate::from_delegate(&settings, &from, write.as_deref(), json).await,
-        Command::Doctor { .. } => Ok(doctor(&settings, json).await),
+        Command::Doctor { .. } => Ok(checks::doctor(&settings, json).await),
         _ => Ok(config(&settings, json).await),
     }
 }
@@ -435,55 +431,6 @@ fn print_json(value: &impl serde::Serialize) -> Exit {
         Ok(json) => print(&indented(&json)),
         Err(error) => fail(error, Exit::Unavailable),
     }
-}
-
-/// Checks everything an upgrade needs.
-#[cfg(feature = "docker")]
-async fn doctor(settings: &Settings, json: bool) -> Exit {
-    let mut checks = checks(json);
-    checks.configuration(&settings.warnings);
-    for problem in trial::problems(settings).await {
-        checks.fail("configuration", problem);
-    }
-    run_checks(settings, &mut checks).await;
-    conclude(&checks, json)
-}
-
-/// Checks that are printed as they are made, or with `json` all at the end.
-fn checks(json: bool) -> Checks {
-    Checks::new(if json { |_| true } else { print_check })
-}
-
-fn print_check(check: &Check) -> bool {
-    print(&lines_of(check, Look::of_stdout()).join("\n")) == Exit::Ok
-}
-
-/// Prints the JSON of all checks if asked for, and returns the exit.
-fn conclude(checks: &Checks, json: bool) -> Exit {
-    let printed = match checks.are_shown {
-        _ if json => print_json(&checks.made),
-        true => Exit::Ok,
-        false => Exit::Unavailable,
-    };
-    match printed {
-        Exit::Ok if checks.made.iter().any(|check| check.severity == Severity::Fail) => Exit::NotServed,
-        exit => exit,
-    }
-}
-
-fn lines_of(check: &Check, look: Look) -> Vec<String> {
-    let Check {
-        severity,
-        subject,
-        message,
-    } = check;
-    let tone = match severity {
-        Severity::Ok => Tone::Good,
-        Severity::Warn => Tone::Attention,
-        Severity::Fail => Tone::Bad,
-    };
-    let begin = look.paint(tone, &format!("{severity:4}"));
-    look.paragraph(&format!("{begin}  {subject:13}  "), 21, message)
 }
 
 #[cfg(feature = "docker")]

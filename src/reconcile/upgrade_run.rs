@@ -398,7 +398,7 @@ impl UpgradeRun {
 
     /// Halts the other replicas of the workload where the reason may apply to them, too.
     pub(super) fn halt_replicas(&mut self, rollout: &Rollout, reason: &Reason) {
-        if reason.halts_replicas() {
+        if reason.kind().halts_replicas() {
             self.halted
                 .entry(rollout.workload.clone())
                 .or_insert_with(|| (rollout.name.clone(), reason.clone()));

@@ -1,4 +1,4 @@
-//! What an upgrader is told where a test says nothing else.
+//! The settings of an upgrader, where a test does not change them.
 
 use std::sync::Arc;
 use std::time::Duration;

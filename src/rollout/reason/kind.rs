@@ -90,7 +90,7 @@ impl ReasonKind {
     }
 
     /// Whether such a failure of one replica may apply to the others, too.
-    pub(super) fn halts_replicas(self) -> bool {
+    pub(crate) fn halts_replicas(self) -> bool {
         matches!(
             self,
             // One disk holds the images of all of them.

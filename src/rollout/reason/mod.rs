@@ -1,5 +1,4 @@
-//! Why nothing (more) happens to a delegate: every decision not to act is one [`Reason`], which becomes a sentence in
-//! the log, in `plan` and in `/status`, and by its [`ReasonKind`] a metric label.
+//! Why nothing (more) happens to a delegate: a [`Reason`] becomes a sentence in log, `plan` and `/status`, and its [`ReasonKind`] a label.
 
 mod kind;
 mod retried;
@@ -488,11 +487,6 @@ impl Reason {
             | Self::RestartBackoff { until, .. } => Some(*until),
             reason => reason.deadline(),
         }
-    }
-
-    /// Whether this failure of one replica halts the replacement of the others until the next scheduled run.
-    pub fn halts_replicas(&self) -> bool {
-        self.kind().halts_replicas()
     }
 
     /// The failure, to be quoted by a sentence that already names the delegate and says that it failed.

@@ -7,7 +7,7 @@ use delegate_upgrader::config::{Needs, Settings};
 
 use super::{PASSWORD, TOKEN, assert_no_secret, errors, over_base, settings};
 
-/// Of each environment what is set over the base, and indented what is reported: all of it, and nothing else.
+/// For each environment the variables set over the base and, indented, all that is reported.
 const WRONG: &str = r#"
 ACCOUNT_ID=
 MANAGER_HOST_AND_PORT=

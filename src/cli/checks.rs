@@ -1,0 +1,61 @@
+//! The output of `doctor`: a line for each check, or JSON.
+
+#[cfg(feature = "docker")]
+use super::trial;
+use super::{Exit, print, print_json};
+#[cfg(feature = "docker")]
+use crate::config::Settings;
+#[cfg(feature = "docker")]
+use crate::doctor::run_checks;
+use crate::doctor::{Check, Checks, Severity};
+use crate::status::table::Look;
+use crate::status::view::Tone;
+
+/// Checks everything an upgrade needs.
+#[cfg(feature = "docker")]
+pub(super) async fn doctor(settings: &Settings, json: bool) -> Exit {
+    let mut checks = checks(json);
+    checks.configuration(&settings.warnings);
+    for problem in trial::problems(settings).await {
+        checks.fail("configuration", problem);
+    }
+    run_checks(settings, &mut checks).await;
+    conclude(&checks, json)
+}
+
+/// Checks that are printed as they are made, or with `json` all at the end.
+pub(super) fn checks(json: bool) -> Checks {
+    Checks::new(if json { |_| true } else { print_check })
+}
+
+fn print_check(check: &Check) -> bool {
+    print(&lines_of(check, Look::of_stdout()).join("\n")) == Exit::Ok
+}
+
+/// Prints the JSON of all checks if asked for, and returns the exit.
+pub(super) fn conclude(checks: &Checks, json: bool) -> Exit {
+    let printed = match checks.are_shown {
+        _ if json => print_json(&checks.made),
+        true => Exit::Ok,
+        false => Exit::Unavailable,
+    };
+    match printed {
+        Exit::Ok if checks.made.iter().any(|check| check.severity == Severity::Fail) => Exit::NotServed,
+        exit => exit,
+    }
+}
+
+fn lines_of(check: &Check, look: Look) -> Vec<String> {
+    let Check {
+        severity,
+        subject,
+        message,
+    } = check;
+    let tone = match severity {
+        Severity::Ok => Tone::Good,
+        Severity::Warn => Tone::Attention,
+        Severity::Fail => Tone::Bad,
+    };
+    let begin = look.paint(tone, &format!("{severity:4}"));
+    look.paragraph(&format!("{begin}  {subject:13}  "), 21, message)
+}
