@@ -424,15 +424,22 @@ fn killed_at(
     while !is_done() && Instant::now() < limit {
         thread::sleep(Duration::from_millis(200));
     }
-    let policy = docker(&[
-        "inspect",
-        "--format",
-        "{{.HostConfig.RestartPolicy.Name}}",
-        &upgrader,
-    ]);
-    let story = (!is_done() || policy != "unless-stopped").then(|| {
-        let containers = docker(&["ps", "--all", "--filter", &format!("name=^/{}-", lab.name)]);
-        format!("{policy}\n{containers}\n{}", logs(&upgrader))
+    // A story that went wrong may have ended without a container of that name.
+    let is_itself =
+        is_done() && inspect(&upgrader)["HostConfig"]["RestartPolicy"]["Name"] == "unless-stopped";
+    let story = (!is_itself).then(|| {
+        let containers = docker(&[
+            "ps",
+            "--all",
+            "--no-trunc",
+            "--filter",
+            &format!("name=^/{}-", lab.name),
+        ]);
+        let each = lab.names().into_iter().map(|name| {
+            let name = format!("{}-{name}", lab.name);
+            format!("{name}: {}\n{}", inspect(&name)["State"], logs(&name))
+        });
+        format!("{containers}\n{}", each.collect::<Vec<_>>().join("\n"))
     });
     let calls = calls.lock().expect("the calls").clone();
     (calls, story)

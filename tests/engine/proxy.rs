@@ -95,11 +95,15 @@ impl Proxy {
     pub(crate) fn that_treats(treatment: impl Fn(&str, &str) -> Treatment + Send + 'static) -> Self {
         let (asked, refused) = (Calls::default(), Calls::default());
         let (told, refusals) = (Arc::clone(&asked), Arc::clone(&refused));
-        let (mut held, mut kept) = (Vec::new(), Vec::new());
+        let turn = Mutex::new((treatment, Vec::new(), Vec::new()));
         let mut proxy = Self::start(move |client| {
             let mut client = BufReader::new(client);
             let mut head = String::new();
+            // A client may open a connection, and ask by another one that is free before it.
             while !head.ends_with("\r\n\r\n") && client.read_line(&mut head).is_ok_and(|count| count > 0) {}
+            // One call at a time.
+            let mut turn = turn.lock().expect("no call failed");
+            let (treatment, held, kept) = &mut *turn;
             let mut words = head.split([' ', '?']);
             let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
             let call = format!("{method} {path}");
@@ -111,7 +115,7 @@ impl Proxy {
                 | Treatment::KilledAfter
                 | Treatment::Remembered => {}
                 Treatment::Repeated => {
-                    let _ = client.get_mut().write_all(&kept);
+                    let _ = client.get_mut().write_all(kept);
                     return;
                 }
                 Treatment::KilledBefore => {
@@ -142,8 +146,8 @@ impl Proxy {
             }
             if treatment == Treatment::Remembered {
                 kept.clear();
-                let _ = engine.read_to_end(&mut kept);
-                let _ = client.write_all(&kept);
+                let _ = engine.read_to_end(kept);
+                let _ = client.write_all(kept);
                 return;
             }
             if treatment == Treatment::Halved {
@@ -184,13 +188,15 @@ impl Proxy {
         Self::that_treats(|_, _| Treatment::Silence)
     }
 
-    fn start(mut meet: impl FnMut(UnixStream) + Send + 'static) -> Self {
+    fn start(meet: impl Fn(UnixStream) + Send + Sync + 'static) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let socket = directory.path().join("docker.sock");
         let listener = UnixListener::bind(&socket).expect("a socket");
+        let meet = Arc::new(meet);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                meet(client);
+                let meet = Arc::clone(&meet);
+                thread::spawn(move || meet(client));
             }
         });
         Self {
