@@ -21,8 +21,10 @@ pub const REPLACES: &str = "io.delegate-upgrader.replaces";
 /// On a container we created: the name it was made to take. An owner's delegate may be called `x.candidate`;
 /// this label distinguishes its successor in service from a candidate for `x`.
 pub const NAME: &str = "io.delegate-upgrader.name";
-/// On a container we created: how many times this delegate was replaced, from 1.
+/// On a container we created: the number of this attempt at a replacement, from 1.
 pub const RELEASE: &str = "io.delegate-upgrader.release";
+/// On a container we created: the release of the container it replaces.
+pub const PREVIOUS_RELEASE: &str = "io.delegate-upgrader.previous-release";
 /// On a container we created: the image reference of the container it replaces.
 pub const PREVIOUS_IMAGE: &str = "io.delegate-upgrader.previous-image";
 /// On a container we created: the image id of the container it replaces.
@@ -53,11 +55,12 @@ pub const ROLLED_BACK_FROM_ID: &str = "io.delegate-upgrader.rolled-back-from-id"
 pub const COPY: &str = "io.delegate-upgrader.copy";
 
 /// The labels that only we write. The labels of a release replace those of the previous release.
-pub const OURS: [&str; 12] = [
+pub const OURS: [&str; 13] = [
     REPLACES,
     COPY,
     NAME,
     RELEASE,
+    PREVIOUS_RELEASE,
     PREVIOUS_IMAGE,
     PREVIOUS_IMAGE_ID,
     AUTO_REMOVE,
@@ -69,8 +72,9 @@ pub const OURS: [&str; 12] = [
 ];
 
 /// The labels with a delegate's own history: a copy of it has them too.
-pub const HISTORY: [&str; 5] = [
+pub const HISTORY: [&str; 6] = [
     RELEASE,
+    PREVIOUS_RELEASE,
     PREVIOUS_IMAGE,
     PREVIOUS_IMAGE_ID,
     ROLLED_BACK_FROM,

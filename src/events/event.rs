@@ -52,9 +52,12 @@ pub struct Event {
     /// How long its parts took.
     #[serde(default, skip_serializing_if = "Seconds::is_empty")]
     pub seconds: Seconds,
-    /// The release of the delegate: how many times it has been replaced.
+    /// The number of the attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<u64>,
+    /// The last successful release before it, to which `from` belongs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_release: Option<u64>,
     /// How many tasks the old container still executed when its time was over and the engine killed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_cut_short: Option<u64>,
@@ -84,6 +87,7 @@ impl Event {
             message: "this is a test of the notifications; nothing has happened".to_owned(),
             seconds: Seconds::default(),
             release: None,
+            previous_release: None,
             tasks_cut_short: None,
             resolved: false,
         }

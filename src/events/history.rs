@@ -30,7 +30,7 @@ pub struct History {
 /// One release, or one attempt at it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Release {
-    /// Its number: how often the delegate had been replaced by then. 0 is the container as its owner made it.
+    /// Its number. Attempts that failed count, too; 0 is the container as its owner made it.
     pub release: u64,
     /// The image reference.
     pub image: String,
@@ -144,7 +144,7 @@ impl Release {
 
     /// The previous release, if only its image is known.
     fn before(event: &Event) -> Option<Self> {
-        let release = event.release?.checked_sub(1)?;
+        let release = event.previous_release?;
         Some(Self {
             image_id: event.previous_image_id.clone(),
             message: String::new(),

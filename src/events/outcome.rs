@@ -89,13 +89,15 @@ impl Origin {
             message,
             seconds: Seconds::default(),
             release: None,
+            previous_release: None,
             tasks_cut_short: None,
             resolved: false,
         }
     }
 }
 
-/// The ids of what may have been recorded of these containers before it was done: see [`Ledger::before`](super::ledger).
+/// The ids of what may have been recorded of these containers that they do not show now: it was recorded before it was done
+/// (see [`Ledger::before`](super::ledger)), or one of them works no longer.
 pub fn recorded_before(rollout: &Rollout) -> impl Iterator<Item = EventId> {
     let restored = rollout
         .old
@@ -105,7 +107,17 @@ pub fn recorded_before(rollout: &Rollout) -> impl Iterator<Item = EventId> {
         let life = life(serving);
         EventId::of(Action::Restarted, &[serving.id.as_str(), life.as_str()])
     });
-    restored.chain(restarted)
+    // A container that does not work yet shows nothing.
+    let took_over = rollout.serving.iter().flat_map(|serving| {
+        let actions = [
+            Action::Upgraded,
+            Action::RolledBack,
+            Action::SelfUpgraded,
+            Action::Restored,
+        ];
+        actions.map(|action| EventId::of(action, &[serving.id.as_str()]))
+    });
+    restored.chain(restarted).chain(took_over)
 }
 
 /// When the current life started, to distinguish it from the next one.
@@ -176,6 +188,7 @@ impl At<'_> {
         event.from = old.map(|old| old.image.to_string());
         event.to = Some(image.to_string());
         event.image_id = Some(member.image_id.as_str().to_owned());
+        event.previous_release = Some(member.previous_release);
         event.reason.clone_from(&note.reason);
         event.actor = note.actor.unwrap_or(Actor::System);
         event.seconds.pull = self.notes.pull(&member.image_id);
@@ -254,6 +267,7 @@ impl At<'_> {
         let old_id = old.map(|old| &old.image_id);
         let old_id = serving.previous.as_ref().map(|before| &before.id).or(old_id);
         event.previous_image_id = old_id.map(|id| id.as_str().to_owned());
+        event.previous_release = Some(serving.previous_release);
         // The daemon may take a step of it beside the command.
         let by_command = is_rollback.then_some(Actor::Operator);
         event.actor = by_command.or(note.actor).unwrap_or(Actor::System);

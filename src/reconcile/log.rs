@@ -84,7 +84,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             let (container_id, image, health) =
                 (&serving.id, serving.image.as_str(), serving.health.to_string());
             let (container, workload) = (&rollout.name, &rollout.workload);
-            info!(container, workload, %container_id, image, health, "{done}");
+            let (release, last_successful_release) = releases(rollout);
+            info!(container, workload, %container_id, image, health, release, last_successful_release, "{done}");
         }
         if reason.is_news(&mut tracked.last_logged) {
             log_reason(rollout, reason);
@@ -196,7 +197,11 @@ pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &UpdateOrde
     match step {
         Step::Reject { rejection, image, .. } => {
             let cause = rejection.cause.kind();
-            warn!(container, workload, image, cause, "{step}: {rejection}");
+            let (release, last_successful_release) = releases(rollout);
+            warn!(
+                container,
+                workload, image, cause, release, last_successful_release, "{step}: {rejection}"
+            );
         }
         Step::Withdraw {
             because: Some(reason),
@@ -206,7 +211,10 @@ pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &UpdateOrde
             warn!(container, workload, reason = kind, cause, "{step}: {reason}");
         }
         Step::Create {
-            reference, intent, ..
+            reference,
+            intent,
+            release,
+            ..
         } => {
             let runs = rollout.representative().map(|member| &member.image);
             if let Some(runs) =
@@ -217,10 +225,16 @@ pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &UpdateOrde
                     workload, "downgrading from {runs} to {reference}, the published image"
                 );
             }
-            info!(container, workload, %update_order, "{step}");
+            let last_successful_release = rollout.successful_release();
+            info!(container, workload, %update_order, release, last_successful_release, "{step}");
         }
         _ => info!(container, workload, "{step}"),
     }
+}
+
+/// The number of the last attempt, and of the last successful one.
+fn releases(rollout: &Rollout) -> (u64, u64) {
+    (rollout.latest_release(), rollout.successful_release())
 }
 
 /// A duration as the log shows it, in milliseconds' precision.

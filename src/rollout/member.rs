@@ -91,8 +91,10 @@ pub struct Member {
     pub replaces: Option<ContainerId>,
     /// Whether it is a copy of its original, and no release of its own.
     pub is_copy: bool,
-    /// How many times this delegate had been replaced when it was created; 0 for one we did not create.
+    /// The number of the attempt that it is; 0 for one we did not create.
     pub release: u64,
+    /// The release of the container it replaces.
+    pub previous_release: u64,
     /// The image of the container it replaces; no longer shown once its removal was tried.
     pub previous: Option<RememberedImage>,
     /// Its restart policy as `docker run --restart` takes it.
@@ -126,7 +128,7 @@ impl Member {
         stop_timeout: Duration,
         history: History,
     ) -> Self {
-        let release = container.label(label::RELEASE);
+        let number = |name| container.label(name).and_then(|text| text.parse().ok());
         Self {
             id: container.id(),
             name: container.name().to_owned(),
@@ -138,7 +140,8 @@ impl Member {
             image: container.image_reference().into(),
             replaces: container.label(label::REPLACES).map(ContainerId::new),
             is_copy: container.label(label::COPY) == Some("true"),
-            release: release.and_then(|text| text.parse().ok()).unwrap_or_default(),
+            release: number(label::RELEASE).unwrap_or_default(),
+            previous_release: number(label::PREVIOUS_RELEASE).unwrap_or_default(),
             previous: RememberedImage::read(container, label::PREVIOUS_IMAGE, label::PREVIOUS_IMAGE_ID),
             restart_policy: container.restart_policy_text(),
             auto_remove: AutoRemove::of(container),

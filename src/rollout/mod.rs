@@ -138,6 +138,25 @@ impl Rollout {
         named.chain(&self.old).chain(&self.withdrawn).chain(&self.failed)
     }
 
+    /// The number of the latest attempt at a replacement, as far as its containers show; 0 where there was none.
+    pub fn latest_release(&self) -> u64 {
+        self.members()
+            .map(|member| member.release)
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// The number of the last attempt that succeeded; 0 where none did.
+    pub fn successful_release(&self) -> u64 {
+        match self.serving.as_ref().or(self.old.last()) {
+            Some(member) => member.release,
+            None => self
+                .candidate
+                .as_ref()
+                .map_or(0, |candidate| candidate.previous_release),
+        }
+    }
+
     /// The member with this id.
     pub fn member(&self, id: &ContainerId) -> Option<&Member> {
         self.members().find(|member| member.id == *id)
@@ -204,7 +223,7 @@ impl Rollout {
     /// The image of two releases ago: no rollback returns to it. An image that the owner brought is kept,
     /// and another replica may be a step behind.
     fn outdated_image(&self, serving: &Member, old: &Member) -> Option<ImageId> {
-        let image = &old.previous.as_ref().filter(|_| old.release > 1)?.id;
+        let image = &old.previous.as_ref().filter(|_| old.previous_release > 0)?.id;
         let is_kept =
             *image == serving.image_id || *image == old.image_id || self.retained_images.contains(image);
         (!is_kept).then(|| image.clone())

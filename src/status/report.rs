@@ -42,9 +42,12 @@ pub struct DelegateReport {
     pub container_id: String,
     /// The image it runs, as its configuration names it.
     pub image: String,
-    /// How many times it has been replaced.
+    /// The number of the last attempt at a replacement.
     #[serde(default)]
     pub release: u64,
+    /// The number of the last one that succeeded.
+    #[serde(default)]
+    pub last_successful_release: u64,
     /// The image before this one, where there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_image: Option<String>,
@@ -257,6 +260,17 @@ impl DelegateReport {
         self.reason.runs_the_target()
     }
 
+    /// Its last release and its last successful release, where there was one.
+    pub fn releases(&self) -> Option<String> {
+        let (last, successful) = (self.release, self.last_successful_release);
+        let failed = format!("release {last}, last successful release {successful}");
+        match last {
+            0 => None,
+            _ if last == successful => Some(format!("release {last}")),
+            _ => Some(failed),
+        }
+    }
+
     /// Whether all its containers are gone.
     pub fn is_gone(&self) -> bool {
         self.reason == ReasonKind::NoContainer
@@ -276,7 +290,8 @@ impl DelegateReport {
         Self {
             container_id: member.id.short().to_owned(),
             image: member.image.to_string(),
-            release: member.release,
+            release: rollout.latest_release(),
+            last_successful_release: rollout.successful_release(),
             previous_image: member
                 .previous
                 .as_ref()
@@ -321,6 +336,7 @@ impl DelegateReport {
             container_id: String::new(),
             image: String::new(),
             release: 0,
+            last_successful_release: 0,
             previous_image: None,
             expiry: None,
             health: HealthStatus::Unhealthy,

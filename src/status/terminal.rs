@@ -92,7 +92,7 @@ fn shortened(image: &str) -> String {
     format!("…{end}")
 }
 
-/// The lines under the table: the health check of an unhealthy delegate, its pull, tasks, drains and support, and the
+/// The lines under the table: the health check of an unhealthy delegate, its pull, tasks, drains, releases and support, and the
 /// evidence on a rejected candidate.
 fn details(delegate: &DelegateReport, look: Look, now: DateTime<Utc>) -> Vec<String> {
     let mut lines = Vec::new();
@@ -111,6 +111,7 @@ fn details(delegate: &DelegateReport, look: Look, now: DateTime<Utc>) -> Vec<Str
         let left = left.unwrap_or_default();
         lines.push(format!("{} is finishing {tasks}{left}", drain.container));
     }
+    lines.extend(delegate.releases());
     let expiry = delegate.expiry.as_ref();
     lines.extend(expiry.and_then(|expiry| expiry.notice(now.date_naive())));
     lines.extend(

@@ -33,6 +33,7 @@ fn delegate() -> DelegateReport {
         container_id: "0123456789ab".to_owned(),
         image: "harness/delegate:26.02.1".to_owned(),
         release: 2,
+        last_successful_release: 1,
         previous_image: Some("harness/delegate:26.01.1".to_owned()),
         expiry: Some(Expiry {
             support_ends: "2026-08-31".parse().unwrap(),
@@ -102,6 +103,7 @@ fn event() -> Event {
             downtime: Some(0.0),
         },
         release: Some(1),
+        previous_release: Some(0),
         tasks_cut_short: Some(2),
         resolved: true,
     }
@@ -129,6 +131,7 @@ fn the_schema_of_events_describes_each_field_and_action() {
         reason: None,
         seconds: Seconds::default(),
         release: None,
+        previous_release: None,
         tasks_cut_short: None,
         resolved: false,
         ..event()

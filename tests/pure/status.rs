@@ -375,7 +375,7 @@ fn a_delegate_lists_its_last_releases() {
         json!({
             "id": format!("{action}-{container}-{release}"), "time": "2026-11-21T02:20:00Z", "host": "h", "version": "0.1.0",
             "actor": "SYSTEM", "action": action, "workload": "w", "container": container, "from": image(release - 1),
-            "to": image(release), "message": "fine", "release": release,
+            "to": image(release), "message": "fine", "release": release, "previous_release": release - 1,
         })
     };
     let page = html(&status(|status| {

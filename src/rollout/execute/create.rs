@@ -35,6 +35,10 @@ pub(super) fn labels(
         (label::REPLACES, old.id().as_str().to_owned()),
         (label::NAME, rollout.name.clone()),
         (label::RELEASE, release.to_string()),
+        (
+            label::PREVIOUS_RELEASE,
+            old.label(label::RELEASE).unwrap_or("0").to_owned(),
+        ),
         (label::PREVIOUS_IMAGE, image.clone()),
         (label::PREVIOUS_IMAGE_ID, image_id.clone()),
         (label::FINGERPRINT, old.fingerprint()),
@@ -68,13 +72,14 @@ pub(super) async fn recreate<E: Engine>(
         (label::NAME, rollout.name.clone()),
         (label::COPY, "true".to_owned()),
     ];
-    let release = original.label(label::RELEASE).unwrap_or("0");
-    if image.is_some() {
-        // Nothing shows which container the previous one replaced.
-        let release: u64 = release.parse().unwrap_or_default();
-        labels.push((label::RELEASE, release.saturating_sub(1).to_string()));
+    let from = if image.is_some() {
+        label::PREVIOUS_RELEASE
     } else {
-        labels.push((label::RELEASE, release.to_owned()));
+        label::RELEASE
+    };
+    labels.push((label::RELEASE, original.label(from).unwrap_or("0").to_owned()));
+    // Nothing shows which container the previous one replaced.
+    if image.is_none() {
         let history = label::HISTORY.into_iter().filter(|name| *name != label::RELEASE);
         labels.extend(history.filter_map(|name| Some((name, original.label(name)?.to_owned()))));
     }

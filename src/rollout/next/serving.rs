@@ -103,7 +103,7 @@ impl At<'_> {
                 from: serving.id.clone(),
                 reference: reference.clone(),
                 image: id.clone(),
-                release: serving.release + 1,
+                release: rollout.latest_release() + 1,
                 intent,
             }),
         }

@@ -158,13 +158,8 @@ fn recently(page: &mut String, events: &[Event], now: DateTime<Utc>) {
 
 fn image(delegate: &DelegateReport) -> String {
     let mut text = escaped(&delegate.image);
-    if let Some(previous) = delegate.previous_image.as_ref().filter(|_| delegate.release > 0) {
-        let _ = write!(
-            text,
-            " <small>release {}, before: {}</small>",
-            delegate.release,
-            escaped(previous)
-        );
+    if let (Some(previous), Some(releases)) = (&delegate.previous_image, delegate.releases()) {
+        let _ = write!(text, " <small>{releases}, before: {}</small>", escaped(previous));
     }
     text
 }

@@ -183,6 +183,7 @@ fn event(container: &str, number: u32) -> Event {
             downtime: None,
         },
         release: Some(3),
+        previous_release: None,
         tasks_cut_short: None,
         resolved: false,
     }

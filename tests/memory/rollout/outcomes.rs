@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegate_upgrader::events::audit::{AuditLog, Rotation, read};
+use delegate_upgrader::events::history::History;
 use delegate_upgrader::events::ledger::Ledger;
 use delegate_upgrader::events::{Action, Actor, Event};
 use delegate_upgrader::health::HttpOutcome;
@@ -16,6 +17,7 @@ use super::faults::{Way, killed_during, points};
 use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, READY, Upgrader, good, host_network};
 use kit::twin::{Behaviour, Call, Fault, Operation, Wellness, delegate_body};
 
+const BAD: &str = "harness/delegate:26.02.9";
 const ROTATION: Rotation = Rotation {
     max_size: 1 << 20,
     max_files: 3,
@@ -352,23 +354,36 @@ async fn rolls_back_to_a_release_that_the_log_remembers() {
     let host = Host::new();
     host.run_with("dd", host_network);
     host.publish(NEWER, good());
+    host.publish(BAD, Behaviour::never_healthy());
     let at = Audited::new(host);
-    at.once(NEW).await;
-    at.once(NEWER).await;
+    for image in [NEW, BAD, NEWER] {
+        at.once(image).await;
+    }
     // Another container keeps the image in between.
     at.host.twin.run("another", &delegate_body("another", NEW));
     let mut command = at.command();
     let histories = command.history(Some("dd"), at.records()).await.unwrap();
-    let releases = histories[0].releases.iter();
-    let shown: Vec<_> = releases
-        .map(|it| (it.release, it.image.as_str(), it.outcome, it.is_serving))
-        .collect();
-    let before = [(0, OLD, "original", false), (1, NEW, "upgraded", false)];
-    assert_eq!(shown, [&before[..], &[(2, NEWER, "upgraded", true)]].concat());
+    let shown = |histories: &[History]| {
+        let releases = histories[0].releases.iter();
+        let words =
+            releases.map(|it| format!("{} {} {} {}", it.release, it.image, it.outcome, it.is_serving));
+        words.collect::<Vec<_>>()
+    };
+    let all = [
+        format!("0 {OLD} original false"),
+        format!("1 {NEW} upgraded false"),
+        format!("2 {BAD} rejected false"),
+        format!("1 {NEW} restored false"),
+        format!("3 {NEWER} upgraded true"),
+    ];
+    assert_eq!(shown(&histories), all);
+    // The containers show the release in service and the one before, whose numbers need not follow each other.
+    let unlogged = command.history(Some("dd"), []).await.unwrap();
+    assert_eq!(shown(&unlogged), [all[1].clone(), all[4].clone()]);
     let unknown = command.rollback_to("dd", 7, at.records()).await.unwrap_err();
     let words = "dd has no release 7 that is known here; known: 0, 1";
     assert_eq!(unknown.to_string(), words);
-    let same = command.rollback_to("dd", 2, at.records()).await.unwrap_err();
+    let same = command.rollback_to("dd", 3, at.records()).await.unwrap_err();
     assert!(matches!(same, OperatorError::AlreadyThere { .. }), "{same}");
 
     command.rollback_to("dd", 0, at.records()).await.unwrap();
@@ -383,7 +398,7 @@ async fn rolls_back_to_a_release_that_the_log_remembers() {
     assert_eq!(at.host.find("dd").image, NEW);
     let records = at.records();
     assert_each_once(&records, "");
-    let upgrades = ["upgraded", "upgraded"];
+    let upgrades = ["upgraded", "rejected", "restored", "upgraded"];
     let rollbacks = ["rolled_back", "rolled_back", "image_removed"];
     assert_eq!(actions(&records), [&upgrades[..], &rollbacks[..]].concat());
 }

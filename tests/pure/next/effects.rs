@@ -56,7 +56,12 @@ impl Scene {
                     intent: Intent::Upgrade,
                 };
             }
-            Step::Create { from, reference, .. } => {
+            Step::Create {
+                from,
+                reference,
+                release,
+                ..
+            } => {
                 let old = self.member(from);
                 let made = new()
                     .id("created")
@@ -68,7 +73,7 @@ impl Scene {
                             reference: old.image.clone(),
                             id: old.image_id.clone(),
                         });
-                        m.release = old.release + 1;
+                        (m.release, m.previous_release) = (*release, old.release);
                         m.created_at = moment;
                         m.history.comparison = Comparison::Pending;
                     });

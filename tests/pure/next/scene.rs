@@ -70,6 +70,7 @@ pub fn old() -> Member {
         replaces: None,
         is_copy: false,
         release: 0,
+        previous_release: 0,
         previous: None,
         restart_policy: "unless-stopped".to_owned(),
         auto_remove: AutoRemove::No,

@@ -74,7 +74,7 @@ fn olds() -> Vec<Part> {
     let outdated = || {
         old()
             .exited(20)
-            .change(|m| (m.previous, m.release) = (Some(remembered(V3)), 2))
+            .change(|m| (m.previous, m.release, m.previous_release) = (Some(remembered(V3)), 2, 1))
     };
     let retired = [
         old(),

@@ -93,7 +93,7 @@ fn example() -> Event {
         "container_id": "f2a9c0e1", "from": "harness/delegate:26.02.88404", "to": "harness/delegate:26.03.88501",
         "image_id": "sha256:51c0", "previous_image_id": "sha256:9be2",
         "message": "replaced harness/delegate:26.02.88404 with harness/delegate:26.03.88501",
-        "seconds": { "pull": 41.2, "proof": 65.4, "drain": 754.6 }, "release": 3,
+        "seconds": { "pull": 41.2, "proof": 65.4, "drain": 754.6 }, "release": 3, "previous_release": 2,
     }))
     .unwrap()
 }

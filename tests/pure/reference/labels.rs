@@ -27,8 +27,9 @@ const OWNERS: &[(&str, &str, &str)] = &[
 const WRITTEN: &[(&str, &str, &str)] = &[
     (label::REPLACES, "all", "the full id of the container it replaces"),
     (label::NAME, "all", "the name it was created to take"),
-    (label::RELEASE, "all", "how many times this delegate was replaced"),
-    (label::PREVIOUS_IMAGE, "a candidate, and a copy of one", "the image reference of the previous container"),
+    (label::RELEASE, "all", "the number of the attempt that made it: one more than the highest on the delegate's containers then"),
+    (label::PREVIOUS_RELEASE, "a candidate, and a copy of one", "the release of the previous container; 0 if its owner made it"),
+    (label::PREVIOUS_IMAGE, "the same", "the image reference of the previous container"),
     (label::PREVIOUS_IMAGE_ID, "the same", "the id of that image"),
     (label::FINGERPRINT, "a candidate", "a fingerprint of those settings of the previous container that can change while it runs: limits, restart policy, networks"),
     (label::AUTO_REMOVE, "the successors of a delegate with `--rm`", "`true`: the upgrader removes the container once it has ended for ten seconds"),

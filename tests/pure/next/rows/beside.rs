@@ -119,7 +119,7 @@ fn an_image_two_releases_old_goes_with_the_old_container() {
     let behind = |release: u64, previous: &str| {
         let old = old().exited(5).change(|m| {
             m.previous = Some(remembered(previous));
-            m.release = release;
+            (m.release, m.previous_release) = (release, release - 1);
         });
         Scene::new().serving(new().running(90, 90)).draining(90, old)
     };

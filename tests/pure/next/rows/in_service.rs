@@ -10,6 +10,8 @@ use super::super::scene::{Change, Scene, V1, V2, V3, ago, copy, holds, new, old,
 use super::{check, table};
 
 const CREATE: &str = "create: create release 1 from old with harness/delegate:26.02.1";
+/// An attempt that was given up has taken a number.
+const CREATE_AGAIN: &str = "create: create release 2 from old with harness/delegate:26.02.1";
 const PULL: &str = "pull: pull harness/delegate:26.02.1";
 
 fn current() -> Scene {
@@ -66,7 +68,7 @@ fn a_delegate_in_service_is_replaced_when_nothing_is_in_the_way() {
             (drains(2), "enough_drains: wait 500ms, awaiting_drains"),
             (Scene::new().serving(old().unhealthy(90, 9)).pulled(V2).retired(old().id("r")), "enough_drains: wait 5s, awaiting_drains"),
             (pulled().host_network().withdrawn(9, new().policy("no").running(90, 5).asked_to_stop(5)), "enough_drains: wait 500ms, awaiting_drains"),
-            (pulled().withdrawn(9, new().policy("no").running(90, 5).asked_to_stop(5)), CREATE),
+            (pulled().withdrawn(9, new().policy("no").running(90, 5).asked_to_stop(5)), CREATE_AGAIN),
             (published().with(|r| r.obstacle = Some(dependent.clone())), "obstacle: rest, obstacle"),
             (published().knowing(|facts| facts.hidden_obstacle = Some(Err(Obstacle::CopiedFile { path: "/ca.pem".to_owned() }))), "obstacle: rest, obstacle"),
             (published().knowing(|facts| facts.is_pulling = true), "pulling: wait 2s, pulling"),
@@ -75,9 +77,9 @@ fn a_delegate_in_service_is_replaced_when_nothing_is_in_the_way() {
             (published().with(|r| r.owner.snooze_until = Some(ago(-60))), "may_not_start: rest, snoozed"),
             (pulled().failed(1, rejected(60)), "quarantined: rest, quarantined"),
             (published().failed(1, rejected(60)), "quarantined: rest, quarantined"),
-            (pulled().failed(1, rejected(60)).demanded(Intent::Retry), CREATE),
-            (pulled().failed(1, rejected(60)).demanded(Intent::Rollback), CREATE),
-            (pulled().failed(1, rejected(60).image(V3)), CREATE),
+            (pulled().failed(1, rejected(60)).demanded(Intent::Retry), CREATE_AGAIN),
+            (pulled().failed(1, rejected(60)).demanded(Intent::Rollback), CREATE_AGAIN),
+            (pulled().failed(1, rejected(60).image(V3)), CREATE_AGAIN),
             (pulled().failed(1, rejected(3600)).knowing(|facts| facts.known_rejections.clear()), "rejected_meanwhile: rest, rejected"),
             (published().with(|r| r.taken_names.push("d.candidate".to_owned())), "name_taken: rest, name_taken"),
             (published().with(|r| r.taken_names.push("d.retired".to_owned())), "name_taken: rest, name_taken"),
@@ -119,14 +121,14 @@ fn a_quarantine_doubles_and_ends() {
     for (attempt, hours) in [(1, 1), (2, 2), (5, 16), (6, 24), (40, 24)] {
         check(vec![
             (failed(attempt, hours * 3600 - 1), "quarantined: rest, quarantined"),
-            (failed(attempt, hours * 3600), CREATE),
+            (failed(attempt, hours * 3600), CREATE_AGAIN),
         ]);
     }
     // What the host lacks says nothing about the image.
     let lacks = |seconds| rejected(seconds).change(|m| m.life.ending = "exited with code 128: no space left on device".to_owned());
     check(vec![
         (pulled().failed(5, lacks(3599)), "quarantined: rest, quarantined"),
-        (pulled().failed(5, lacks(3600)), CREATE),
+        (pulled().failed(5, lacks(3600)), CREATE_AGAIN),
     ]);
     let up = new().id("f1").policy("no").unhealthy(9000, 9000).asked_to_stop(5);
     check(vec![(pulled().failed(1, up), "quarantined: wait 500ms, quarantined")]);
