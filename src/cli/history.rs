@@ -24,17 +24,30 @@ pub(super) async fn history(settings: &Settings, container: Option<&str>, json: 
         OperatorError::NoSuchDelegate { .. } => fail(error, Exit::Usage),
         error => fail(error, Exit::Unavailable),
     })?;
-    Ok(if json {
-        print_json(&histories)
-    } else {
-        print(&text(&histories, settings))
-    })
+    let is_unlogged = settings.audit.as_ref().is_none_or(|audit| audit.path.is_none());
+    let note = is_unlogged.then_some(
+        "AUDIT_LOG is not a file, so this is what containers show: the present release, the previous one and what failed last.",
+    );
+    Ok(show(
+        &histories,
+        json,
+        &none_found(&settings.workload_names, &[]),
+        note,
+    ))
 }
 
-fn text(histories: &[History], settings: &Settings) -> String {
-    if histories.is_empty() {
-        return none_found(&settings.workload_names, &[]);
+/// Prints histories with a note, or `nothing` where there are none.
+pub(super) fn show(histories: &[History], json: bool, nothing: &str, note: Option<&str>) -> Exit {
+    if json {
+        print_json(&histories)
+    } else if histories.is_empty() {
+        print(nothing)
+    } else {
+        print(&text(histories, note))
     }
+}
+
+fn text(histories: &[History], note: Option<&str>) -> String {
     let mut table = Table::new(&["CONTAINER", "RELEASE", "WHEN", "IMAGE", "WHAT HAPPENED"]);
     for history in histories {
         for release in &history.releases {
@@ -49,13 +62,8 @@ fn text(histories: &[History], settings: &Settings) -> String {
         }
     }
     let mut lines = table.lines(Look::of_stdout());
-    if settings.audit.as_ref().is_none_or(|audit| audit.path.is_none()) {
-        lines.push(String::new());
-        lines.push(
-            "AUDIT_LOG is not a file, so this is what containers show: the present release, the previous one and \
-             what failed last."
-                .to_owned(),
-        );
+    if let Some(note) = note {
+        lines.extend([String::new(), note.to_owned()]);
     }
     lines.join("\n")
 }

@@ -12,7 +12,7 @@ use super::checks::{checks, conclude};
 use super::named_delegate::done;
 use super::run::{LAST_EVENTS, Parts, made, make_listeners, serve};
 use super::shutdown::until_shutdown;
-use super::{Exit, fail, plan, print};
+use super::{Exit, fail, history, plan, print};
 use crate::app::{self, ConfiguredSource};
 use crate::daemon;
 use crate::host;
@@ -40,7 +40,13 @@ pub(super) enum Command {
     /// Check the permissions and everything else that an upgrade needs, and say what to do
     Doctor,
     /// Roll back and stay there until a different image is published
-    Rollback,
+    Rollback {
+        /// The number of the release, as `history` shows it (default: the previous one)
+        #[arg(long, value_name = "RELEASE", value_parser = super::release)]
+        to: Option<u64>,
+    },
+    /// Show the releases of the Deployments: images, times and outcomes
+    History,
     /// Upgrade now, ignoring the quarantine
     Retry,
     /// Pause upgrades; running ones finish
@@ -78,8 +84,9 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bo
         Command::Run => command_line.run().await,
         Command::Plan => command_line.plan(json).await,
         Command::Doctor => command_line.doctor(json).await,
-        Command::Rollback => command_line.operate(true).await,
-        Command::Retry => command_line.operate(false).await,
+        Command::Rollback { to } => command_line.operate(Some(to)).await,
+        Command::Retry => command_line.operate(None).await,
+        Command::History => command_line.history(json).await,
         Command::Pause { until } => {
             command_line
                 .pause(Some(until.unwrap_or_else(|| "true".to_owned())))
@@ -196,16 +203,26 @@ impl CommandLine {
         Ok(conclude(&checks, json))
     }
 
-    /// Retries, or rolls back.
-    async fn operate(self, rolls_back: bool) -> Result<Exit, Exit> {
+    async fn history(self, json: bool) -> Result<Exit, Exit> {
+        let common = &self.settings.common;
+        let mut workloads = self.workloads(false, Arc::new(Utc::now))?;
+        let histories = workloads.history(app::records(common)).await;
+        let (histories, absent) = histories.map_err(|error| fail(error, Exit::Unavailable))?;
+        let shown = history::show(&histories, json, "no Deployment", None);
+        absent.map_or(Ok(shown), |reason| Err(fail(reason, Exit::NotServed)))
+    }
+
+    /// Retries, or rolls back: to a release, or to the previous one.
+    async fn operate(self, rolls_back: Option<Option<u64>>) -> Result<Exit, Exit> {
         self.start_log();
         let listeners = make_listeners(&self.settings.common)?;
         let ledger = made(app::ledger(&self.settings.common, &listeners))?.of_operator();
         let workloads = self.workloads(self.upgrades(), Arc::new(Utc::now))?;
         let mut workloads = workloads.with_ledger(ledger);
         until_shutdown(Box::pin(async {
-            if rolls_back {
-                let started = workloads.start_rollback().await;
+            if let Some(release) = rolls_back {
+                let records: Vec<_> = app::records(&self.settings.common).collect();
+                let started = workloads.start_rollback(release, &records).await;
                 started.map_err(|problem| fail(problem, Exit::NotServed))?;
             } else {
                 workloads.start_retry();

@@ -1,13 +1,13 @@
 //! The releases of a delegate: from the audit log's records, and from what its containers show.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::event::{Action, Actor, Event};
-use super::managed::outcomes_of_managed;
+use super::managed::{outcomes_of_managed, past_of_managed};
 use super::note::Notes;
 use super::outcome::{At, Origin, Outcome};
 use crate::managed::Managed;
@@ -61,6 +61,8 @@ pub struct Present {
     shown: Vec<Event>,
     /// The release in service, for want of a record.
     serving: Option<Release>,
+    /// The number of the last attempt.
+    last: u64,
 }
 
 impl From<&Rollout> for Present {
@@ -81,6 +83,7 @@ impl From<&Rollout> for Present {
             workload: rollout.workload.clone(),
             shown: at_their_time(outcomes),
             serving,
+            last: rollout.latest_release(),
         }
     }
 }
@@ -89,13 +92,29 @@ impl From<&Managed> for Present {
     fn from(managed: &Managed) -> Self {
         // An update is complete once all tasks run, for however short a time.
         let outcomes = outcomes_of_managed(managed, Duration::ZERO, &origin(), DateTime::<Utc>::MAX_UTC);
+        let mut shown = at_their_time(outcomes);
+        let past = past_of_managed(managed, &origin()).into_iter();
+        let past: Vec<Event> = past
+            .filter(|past| shown.iter().all(|event| event.id != past.id))
+            .collect();
+        shown.extend(past);
+        let (record, image) = (&managed.record, managed.image.to_string());
+        let serving = match managed.release() {
+            Some(release) => Release {
+                time: record.attempt.as_ref().map(|attempt| attempt.since),
+                ..Release::unrecorded(release, image)
+            },
+            // Nobody counts what someone else gave it.
+            None => Release {
+                release: record.release,
+                ..Release::unrecorded(0, image)
+            },
+        };
         Self {
             workload: managed.workload.clone(),
-            shown: at_their_time(outcomes),
-            serving: Some(Release {
-                time: managed.record.attempt.as_ref().map(|attempt| attempt.since),
-                ..Release::unrecorded(managed.release(), managed.image.to_string())
-            }),
+            shown,
+            serving: Some(serving),
+            last: record.release,
         }
     }
 }
@@ -185,10 +204,31 @@ fn took(event: &Event) -> String {
 }
 
 impl History {
+    /// Those of all delegates, by name: of these that are present, and of others that the audit log knows.
+    pub fn of_all(
+        present: impl Iterator<Item = (String, Present)>,
+        records: impl IntoIterator<Item = Event>,
+    ) -> Vec<Self> {
+        let mut by_name: BTreeMap<String, (Option<Present>, Vec<Event>)> = present
+            .map(|(name, present)| (name, (Some(present), Vec::new())))
+            .collect();
+        for event in records {
+            by_name.entry(event.container.clone()).or_default().1.push(event);
+        }
+        let histories = by_name.into_iter();
+        histories
+            .map(|(name, (present, records))| Self::of(&name, present, records))
+            .collect()
+    }
+
     /// From the records of one delegate and what it shows; `None` for those of a delegate that is gone.
     pub fn of(container: &str, present: Option<Present>, records: Vec<Event>) -> Self {
         let (workload, shown, serving) = match present {
-            Some(present) => (Some(present.workload), present.shown, present.serving),
+            Some(present) => (
+                Some(present.workload),
+                present.shown,
+                present.serving.map(|serving| (serving, present.last)),
+            ),
             None => (None, Vec::new(), None),
         };
         let is_recorded = |event: &Event| records.iter().any(|record| record.id == event.id);
@@ -208,7 +248,8 @@ impl History {
         history
     }
 
-    fn releases_of(&self, serving: Option<Release>) -> Vec<Release> {
+    /// `serving` is the release in service, and the number of the last attempt.
+    fn releases_of(&self, serving: Option<(Release, u64)>) -> Vec<Release> {
         let mut releases: Vec<Release> = Vec::new();
         for event in &self.events {
             let Some(release) = Release::of(event) else {
@@ -218,27 +259,32 @@ impl History {
                 // Its owner recreated it, and the numbers start again.
                 releases.clear();
             }
-            if release.was_served()
-                && let Some(before) = Release::before(event)
+            if let Some(before) = Release::before(event)
                 && latest(&releases).is_none_or(|known| known < before.release)
             {
                 releases.push(before);
             }
             releases.push(release);
         }
-        let Some(serving) = serving else {
+        let Some((serving, last)) = serving else {
             return releases;
         };
-        if latest(&releases).is_some_and(|latest| latest > serving.release) {
+        if latest(&releases).is_some_and(|latest| latest > last) {
             releases.clear();
         }
-        let number = serving.release;
-        if latest(&releases).is_none_or(|latest| latest < number) {
-            releases.push(serving);
-        }
-        let mut served = releases.iter_mut().rev().filter(|release| release.was_served());
-        if let Some(release) = served.find(|release| release.release == number) {
-            release.is_serving = true;
+        let is_it = |release: &&mut Release| {
+            release.was_served() && (release.release, &release.image) == (serving.release, &serving.image)
+        };
+        match releases.iter_mut().rfind(is_it) {
+            Some(release) => {
+                release.is_serving = true;
+                release.time = release.time.or(serving.time);
+                release.image_id = release.image_id.take().or(serving.image_id);
+            }
+            None => releases.push(Release {
+                is_serving: true,
+                ..serving
+            }),
         }
         releases
     }
@@ -249,9 +295,10 @@ impl History {
         latest_first.find(|release| release.release == number && release.was_served())
     }
 
-    /// The numbers of the releases that the delegate ran.
+    /// The numbers of the releases that the delegate ran and can go back to.
     pub fn numbers(&self) -> Vec<u64> {
-        let served = self.releases.iter().filter(|release| release.was_served());
+        let served = self.releases.iter();
+        let served = served.filter(|release| release.was_served() && !release.is_serving);
         served.map(|release| release.release).collect()
     }
 }

@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::event::{Action, Actor, Event};
 use super::outcome::{Origin, Outcome};
-use crate::managed::{Managed, Progress};
+use crate::managed::{Ending, Managed, Past, Progress};
 use crate::rollout::Intent;
 
 /// The outcomes that a workload shows. `healthy_time`: how long its tasks have to run.
@@ -40,7 +40,8 @@ pub(super) fn outcomes_of_managed(
         let mut event = event(action, &[&managed.id, image, &begun], message);
         event.from = Some(attempt.from.clone());
         event.to = Some(image.to_owned());
-        event.release = Some(managed.release());
+        event.release = Some(record.release);
+        event.previous_release = Some(record.served_before(record.release));
         if attempt.intent != Intent::Upgrade {
             event.actor = Actor::Operator;
         }
@@ -57,6 +58,9 @@ pub(super) fn outcomes_of_managed(
         event.from = Some(image.to_owned());
         event.to = Some(failed.image.clone());
         event.reason = Some("rollout_failed".to_owned());
+        let is_it = |past: &&Past| past.ending == Ending::Rejected && past.at == failed.at;
+        event.release = record.history.iter().rfind(is_it).map(|past| past.release);
+        event.previous_release = event.release.map(|release| record.served_before(release));
         outcomes.push(Outcome {
             event,
             is_fresh: now - failed.at < healthy_time,
@@ -76,4 +80,34 @@ pub(super) fn outcomes_of_managed(
         });
     }
     outcomes
+}
+
+/// What the record of a workload has of earlier attempts, with the ids that the outcomes had then.
+pub(super) fn past_of_managed(managed: &Managed, origin: &Origin) -> Vec<Event> {
+    let mut served: Option<&Past> = None;
+    let mut events = Vec::new();
+    for past in &managed.record.history {
+        let Past {
+            release, image, at, ..
+        } = past;
+        let (action, what) = match past.ending {
+            Ending::Original => (None, ""),
+            Ending::Upgraded => (Some(Action::Upgraded), "upgraded to it"),
+            Ending::RolledBack => (Some(Action::RolledBack), "rolled back to it"),
+            Ending::Rejected => (Some(Action::Rejected), "it was rejected"),
+            Ending::Withdrawn => (Some(Action::Withdrawn), "someone else rolled back from it"),
+        };
+        if let Some(action) = action {
+            let id = [managed.id.as_str(), image, &at.to_rfc3339()];
+            events.push(Event {
+                from: served.map(|served| served.image.clone()),
+                to: Some(image.clone()),
+                release: Some(*release),
+                previous_release: served.map(|served| served.release),
+                ..origin.event(managed.into(), (action, &id), *at, what.to_owned())
+            });
+        }
+        served = Some(past).filter(|past| past.was_served()).or(served);
+    }
+    events
 }

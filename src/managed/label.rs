@@ -1,5 +1,7 @@
 //! The names under which a record is written, beside those that containers have, too.
 
+/// The last attempts that are over.
+pub const HISTORY: &str = "io.delegate-upgrader.history";
 /// The image that was tried last.
 pub const ATTEMPT_IMAGE: &str = "io.delegate-upgrader.attempt-image";
 /// The image before that one.

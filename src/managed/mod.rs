@@ -9,6 +9,7 @@ mod cause;
 pub mod label;
 mod next;
 mod orchestrate;
+mod past;
 mod pinned;
 mod record;
 mod step;
@@ -21,6 +22,7 @@ use chrono::{DateTime, Utc};
 pub use cause::RolloutFailure;
 pub use next::{Decided, Decision, Facts, Row, next};
 pub use orchestrate::{Found, Object, Orchestrate, Refusal};
+pub use past::{Ending, Past};
 pub use pinned::pinned;
 pub use record::{Attempt, FailedImage, Record};
 pub use step::Step;
@@ -184,9 +186,27 @@ impl Managed {
         }
     }
 
-    /// How many times it was upgraded.
-    pub fn release(&self) -> u64 {
-        self.record.release + u64::from(self.applied().is_some())
+    /// The number of the release whose image it is to run; `None` where that is an image that someone else gave it.
+    pub fn release(&self) -> Option<u64> {
+        let runs = |past: &&Past| past.was_served() && past.image == self.image.as_str();
+        match self.applied() {
+            Some(_) => Some(self.record.release),
+            None if self.record.release == 0 => Some(0),
+            None => self.record.history.iter().rfind(runs).map(|past| past.release),
+        }
+    }
+
+    /// The number of the last attempt that succeeded: all its tasks ran, for however short a time.
+    pub fn successful_release(&self) -> u64 {
+        let is_settled = matches!(self.progress, Progress::Settled { .. });
+        match self
+            .applied()
+            .filter(|_| is_settled)
+            .and(self.tasks.complete_since())
+        {
+            Some(_) => self.record.release,
+            None => self.record.served_before(self.record.release),
+        }
     }
 
     /// The image before the present one, where this program replaced that.
@@ -200,8 +220,31 @@ impl Managed {
     /// The record to write before trying this image.
     pub fn begin(&self, to: &str, intent: Intent, now: DateTime<Utc>) -> Record {
         let from = self.image.to_string();
+        let mut history = self.record.history.clone();
+        let over = match &self.record.attempt {
+            Some(attempt) if attempt.is_applied => {
+                let ending = match attempt.intent {
+                    Intent::Rollback => Ending::RolledBack,
+                    Intent::Upgrade | Intent::Retry => Ending::Upgraded,
+                };
+                Some((ending, attempt.to.clone(), attempt.since))
+            }
+            _ if self.record.release == 0 => Some((Ending::Original, from.clone(), now)),
+            _ => None,
+        };
+        if let Some((ending, image, at)) = over {
+            let release = self.record.release;
+            Past {
+                release,
+                ending,
+                image,
+                at,
+            }
+            .add(&mut history);
+        }
         Record {
-            release: self.release(),
+            release: self.record.release + 1,
+            history,
             previous_image: self.previous_image().map(str::to_owned),
             rolled_back_from: (intent == Intent::Rollback).then(|| from.clone()),
             attempt: Some(Attempt {
@@ -221,6 +264,7 @@ impl Managed {
         let last = self.record.failed.as_ref().filter(|failed| failed.image == image);
         Record {
             attempt: None,
+            history: self.given_up(Ending::Rejected, image, now),
             failed: Some(FailedImage {
                 image: image.to_owned(),
                 attempts: last.map_or(1, |failed| failed.attempts.saturating_add(1)),
@@ -231,10 +275,25 @@ impl Managed {
         }
     }
 
+    /// The attempts that are over, once the last one is.
+    fn given_up(&self, ending: Ending, image: &str, at: DateTime<Utc>) -> Vec<Past> {
+        let mut history = self.record.history.clone();
+        let (release, image) = (self.record.release, image.to_owned());
+        Past {
+            release,
+            ending,
+            image,
+            at,
+        }
+        .add(&mut history);
+        history
+    }
+
     /// The record to write once someone else went back from this image.
-    pub fn rolled_back(&self, from: &str) -> Record {
+    pub fn rolled_back(&self, from: &str, now: DateTime<Utc>) -> Record {
         Record {
             attempt: None,
+            history: self.given_up(Ending::Withdrawn, from, now),
             rolled_back_from: Some(from.to_owned()),
             ..self.record.clone()
         }

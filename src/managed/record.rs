@@ -4,8 +4,9 @@ use chrono::{DateTime, Utc};
 
 use super::label::{
     ATTEMPT_APPLIED, ATTEMPT_FAILED, ATTEMPT_FROM, ATTEMPT_IMAGE, ATTEMPT_INTENT, ATTEMPT_SINCE, FAILED_AT,
-    FAILED_ATTEMPTS, FAILED_CAUSE, FAILED_IMAGE,
+    FAILED_ATTEMPTS, FAILED_CAUSE, FAILED_IMAGE, HISTORY,
 };
+use super::past::Past;
 use crate::container::label::{PREVIOUS_IMAGE, RELEASE, ROLLED_BACK_FROM};
 use crate::rollout::Intent;
 use crate::text::time;
@@ -13,8 +14,10 @@ use crate::text::time;
 /// The record that earlier runs wrote on a workload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {
-    /// How many upgrades there were before the last attempt.
+    /// The number of the last attempt; 0 where there was none.
     pub release: u64,
+    /// The last attempts that are over, the earliest first.
+    pub history: Vec<Past>,
     /// The image before the one that ran when the last attempt began.
     pub previous_image: Option<String>,
     /// The last attempt, until it has failed.
@@ -86,11 +89,19 @@ impl Record {
             release: text(RELEASE)
                 .and_then(|text| text.parse().ok())
                 .unwrap_or_default(),
+            history: text(HISTORY).map(Past::read).unwrap_or_default(),
             previous_image: owned(PREVIOUS_IMAGE),
             attempt: attempt(),
             failed: failed(),
             rolled_back_from: owned(ROLLED_BACK_FROM),
         }
+    }
+
+    /// The last release before this one that the workload ran.
+    pub fn served_before(&self, release: u64) -> u64 {
+        let served = |past: &&Past| past.was_served() && past.release < release;
+        let served = self.history.iter().rfind(served);
+        served.map_or(0, |past| past.release)
     }
 
     /// The same, with this change of its attempt.
@@ -111,6 +122,7 @@ impl Record {
         };
         vec![
             (RELEASE, (self.release > 0).then(|| self.release.to_string())),
+            (HISTORY, Past::write(&self.history)),
             (PREVIOUS_IMAGE, self.previous_image.clone()),
             (ROLLED_BACK_FROM, self.rolled_back_from.clone()),
             (ATTEMPT_IMAGE, attempt.map(|attempt| attempt.to.clone())),

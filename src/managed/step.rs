@@ -67,7 +67,7 @@ impl Step {
                 (record().with_attempt(failed), Some(to.clone()))
             }
             Self::Quarantine { image, cause } => (managed.quarantined(image, cause, now), None),
-            Self::NoteRollback { from } => (managed.rolled_back(from), None),
+            Self::NoteRollback { from } => (managed.rolled_back(from, now), None),
         })
     }
 }

@@ -156,12 +156,7 @@ async fn release_target<E: Engine>(
         return Err(OperatorError::InProgress(name));
     };
     let usable = |found: &Release| Some((found.image.clone(), found.image_id.clone()?));
-    let (image, id) = earlier_release(
-        (&name, rollout.into()),
-        (serving.release, release),
-        records,
-        usable,
-    )?;
+    let (image, id) = earlier_release((&name, rollout.into()), release, records, usable)?;
     let image = ImageName::from(image.as_str());
     to_image(engine, serving, &image, &ImageId::new(id)).await
 }
@@ -169,20 +164,19 @@ async fn release_target<E: Engine>(
 /// The release of this number, where another one runs.
 pub(super) fn earlier_release<T>(
     (name, present): (&str, Present),
-    (running, release): (u64, u64),
+    release: u64,
     records: impl IntoIterator<Item = Event>,
     usable: impl Fn(&Release) -> Option<T>,
 ) -> Result<T, OperatorError> {
     let (name, records) = (name.to_owned(), records.into_iter());
-    if running == release {
-        return Err(OperatorError::AlreadyThere { name, release });
-    }
     let records = records.filter(|event| event.container == name);
     let history = History::of(&name, Some(present), records.collect());
-    let found = history.release(release).and_then(usable);
-    found.ok_or_else(|| {
-        let mut known = history.numbers();
-        known.retain(|number| *number != running);
+    let found = history.release(release);
+    if found.is_some_and(|found| found.is_serving) {
+        return Err(OperatorError::AlreadyThere { name, release });
+    }
+    found.and_then(usable).ok_or_else(|| {
+        let known = history.numbers();
         OperatorError::NoSuchRelease { name, release, known }
     })
 }

@@ -28,26 +28,18 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let containers = rollouts
             .iter()
             .map(|rollout| (rollout.name.clone(), Present::from(rollout)));
-        let mut by_name: BTreeMap<String, (Option<Present>, Vec<Event>)> = services
-            .chain(containers)
-            .map(|(name, present)| (name, (Some(present), Vec::new())))
-            .collect();
-        for event in records {
-            by_name.entry(event.container.clone()).or_default().1.push(event);
-        }
+        let mut histories = History::of_all(services.chain(containers), records);
         if let Some(container) = container {
             let name = match self.find(container, &rollouts) {
                 Ok(Found::Container(rollout)) => rollout.name.clone(),
                 Ok(Found::Service(managed)) => managed.name,
-                Err(_) if by_name.contains_key(container) => container.to_owned(),
+                Err(_) if histories.iter().any(|history| history.container == container) => {
+                    container.to_owned()
+                }
                 Err(error) => return Err(error),
             };
-            by_name.retain(|other, _| *other == name);
+            histories.retain(|history| history.container == name);
         }
-        let histories = by_name.into_iter();
-        let mut histories: Vec<History> = histories
-            .map(|(name, (present, records))| History::of(&name, present, records))
-            .collect();
         self.note_images(&mut histories).await?;
         Ok(histories)
     }

@@ -315,7 +315,8 @@ impl DelegateReport {
         Self {
             container_id: managed.id.get(..12).unwrap_or(&managed.id).to_owned(),
             image: managed.image.to_string(),
-            release: managed.release(),
+            release: managed.record.release,
+            last_successful_release: managed.successful_release(),
             previous_image: managed.previous_image().map(str::to_owned),
             expiry: managed.image.expiry(),
             health: managed.health(),

@@ -71,6 +71,8 @@ fn one_patch_says_what_was_what_is_wanted_and_since_when() {
             "metadata": {
                 "resourceVersion": "41",
                 "annotations": {
+                    "io.delegate-upgrader.release": "1",
+                    "io.delegate-upgrader.history": format!("0 original 2026-11-24T12:30:00Z {A}"),
                     "io.delegate-upgrader.attempt-image": B,
                     "io.delegate-upgrader.attempt-from": A,
                     "io.delegate-upgrader.attempt-since": "2026-11-24T12:30:00Z",

@@ -143,7 +143,9 @@ impl StandIn {
             .env("KUBECONFIG", write("kubeconfig", &kubeconfig))
             .env("PUBLISHED_IMAGE", published)
             .env("UPGRADE_HEALTHY_TIME", "1s")
-            .args(["kubernetes", command, "--config"])
+            .arg("kubernetes")
+            .args(command.split(' '))
+            .arg("--config")
             .arg(write("config.yaml", "workloadName: delegate\nnamespace: ns\n"))
             .output()
             .unwrap();
@@ -199,6 +201,51 @@ fn a_failure_goes_back_and_its_last_patch_takes_the_lock_away() {
     assert_eq!(cluster.annotation(HOLDER), None);
     let failed = cluster.annotation("io.delegate-upgrader.failed-image");
     assert_eq!(failed, Some(BROKEN.to_owned()));
+
+    // The failure has taken a number.
+    let (code, text) = cluster.run("once", B);
+    assert_eq!(
+        (code, cluster.written()),
+        (Some(0), vec![Some(B.to_owned()), None]),
+        "{text}"
+    );
+    for releases in [
+        "release=2 last_successful_release=0",
+        "release=2 last_successful_release=2",
+    ] {
+        assert!(text.contains(releases), "{text}");
+    }
+    let (code, text) = cluster.run("rollback --to 1", B);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("delegate has no release 1 that is known here; known: 0"),
+        "{text}"
+    );
+    let (code, text) = cluster.run("rollback --to 0", B);
+    assert_eq!(
+        (code, cluster.written()),
+        (Some(0), vec![Some(A.to_owned()), None]),
+        "{text}"
+    );
+    let (code, text) = cluster.run("history", B);
+    let rows = text
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let rows: Vec<_> = rows
+        .map(|cells| format!("{} {} {}", cells[0], cells[2], cells[4]))
+        .collect();
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(
+        rows,
+        [
+            format!("✓ 0 {A}"),
+            format!("✗ 1 {BROKEN}"),
+            format!("✓ 2 {B}"),
+            format!("✓ 3 {A}")
+        ]
+    );
+    assert_eq!(text.matches("in service").count(), 1, "{text}");
 }
 
 #[test]

@@ -189,7 +189,7 @@ fn reasons(report: &Report) -> Vec<ReasonKind> {
 async fn workloads_of_one_name_are_upgraded_one_after_the_other_and_back() {
     let memory = Memory::with(&["a", "b"]);
     let mut upgrader = workloads(&memory);
-    let refused = upgrader.start_rollback().await;
+    let refused = upgrader.start_rollback(None, &[]).await;
     assert!(refused.is_err(), "one of three is not there");
     upgrader.start_run(Mode::Upgrade);
     let report = finish(&mut upgrader).await;

@@ -12,8 +12,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::config::{Strategy, Timing};
 use delegate_upgrader::image::ImageName;
 use delegate_upgrader::managed::{
-    Attempt, Decision, Facts, FailedImage, Managed, Orchestrator, Progress, Record, Step, TaskFailure, Tasks,
-    next,
+    Attempt, Decision, Ending, Facts, FailedImage, Managed, Orchestrator, Past, Progress, Record, Step,
+    TaskFailure, Tasks, next,
 };
 use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
 use delegate_upgrader::rollout::{Desired, Intent, OwnerSettings, Policy};
@@ -352,7 +352,7 @@ fn respects_rollback_by_hand() {
         let noted = step(&managed, &wanted(NEW));
         assert_eq!(noted, Step::NoteRollback { from: NEW.to_owned() });
         let managed = Managed {
-            record: managed.rolled_back(NEW),
+            record: managed.rolled_back(NEW, now()),
             progress: Progress::Settled { completed_at: None },
             ..managed
         };
@@ -406,9 +406,44 @@ fn quarantine_doubles_and_ends() {
 }
 
 #[test]
+fn failures_take_numbers_and_leave_releases_to_go_back_to() {
+    let mut managed = service();
+    for image in [NEW, THIRD, THIRD, THIRD, THIRD, THIRD] {
+        let record = managed.begin(image, Intent::Upgrade, now());
+        managed.record = record.with_attempt(|attempt| attempt.is_applied = true);
+        if image == THIRD {
+            assert_eq!((managed.successful_release(), managed.release()), (1, Some(1)));
+            managed.record = managed.quarantined(image, "it failed", now());
+        } else {
+            managed.image = ImageName::from(image);
+            assert_eq!((managed.successful_release(), managed.release()), (1, Some(1)));
+        }
+    }
+    assert_eq!((managed.record.release, managed.successful_release()), (6, 1));
+    let history = managed.record.history.iter();
+    let kept: Vec<_> = history
+        .map(|past| (past.release, past.ending, past.image.as_str()))
+        .collect();
+    let failures = [4, 5, 6].map(|release| (release, Ending::Rejected, THIRD));
+    let served = [(0, Ending::Original, OLD), (1, Ending::Upgraded, NEW)];
+    assert_eq!(kept, [&served[..], &failures[..]].concat());
+    managed.image = ImageName::from(OLD);
+    assert_eq!(managed.release(), Some(0));
+    managed.image = ImageName::from("harness/delegate:mine");
+    assert_eq!(managed.release(), None);
+}
+
+#[test]
 fn a_record_reads_as_it_was_written() {
+    let past = |release, ending, image: &str| Past {
+        release,
+        ending,
+        image: image.to_owned(),
+        at: ago(9),
+    };
     let record = Record {
         release: 3,
+        history: vec![past(0, Ending::Original, OLD), past(3, Ending::Rejected, NEW)],
         previous_image: Some("harness/delegate:25.12.1".to_owned()),
         attempt: Some(Attempt {
             failed: Some("it failed".to_owned()),

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::operator::image_before;
+use super::operator::{image_before, image_of};
 use super::{Books, Driver};
+use crate::events::Event;
+use crate::events::history::History;
 use crate::events::ledger::Ledger;
 use crate::image::TargetSettings;
 use crate::managed::{Managed, Orchestrate};
@@ -117,18 +119,38 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         self.starting = Some((Mode::Upgrade, Intent::Retry));
     }
 
-    /// Starts a run that takes each workload back to its previous image.
+    /// The releases of all workloads, and why one of them is not there. `records` are those of the audit log. Changes nothing.
+    ///
+    /// # Errors
+    /// Nothing could be observed.
+    pub async fn history(
+        &mut self,
+        records: impl IntoIterator<Item = Event>,
+    ) -> Result<(Vec<History>, Option<Reason>), O::Error> {
+        self.observe().await?;
+        let present = self.driver.managed();
+        let present = present.map(|managed| (managed.name.clone(), managed.into()));
+        let absent = self.driver.found.absent.first();
+        let absent = absent.map(|(_, reason)| reason.clone());
+        Ok((History::of_all(present, records), absent))
+    }
+
+    /// Starts a run that takes each workload back to its previous image, or to that of a release. `records` are those of the
+    /// audit log.
     ///
     /// # Errors
     /// Why that cannot be, in a sentence.
-    pub async fn start_rollback(&mut self) -> Result<(), String> {
+    pub async fn start_rollback(&mut self, release: Option<u64>, records: &[Event]) -> Result<(), String> {
         self.observe().await.map_err(|error| error.to_string())?;
         if let Some((_, reason)) = self.driver.found.absent.first() {
             return Err(reason.to_string());
         }
         let before = |managed: &Managed| {
-            let image = image_before(managed).map_err(|error| error.to_string())?;
-            Ok((managed.clone(), image))
+            let image = match release {
+                None => image_before(managed),
+                Some(release) => image_of(managed, release, records.iter().cloned()),
+            };
+            Ok((managed.clone(), image.map_err(|error| error.to_string())?))
         };
         let all: Result<Vec<_>, String> = self.driver.managed().map(before).collect();
         self.driver.start_rollback(all?);

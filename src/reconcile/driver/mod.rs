@@ -249,7 +249,7 @@ impl<O: Orchestrate> Driver<O> {
             }
         }
         for (name, reason) in absent {
-            self.log(&name, &name, &reason);
+            self.log((&name, &name), None, &reason);
             let row = DelegateReport::without_container(&name, &name, &reason);
             books.report.delegates.push(row);
         }
@@ -266,10 +266,14 @@ impl<O: Orchestrate> Driver<O> {
             }
         }
         let words = step.words(O::ORCHESTRATOR);
+        let (mut release, last_successful_release) = releases(&object.managed);
+        if let Step::Begin { .. } = step {
+            release += 1;
+        }
         if let Step::RollBack { .. } | Step::Quarantine { .. } = step {
-            log!(warn, name, workload, "{words}");
+            log!(warn, name, workload, release, last_successful_release, "{words}");
         } else {
-            log!(info, name, workload, "{words}");
+            log!(info, name, workload, release, last_successful_release, "{words}");
         }
         match self.orchestrator.apply(object, step, now).await {
             Ok(()) => {
@@ -329,21 +333,47 @@ impl<O: Orchestrate> Driver<O> {
         if let Some(until) = until {
             report.check_by(until);
         }
-        self.log(&managed.name, &managed.workload, reason);
+        self.log(
+            (&managed.name, &managed.workload),
+            Some(releases(managed)),
+            reason,
+        );
         let row = DelegateReport::of_managed(managed, reason, until);
         report.delegates.push(row);
     }
 
     /// Logs a reason when it is another one than before.
-    fn log(&mut self, name: &str, workload: &str, reason: &Reason) {
+    fn log(&mut self, (name, workload): (&str, &str), releases: Option<(u64, u64)>, reason: &Reason) {
         if !reason.is_news(&mut self.track(name).last_logged) {
             return;
         }
         let kind = reason.kind().as_str();
+        let (release, last_successful_release) = releases.unzip();
         if reason.is_failure() {
-            log!(warn, name, workload, reason = kind, "{reason}");
+            log!(
+                warn,
+                name,
+                workload,
+                reason = kind,
+                release,
+                last_successful_release,
+                "{reason}"
+            );
         } else {
-            log!(info, name, workload, reason = kind, "{reason}");
+            log!(
+                info,
+                name,
+                workload,
+                reason = kind,
+                release,
+                last_successful_release,
+                "{reason}"
+            );
         }
     }
+}
+
+/// The number of the last attempt, and of the last successful one.
+fn releases(managed: &Managed) -> (u64, u64) {
+    (managed.record.release, managed.successful_release())
 }

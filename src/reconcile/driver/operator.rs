@@ -41,7 +41,7 @@ pub(in crate::reconcile) fn image_of(
     is_free(managed)?;
     let name = (managed.name.as_str(), managed.into());
     let usable = |found: &Release| found.image.parse().ok();
-    earlier_release(name, (managed.release(), release), records, usable)
+    earlier_release(name, release, records, usable)
 }
 
 impl<O: Orchestrate> Driver<O> {

@@ -95,7 +95,7 @@ fn operator_overrules_quarantine_and_manual_rollback() {
         ..service()
     };
     let rolled_back = Managed {
-        record: service().rolled_back(NEW),
+        record: service().rolled_back(NEW, now()),
         ..service()
     };
     for managed in [failed, rolled_back] {

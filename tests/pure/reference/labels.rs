@@ -51,6 +51,7 @@ const RECORDS: &[(&str, &str, &str)] = &[
 /// What the upgrader writes on services: the label, and its value.
 #[rustfmt::skip]
 const OF_SERVICES: &[(&str, &str)] = &[
+    (record::HISTORY, "the last five attempts that are over, each with its number, outcome, time and image; more than two failures make room first"),
     (record::ATTEMPT_IMAGE, "the image that was tried last"),
     (record::ATTEMPT_FROM, "the image before that"),
     (record::ATTEMPT_SINCE, "when that attempt started"),
