@@ -230,6 +230,8 @@ pub(crate) fn scope(settings: &Settings) -> Scope {
         },
         health: settings.health.clone(),
         stop_timeout: settings.stop_timeout,
+        max_stop_timeout: settings.max_stop_timeout,
+        keep_images: settings.keep_images,
         own_id: host::own_container(),
         replaces_itself: None,
         free_memory: Arc::new(move || is_local.then(capacity::free_memory).flatten()),

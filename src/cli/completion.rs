@@ -27,7 +27,7 @@ pub fn script(shell: Shell) -> String {
     }
 }
 
-/// Each command: its name, its line of help and its options.
+/// Each command, and each of its synonyms: the name, its line of help, and what may follow.
 fn commands() -> Vec<(String, String, Vec<String>)> {
     let mut command = Cli::command();
     // `build` adds the global options to each command.
@@ -37,18 +37,23 @@ fn commands() -> Vec<(String, String, Vec<String>)> {
         .filter(|command| !command.is_hide_set() && command.get_name() != "help");
     let of = |command: &clap::Command| {
         let options = command.get_arguments().filter_map(clap::Arg::get_long);
-        let about = command.get_about().map(ToString::to_string);
-        let options = options.map(str::to_owned).collect();
-        (command.get_name().to_owned(), about.unwrap_or_default(), options)
+        let options = options.map(|option| format!("--{option}"));
+        let values = command.get_positionals().flat_map(clap::Arg::get_possible_values);
+        let words = options.chain(values.map(|value| value.get_name().to_owned()));
+        let (words, about) = (words.collect::<Vec<_>>(), command.get_about());
+        let about = about.map(ToString::to_string).unwrap_or_default();
+        let names = std::iter::once(command.get_name()).chain(command.get_visible_aliases());
+        let row = |name: &str| (name.to_owned(), about.clone(), words.clone());
+        names.map(row).collect::<Vec<_>>()
     };
-    shown.map(of).collect()
+    shown.flat_map(of).collect()
 }
 
 /// The arms of a `case` on the command, which set `words`.
 fn arms(open: &str, close: &str) -> String {
     let mut arms = String::new();
-    for (name, _, options) in commands() {
-        let _ = writeln!(arms, "{name}) words={open}--{}{close} ;;", options.join(" --"));
+    for (name, _, words) in commands() {
+        let _ = writeln!(arms, "{name}) words={open}{}{close} ;;", words.join(" "));
     }
     arms
 }
@@ -86,16 +91,19 @@ fn zsh() -> String {
 fn fish() -> String {
     let name = "complete -c delegate-upgrader";
     let mut script = format!("{name} -f");
-    for (command, about, options) in commands() {
+    for (command, about, words) in commands() {
         let about = about.replace('\'', "\\'");
         let _ = write!(
             script,
             "\n{name} -n __fish_use_subcommand -a {command} -d '{about}'"
         );
-        for option in options {
+        for word in words {
+            let word = word
+                .strip_prefix("--")
+                .map_or_else(|| format!("-a {word}"), |option| format!("-l {option}"));
             let _ = write!(
                 script,
-                "\n{name} -n '__fish_seen_subcommand_from {command}' -l {option}"
+                "\n{name} -n '__fish_seen_subcommand_from {command}' {word}"
             );
         }
     }

@@ -1,5 +1,6 @@
 //! `status` and `healthcheck`: the clients of the running daemon.
 
+use std::io::IsTerminal as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -96,17 +97,19 @@ pub(super) async fn status(variables: Variables, json: bool, check: bool) -> Res
     })
 }
 
-/// Shows the state every two seconds, in place, until a signal ends the process.
+/// Shows the state every two seconds, on a terminal in place, until a signal ends the process.
 pub(super) async fn watch(variables: Variables) -> Result<Exit, Exit> {
     let address = listen(variables).map_err(|(problem, exit)| fail(problem, exit))?;
     loop {
         let shown = get(address, &lines()).await;
         let shown = shown.unwrap_or_else(|(problem, _)| problem);
-        // Move the cursor to the top, clear the rest of each line, and clear everything below.
-        let exit = print(&format!(
-            "\x1b[H{}\x1b[K\n\x1b[J",
-            shown.trim_end().replace('\n', "\x1b[K\n")
-        ));
+        let shown = shown.trim_end();
+        let exit = print(&if std::io::stdout().is_terminal() {
+            // Move the cursor to the top, clear the rest of each line, and clear everything below.
+            format!("\x1b[H{}\x1b[K\n\x1b[J", shown.replace('\n', "\x1b[K\n"))
+        } else {
+            format!("{shown}\n")
+        });
         if exit != Exit::Ok {
             return Ok(exit);
         }

@@ -56,6 +56,10 @@ pub struct Settings {
     pub run_on_start: bool,
     /// `CONTAINER_STOP_TIMEOUT`: how long an old delegate may finish its tasks; at least a second.
     pub stop_timeout: Duration,
+    /// `MAX_STOP_TIMEOUT`.
+    pub max_stop_timeout: Option<Duration>,
+    /// `KEEP_IMAGES`: how many former images of a delegate stay on the host.
+    pub keep_images: usize,
     /// `DISABLE_AUTO_UPGRADE`: no upgrades. With `HEALTH_ACTION=report` the engine receives not a single write.
     pub disable_auto_upgrade: bool,
     /// Which image replaces the published one, if any, and which images are permitted.
@@ -72,7 +76,7 @@ pub struct Settings {
     pub idle_wait: Duration,
     /// The periodic health check.
     pub health: HealthSettings,
-    /// `SWARM`: whether the services of a Swarm are delegates, too.
+    /// `SWARM`: whether the services of a Swarm are upgraded, too.
     pub swarm: bool,
     /// `SELF_UPGRADE`: whether the upgrader replaces its own container; nothing but reports with `disable_auto_upgrade`.
     pub self_upgrade: bool,

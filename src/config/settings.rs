@@ -37,6 +37,8 @@ pub(super) fn settings(
     let schedule_jitter = schedule_jitter(&mut reader, env);
     let run_on_start = reader.flag(&env.run_on_start);
     let stop_timeout = reader.duration(&env.container_stop_timeout, SECOND);
+    let max_stop_timeout = max_stop_timeout(&mut reader, env, stop_timeout);
+    let keep_images = reader.value(&env.keep_images, keep_images);
     let strategy = reader.word(&env.update_order);
     let zone = schedule
         .as_ref()
@@ -63,14 +65,7 @@ pub(super) fn settings(
         }
     }
     target.self_image = self_image;
-    let on_or_off = |text: &str| match text {
-        "auto" => Ok(true),
-        "off" => Ok(false),
-        _ => Err(String::new()),
-    };
-    let swarm = reader.read_as(&env.swarm, on_or_off, |is_on| {
-        if *is_on { "auto" } else { "off" }.to_owned()
-    });
+    let swarm = reader.flag(&env.swarm);
     let registry = connections::registry(&mut reader, env);
     let docker_auth_config = connections::docker_auth_config(&mut reader, env);
     let docker_config = connections::docker_config(&mut reader, env);
@@ -108,6 +103,8 @@ pub(super) fn settings(
             schedule_jitter,
             run_on_start,
             stop_timeout,
+            max_stop_timeout,
+            keep_images,
             disable_auto_upgrade,
             target,
             strategy,
@@ -116,7 +113,7 @@ pub(super) fn settings(
             healthy_deadline,
             idle_wait,
             health,
-            swarm: swarm.unwrap_or_default(),
+            swarm,
             self_upgrade,
             health_action,
             registry,
@@ -195,6 +192,17 @@ fn check_deadline(reader: &mut Reader, env: &Environment, time: Duration, deadli
         let given = format!("UPGRADE_HEALTHY_DEADLINE is {deadline}, UPGRADE_HEALTHY_TIME is {time}");
         reader.problems.wrong(variable.row, given);
     }
+}
+
+/// A bound below what every delegate gets would say two things at once.
+fn max_stop_timeout(reader: &mut Reader, env: &Environment, least: Duration) -> Option<Duration> {
+    let parse = |text: &str| parse::duration(text, least);
+    reader.read_as(&env.max_stop_timeout, parse, |value| duration::text(*value))
+}
+
+fn keep_images(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=9).contains(number));
+    number.ok_or_else(String::new)
 }
 
 fn target(reader: &mut Reader, env: &Environment) -> TargetSettings {

@@ -199,6 +199,9 @@ variables! {
     replacement {
         container_stop_timeout = row("CONTAINER_STOP_TIMEOUT", Value("1h"), POSITIVE_DURATION,
             "How long an old delegate may finish its tasks. Its own `--stop-timeout` wins where it is longer.");
+        max_stop_timeout = row("MAX_STOP_TIMEOUT", Unset,
+            "seconds, or a duration such as 45m or 1h30m, at least CONTAINER_STOP_TIMEOUT",
+            "The most that any delegate gets, whatever its own `--stop-timeout` or its label says. `plan` says which of them counts.");
         update_order = row("UPDATE_ORDER", Value("auto"), "auto, start-first or stop-first",
             "`auto` is start-first unless something forbids two instances at once.");
         upgrade_healthy_time = row("UPGRADE_HEALTHY_TIME", Value("1m"),
@@ -229,6 +232,9 @@ variables! {
         pull = row("PULL", Value("always"), "always, missing or never",
             "`missing`: a version or digest that is on the host is not pulled; `never`: nothing is pulled, since images are loaded \
              with `docker load`. With `always`, a version that is on the host is used when its registry cannot be reached.");
+        keep_images = row("KEEP_IMAGES", Value("1"), "a number from 1 to 9",
+            "How many former images of a delegate stay on the host, for `rollback`. The upgrader removes older ones, but only \
+             those that it brought.");
         registry_username = row("REGISTRY_USERNAME", Unset, "the user name for REGISTRY_PASSWORD",
             "The login for [private registries](private-registries.md).");
         registry_password = row("REGISTRY_PASSWORD", Unset, "the password for REGISTRY_USERNAME",
@@ -241,8 +247,8 @@ variables! {
              `config.json`.").secret();
         docker_config = row("DOCKER_CONFIG", Derived("`$HOME/.docker`"), "the directory of Docker's config.json",
             "Registry logins; without `DOCKER_CERT_PATH` the engine's certificates, too.");
-        swarm = row("SWARM", Value("auto"), "auto or off",
-            "`auto`: on a manager of a Swarm, [its services](swarm.md) are delegates, too.");
+        swarm = row("SWARM", Value("false"), BOOL,
+            "`true`: on a manager of a Swarm, [its services](swarm.md) are upgraded, too.");
     }
     health {
         health_interval = row("HEALTH_INTERVAL", Value("1m"), POSITIVE_DURATION, "The longest time between two health checks.");

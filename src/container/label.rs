@@ -29,6 +29,9 @@ pub const PREVIOUS_RELEASE: &str = "io.delegate-upgrader.previous-release";
 pub const PREVIOUS_IMAGE: &str = "io.delegate-upgrader.previous-image";
 /// On a container we created: the image id of the container it replaces.
 pub const PREVIOUS_IMAGE_ID: &str = "io.delegate-upgrader.previous-image-id";
+/// On a container we created: the ids of the images that the containers before it ran, the latest first, without those that
+/// the owner brought.
+pub const FORMER_IMAGES: &str = "io.delegate-upgrader.former-images";
 /// `true` on what was made in the place of a delegate with `--rm`: it has no `--rm` itself, so that it never vanishes, and
 /// the upgrader removes it once it has ended, as Docker would have.
 pub const AUTO_REMOVE: &str = "io.delegate-upgrader.auto-remove";
@@ -55,7 +58,7 @@ pub const ROLLED_BACK_FROM_ID: &str = "io.delegate-upgrader.rolled-back-from-id"
 pub const COPY: &str = "io.delegate-upgrader.copy";
 
 /// The labels that only we write. The labels of a release replace those of the previous release.
-pub const OURS: [&str; 13] = [
+pub const OURS: [&str; 14] = [
     REPLACES,
     COPY,
     NAME,
@@ -63,6 +66,7 @@ pub const OURS: [&str; 13] = [
     PREVIOUS_RELEASE,
     PREVIOUS_IMAGE,
     PREVIOUS_IMAGE_ID,
+    FORMER_IMAGES,
     AUTO_REMOVE,
     FINGERPRINT,
     NETWORKS,
@@ -72,11 +76,12 @@ pub const OURS: [&str; 13] = [
 ];
 
 /// The labels with a delegate's own history: a copy of it has them too.
-pub const HISTORY: [&str; 6] = [
+pub const HISTORY: [&str; 7] = [
     RELEASE,
     PREVIOUS_RELEASE,
     PREVIOUS_IMAGE,
     PREVIOUS_IMAGE_ID,
+    FORMER_IMAGES,
     ROLLED_BACK_FROM,
     ROLLED_BACK_FROM_ID,
 ];

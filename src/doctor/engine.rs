@@ -74,7 +74,7 @@ pub(super) async fn check(
     let observed = delegates(engine, &scope).await;
     let services = swarm::services(engine.as_ref(), settings).await;
     let needs = Needs {
-        swarm: services.is_some(),
+        swarm: settings.swarm && services.is_some(),
         upgrades: !settings.disable_auto_upgrade,
         compares_tags: !matches!(settings.source, Source::None)
             && observed

@@ -15,9 +15,6 @@ use crate::swarm::{self, Defaults};
 
 /// The services that are delegates; `None` if the engine is not a manager, or a proxy refuses the question.
 pub(super) async fn services(engine: &DockerEngine, settings: &Settings) -> Option<Vec<Object>> {
-    if !settings.swarm {
-        return None;
-    }
     let documents = engine.services().await.ok().flatten()?;
     let scope = app::scope(settings);
     Some(swarm::objects(documents, &[], &scope.workload_names, &scope.zone))

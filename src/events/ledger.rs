@@ -238,7 +238,7 @@ impl Ledger {
         self.notes.note_step(step, self.origin.actor, now);
         if let (Step::RemoveImage { id }, Effect::Done) = (step, effect) {
             let what = [id.as_str(), rollout.name.as_str()];
-            let message = format!("removed the image {id}, two releases old");
+            let message = format!("removed the former image {id}");
             let mut event = self
                 .origin
                 .event(rollout.into(), (Action::ImageRemoved, &what), now, message);
@@ -392,6 +392,7 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::Proving
         | Kind::WaitingForIdle
         | Kind::TaskOfService
+        | Kind::SwarmOff
         | Kind::NotUpgradable
         | Kind::NotVerified
         | Kind::Draining => Standing::Served,

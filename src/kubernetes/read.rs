@@ -48,9 +48,8 @@ pub fn read(document: &Value, container: &str, workload: &str, zone: &Zone) -> R
         progress: progress(document),
         tasks: tasks(document),
         record: Record::read(annotation),
-        opted_out: observe::opted_out_by(set),
+        left_alone: observe::opted_out_by(set).map(|label| Reason::OptedOut { label }),
         limits: observe::owner_by(set, zone),
-        unsupported: None,
         pace: Duration::from_secs(count(document, "/spec/minReadySeconds").unwrap_or_default()),
         name,
     })

@@ -29,6 +29,7 @@ pub use step::Step;
 
 use crate::health::HealthStatus;
 use crate::image::ImageName;
+use crate::rollout::reason::Reason;
 use crate::rollout::{Intent, OwnerSettings};
 
 /// The program that replaces the containers.
@@ -71,12 +72,10 @@ pub struct Managed {
     pub tasks: Tasks,
     /// The record that earlier runs wrote there.
     pub record: Record,
-    /// The label by which its owner opted it out, if so.
-    pub opted_out: Option<&'static str>,
+    /// Why it is never upgraded, if so: its owner opted it out, its kind forbids it, or `SWARM` does not want it.
+    pub left_alone: Option<Reason>,
     /// When its owner lets an upgrade begin.
     pub limits: OwnerSettings,
-    /// Its kind, where that is never upgraded: a job starts again with each update.
-    pub unsupported: Option<&'static str>,
     /// How long the orchestrator itself waits from one task to the next.
     pub pace: Duration,
 }

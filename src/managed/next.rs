@@ -22,7 +22,6 @@ const POLL: TimeDelta = TimeDelta::seconds(2);
 pub enum Row {
     I1,
     I2,
-    I3,
     I4,
     I5,
     I6,
@@ -140,11 +139,8 @@ impl At<'_> {
                 Row::I1.wait(reason, backoff.retry_at)
             };
         }
-        if let Some(kind) = managed.unsupported {
-            return Row::I2.rest(Reason::NotUpgradable { kind });
-        }
-        if let Some(label) = managed.opted_out {
-            return Row::I3.rest(Reason::OptedOut { label });
+        if let Some(reason) = &managed.left_alone {
+            return Row::I2.rest(reason.clone());
         }
         if self.policy.health_only {
             return Row::I4.rest(Reason::HealthOnly {

@@ -11,12 +11,13 @@ use super::probes::Probes;
 use super::read::Part;
 use super::{Scope, labels};
 use crate::container::{
-    ACCOUNT_ID_VARIABLE, COMPOSE_PROJECT, ContainerSummary, Inspected, OWN_WORKLOAD, Role, RunState,
+    ACCOUNT_ID_VARIABLE, COMPOSE_PROJECT, ContainerSummary, ImageId, Inspected, OWN_WORKLOAD, Role, RunState,
+    label,
 };
 use crate::document::{self, Obstacle, SingleInstance};
 use crate::engine::Engine;
 use crate::health::{self, Health, HealthEndpoint, HealthStatus, Probe, Question};
-use crate::rollout::{Check, Member, Memory, Rollout, Seen};
+use crate::rollout::{Check, Member, Memory, Rollout, Seen, StopTimeoutSource};
 
 /// Advice for an operator where a container can only be seen to run.
 pub(crate) const WAY_OUT: &str =
@@ -157,22 +158,37 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
     if let Some(is_well) = history.checks.take_outcome() {
         log_outcome(container, is_well, &health);
     }
-    let own = container.stop_timeout();
-    // An upgrader has no task to finish, and ends at once when it is asked to stop.
-    let at_least = if part.workload == OWN_WORKLOAD {
-        own.unwrap_or(UPGRADER_STOP_TIMEOUT)
-    } else {
-        scope.stop_timeout.max(own.unwrap_or_default())
-    };
-    let stop_timeout = labels::stop_timeout(container).unwrap_or(at_least);
+    let (stop_timeout, source) = stop_timeout(container, scope, part.workload == OWN_WORKLOAD);
     let mut member = Member::read(container, *role, health, stop_timeout, history.clone());
     member.work = history
         .work
         .known(seen.until, work_age(scope), container.started_at());
-    member.previous = member
-        .previous
-        .filter(|previous| !memory.was_discarded(&previous.id));
+    member.stop_timeout_source = source;
+    let former = container.label(label::FORMER_IMAGES).unwrap_or_default();
+    let former = former.split(',').filter(|id| !id.is_empty()).map(ImageId::new);
+    member.former_images = former.collect();
+    let kept = member.former_images.len().min(scope.keep_images);
+    member.outdated_images = member.former_images.split_off(kept);
     member
+        .outdated_images
+        .retain(|image| !memory.was_discarded(image));
+    member
+}
+
+/// How long a container may take to stop, and what says so. An upgrader has no task to finish, and ends at once when it is
+/// asked to stop.
+fn stop_timeout(container: &Inspected, scope: &Scope, is_upgrader: bool) -> (Duration, StopTimeoutSource) {
+    use StopTimeoutSource::{Bound, Label, Own, Setting};
+    let (limit, source) = match (labels::stop_timeout(container), container.stop_timeout()) {
+        (Some(label), _) => (label, Label),
+        (None, own) if is_upgrader => (own.unwrap_or(UPGRADER_STOP_TIMEOUT), Own),
+        (None, Some(own)) if own > scope.stop_timeout => (own, Own),
+        _ => (scope.stop_timeout, Setting),
+    };
+    match scope.max_stop_timeout {
+        Some(most) if most < limit => (most, Bound),
+        _ => (limit, source),
+    }
 }
 
 fn read_configuration(rollout: &mut Rollout, container: &Inspected, scope: &Scope) {

@@ -45,6 +45,10 @@ pub struct Scope {
     pub health: HealthSettings,
     /// `CONTAINER_STOP_TIMEOUT`.
     pub stop_timeout: Duration,
+    /// `MAX_STOP_TIMEOUT`.
+    pub max_stop_timeout: Option<Duration>,
+    /// `KEEP_IMAGES`.
+    pub keep_images: usize,
     /// This program's own container, if it runs in one: never touched, unless it replaces itself.
     pub own_id: Option<ContainerId>,
     /// `SELF_UPGRADE`: it does, and this is its `LISTEN_ADDR`, where an instance says whether it is ready.
@@ -216,7 +220,8 @@ fn retained<'a>(rollout: &'a Rollout, own: &Rollout) -> impl Iterator<Item = Ima
     let members = rollout.serving.iter().chain(others.filter(move |_| is_other));
     let images = members.flat_map(|member| {
         let previous = member.previous.as_ref().map(|previous| &previous.id);
-        std::iter::once(&member.image_id).chain(previous)
+        let former = previous.into_iter().chain(&member.former_images);
+        std::iter::once(&member.image_id).chain(former)
     });
     images.cloned()
 }

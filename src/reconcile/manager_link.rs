@@ -62,7 +62,7 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
             Some((&rollout.workload, &rollout.representative()?.image))
         });
         let services = services
-            .filter(|managed| managed.opted_out.is_none() && managed.unsupported.is_none())
+            .filter(|managed| managed.left_alone.is_none())
             .map(|managed| (&managed.workload, &managed.image));
         for (workload, image) in containers.chain(services) {
             if let Ok(image) = image.reference() {

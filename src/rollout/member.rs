@@ -68,6 +68,24 @@ impl AutoRemove {
     }
 }
 
+/// Which of those that say how long a container may take to stop counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display)]
+pub enum StopTimeoutSource {
+    /// The setting.
+    #[default]
+    #[strum(to_string = "CONTAINER_STOP_TIMEOUT")]
+    Setting,
+    /// The container's own time-out, which is longer.
+    #[strum(to_string = "its own stop timeout, which is longer than CONTAINER_STOP_TIMEOUT")]
+    Own,
+    /// Its owner's label.
+    #[strum(to_string = "its label io.delegate-upgrader.stop-timeout")]
+    Label,
+    /// The bound, which is shorter than its own time-out or its label.
+    #[strum(to_string = "MAX_STOP_TIMEOUT, though it asks for more itself")]
+    Bound,
+}
+
 /// One container's part in a rollout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
@@ -95,8 +113,12 @@ pub struct Member {
     pub release: u64,
     /// The release of the container it replaces.
     pub previous_release: u64,
-    /// The image of the container it replaces; no longer shown once its removal was tried.
+    /// The image of the container it replaces.
     pub previous: Option<RememberedImage>,
+    /// The images that the containers before it ran, the latest first, as many as `KEEP_IMAGES` says.
+    pub former_images: Vec<ImageId>,
+    /// Those before these, until their removal was tried.
+    pub outdated_images: Vec<ImageId>,
     /// Its restart policy as `docker run --restart` takes it.
     pub restart_policy: String,
     /// The program that removes it once it has ended.
@@ -115,6 +137,8 @@ pub struct Member {
     pub life: Life,
     /// How long it may take to stop.
     pub stop_timeout: Duration,
+    /// The setting, option or label that this time comes from.
+    pub stop_timeout_source: StopTimeoutSource,
     /// The memory of this process about it.
     pub history: Box<History>,
 }
@@ -143,6 +167,8 @@ impl Member {
             release: number(label::RELEASE).unwrap_or_default(),
             previous_release: number(label::PREVIOUS_RELEASE).unwrap_or_default(),
             previous: RememberedImage::read(container, label::PREVIOUS_IMAGE, label::PREVIOUS_IMAGE_ID),
+            former_images: Vec::new(),
+            outdated_images: Vec::new(),
             restart_policy: container.restart_policy_text(),
             auto_remove: AutoRemove::of(container),
             settings: container.fingerprint(),
@@ -161,6 +187,7 @@ impl Member {
                 ending: crate::health::ending(container),
             },
             stop_timeout,
+            stop_timeout_source: StopTimeoutSource::default(),
             history: Box::new(history),
         }
     }

@@ -39,7 +39,7 @@ pub use facts::{Facts, Reach};
 pub use failure::Failure;
 pub use failure_cause::{FailureCause, Rejection};
 pub use held_back::HeldBack;
-pub use member::{AutoRemove, Life, Member, RememberedImage};
+pub use member::{AutoRemove, Life, Member, RememberedImage, StopTimeoutSource};
 pub use memory::{Check, Comparison, History, Memory, RefusedStarts, Seen};
 pub use next::next;
 pub use owner::{InvalidLabel, OwnerSettings};
@@ -220,13 +220,11 @@ impl Rollout {
         self.taken_names.contains(&role.name(&self.name))
     }
 
-    /// The image of two releases ago: no rollback returns to it. An image that the owner brought is kept,
-    /// and another replica may be a step behind.
-    fn outdated_image(&self, serving: &Member, old: &Member) -> Option<ImageId> {
-        let image = &old.previous.as_ref().filter(|_| old.previous_release > 0)?.id;
-        let is_kept =
-            *image == serving.image_id || *image == old.image_id || self.retained_images.contains(image);
-        (!is_kept).then(|| image.clone())
+    /// A former image that `KEEP_IMAGES` does not keep. Another replica may be a step behind.
+    fn outdated_image<'a>(&self, serving: &'a Member) -> Option<&'a ImageId> {
+        let mut outdated = serving.outdated_images.iter();
+        let is_used = |image: &ImageId| self.old.iter().any(|old| old.image_id == *image);
+        outdated.find(|image| !is_used(image) && !self.retained_images.contains(image))
     }
 
     /// The member whose image may be replaced by the published image.

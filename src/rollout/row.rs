@@ -55,7 +55,7 @@ rows! {
         SuccessorReject
         /// The old container drains, and the container in service works, or this process asked before: ask it to stop; after its timeout, at once.
         DrainingStop
-        /// The old container has ended, under Compose a while ago, and the container in service works: remove an image two releases old, then the container.
+        /// The old container has ended, under Compose a while ago, and the container in service works: remove former images beyond `KEEP_IMAGES`, then the container.
         DrainingRemove
         /// Docker is removing the old container: wait, for ten minutes at most.
         OldRemoving

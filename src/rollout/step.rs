@@ -258,7 +258,7 @@ impl fmt::Display for Step {
                 "restarting {name} ({id}): its health check failed {failures} times in a row: {verdict}"
             ),
             Self::Remove { id, name } => write!(f, "removing {name} ({id})"),
-            Self::RemoveImage { id } => write!(f, "removing the image {id}, two releases old"),
+            Self::RemoveImage { id } => write!(f, "removing the former image {id}"),
         }
     }
 }
@@ -287,7 +287,7 @@ impl Step {
             Self::Stop { name, .. } => format!("asked {name} to stop"),
             Self::Restart { name, .. } => format!("asked Docker to restart {name}"),
             Self::Remove { name, .. } => format!("removed {name}"),
-            Self::RemoveImage { id } => format!("removed the image {id}"),
+            Self::RemoveImage { id } => format!("removed the former image {id}"),
         }
     }
 

@@ -11,9 +11,9 @@ use crate::health::{HealthStatus, Probe};
 use crate::image::{Expiry, Version};
 use crate::managed::{self, Managed};
 use crate::rollout::reason::{Reason, ReasonKind};
-use crate::rollout::{Decision, Member, PullState, Rollout, Step, UpdateOrder};
+use crate::rollout::{Decision, Member, PullState, Rollout, Step, StopTimeoutSource, UpdateOrder};
 use crate::status::evidence::Evidence;
-use crate::text::time;
+use crate::text::{duration, time};
 
 /// The state of all delegates, read from the engine after the last step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -473,8 +473,14 @@ impl Planned {
                 } else {
                     ""
                 };
+                let time =
+                    serving.filter(|serving| serving.stop_timeout_source != StopTimeoutSource::Setting);
+                let time = time.map_or_else(String::new, |serving| {
+                    let (limit, source) = (duration::text(serving.stop_timeout), serving.stop_timeout_source);
+                    format!("; it has up to {limit} to finish its tasks, by {source}")
+                });
                 let message =
-                    format!("replace {image} with {older}{reference}, {update_order}{because}{weak}");
+                    format!("replace {image} with {older}{reference}, {update_order}{because}{weak}{time}");
                 ("replace", message, None)
             }
             Decision::Rest(reason) | Decision::Wait { reason, .. } => {

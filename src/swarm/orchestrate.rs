@@ -42,7 +42,7 @@ pub struct Swarm<E> {
 }
 
 impl<E: Engine> Swarm<E> {
-    /// Nothing is known of it yet. Where it is not on, it has no services.
+    /// Nothing is known of it yet. Where it is not on, its services are looked at and left alone.
     pub fn new(engine: Arc<E>, scope: Scope, policy: &Policy, holds: KnownHolds, is_on: bool) -> Self {
         Self {
             is_on,
@@ -63,7 +63,7 @@ impl<E: Engine> Swarm<E> {
 
     /// A run starts: asks again whether the engine is a manager.
     pub fn start(&mut self) {
-        self.is_manager = self.is_on;
+        self.is_manager = true;
         self.platforms = None;
     }
 
@@ -134,7 +134,10 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         let found = self.read().await?;
         self.problem = None;
         self.is_manager = found.is_some();
-        let objects = found.unwrap_or_default();
+        let mut objects = found.unwrap_or_default();
+        for object in objects.iter_mut().filter(|_| !self.is_on) {
+            object.managed.left_alone.get_or_insert(Reason::SwarmOff);
+        }
         if !objects.is_empty() && self.platforms.is_none() {
             self.platforms = Some(self.read_platforms().await);
         }

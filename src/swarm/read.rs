@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::image::ImageName;
 use crate::managed::{Managed, Object, Orchestrator, Progress, Record, TaskFailure, Tasks};
 use crate::observe;
+use crate::rollout::reason::Reason;
 use crate::schedule::zone::Zone;
 use crate::text::time;
 
@@ -47,6 +48,11 @@ pub fn read(service: &Value, tasks: &[Value], workloads: &[String], zone: &Zone)
     let own = tasks.iter().filter(|task| task["ServiceID"].as_str() == Some(id));
     let record = Record::read(label);
     let tried = record.attempt.as_ref().map(|attempt| attempt.to.as_str());
+    let is_job = is("ReplicatedJob") || is("GlobalJob");
+    let job = is_job.then_some(Reason::NotUpgradable {
+        kind: "a Swarm job, which starts again with each update",
+    });
+    let opted_out = || observe::opted_out_by(label).map(|label| Reason::OptedOut { label });
     Some(Managed {
         orchestrator: Orchestrator::Swarm,
         id: id.to_owned(),
@@ -56,10 +62,8 @@ pub fn read(service: &Value, tasks: &[Value], workloads: &[String], zone: &Zone)
         progress: progress(service),
         tasks: tasks_of(service, image, tried, own),
         record,
-        opted_out: observe::opted_out_by(label),
+        left_alone: job.or_else(opted_out),
         limits: observe::owner_by(label, zone),
-        unsupported: (is("ReplicatedJob") || is("GlobalJob"))
-            .then_some("a Swarm job, which starts again with each update"),
         pace: pace(service),
     })
 }

@@ -11,12 +11,14 @@ use serde_json::{Map, Value, json};
 use kit::checks::document::ENDPOINT_REPORTS;
 
 /// Written by the upgrader on what it made.
-const OUR_LABELS: [&str; 11] = [
+const OUR_LABELS: [&str; 13] = [
     "replaces",
     "name",
     "release",
+    "previous-release",
     "previous-image",
     "previous-image-id",
+    "former-images",
     "auto-remove",
     "fingerprint",
     "networks",

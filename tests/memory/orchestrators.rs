@@ -58,9 +58,8 @@ impl Memory {
                 last_failure: None,
             },
             record: Record::default(),
-            opted_out: None,
+            left_alone: None,
             limits: OwnerSettings::default(),
-            unsupported: None,
             pace: Duration::ZERO,
         };
         Self {

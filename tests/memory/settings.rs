@@ -27,6 +27,8 @@ pub fn settings() -> Settings {
                 command: Vec::new(),
             },
             stop_timeout: STOP_TIMEOUT,
+            max_stop_timeout: None,
+            keep_images: 1,
             own_id: None,
             replaces_itself: None,
             free_memory: Arc::new(|| None),

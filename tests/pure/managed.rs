@@ -61,9 +61,8 @@ fn service() -> Managed {
             last_failure: None,
         },
         record: Record::default(),
-        opted_out: None,
+        left_alone: None,
         limits: OwnerSettings::default(),
-        unsupported: None,
         pace: Duration::from_secs(60),
     }
 }
@@ -160,16 +159,11 @@ fn what_is_tried_is_written_down_before_it_is_tried() {
 
 #[test]
 fn what_its_owner_or_the_administrator_says_comes_first() {
-    let opted_out = Managed {
-        opted_out: Some("io.delegate-upgrader.enable"),
+    let left_alone = Managed {
+        left_alone: Some(Reason::SwarmOff),
         ..service()
     };
-    assert_eq!(reason(&opted_out, &wanted(NEW)), ReasonKind::OptedOut);
-    let job = Managed {
-        unsupported: Some("a Swarm job"),
-        ..service()
-    };
-    assert_eq!(reason(&job, &wanted(NEW)), ReasonKind::NotUpgradable);
+    assert_eq!(reason(&left_alone, &wanted(NEW)), ReasonKind::SwarmOff);
     let health_only = Policy {
         health_only: true,
         ..policy()

@@ -152,8 +152,8 @@ fn distinguishes_job_from_service() {
     for mode in ["ReplicatedJob", "GlobalJob", "Replicated", "Global"] {
         let mut service = service();
         service["Spec"]["Mode"] = json!({ mode: {} });
-        let unsupported = read(&service, &[]).unwrap().unsupported;
-        assert_eq!(unsupported.is_some(), mode.ends_with("Job"), "{mode}");
+        let left_alone = read(&service, &[]).unwrap().left_alone;
+        assert_eq!(left_alone.is_some(), mode.ends_with("Job"), "{mode}");
     }
 }
 

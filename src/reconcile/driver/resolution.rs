@@ -36,7 +36,7 @@ impl Resolution {
     /// Asks the Manager first; `None` where nothing is asked about a workload.
     pub(super) fn of(managed: &Managed, settings: &TargetSettings) -> Option<Self> {
         let state = match managed.image.reference() {
-            _ if managed.opted_out.is_some() || managed.unsupported.is_some() => return None,
+            _ if managed.left_alone.is_some() => return None,
             Ok(current) => State::open(Question::Published(Query {
                 workload: managed.workload.clone(),
                 image: manager_reference(current, settings),

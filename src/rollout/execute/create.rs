@@ -43,6 +43,10 @@ pub(super) fn labels(
         (label::PREVIOUS_IMAGE_ID, image_id.clone()),
         (label::FINGERPRINT, old.fingerprint()),
     ];
+    let former = former_images(old, new_image);
+    if !former.is_empty() {
+        labels.push((label::FORMER_IMAGES, former));
+    }
     if intent == Intent::Rollback {
         // A second rollback has still gone back from the first image, which is published.
         let first = old
@@ -57,6 +61,25 @@ pub(super) fn labels(
         labels.push((label::ROLLED_BACK_FROM_ID, image_id));
     }
     labels
+}
+
+/// The former images of what takes the place of this container, as a label has them. One of the owner's is not ours to remove,
+/// so it is not among them. `KEEP_IMAGES` never reaches the last of ten.
+fn former_images(old: &Inspected, new_image: &ImageId) -> String {
+    let is_ours = old.label(label::RELEASE).is_some_and(|release| release != "0");
+    let (last, earlier) = (
+        old.image_id(),
+        old.label(label::FORMER_IMAGES).unwrap_or_default(),
+    );
+    let last = is_ours.then_some(last.as_str());
+    let mut ids: Vec<&str> = Vec::new();
+    for id in last.into_iter().chain(earlier.split(',')) {
+        if !id.is_empty() && id != new_image.as_str() && !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    ids.truncate(10);
+    ids.join(",")
 }
 
 /// The delegate as it was, under its own name: a copy of an old container, or of a candidate with the image before.

@@ -33,12 +33,12 @@ impl At<'_> {
             _ if is_retired && works => Row::RetiredDrain.act(Step::drain(rollout, old, self.now)),
             _ if let Some(cause) = failure => self.reject(Row::SuccessorReject, serving, cause),
             _ if old.is_up() && !is_retired && (works || was_asked) => self.stop(Row::DrainingStop, old),
-            _ if !old.is_up() && works => match rollout.outdated_image(serving, old) {
+            _ if !old.is_up() && works => match rollout.outdated_image(serving) {
                 // Compose may be stopping the container in service, which works until it has ended; this one then serves again.
                 _ if old.has_ended() && !old.has_ended_for(grace, self.now) => {
                     self.remove_after(grace, Row::DrainingRemove, old)
                 }
-                Some(id) => Row::DrainingRemove.act(Step::RemoveImage { id }),
+                Some(id) => Row::DrainingRemove.act(Step::RemoveImage { id: id.clone() }),
                 None => Row::DrainingRemove.act(Step::remove(old)),
             },
             _ => {

@@ -43,6 +43,7 @@ impl ReasonKind {
             | Self::ReplacedByCompose
             | Self::Draining
             | Self::TaskOfService
+            | Self::SwarmOff
             | Self::NotUpgradable
             | Self::DryRun
             | Self::RollingOut

@@ -348,8 +348,13 @@ pub enum Reason {
         until: DateTime<Utc>,
     },
     /// Its service is the delegate.
-    #[error("it is a task of the Swarm service {service}, which is upgraded as a whole, on a manager")]
+    #[error(
+        "it is a task of the Swarm service {service}, which is upgraded as a whole, on a manager with SWARM=true"
+    )]
     TaskOfService { service: String },
+    /// `SWARM` is false.
+    #[error("Swarm services are left alone; SWARM=true upgrades them, too")]
+    SwarmOff,
     /// It is a thing of an orchestrator that is never upgraded.
     #[error("never upgraded, since it is {kind}")]
     NotUpgradable { kind: &'static str },

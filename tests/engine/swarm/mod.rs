@@ -134,7 +134,7 @@ impl Service {
     }
 
     pub(crate) fn upgrader(&self, published: &str) -> Upgrader {
-        self.lab.upgrader(published)
+        self.lab.upgrader(published).with("SWARM", "true")
     }
 
     pub(crate) fn run(&self, published: &str, arguments: &[&str]) -> Run {

@@ -59,16 +59,14 @@ fn a_service_is_upgraded_and_all_else_stays() {
     assert_eq!(run.code, Some(0), "{}", run.text);
     assert_eq!(service.document()["Version"], version, "{}", run.text);
     assert!(run.text.contains("runs the published image"), "{}", run.text);
-    // The containers of its tasks are none of our business, on a worker either.
-    let alone = service.upgrader(V2).with("SWARM", "off").run(&["plan"]);
+    // The containers of its tasks are none of our business, and without SWARM=true the service is not either.
+    let alone = service.lab.upgrader(V1).run(&["once"]);
     assert_eq!(alone.code, Some(0), "{}", alone.text);
-    assert!(
-        alone
-            .text
-            .contains(&format!("a task of the Swarm service {}", service.name)),
-        "{}",
-        alone.text
-    );
+    let task = format!("a task of the Swarm service {}", service.name);
+    for said in [task.as_str(), "SWARM=true upgrades them, too"] {
+        assert!(alone.text.contains(said), "{}", alone.text);
+    }
+    assert_eq!(service.document()["Version"], version, "{}", alone.text);
 }
 
 #[test]

@@ -148,6 +148,10 @@ pub struct Host {
     pub account: Option<&'static str>,
     /// `PULL`.
     pub pull: Pull,
+    /// `MAX_STOP_TIMEOUT`.
+    pub max_stop_timeout: Option<Duration>,
+    /// `KEEP_IMAGES`.
+    pub keep_images: usize,
     /// Those of which the Manager wants to hear nothing.
     pub refused: BTreeSet<String>,
     /// What the Manager publishes for those of these `DELEGATE_NAME`s only.
@@ -181,6 +185,8 @@ impl Host {
             further: Vec::new(),
             account: None,
             pull: Pull::default(),
+            max_stop_timeout: None,
+            keep_images: 1,
             refused: BTreeSet::new(),
             published_to: BTreeMap::new(),
             published_upgrader: None,
@@ -223,6 +229,7 @@ impl Host {
         let mut settings = crate::settings::settings();
         let scope = &mut settings.scope;
         scope.workload_names.extend_from_slice(&self.further);
+        (scope.max_stop_timeout, scope.keep_images) = (self.max_stop_timeout, self.keep_images);
         scope.account = self.account.map(str::to_owned);
         scope.health.probe = self.probe;
         scope.health.command = ["/bin/sh", "-c", self.health_command].map(str::to_owned).into();

@@ -65,24 +65,48 @@ async fn removes_a_rejected_image_with_its_evidence() {
     assert!(!host.twin.images().contains(&bad));
 }
 
-/// The label goes before the setting; of the setting and `docker run --stop-timeout` the longer one counts.
+/// The label goes before the setting; of the setting and `docker run --stop-timeout` the longer one counts, up to the bound.
 #[tokio::test(start_paused = true)]
 async fn kills_a_container_that_ignores_its_signal_at_its_stop_timeout() {
     let label = "io.delegate-upgrader.stop-timeout";
     let cases = [
-        (json!({}), STOP_TIMEOUT),
-        (json!({ "Labels": { label: "60" } }), Duration::from_secs(60)),
-        (json!({ "StopTimeout": 7200 }), 2 * HOUR),
-        (json!({ "StopTimeout": 10 }), STOP_TIMEOUT),
+        (json!({}), STOP_TIMEOUT, ""),
+        (
+            json!({ "Labels": { label: "60" } }),
+            Duration::from_secs(60),
+            "up to 1m to finish its tasks, by its label",
+        ),
+        (
+            json!({ "StopTimeout": 7200 }),
+            2 * HOUR,
+            "up to 2h to finish its tasks, by its own stop timeout",
+        ),
+        (json!({ "StopTimeout": 10 }), STOP_TIMEOUT, ""),
+        (
+            json!({ "StopTimeout": 86400 }),
+            3 * HOUR,
+            "up to 3h to finish its tasks, by MAX_STOP_TIMEOUT",
+        ),
+        (
+            json!({ "Labels": { label: "5h" } }),
+            3 * HOUR,
+            "up to 3h to finish its tasks, by MAX_STOP_TIMEOUT",
+        ),
     ];
-    for (change, expected) in cases {
-        let host = Host::new();
+    for (change, expected, said) in cases {
+        let host = Host {
+            max_stop_timeout: Some(3 * HOUR),
+            ..Host::new()
+        };
         host.twin.set_behaviour(OLD, &Behaviour::ignores_stop());
         let old = host.run_with("dd", |body| {
             for (key, value) in change.as_object().unwrap() {
                 body[key] = value.clone();
             }
         });
+        let plan = host.upgrader(NEW).plan(|_| ()).await.unwrap();
+        assert!(plan[0].message.contains(said), "{}", plan[0].message);
+        assert_eq!(plan[0].message.contains("to finish"), !said.is_empty());
         host.upgrade(NEW).await;
         let (told, ended, code) = host.end_of(&old).unwrap();
         assert_eq!(code, 137);
@@ -163,6 +187,31 @@ async fn removes_a_drained_container_while_a_pull_hangs() {
     let report = host.finish(&mut later).await;
     assert_eq!(row(&report, "dd").reason.as_str(), "pull_failed");
     host.upgrade(NEWER).await;
+}
+
+/// That of its owner stays.
+#[tokio::test(start_paused = true)]
+async fn keeps_as_many_former_images_as_the_setting_says() {
+    for (keep_images, gone) in [(1, [true, false]), (2, [false, false])] {
+        let host = Host {
+            keep_images,
+            ..Host::new()
+        };
+        host.run("dd");
+        let owners = host.twin.images();
+        let published = [NEW, NEWER].map(|image| host.publish(image, good()));
+        host.publish(NEWEST, good());
+        for image in [NEW, NEWER, NEWEST] {
+            host.upgrade(image).await;
+        }
+        let left = host.twin.images();
+        assert_eq!(
+            published.map(|image| !left.contains(&image)),
+            gone,
+            "{keep_images}"
+        );
+        assert!(owners.iter().all(|image| left.contains(image)));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -38,6 +38,10 @@ SCHEDULE=hourly
     SCHEDULE: "hourly" (write @hourly); expected
 CONTAINER_STOP_TIMEOUT=1 hour
     CONTAINER_STOP_TIMEOUT: "1 hour" (write 1h); expected seconds
+MAX_STOP_TIMEOUT=30m
+KEEP_IMAGES=0
+    MAX_STOP_TIMEOUT: "30m" (less than 1h); expected seconds
+    KEEP_IMAGES: "0"; expected a number from 1 to 9
 WEBHOOK_URL=hooks.example/hunter2-hunter2
     WEBHOOK_URL: does not start with https://
 WEBHOOK_URL_FILE=/nowhere/url
@@ -229,6 +233,8 @@ fn an_environment_wrong_in_every_way_is_reported_in_one_go() {
         ("RUN_ON_START", "x"),
         ("TZ", "x"),
         ("CONTAINER_STOP_TIMEOUT", "x"),
+        ("MAX_STOP_TIMEOUT", "x"),
+        ("KEEP_IMAGES", "x"),
         ("DISABLE_AUTO_UPGRADE", "x"),
         ("REGISTRY_MIRROR", "X"),
         ("IMAGE_REPOSITORY", "X"),

@@ -129,9 +129,8 @@ impl Scene {
             }),
             Step::Remove { id, .. } => drop(self.pull_out(id)),
             Step::RemoveImage { id } => {
-                for old in &mut self.rollout.old {
-                    old.previous = old.previous.take().filter(|image| image.id != *id);
-                }
+                let serving = self.rollout.serving.iter_mut().chain(&mut self.rollout.relatives);
+                serving.for_each(|member| member.outdated_images.retain(|image| image != id));
             }
         }
     }

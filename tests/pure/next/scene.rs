@@ -12,7 +12,7 @@ use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{
     AutoRemove, Comparison, Decided, Decision, Desired, Facts, History, Intent, Life, Member, OwnerSettings,
-    Policy, Reach, RememberedImage, Rollout, Step, next,
+    Policy, Reach, RememberedImage, Rollout, Step, StopTimeoutSource, next,
 };
 use delegate_upgrader::schedule::wave::Place;
 use delegate_upgrader::text::duration;
@@ -86,6 +86,9 @@ pub fn old() -> Member {
             ending: "exited with code 3".to_owned(),
         },
         stop_timeout: Duration::from_secs(3600),
+        stop_timeout_source: StopTimeoutSource::Setting,
+        former_images: Vec::new(),
+        outdated_images: Vec::new(),
         history: Box::default(),
     }
     .seen_healthy_for(86_400)

@@ -5,7 +5,7 @@ use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{AutoRemove, Comparison, Desired, Member};
 
 use super::scene::{
-    Change, DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, V1, V2, V3, ago, copy, new, old, remembered,
+    Change, DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, V1, V2, V3, ago, copy, image_id, new, old,
 };
 
 /// Adds a container to a scene.
@@ -23,6 +23,7 @@ fn servings() -> Vec<Option<Member>> {
             [
                 base(),
                 base().tasks(2),
+                base().change(|m| m.outdated_images = vec![image_id(V3)]),
                 base().unhealthy(1000, DEADLINE + 1),
                 base().unhealthy(1000, 5),
                 base().state(RunState::Restarting).restarts(5),
@@ -71,11 +72,6 @@ fn candidates() -> Vec<Option<Member>> {
 
 fn olds() -> Vec<Part> {
     let vanishing = || old().auto_remove(AutoRemove::ByDocker);
-    let outdated = || {
-        old()
-            .exited(20)
-            .change(|m| (m.previous, m.release, m.previous_release) = (Some(remembered(V3)), 2, 1))
-    };
     let retired = [
         old(),
         old().unhealthy(900, 900),
@@ -89,7 +85,7 @@ fn olds() -> Vec<Part> {
         old().asked_to_stop(10),
         old().asked_to_stop(STOP_TIMEOUT + 2),
         old().exited(3),
-        outdated(),
+        old().exited(20),
         old().exited(20).refused(3),
         old().running(30, 20),
         old().state(RunState::Restarting),

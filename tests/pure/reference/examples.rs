@@ -207,6 +207,7 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         ReasonKind::TaskOfService => Reason::TaskOfService {
             service: "docker-delegate".to_owned(),
         },
+        ReasonKind::SwarmOff => Reason::SwarmOff,
         ReasonKind::NotUpgradable => Reason::NotUpgradable {
             kind: "a Swarm job, which starts again with each update",
         },

@@ -31,6 +31,7 @@ const WRITTEN: &[(&str, &str, &str)] = &[
     (label::PREVIOUS_RELEASE, "a candidate, and a copy of one", "the release of the previous container; 0 if its owner made it"),
     (label::PREVIOUS_IMAGE, "the same", "the image reference of the previous container"),
     (label::PREVIOUS_IMAGE_ID, "the same", "the id of that image"),
+    (label::FORMER_IMAGES, "the same, from the second upgrade on", "the ids of the images that the upgrader brought before, the latest first: `KEEP_IMAGES` of them stay"),
     (label::FINGERPRINT, "a candidate", "a fingerprint of those settings of the previous container that can change while it runs: limits, restart policy, networks"),
     (label::AUTO_REMOVE, "the successors of a delegate with `--rm`", "`true`: the upgrader removes the container once it has ended for ten seconds"),
     (label::NETWORKS, "a candidate or copy that the engine could not create with all of its networks", "the networks it is connected to before its start"),
