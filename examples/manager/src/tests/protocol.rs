@@ -76,10 +76,9 @@ async fn one_that_only_looks_leaves_no_stamp() {
     .unwrap();
     assert_eq!(ask(&looking).await, Ok(reference("harness/delegate:26.03.88501")));
     assert_eq!(local.endpoints(), ["delegate"]);
-    assert!(
-        !local.manager.requests()[0]
-            .query
-            .contains_key("delegateGroupName")
+    assert_eq!(
+        local.manager.requests()[0].query["delegateGroupName"],
+        "docker-delegate"
     );
 }
 
