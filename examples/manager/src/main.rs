@@ -42,6 +42,7 @@
 //! | `GET`, `PUT /ng/api/delegate-setup/override-delegate-tag` | an API key | overrides of the image |
 //! | `DELETE /ng/api/delegate-setup/delete-delegate-override` | an API key | ends one |
 //! | `POST /ng/api/delegate-setup/listDelegates` | an API key | delegates, their versions, whether they are upgraded |
+//! | `GET /ng/api/delegate-setup/audit-trail` | an API key | who changed what, and when; not a call of Harness's |
 //!
 //! # Control of a lab
 //!
@@ -105,6 +106,8 @@ enum Command {
     Override(admin::Override),
     /// The delegates, their versions, and whether an upgrader looks after them
     Delegates(admin::Delegates),
+    /// The audit trail: who changed overrides, tokens and delegates, and which delegates were upgraded
+    Audit(admin::Audit),
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -137,6 +140,7 @@ impl Command {
             Self::Key(key) => key.run(now),
             Self::Override(wish) => wish.run(now),
             Self::Delegates(delegates) => delegates.run(now),
+            Self::Audit(audit) => audit.run(),
         }
     }
 }
