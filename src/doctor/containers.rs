@@ -37,7 +37,8 @@ pub(super) async fn check(
         let Ok(inspected) = engine.inspect(&container.id).await else {
             continue;
         };
-        if rollouts.iter().any(|rollout| rollout.name == container.name) {
+        let is_it = |rollout: &Rollout| rollout.name == container.name && rollout.left_alone().is_none();
+        if rollouts.iter().any(is_it) {
             delegates.push(inspected);
         } else if let Some(program) = updater(&inspected) {
             updaters.push((program, inspected));
