@@ -14,6 +14,7 @@ use crate::engine::{
     API_CALLS, ApiCall, DockerEngine, Engine as _, EngineError, HEALTH_ACTION_RESTART, HEALTH_PROBE_EXEC,
     MUTABLE_TAGS, Purpose, SWARM,
 };
+use crate::health::HealthStatus;
 use crate::host;
 use crate::host::capacity::{Disk, Room};
 use crate::host::hold::read_records;
@@ -108,6 +109,7 @@ pub(super) async fn check(
         let names: Vec<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
         checks.ok("delegates", names.join(", "));
     }
+    unhealthy(&rollouts, checks);
     if needs.upgrades && !rollouts.is_empty() {
         weak_proofs(&rollouts, checks);
         disk(engine.as_ref(), &scope.disk(), &rollouts, checks).await;
@@ -117,6 +119,18 @@ pub(super) async fn check(
         pauses(engine.as_ref(), checks).await;
     }
     Some(Host { rollouts, refused })
+}
+
+/// The delegates that fail their health check.
+fn unhealthy(rollouts: &[Rollout], checks: &mut Checks) {
+    let serving = rollouts.iter().filter_map(|rollout| rollout.serving.as_ref());
+    for serving in serving.filter(|serving| serving.health.status == HealthStatus::Unhealthy) {
+        let (name, detail) = (&serving.name, &serving.health.detail);
+        checks.warn(
+            "health",
+            format!("{name} is unhealthy: {detail}; see `docker logs {name}`"),
+        );
+    }
 }
 
 /// The delegates whose health endpoint cannot be reached from here.
