@@ -20,24 +20,38 @@ pub fn objects(
     services: impl IntoIterator<Item = Value>,
     tasks: &[Value],
     workloads: &[String],
+    account: Option<&str>,
     zone: &Zone,
 ) -> Vec<Object> {
     let object = |document: Value| {
-        let managed = read(&document, tasks, workloads, zone)?;
+        let managed = read(&document, tasks, workloads, account, zone)?;
         Some(Object { managed, document })
     };
     services.into_iter().filter_map(object).collect()
 }
 
-/// Reads a service, where it is one of these workloads. `tasks` are those of all services.
-pub fn read(service: &Value, tasks: &[Value], workloads: &[String], zone: &Zone) -> Option<Managed> {
+/// Reads a service, where it is one of these workloads. `tasks` are those of all services, `account` is the upgrader's.
+pub fn read(
+    service: &Value,
+    tasks: &[Value],
+    workloads: &[String],
+    account: Option<&str>,
+    zone: &Zone,
+) -> Option<Managed> {
     let text = |path: &str| service.pointer(path).and_then(Value::as_str);
     let env = service
         .pointer("/Spec/TaskTemplate/ContainerSpec/Env")?
         .as_array()?;
-    let mut variables = env.iter().filter_map(Value::as_str);
-    let workload = variables.find_map(|variable| variable.strip_prefix("DELEGATE_NAME="))?;
+    let variable = |wanted| {
+        let mut variables = env
+            .iter()
+            .filter_map(|variable| variable.as_str()?.split_once('='));
+        Some(variables.find(|(name, _)| *name == wanted)?.1)
+    };
+    let workload = variable("DELEGATE_NAME")?;
     let workload = workloads.iter().find(|ours| *ours == workload)?;
+    let theirs = variable("ACCOUNT_ID").filter(|theirs| !theirs.is_empty());
+    let is_theirs = theirs.zip(account).is_some_and(|(theirs, ours)| theirs != ours);
     let id = text("/ID")?;
     let image = text("/Spec/TaskTemplate/ContainerSpec/Image")?;
     let labels = service.pointer("/Spec/Labels").and_then(Value::as_object);
@@ -58,8 +72,12 @@ pub fn read(service: &Value, tasks: &[Value], workloads: &[String], zone: &Zone)
         record,
         opted_out: observe::opted_out_by(label),
         limits: observe::owner_by(label, zone),
-        unsupported: (is("ReplicatedJob") || is("GlobalJob"))
-            .then_some("a Swarm job, which starts again with each update"),
+        unsupported: if is_theirs {
+            Some("a delegate of another account (its ACCOUNT_ID)")
+        } else {
+            (is("ReplicatedJob") || is("GlobalJob"))
+                .then_some("a Swarm job, which starts again with each update")
+        },
         pace: pace(service),
     })
 }

@@ -25,7 +25,13 @@ fn service() -> Value {
 }
 
 fn read(service: &Value, tasks: &[Value]) -> Option<Managed> {
-    swarm::read(service, tasks, &["docker-delegate".to_owned()], &Zone::utc())
+    swarm::read(
+        service,
+        tasks,
+        &["docker-delegate".to_owned()],
+        Some("ours"),
+        &Zone::utc(),
+    )
 }
 
 fn task(image: &str, desired: &str, state: &str, second: u32) -> Value {
@@ -148,12 +154,25 @@ fn a_global_service_wants_what_its_manager_says() {
 }
 
 #[test]
-fn distinguishes_job_from_service() {
-    for mode in ["ReplicatedJob", "GlobalJob", "Replicated", "Global"] {
+fn job_and_service_of_another_account_are_never_upgraded() {
+    for (mode, account, words) in [
+        ("ReplicatedJob", "", Some("Swarm job")),
+        ("GlobalJob", "ours", Some("Swarm job")),
+        ("Replicated", "ours", None),
+        ("Global", "", None),
+        ("Global", "theirs", Some("another account")),
+    ] {
         let mut service = service();
         service["Spec"]["Mode"] = json!({ mode: {} });
+        let variables = &mut service["Spec"]["TaskTemplate"]["ContainerSpec"]["Env"];
+        variables[0] = json!(format!("ACCOUNT_ID={account}"));
         let unsupported = read(&service, &[]).unwrap().unsupported;
-        assert_eq!(unsupported.is_some(), mode.ends_with("Job"), "{mode}");
+        assert_eq!(unsupported.is_some(), words.is_some(), "{mode} {account}");
+        assert!(
+            unsupported
+                .unwrap_or_default()
+                .contains(words.unwrap_or_default())
+        );
     }
 }
 

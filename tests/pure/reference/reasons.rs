@@ -79,7 +79,7 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::Draining => Words("The old container is finishing its tasks.", "wait; the line has the deadline.", DRAINS),
         Kind::Stopping => Words("A container that was asked to stop must end first.", WAIT, ""),
         Kind::TaskOfService => Words("Its Swarm service is the delegate.", "look at the service, in `status` on a manager.", SWARM),
-        Kind::NotUpgradable => Words("An update would harm it: a job, for instance, would run again.", NOTHING, SWARM),
+        Kind::NotUpgradable => Words("An update would harm it, as a job that would run again, or it belongs to another account.", NOTHING, SWARM),
         Kind::RollingOut => Words("The orchestrator replaces its tasks.", "wait; the line has how many run.", ""),
         Kind::NotVerified => Words("It has the published image and is scaled to 0, so nothing has shown that the image works.", "check it when you scale it up.", ""),
         Kind::UpdatedElsewhere => Words("Someone else is updating it. The upgrader does not interfere.", WAIT, OTHERS),
