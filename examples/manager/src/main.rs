@@ -13,6 +13,7 @@
 //! manager publish --database manager.db registry.example/harness/delegate:26.02.88404
 //! manager token create --database manager.db docker-hosts
 //! manager delegates --database manager.db
+//! manager audit --database manager.db
 //! ```
 //!
 //! The file holds the delegate tokens, since they open the requests: it is made for its owner only. Of API keys there
