@@ -192,6 +192,10 @@ mod tests {
             ("ghcr.io/nicholas-fedor/watchtower:1.11", Some("Watchtower")),
             ("harness/upgrader:latest", Some("Harness's own upgrader")),
             (
+                "us-west1-docker.pkg.dev/gar-setup/docker/upgrader:latest",
+                Some("Harness's own upgrader"),
+            ),
+            (
                 "us-docker.pkg.dev/gar-prod-setup/harness-public/harness/docker/upgrader:1.0.0",
                 Some("Harness's own upgrader"),
             ),
