@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chrono::Utc;
 
-use super::pause::delegate_name;
+use super::pause::no_name;
 use super::run::made;
 use super::{Exit, fail, print, print_json};
 use crate::app;
@@ -24,7 +24,7 @@ pub(super) async fn plan(settings: &Settings, container: Option<&str>, json: boo
     let plan = upgrader.plan(print_awaited).await;
     let mut plan = plan.map_err(|error| fail(error, Exit::Unavailable))?;
     if let Some(container) = container {
-        let (name, _) = delegate_name(&mut upgrader, container).await?;
+        let (name, _) = upgrader.delegate_name(container).await.map_err(no_name)?;
         plan.retain(|planned| planned.container == name);
     }
     let nothing = none_found(&settings.workload_names, &upgrader.other_workloads());
