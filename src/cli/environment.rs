@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::{Exit, fail};
-use crate::config::{Needs, Settings};
+use crate::config::{ConfigErrors, Needs, Problem, Settings};
 use crate::host;
 use crate::host::place::SERVICE_FILE;
 
@@ -42,7 +42,7 @@ pub(super) fn settings(file: Option<&Path>, needs: Needs, delegate: Option<&str>
     let mut variables = variables(file);
     let workload = delegate.map(|delegate| ("UPGRADER_WORKLOAD_NAME".into(), delegate.into()));
     variables.extend(workload);
-    let settings = Settings::from_env(variables, needs);
+    let settings = read(variables, file, needs);
     let mut settings = settings.map_err(|errors| fail(errors, Exit::Config))?;
     if settings.listen.ip().is_unspecified() && host::own_container().is_none() {
         let warning = "LISTEN_ADDR: everyone who reaches this host sees the status page, which has no login; behind 127.0.0.1 a \
@@ -50,4 +50,34 @@ pub(super) fn settings(file: Option<&Path>, needs: Needs, delegate: Option<&str>
         settings.warnings.push(warning.to_owned());
     }
     Ok(settings)
+}
+
+/// The settings in these variables. A problem with the file of `--env-file` names that option.
+#[cfg(feature = "docker")]
+pub(super) fn read(
+    variables: Variables,
+    file: Option<&Path>,
+    needs: Needs,
+) -> Result<Settings, ConfigErrors> {
+    Settings::from_env(variables, needs).map_err(|mut errors| {
+        let is_of_option = |problem: &&mut Problem| file.is_some() && problem.variable == "ENVIRONMENT_FILE";
+        let problems = errors.problems.iter_mut().filter(is_of_option);
+        problems.for_each(|problem| problem.variable = "--env-file");
+        errors
+    })
+}
+
+#[cfg(all(test, feature = "docker"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problem_with_the_file_names_the_option_that_was_given() {
+        let file = Path::new("/nowhere.env");
+        for (option, name) in [(Some(file), "--env-file"), (None, "ENVIRONMENT_FILE")] {
+            let variables = vec![("ENVIRONMENT_FILE".into(), file.into())];
+            let errors = read(variables, option, Needs::All).unwrap_err().to_string();
+            assert!(errors.starts_with(&format!("{name}: /nowhere.env: ")), "{errors}");
+        }
+    }
 }

@@ -78,7 +78,7 @@ enum Command {
     /// Show what a run would do to each delegate, and why not, without changing anything
     #[command(after_help = "Examples:\n  delegate-upgrader plan\n  delegate-upgrader plan delegate-1 --json")]
     Plan {
-        /// One delegate's container, by name
+        /// One delegate's container, by name or id
         #[arg(value_parser = container)]
         container: Option<String>,
     },

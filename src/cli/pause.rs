@@ -44,7 +44,17 @@ pub(super) async fn pause(
 ) -> Result<Exit, Exit> {
     may_change(settings)?;
     let name = match container {
-        Some(container) => Some(delegate_name(settings, container).await?),
+        Some(container) => match delegate_name(settings, container).await? {
+            (name, None) => Some(name),
+            // A Swarm starts the tasks of a service, whatever their containers are called.
+            (name, Some(service)) => {
+                app::learn_place(settings).await;
+                let instead = command(&format!("pause {service}"));
+                let problem =
+                    format!("{name} is a task of the Swarm service {service}: run `{instead}` on a manager");
+                return Err(fail(problem, Exit::Usage));
+            }
+        },
         None => None,
     };
     let engine = made(app::engine(settings))?;
@@ -85,7 +95,7 @@ pub(super) async fn resume(settings: &Settings, container: Option<&str>, json: b
     let mut was_paused = resumed.map_err(|error| unavailable(&error))?;
     // The container may be gone, and its pause with it; a name that is not one is a mistake, and an id stands for a name.
     let name = match container {
-        Some(given) if !was_paused => Some(delegate_name(settings, given).await?),
+        Some(given) if !was_paused => Some(delegate_name(settings, given).await?.0),
         given => given.map(str::to_owned),
     };
     let container = name.as_deref();
@@ -125,14 +135,18 @@ fn paused_subject(delegate: Option<&str>) -> &str {
     delegate.unwrap_or("this host")
 }
 
-/// The name of this delegate, which has to be on this host.
-async fn delegate_name(settings: &Settings, container: &str) -> Result<String, Exit> {
+/// The name of this delegate, which has to be on this host, and the Swarm service whose task it is.
+async fn delegate_name(settings: &Settings, container: &str) -> Result<(String, Option<String>), Exit> {
     let mut upgrader = made(app::upgrader(settings, false, Arc::new(Utc::now)).await)?;
-    let name = upgrader.delegate_name(container).await;
-    name.map_err(|error| match error {
+    upgrader.delegate_name(container).await.map_err(no_name)
+}
+
+/// The exit where a name could not be found.
+pub(super) fn no_name(error: OperatorError) -> Exit {
+    match error {
         OperatorError::NoSuchDelegate { .. } => fail(error, Exit::Usage),
         error => fail(error, Exit::Unavailable),
-    })
+    }
 }
 
 /// With `DISABLE_AUTO_UPGRADE`, the engine receives no request that changes anything.

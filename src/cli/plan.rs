@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use chrono::Utc;
 
+use super::pause::no_name;
 use super::run::made;
 use super::{Exit, fail, print, print_json};
 use crate::app;
@@ -23,12 +24,8 @@ pub(super) async fn plan(settings: &Settings, container: Option<&str>, json: boo
     let plan = upgrader.plan(print_awaited).await;
     let mut plan = plan.map_err(|error| fail(error, Exit::Unavailable))?;
     if let Some(container) = container {
-        let names: Vec<String> = plan.iter().map(|planned| planned.container.clone()).collect();
-        plan.retain(|planned| planned.container == container);
-        if plan.is_empty() {
-            let problem = format!("no managed delegate {container:?}; managed: {}", names.join(", "));
-            return Err(fail(problem, Exit::Usage));
-        }
+        let (name, _) = upgrader.delegate_name(container).await.map_err(no_name)?;
+        plan.retain(|planned| planned.container == name);
     }
     let nothing = none_found(&settings.workload_names, &upgrader.other_workloads());
     Ok(show(&plan, json, &nothing))

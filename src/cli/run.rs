@@ -215,7 +215,7 @@ async fn reloaded(
         }
         info!("SIGHUP: reading the settings again");
         systemd::notify(State::Reloading).await;
-        let next = match Settings::from_env(environment::variables(env_file), Needs::All) {
+        let next = match environment::read(environment::variables(env_file), env_file, Needs::All) {
             Ok(settings) => {
                 let same = settings.listen == now.listen;
                 Box::pin(upgrader(settings, same.then(|| Arc::clone(listener)))).await

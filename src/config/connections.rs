@@ -10,10 +10,20 @@ use super::variables::{Environment, Variable};
 use super::{DockerConfig, Egress, ManagerSettings, Notifications, ProxySettings, RegistryLogin, Source};
 use super::{no_proxy, parse};
 use crate::engine::EngineHost;
-use crate::image::ImageReference;
+use crate::image::{ImageReference, ReferenceError, Version};
 use crate::manager::DelegateToken;
 use crate::net::certificates;
 use crate::text::secret::Secret;
+
+/// A version alone would be an image of that name.
+fn published_image(text: &str) -> Result<ImageReference, String> {
+    let stock = format!("harness/delegate:{text}");
+    if stock.parse().is_ok_and(|stock| Version::of(&stock).is_some()) {
+        return Err(format!("write {stock}"));
+    }
+    text.parse()
+        .map_err(|error: ReferenceError| error.problem().to_string())
+}
 
 pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) -> Option<Source> {
     let manager = [
@@ -29,11 +39,9 @@ pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) 
             let warning = "replaces the Manager, whose variables are not used";
             reader.problems.warn(&env.published_image, warning);
         }
-        let parse = |text: &str| {
-            text.parse::<ImageReference>()
-                .map_err(|error| error.problem().to_string())
-        };
-        return reader.read(&env.published_image, parse).map(Source::Fixed);
+        return reader
+            .read(&env.published_image, published_image)
+            .map(Source::Fixed);
     }
     if health_only && !any_given {
         return Some(Source::None);

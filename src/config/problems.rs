@@ -63,10 +63,17 @@ impl Problems {
     /// A value that needs more of the engine than `DISABLE_AUTO_UPGRADE=true` allows.
     pub(super) fn needs_writes(&mut self, row: &'static Row, value: &str) {
         let given = format!(
-            "{}, but DISABLE_AUTO_UPGRADE=true sends the engine nothing but GET requests",
+            "{}, but DISABLE_AUTO_UPGRADE=true sends the engine nothing but GET requests, and restarts with HEALTH_ACTION=restart",
             quoted(value, 100)
         );
         self.push(row.name, given, "another value, or DISABLE_AUTO_UPGRADE=false");
+    }
+
+    /// `SELF_UPGRADE=true` without a Manager.
+    pub(super) fn needs_image(&mut self, row: &'static Row) {
+        let given = "\"true\", but with PUBLISHED_IMAGE no Manager says which image the upgrader should run";
+        let accepted = "an image reference such as registry.example/delegate-upgrader:1.2.0, or false";
+        self.push(row.name, given.to_owned(), accepted);
     }
 
     /// A variable of other programs that asks for a dry run, while this program would upgrade.

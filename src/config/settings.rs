@@ -59,9 +59,7 @@ pub(super) fn settings(
     if self_upgrade {
         check_writes(&mut reader, &env.self_upgrade, disable_auto_upgrade);
         if matches!(source, Some(Source::Fixed(_))) && self_image.is_none() {
-            let given =
-                "\"true\", but with PUBLISHED_IMAGE no Manager says which image the upgrader should run";
-            reader.problems.wrong(env.self_upgrade.row, given);
+            reader.problems.needs_image(env.self_upgrade.row);
         }
     }
     target.self_image = self_image;

@@ -37,7 +37,8 @@ pub(super) async fn check(
         let Ok(inspected) = engine.inspect(&container.id).await else {
             continue;
         };
-        if rollouts.iter().any(|rollout| rollout.name == container.name) {
+        let is_it = |rollout: &Rollout| rollout.name == container.name && rollout.left_alone().is_none();
+        if rollouts.iter().any(is_it) {
             delegates.push(inspected);
         } else if let Some(program) = updater(&inspected) {
             updaters.push((program, inspected));
@@ -190,6 +191,10 @@ mod tests {
             ("containrrr/watchtower", Some("Watchtower")),
             ("ghcr.io/nicholas-fedor/watchtower:1.11", Some("Watchtower")),
             ("harness/upgrader:latest", Some("Harness's own upgrader")),
+            (
+                "us-west1-docker.pkg.dev/gar-setup/docker/upgrader:latest",
+                Some("Harness's own upgrader"),
+            ),
             (
                 "us-docker.pkg.dev/gar-prod-setup/harness-public/harness/docker/upgrader:1.0.0",
                 Some("Harness's own upgrader"),

@@ -14,6 +14,7 @@ use crate::engine::{
     API_CALLS, ApiCall, DockerEngine, Engine as _, EngineError, HEALTH_ACTION_RESTART, HEALTH_PROBE_EXEC,
     MUTABLE_TAGS, Purpose, SWARM,
 };
+use crate::health::HealthStatus;
 use crate::host;
 use crate::host::capacity::{Disk, Room};
 use crate::host::hold::read_records;
@@ -108,8 +109,8 @@ pub(super) async fn check(
         let names: Vec<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
         checks.ok("delegates", names.join(", "));
     }
+    health(&rollouts, needs.upgrades, checks);
     if needs.upgrades && !rollouts.is_empty() {
-        weak_proofs(&rollouts, checks);
         disk(engine.as_ref(), &scope.disk(), &rollouts, checks).await;
         containers::check(engine.as_ref(), &scope, &settings.source, &rollouts, checks).await;
     }
@@ -119,18 +120,21 @@ pub(super) async fn check(
     Some(Host { rollouts, refused })
 }
 
-/// The delegates whose health endpoint cannot be reached from here.
-fn weak_proofs(rollouts: &[Rollout], checks: &mut Checks) {
-    let serving = rollouts.iter().filter_map(|rollout| rollout.serving.as_ref());
-    for serving in serving.filter(|serving| serving.health.is_weak()) {
+/// The delegates that fail their health check, and those whose health endpoint cannot be reached from here.
+fn health(rollouts: &[Rollout], upgrades: bool, checks: &mut Checks) {
+    for serving in rollouts.iter().filter_map(|rollout| rollout.serving.as_ref()) {
         let (name, detail) = (&serving.name, &serving.health.detail);
-        checks.warn(
-            "health",
+        let message = if serving.health.status == HealthStatus::Unhealthy {
+            format!("{name} is unhealthy: {detail}; see `docker logs {name}`")
+        } else if upgrades && serving.health.is_weak() {
             format!(
                 "{name} can only be seen to run ({detail}); a new image is tried with HEALTH_COMMAND in the container, and \
                  where that is not possible, proven by running alone: {WAY_OUT}"
-            ),
-        );
+            )
+        } else {
+            continue;
+        };
+        checks.warn("health", message);
     }
 }
 

@@ -88,12 +88,15 @@ fn check_delegate(
             state: stopped.state.as_str().to_owned(),
         },
         (Desired::Keep(reason), None) => reason,
-        (Desired::Image { reference, .. }, None) => {
+        (Desired::Image { reference, id, .. }, None) => {
             if let Some(obstacle) = &rollout.obstacle {
                 checks.fail(name, Reason::Obstacle(obstacle.clone()).to_string());
                 return None;
             }
-            checks.ok(name, format!("runs {}, its target is {reference}", current.image));
+            match rollout.quarantine_of(&reference, id.as_ref(), true, Utc::now()) {
+                Some(quarantined) => checks.warn(name, quarantined.to_string()),
+                None => checks.ok(name, format!("runs {}, its target is {reference}", current.image)),
+            }
             return Some(reference);
         }
     };

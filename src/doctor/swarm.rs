@@ -17,7 +17,8 @@ use crate::swarm::{self, Defaults};
 pub(super) async fn services(engine: &DockerEngine, settings: &Settings) -> Option<Vec<Object>> {
     let documents = engine.services().await.ok().flatten()?;
     let scope = app::scope(settings);
-    Some(swarm::objects(documents, &[], &scope.workload_names, &scope.zone))
+    let (names, account) = (&scope.workload_names, scope.account.as_deref());
+    Some(swarm::objects(documents, &[], names, account, &scope.zone))
 }
 
 /// Checks each of them.

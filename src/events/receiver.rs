@@ -40,6 +40,10 @@ impl Answer {
     pub(super) fn accepted(self) -> Result<(), String> {
         match self {
             Self::Accepted => Ok(()),
+            Self::Failed {
+                why,
+                retry_after: Some(after),
+            } => Err(format!("{why} (Retry-After: {})", duration::text(after))),
             Self::Gone(why) | Self::Rejected(why) | Self::Failed { why, .. } => Err(why),
         }
     }

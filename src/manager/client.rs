@@ -39,7 +39,6 @@ pub struct HttpManager {
     delegate_token: DelegateToken,
     host_name: String,
     audience: String,
-    reports_upgrader: bool,
     timing: Timing,
     clock: fn() -> DateTime<Utc>,
     learned: Mutex<Learned>,
@@ -63,7 +62,6 @@ impl fmt::Debug for HttpManager {
         f.debug_struct("HttpManager")
             .field("endpoint", &self.endpoint.as_str())
             .field("account_id", &self.account_id)
-            .field("reports_upgrader", &self.reports_upgrader)
             .finish_non_exhaustive()
     }
 }
@@ -86,7 +84,6 @@ impl HttpManager {
             account_id: config.account_id,
             delegate_token: config.delegate_token,
             host_name: config.host_name,
-            reports_upgrader: config.reports_upgrader,
             timing: config.timing,
             clock: config.clock,
             learned: Mutex::default(),
@@ -102,14 +99,11 @@ impl HttpManager {
 
     fn request_url(&self, current: &ImageReference, workload: &str) -> Url {
         let mut url = self.endpoint.clone();
-        let mut query = url.query_pairs_mut();
-        query
+        url.query_pairs_mut()
             .append_pair("accountId", &self.account_id)
-            .append_pair("currentDelegateImageTag", &current.to_string());
-        if self.reports_upgrader {
-            query.append_pair("delegateGroupName", workload);
-        }
-        drop(query);
+            .append_pair("currentDelegateImageTag", &current.to_string())
+            // `delegate` needs no name, but the Manager finds overrides for a name or a tag by it.
+            .append_pair("delegateGroupName", workload);
         url
     }
 

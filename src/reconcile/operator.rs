@@ -268,15 +268,16 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(())
     }
 
-    /// The name of the delegate's container or service.
+    /// The name of the delegate's container or service, and for the task of a service also that service's name.
     ///
     /// # Errors
-    /// There is no such delegate, or nothing may be changed.
-    pub async fn delegate_name(&mut self, given: &str) -> Result<String, OperatorError> {
+    /// There is no such delegate.
+    pub async fn delegate_name(&mut self, given: &str) -> Result<(String, Option<String>), OperatorError> {
         let (rollouts, _) = self.observe().await?;
-        Ok(match self.named(given, &rollouts).await? {
-            Found::Container(rollout) => rollout.name.clone(),
-            Found::Service(service) => service.name,
+        self.find_services().await?;
+        Ok(match self.find(given, &rollouts)? {
+            Found::Container(rollout) => (rollout.name.clone(), rollout.owner.task_of.clone()),
+            Found::Service(service) => (service.name, None),
         })
     }
 

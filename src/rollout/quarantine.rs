@@ -24,7 +24,7 @@ pub fn quarantine(attempt: u32) -> Duration {
 impl Rollout {
     /// The quarantine of an image, told by its id where that is known, else by the reference of the rejected candidate. A
     /// tag that may mean another image by now is pulled first, unless this is a plan.
-    pub(super) fn quarantine_of(
+    pub(crate) fn quarantine_of(
         &self,
         reference: &ImageReference,
         id: Option<&ImageId>,

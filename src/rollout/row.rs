@@ -29,10 +29,10 @@ rows! {
         CallFailed
         /// Docker cannot show one of the containers: wait, and do nothing to any of them.
         NotInspected
+        /// The owner opted the delegate out, or it belongs to a Swarm service or another account: rest.
+        LeftAlone
         /// Health checks only: rest.
         HealthOnly
-        /// The owner opted the delegate out, or it is a task of a Swarm service: rest.
-        LeftAlone
         /// The name is one that Compose gives to a container for a moment: rest.
         ComposeReplaces
     }

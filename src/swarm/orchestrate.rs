@@ -82,16 +82,25 @@ impl<E: Engine> Swarm<E> {
             return Ok(None);
         };
         let Scope {
-            workload_names, zone, ..
+            workload_names,
+            account,
+            zone,
+            ..
         } = &self.scope;
-        let ours = objects(services, &[], workload_names, zone);
+        let ours = objects(services, &[], workload_names, account.as_deref(), zone);
         let ids: Vec<&str> = ours.iter().map(|object| object.managed.id.as_str()).collect();
         if ids.is_empty() {
             return Ok(Some(ours));
         }
         let tasks = self.engine.tasks(&ids).await?;
         let documents = ours.into_iter().map(|object| object.document);
-        Ok(Some(objects(documents, &tasks, workload_names, zone)))
+        Ok(Some(objects(
+            documents,
+            &tasks,
+            workload_names,
+            account.as_deref(),
+            zone,
+        )))
     }
 
     /// The platforms of the nodes. Without them, an image is not refused for its platforms.

@@ -21,24 +21,37 @@ pub fn objects(
     services: impl IntoIterator<Item = Value>,
     tasks: &[Value],
     workloads: &[String],
+    account: Option<&str>,
     zone: &Zone,
 ) -> Vec<Object> {
     let object = |document: Value| {
-        let managed = read(&document, tasks, workloads, zone)?;
+        let managed = read(&document, tasks, workloads, account, zone)?;
         Some(Object { managed, document })
     };
     services.into_iter().filter_map(object).collect()
 }
 
-/// Reads a service, where it is one of these workloads. `tasks` are those of all services.
-pub fn read(service: &Value, tasks: &[Value], workloads: &[String], zone: &Zone) -> Option<Managed> {
+/// Reads a service, where it is one of these workloads. `tasks` are those of all services, `account` is the upgrader's.
+pub fn read(
+    service: &Value,
+    tasks: &[Value],
+    workloads: &[String],
+    account: Option<&str>,
+    zone: &Zone,
+) -> Option<Managed> {
     let text = |path: &str| service.pointer(path).and_then(Value::as_str);
     let env = service
         .pointer("/Spec/TaskTemplate/ContainerSpec/Env")?
         .as_array()?;
-    let mut variables = env.iter().filter_map(Value::as_str);
-    let workload = variables.find_map(|variable| variable.strip_prefix("DELEGATE_NAME="))?;
+    let variable = |wanted| {
+        let mut variables = env
+            .iter()
+            .filter_map(|variable| variable.as_str()?.split_once('='));
+        Some(variables.find(|(name, _)| *name == wanted)?.1)
+    };
+    let workload = variable("DELEGATE_NAME")?;
     let workload = workloads.iter().find(|ours| *ours == workload)?;
+    let theirs = variable("ACCOUNT_ID").filter(|theirs| !theirs.is_empty());
     let id = text("/ID")?;
     let image = text("/Spec/TaskTemplate/ContainerSpec/Image")?;
     let labels = service.pointer("/Spec/Labels").and_then(Value::as_object);
@@ -52,6 +65,10 @@ pub fn read(service: &Value, tasks: &[Value], workloads: &[String], zone: &Zone)
     let job = is_job.then_some(Reason::NotUpgradable {
         kind: "a Swarm job, which starts again with each update",
     });
+    let theirs = theirs.filter(|theirs| account.is_some_and(|ours| ours != *theirs));
+    let other_account = theirs.map(|account| Reason::OtherAccount {
+        account: account.to_owned(),
+    });
     let opted_out = || observe::opted_out_by(label).map(|label| Reason::OptedOut { label });
     Some(Managed {
         orchestrator: Orchestrator::Swarm,
@@ -62,7 +79,7 @@ pub fn read(service: &Value, tasks: &[Value], workloads: &[String], zone: &Zone)
         progress: progress(service),
         tasks: tasks_of(service, image, tried, own),
         record,
-        left_alone: job.or_else(opted_out),
+        left_alone: other_account.or(job).or_else(opted_out),
         limits: observe::owner_by(label, zone),
         pace: pace(service),
     })

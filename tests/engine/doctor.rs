@@ -346,7 +346,12 @@ fn doctor_and_plan_agree_on_the_delegates_and_on_what_is_in_their_way() {
     let task = lab.delegate("3", V1, &["--label", "com.docker.swarm.task.id=task"]);
     let stopped = lab.delegate("4", V1, &[]);
     docker(&["stop", &stopped]);
-    let upgrader = lab.upgrader(V2);
+    let theirs = lab.delegate("5", V1, &["--env", "ACCOUNT_ID=theirs"]);
+    let of_service = lab.delegate("6", V1, &["--label", "com.docker.swarm.service.name=delegates"]);
+    let manager = LocalManager::that_publishes(&image(V2));
+    let upgrader = upgrader(&lab, &manager);
+    let pause = upgrader.run(&["pause", &of_service]).ended(2);
+    pause.says("run `delegate-upgrader pause delegates` on a manager");
     let plan = upgrader.run(&["plan", "--json"]);
     let plan: Vec<Value> = serde_json::from_str(&plan.text).expect("a list");
     let names: Vec<&str> = plan
@@ -360,7 +365,13 @@ fn doctor_and_plan_agree_on_the_delegates_and_on_what_is_in_their_way() {
         "{names:?}:\n{}",
         doctor.text
     );
-    for (severity, name) in [("ok", opted_out), ("FAIL", task), ("ok", stopped)] {
+    for (severity, name) in [
+        ("ok", opted_out),
+        ("FAIL", task),
+        ("ok", stopped),
+        ("warn", theirs),
+        ("ok", of_service),
+    ] {
         let row = plan.iter().find(|row| row["container"] == name).expect("a row");
         let words = row["message"].as_str().unwrap();
         assert!(

@@ -24,6 +24,9 @@ fn rejected(test: &str, version: &str, (healthy, deadline): (&str, &str), words:
     );
     let again = upgrader.run(&["once"]).ended(1);
     again.says("next attempt after");
+    let doctor = upgrader.run(&["doctor"]).ended(0);
+    let is_warned_of = |line: &str| line.starts_with("warn") && line.contains("next attempt after");
+    assert!(doctor.text.lines().any(is_warned_of), "{}", doctor.text);
     assert_eq!(life(&name), before);
     assert_eq!(lab.names(), ["1", "1.failed-1"]);
     lab.upgrader(V2).run(&["once"]).ended(0);

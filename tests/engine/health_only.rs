@@ -21,6 +21,8 @@ fn health_only_mode_sends_the_engine_gets_only() {
     let mut daemon = watcher.start();
     daemon.says("scheduled run", Duration::from_secs(20));
     daemon.says("delegate is unhealthy", Duration::from_secs(20));
+    let doctor = lab.upgrader(V2).run(&["doctor"]);
+    doctor.says(&format!("warn  health         {bad} is unhealthy: "));
     daemon.says(
         &format!(
             "{} is published; health checks only (DISABLE_AUTO_UPGRADE=true)",
@@ -55,6 +57,8 @@ fn a_plan_reads_and_says_why() {
     let rows: serde_json::Value = serde_json::from_str(&plan.text).expect("JSON and nothing else");
     assert_eq!(rows[0]["action"], "replace");
     assert_eq!(rows[0]["update_order"], "start-first");
+    let by_id = upgrader.run(&["plan", &before.0[..12]]).ended(0);
+    by_id.says(&name);
     let asked = recorder.asked();
     assert!(asked.iter().all(|call| call.starts_with("GET ")), "{asked:?}");
     assert_eq!(life(&name), before);

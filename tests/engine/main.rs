@@ -29,7 +29,6 @@ mod operator;
 mod originals;
 mod page;
 mod pauses;
-mod people;
 mod permissions;
 mod private_registry;
 mod proxies_and_tls;

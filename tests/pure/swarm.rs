@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::DateTime;
 use delegate_upgrader::managed::{Managed, Progress, Record, Tasks};
+use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
 use delegate_upgrader::schedule::zone::Zone;
 use delegate_upgrader::swarm::{self, Defaults};
 use serde_json::{Value, json};
@@ -25,7 +26,13 @@ fn service() -> Value {
 }
 
 fn read(service: &Value, tasks: &[Value]) -> Option<Managed> {
-    swarm::read(service, tasks, &["docker-delegate".to_owned()], &Zone::utc())
+    swarm::read(
+        service,
+        tasks,
+        &["docker-delegate".to_owned()],
+        Some("ours"),
+        &Zone::utc(),
+    )
 }
 
 fn task(image: &str, desired: &str, state: &str, second: u32) -> Value {
@@ -148,12 +155,20 @@ fn a_global_service_wants_what_its_manager_says() {
 }
 
 #[test]
-fn distinguishes_job_from_service() {
-    for mode in ["ReplicatedJob", "GlobalJob", "Replicated", "Global"] {
+fn job_and_service_of_another_account_are_never_upgraded() {
+    for (mode, account, reason) in [
+        ("ReplicatedJob", "", Some(ReasonKind::NotUpgradable)),
+        ("GlobalJob", "ours", Some(ReasonKind::NotUpgradable)),
+        ("Replicated", "ours", None),
+        ("Global", "", None),
+        ("Global", "theirs", Some(ReasonKind::OtherAccount)),
+    ] {
         let mut service = service();
         service["Spec"]["Mode"] = json!({ mode: {} });
+        let variables = &mut service["Spec"]["TaskTemplate"]["ContainerSpec"]["Env"];
+        variables[0] = json!(format!("ACCOUNT_ID={account}"));
         let left_alone = read(&service, &[]).unwrap().left_alone;
-        assert_eq!(left_alone.is_some(), mode.ends_with("Job"), "{mode}");
+        assert_eq!(left_alone.as_ref().map(Reason::kind), reason, "{mode} {account}");
     }
 }
 

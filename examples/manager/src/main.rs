@@ -13,6 +13,7 @@
 //! manager publish --database manager.db registry.example/harness/delegate:26.02.88404
 //! manager token create --database manager.db docker-hosts
 //! manager delegates --database manager.db
+//! manager audit --database manager.db
 //! ```
 //!
 //! The file holds the delegate tokens, since they open the requests: it is made for its owner only. Of API keys there
@@ -42,6 +43,7 @@
 //! | `GET`, `PUT /ng/api/delegate-setup/override-delegate-tag` | an API key | overrides of the image |
 //! | `DELETE /ng/api/delegate-setup/delete-delegate-override` | an API key | ends one |
 //! | `POST /ng/api/delegate-setup/listDelegates` | an API key | delegates, their versions, whether they are upgraded |
+//! | `GET /ng/api/delegate-setup/audit-trail` | an API key | who changed what, and when; not a call of Harness's |
 //!
 //! # Control of a lab
 //!
@@ -105,6 +107,8 @@ enum Command {
     Override(admin::Override),
     /// The delegates, their versions, and whether an upgrader looks after them
     Delegates(admin::Delegates),
+    /// The audit trail: who changed overrides, tokens and delegates, and which delegates were upgraded
+    Audit(admin::Audit),
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -137,6 +141,7 @@ impl Command {
             Self::Key(key) => key.run(now),
             Self::Override(wish) => wish.run(now),
             Self::Delegates(delegates) => delegates.run(now),
+            Self::Audit(audit) => audit.run(),
         }
     }
 }

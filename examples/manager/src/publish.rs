@@ -9,7 +9,8 @@ use clap::Args;
 use serde_json::json;
 
 use crate::admin::Database;
-use crate::service::resolve::check_image;
+use crate::service::resolve::{check_image, delegate_image};
+use crate::service::scope::Scope;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const USUAL_ADDRESS: &str = "http://127.0.0.1:8080";
@@ -46,15 +47,20 @@ impl Publish {
     }
 
     fn publish_in_database(&self, now: DateTime<Utc>) -> Result<String, String> {
-        check_image(&self.image)?;
-        let mut store = self.database.open()?;
-        let (done, whom) = if self.upgrader {
-            (store.publish_upgrader(&self.image), " as the upgrader")
+        let (image, whom) = if self.upgrader {
+            check_image(&self.image)?;
+            (self.image.clone(), " as the upgrader")
         } else {
-            (store.publish(&self.image, now.timestamp()), "")
+            (delegate_image(&self.image)?, "")
         };
-        done?;
-        Ok(format!("published {}{whom}\n", self.image))
+        self.database.change("publish", &Scope::Account, now, |store| {
+            if self.upgrader {
+                store.publish_upgrader(&image)?;
+            } else {
+                store.publish(&image, now.timestamp())?;
+            }
+            Ok((format!("{image}{whom}"), format!("published {image}{whom}\n")))
+        })
     }
 
     fn publish_at(&self, at: &str) -> Result<String, String> {

@@ -78,18 +78,16 @@ impl At<'_> {
                     let reason = Reason::EngineError { step, problem };
                     Row::NotInspected.wait(reason, self.now + TimeDelta::seconds(1))
                 }
-                _ if self.policy.health_only => {
-                    let published = self.desired.published();
-                    let rest = Row::HealthOnly.rest(Reason::HealthOnly { published });
-                    match self.rollout.serving.as_ref() {
-                        Some(serving) if self.rollout.left_alone().is_none() => {
-                            self.or_restart(serving, rest)
-                        }
-                        _ => rest,
-                    }
-                }
                 _ => match self.rollout.left_alone() {
                     Some(reason) => Row::LeftAlone.rest(reason),
+                    None if self.policy.health_only => {
+                        let published = self.desired.published();
+                        let rest = Row::HealthOnly.rest(Reason::HealthOnly { published });
+                        match self.rollout.serving.as_ref() {
+                            Some(serving) => self.or_restart(serving, rest),
+                            None => rest,
+                        }
+                    }
                     None if is_replaced_by_compose(&self.rollout.name) => {
                         Row::ComposeReplaces.rest(Reason::ReplacedByCompose)
                     }

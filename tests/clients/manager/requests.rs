@@ -28,7 +28,8 @@ async fn asked_address(base_url: &str, reports_upgrader: bool) -> String {
 
 #[tokio::test]
 async fn request_url_keeps_base_path_and_encodes_values() {
-    let query = "accountId=acct+id%26x%3D1&currentDelegateImageTag=localhost%3A5000%2Fharness%2Fdelegate%3A1";
+    let query = "accountId=acct+id%26x%3D1&currentDelegateImageTag=localhost%3A5000%2Fharness%2Fdelegate%3A1\
+                 &delegateGroupName=a+b%2F%C3%BC";
     for (base, path) in [
         ("http://m", "http://m/api"),
         ("http://m/", "http://m/api"),
@@ -42,7 +43,7 @@ async fn request_url_keeps_base_path_and_encodes_values() {
         );
         assert_eq!(
             asked_address(base, true).await,
-            format!("{path}/upgrade-check/delegate-v2?{query}&delegateGroupName=a+b%2F%C3%BC")
+            format!("{path}/upgrade-check/delegate-v2?{query}")
         );
     }
 }

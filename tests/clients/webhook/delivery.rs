@@ -202,10 +202,10 @@ async fn bounded_retry_after_holds_for_all_events() {
     for (asked, least, most) in [("1", 900, 3000), ("99999", 1900, 4000)] {
         let pause = format!("Retry-After: {asked}\r\n");
         let receiver = Receiver::start(move |number, _| {
-            let code = if number == 0 { 429 } else { 200 };
+            let code = if number < 2 { 429 } else { 200 };
             Then::Answer(
                 code,
-                if number == 0 { pause.clone() } else { String::new() },
+                if number < 2 { pause.clone() } else { String::new() },
                 String::new(),
             )
         })
@@ -215,14 +215,16 @@ async fn bounded_retry_after_holds_for_all_events() {
             ..QUICK
         };
         let webhook = Webhook::new(settings(&receiver.url), plain_client().unwrap(), timing);
+        let problem = webhook.test(&event("d1", 0)).await.unwrap_err();
+        assert!(problem.starts_with("HTTP 429 (Retry-After: "), "{problem}");
         webhook.send(&event("d1", 0));
         until("it is asked to wait", || webhook.counts().failed_attempts == 1).await;
         webhook.send(&event("d2", 0));
         webhook.finish(LONG).await;
         let times: Vec<_> = receiver.requests().iter().map(|request| request.at).collect();
-        assert_eq!(times.len(), 3);
-        for time in &times[1..] {
-            let waited = *time - times[0];
+        assert_eq!(times.len(), 4);
+        for time in &times[2..] {
+            let waited = *time - times[1];
             assert!(
                 waited > least * MILLISECOND && waited < most * MILLISECOND,
                 "{waited:?}"

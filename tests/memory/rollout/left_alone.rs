@@ -37,7 +37,7 @@ async fn writes_name_no_other_container() {
 #[tokio::test(start_paused = true)]
 async fn leaves_delegate_of_another_account_alone() {
     for (account, is_ours) in [(Some("ours"), true), (Some("theirs"), false), (None, true)] {
-        let host = Host {
+        let mut host = Host {
             account: Some("ours"),
             ..Host::new()
         };
@@ -46,12 +46,24 @@ async fn leaves_delegate_of_another_account_alone() {
             variables.retain(|variable| !variable.as_str().unwrap().starts_with("ACCOUNT_ID="));
             variables.extend(account.map(|account| json!(format!("ACCOUNT_ID={account}"))));
         });
+        let reasons = |ours| if is_ours { ours } else { "other_account" };
+        let plan = host.upgrader(NEW).plan(|_| ()).await.unwrap();
+        assert_eq!(plan[0].message.contains("account theirs"), !is_ours, "{plan:?}");
         let report = host.once(NEW).await;
-        let row = row(&report, "dd");
         assert!(!report.has_failures());
-        let reason = if is_ours { "up_to_date" } else { "other_account" };
-        assert_eq!(row.reason.as_str(), reason, "{account:?}");
+        assert_eq!(
+            row(&report, "dd").reason.as_str(),
+            reasons("up_to_date"),
+            "{account:?}"
+        );
         assert_eq!(host.twin.writes().is_empty(), !is_ours);
+        host.health_only = true;
+        let report = host.once(NEW).await;
+        assert_eq!(
+            row(&report, "dd").reason.as_str(),
+            reasons("health_only"),
+            "{account:?}"
+        );
     }
 }
 

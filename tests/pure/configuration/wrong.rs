@@ -48,7 +48,9 @@ WEBHOOK_URL_FILE=/nowhere/url
 PUBLISHED_IMAGE=harness/delegate:26.02.1
 SELF_UPGRADE=true
     WEBHOOK_URL_FILE: /nowhere/url: No such file
-    SELF_UPGRADE: no Manager says which image
+    SELF_UPGRADE: no Manager says which image the upgrader should run; expected an image reference such as registry.example/
+PUBLISHED_IMAGE=26.02.1-fips
+    PUBLISHED_IMAGE: "26.02.1-fips" (write harness/delegate:26.02.1-fips); expected an image
 SELF_UPGRADE=ture
 AUDIT_LOG=audit.log
     SELF_UPGRADE: "ture"; expected true, false, or an image
@@ -158,7 +160,7 @@ ACCOUNT_ID=
 # And lets no write reach the engine.
 DISABLE_AUTO_UPGRADE=true
 HEALTH_PROBE=Exec
-    HEALTH_PROBE: "Exec", but DISABLE_AUTO_UPGRADE=true sends the engine nothing but GET requests; expected another value, or DISABLE_AUTO_UPGRADE=false
+    HEALTH_PROBE: "Exec", but DISABLE_AUTO_UPGRADE=true sends the engine nothing but GET requests, and restarts with HEALTH_ACTION=restart; expected another value, or DISABLE_AUTO_UPGRADE=false
 HEALTH_PROBE=exec
 HEALTH_COMMAND=["/probe", 1]
     HEALTH_COMMAND: not a JSON array of texts

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use clap::Subcommand;
 
 use super::{Database, Place, Said, time};
+use crate::service::scope::Scope;
 use crate::service::store::{Credential, Kind};
 use crate::service::tokens::{new_api_key, new_token};
 use crate::tables::table;
@@ -41,10 +42,11 @@ impl Token {
                 name,
             } => {
                 let scope = place.scope()?;
-                let store = database.open()?;
                 let (key, text) = new_token()?;
-                store.add_token(name, &key, &scope, now.timestamp())?;
-                Ok(format!("{text}\n"))
+                database.change("create token", &scope, now, |store| {
+                    store.add_token(name, &key, &scope, now.timestamp())?;
+                    Ok((name.clone(), format!("{text}\n")))
+                })
             }
             Self::Revoke { database, name } => revoke(database, Kind::Token, name, now),
             Self::List { database } => {
@@ -88,10 +90,11 @@ impl Key {
     pub(crate) fn run(&self, now: DateTime<Utc>) -> Said {
         match self {
             Self::Create { database, name } => {
-                let store = database.open()?;
                 let value = new_api_key()?;
-                store.add_api_key(name, &value, now.timestamp())?;
-                Ok(format!("{value}\n"))
+                database.change("create API key", &Scope::Account, now, |store| {
+                    store.add_api_key(name, &value, now.timestamp())?;
+                    Ok((name.clone(), format!("{value}\n")))
+                })
             }
             Self::Revoke { database, name } => revoke(database, Kind::ApiKey, name, now),
             Self::List { database } => {
@@ -104,9 +107,10 @@ impl Key {
 }
 
 fn revoke(database: &Database, kind: Kind, name: &str, now: DateTime<Utc>) -> Said {
-    let store = database.open()?;
-    store.revoke(kind, name, now.timestamp())?;
-    Ok(format!("the {kind} {name} is revoked\n"))
+    database.change(&format!("revoke {kind}"), &Scope::Account, now, |store| {
+        store.revoke(kind, name, now.timestamp())?;
+        Ok((name.to_owned(), format!("the {kind} {name} is revoked\n")))
+    })
 }
 
 fn shown(credential: &Credential) -> [String; 3] {

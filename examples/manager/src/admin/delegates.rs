@@ -52,8 +52,12 @@ impl Delegates {
                 name,
             }) => {
                 let (scope, tags) = (place.scope()?, tags.iter().cloned().collect());
-                database.open()?.register(&scope, name, &tags, now.timestamp())?;
-                Ok(format!("registered {name} for {scope}{}\n", with_tags(&tags)))
+                database.change("register delegate", &scope, now, |store| {
+                    store.register(&scope, name, &tags, now.timestamp())?;
+                    let subject = format!("{name}{}", with_tags(&tags));
+                    let said = format!("registered {name} for {scope}{}\n", with_tags(&tags));
+                    Ok((subject, said))
+                })
             }
             Some(DelegatesCommand::Forget {
                 database,
@@ -61,8 +65,10 @@ impl Delegates {
                 name,
             }) => {
                 let scope = place.scope()?;
-                database.open()?.forget(&scope, name)?;
-                Ok(format!("forgot {name} for {scope}\n"))
+                database.change("forget delegate", &scope, now, |store| {
+                    store.forget(&scope, name)?;
+                    Ok((name.clone(), format!("forgot {name} for {scope}\n")))
+                })
             }
         }
     }
@@ -72,7 +78,8 @@ impl Delegates {
         let mut rows = Vec::new();
         for delegate in &all {
             let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap_or_default();
-            let upgraded = auto_upgrade(delegate.asked_at.map(at), at(delegate.created_at), now);
+            let asked = delegate.asked_at.map(at);
+            let upgraded = auto_upgrade(asked, delegate.synchronized, at(delegate.created_at), now);
             let beginning = [
                 delegate.name.clone(),
                 delegate.scope.to_string(),

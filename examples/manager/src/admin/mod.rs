@@ -1,20 +1,23 @@
 //! The administrator's commands on the database. Each returns what it has to say.
 
+mod audit;
 mod credentials;
 mod delegates;
 mod overrides;
 #[cfg(test)]
 mod tests;
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use clap::Args;
 
 use crate::service::resolve::Tags;
 use crate::service::scope::Scope;
-use crate::service::store::Store;
+use crate::service::store::{By, Store};
 
+pub(crate) use audit::Audit;
 pub(crate) use credentials::{Key, Token};
 pub(crate) use delegates::Delegates;
 pub(crate) use overrides::Override;
@@ -52,6 +55,33 @@ impl Database {
         })?;
         Ok(Store::open(&path)?)
     }
+
+    /// Makes a change, and its entry in the audit trail. `act` returns the subject of the entry, and what to print.
+    pub(crate) fn change(
+        &self,
+        action: &str,
+        scope: &Scope,
+        now: DateTime<Utc>,
+        act: impl FnOnce(&Store) -> Result<(String, String), String>,
+    ) -> Said {
+        let by = By {
+            actor: user(),
+            now: now.timestamp(),
+        };
+        self.open()?.audited(&by, action, scope, act)
+    }
+}
+
+/// The user who runs the command, by name where the environment has it.
+fn user() -> String {
+    let variable = |name| std::env::var(name).ok().filter(|user| !user.is_empty());
+    let name = ["SUDO_USER", "USER"].into_iter().find_map(variable);
+    let number = || {
+        std::fs::metadata("/proc/self")
+            .map_or(0, |process| process.uid())
+            .to_string()
+    };
+    format!("user {}", name.unwrap_or_else(number))
 }
 
 #[derive(Args)]

@@ -5,6 +5,7 @@ use clap::Subcommand;
 
 use super::{Database, Place, Said, joined, time, with_tags};
 use crate::service::resolve::Wanted;
+use crate::service::store::in_words;
 use crate::tables::table;
 
 #[derive(Subcommand)]
@@ -61,22 +62,19 @@ impl Override {
                     till_next_release: *till_next_release,
                     days: days.clone(),
                 };
-                let store = database.open()?;
-                let latest = store.latest()?;
-                let set = wanted.into_override(&latest, now.timestamp())?;
-                store.set_override(&set)?;
-                Ok(format!(
-                    "{} for {}{}, until {}{}\n",
-                    set.image,
-                    set.scope,
-                    with_tags(&set.tags),
-                    time(set.valid_until),
-                    if set.till_next_release {
+                database.change("set override", &wanted.scope.clone(), now, |store| {
+                    let set = wanted.into_override(&store.latest()?, now.timestamp())?;
+                    store.set_override(&set)?;
+                    let (image, tags) = (&set.image, with_tags(&set.tags));
+                    let till = if set.till_next_release {
                         " or the next release"
                     } else {
                         ""
-                    }
-                ))
+                    };
+                    let until = format!("until {}{till}", time(set.valid_until));
+                    let subject = format!("{image}{tags}, {until}");
+                    Ok((subject, format!("{image} for {}{tags}, {until}\n", set.scope)))
+                })
             }
             Self::List { database } => {
                 let store = database.open()?;
@@ -106,8 +104,11 @@ impl Override {
                 tags,
             } => {
                 let (scope, tags) = (place.scope()?, tags.iter().cloned().collect());
-                database.open()?.delete_override(&scope, &tags)?;
-                Ok(format!("deleted the override for {scope}{}\n", with_tags(&tags)))
+                database.change("delete override", &scope, now, |store| {
+                    store.delete_override(&scope, &tags)?;
+                    let said = format!("deleted the override for {scope}{}\n", with_tags(&tags));
+                    Ok((in_words(&tags), said))
+                })
             }
         }
     }

@@ -55,6 +55,11 @@ fn a_new_token_is_told_once_and_nowhere_again() {
         listed,
         "NAME    SCOPE  CREATED           STATE\ndocker  org o  2026-11-21 12:00  in force\n"
     );
+    let trail = site.run("audit").unwrap();
+    assert!(
+        trail.contains("create token  org o  docker") && !trail.contains(text.trim()),
+        "{trail}"
+    );
     let again = site.run("token create docker").unwrap_err();
     assert!(again.contains("take another name"), "{again}");
 
@@ -145,7 +150,16 @@ fn overrides_are_set_listed_and_ended() {
 fn delegates_are_listed_with_their_versions_and_who_looks_after_them() {
     let site = Site::new();
     let now = site.now.timestamp();
-    let mut store = site.store();
+    let store = site.store();
+    store
+        .stamp(
+            &Scope::Account,
+            "blue",
+            "h1",
+            "harness/delegate:26.04.1",
+            now - 5_401,
+        )
+        .unwrap();
     for (host, image) in [
         ("h1", "harness/delegate:26.10.1"),
         ("h2", "harness/delegate:26.04.1"),
@@ -166,6 +180,45 @@ fn delegates_are_listed_with_their_versions_and_who_looks_after_them() {
          blue   account  -      ON            h3    harness/delegate:26.01.1.minimal  end of life 2026-09\n\
          blue   account  -      ON            h4    own/build:latest\n\
          green  org o    linux  DETECTING     -     -                                 -\n"
+    );
+    let who = super::user();
+    let trail = site.run("audit").unwrap();
+    let trail: Vec<Vec<&str>> = trail
+        .lines()
+        .map(|line| {
+            line.split("  ")
+                .map(str::trim)
+                .filter(|cell| !cell.is_empty())
+                .collect()
+        })
+        .collect();
+    let at = "2026-11-21 12:00";
+    assert_eq!(
+        trail,
+        [
+            vec!["TIME", "ACTOR", "ACTION", "SCOPE", "SUBJECT"],
+            vec![
+                "2026-11-21 10:29",
+                "upgrader h1",
+                "first check-in",
+                "account",
+                "blue with harness/delegate:26.04.1"
+            ],
+            vec![
+                at,
+                "upgrader h1",
+                "upgrade delegate",
+                "account",
+                "blue from harness/delegate:26.04.1 to harness/delegate:26.10.1",
+            ],
+            vec![
+                at,
+                &who,
+                "register delegate",
+                "org o",
+                "green with the tags linux"
+            ],
+        ]
     );
 }
 

@@ -87,7 +87,7 @@ impl Manager {
         stamps: bool,
     ) -> Result<Value, Refusal> {
         let now = self.now().timestamp();
-        let mut store = self.store();
+        let store = self.store();
         let account = query
             .get("accountId")
             .ok_or_else(|| Refusal::missing("accountId"))?;
@@ -118,6 +118,9 @@ impl Manager {
         };
         if let (Endpoint::DelegateV2, Some(group), true) = (endpoint, group, stamps) {
             store.stamp(&scope, group, &host, current, now)?;
+            if published.as_deref() == Some(current) {
+                store.note_synchronized(&scope, group)?;
+            }
         }
         let published = published.ok_or_else(|| {
             Refusal::invalid("no image is published yet; `manager publish IMAGE` publishes one")

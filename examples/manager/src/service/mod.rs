@@ -190,7 +190,7 @@ impl Manager {
 
 fn in_memory(settings: &Settings) -> Result<Store, String> {
     let now = settings.clock.0().timestamp();
-    let mut store = Store::in_memory(&settings.account)?;
+    let store = Store::in_memory(&settings.account)?;
     if !settings.published.is_empty() {
         store.publish(&settings.published, now)?;
     }

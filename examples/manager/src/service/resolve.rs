@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use delegate_upgrader::image::ImageReference;
 
 use super::scope::Scope;
+use super::support::Version;
 
 pub(crate) type Tags = BTreeSet<String>;
 
@@ -52,7 +53,7 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     pub(crate) fn into_override(self, latest: &Release, now: i64) -> Result<Override, String> {
-        check_image(&self.image)?;
+        let image = delegate_image(&self.image)?;
         let days = match &self.days {
             None => MOST_DAYS,
             Some(text) => text
@@ -64,12 +65,21 @@ impl Wanted {
         Ok(Override {
             scope: self.scope,
             tags: self.tags,
-            image: self.image,
+            image,
             release: latest.number,
             till_next_release: self.till_next_release,
             valid_until: now + days * SECONDS_A_DAY,
         })
     }
+}
+
+/// A delegate's image, which an upgrader could pull. A version alone is one of Harness's repository.
+pub(crate) fn delegate_image(text: &str) -> Result<String, String> {
+    let stock = format!("harness/delegate:{text}");
+    if Version::of(&stock).is_some() {
+        return Ok(stock);
+    }
+    check_image(text).map(|()| text.to_owned())
 }
 
 /// Whether an upgrader could pull it.

@@ -16,17 +16,26 @@ use super::asked::Asked;
 use super::query::Query;
 use super::resolve::{Tags, Wanted};
 use super::scope::Scope;
-use super::store::{Delegate, Store};
+use super::store::{By, Delegate, Store, in_words};
 use super::support::{Version, auto_upgrade};
 use super::tokens::check_api_key;
 
 /// A call that is allowed, and what it is about.
 struct Call<'a> {
-    store: &'a mut Store,
+    store: &'a Store,
     query: &'a Query,
     scope: Scope,
-    /// Seconds since the epoch.
-    now: i64,
+    /// The API key, and the time in seconds since the epoch.
+    by: By,
+}
+
+impl Call<'_> {
+    /// The parameter `tags`: repeated, or as in Harness's documentation one value `a,tags=b`.
+    fn tags(&self) -> Tags {
+        let all = self.query.all("tags").flat_map(|value| value.split(','));
+        let tags = all.map(|tag| tag.trim().trim_start_matches("tags="));
+        tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
+    }
 }
 
 type Outcome = Result<Value, Refusal>;
@@ -38,6 +47,7 @@ pub(super) fn router(prefix: &str) -> Router<Manager> {
         .route(&path("override-delegate-tag"), get(overrides).put(set_override))
         .route(&path("delete-delegate-override"), delete(delete_override))
         .route(&path("listDelegates"), post(list_delegates))
+        .route(&path("audit-trail"), get(audit_trail))
 }
 
 async fn latest_supported_version(
@@ -79,17 +89,24 @@ async fn set_override(
             }
         };
         let wanted = Wanted {
+            tags: call.tags(),
             scope: call.scope,
-            tags: call.query.all("tags").map(str::to_owned).collect(),
             image: image.to_owned(),
             till_next_release,
             days: call.query.get("validForDays").map(str::to_owned),
         };
-        let set = wanted
-            .into_override(&call.store.latest()?, call.now)
-            .map_err(Refusal::invalid)?;
-        call.store.set_override(&set)?;
-        Ok(json!(format!("Updated Delegate image tag to {}", set.image)))
+        let scope = wanted.scope.clone();
+        call.store.audited(&call.by, "set override", &scope, |store| {
+            let set = wanted
+                .into_override(&store.latest()?, call.by.now)
+                .map_err(Refusal::invalid)?;
+            store.set_override(&set)?;
+            let subject = format!("{} {}", set.image, in_words(&set.tags));
+            Ok((
+                subject,
+                json!(format!("Updated Delegate image tag to {}", set.image)),
+            ))
+        })
     })
 }
 
@@ -102,7 +119,7 @@ async fn overrides(
         let (latest, all) = (call.store.latest()?, call.store.overrides()?);
         let overrides: Vec<Value> = all
             .iter()
-            .filter(|found| found.scope == call.scope && found.holds(&latest, call.now))
+            .filter(|found| found.scope == call.scope && found.holds(&latest, call.by.now))
             .map(|found| {
                 json!({
                     "version": found.image,
@@ -124,9 +141,38 @@ async fn delete_override(
     headers: HeaderMap,
 ) -> Response {
     manager.rest("delete-delegate-override", query, &headers, |call| {
-        let tags: Tags = call.query.all("tags").map(str::to_owned).collect();
-        call.store.delete_override(&call.scope, &tags)?;
-        Ok(json!("Deleted the override"))
+        let tags = call.tags();
+        call.store
+            .audited(&call.by, "delete override", &call.scope, |store| {
+                store.delete_override(&call.scope, &tags)?;
+                Ok((in_words(&tags), json!("Deleted the override")))
+            })
+    })
+}
+
+async fn audit_trail(
+    State(manager): State<Manager>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    manager.rest("audit-trail", query, &headers, |call| {
+        let trail = call.store.audit_trail()?;
+        let is_wanted = |above: Scope| above == call.scope;
+        let entries = trail
+            .into_iter()
+            .filter(|entry| entry.scope.and_above().any(is_wanted));
+        Ok(entries
+            .map(|entry| {
+                json!({
+                    "timestamp": entry.at * 1_000,
+                    "actor": entry.actor,
+                    "action": entry.action,
+                    "orgIdentifier": entry.scope.org(),
+                    "projectIdentifier": entry.scope.project(),
+                    "subject": entry.subject,
+                })
+            })
+            .collect())
     })
 }
 
@@ -173,13 +219,14 @@ async fn list_delegates(
         let wanted = all
             .iter()
             .filter(|delegate| delegate.scope == call.scope && filter.wants(delegate));
-        Ok(wanted.map(|delegate| shown(delegate, call.now)).collect())
+        Ok(wanted.map(|delegate| shown(delegate, call.by.now)).collect())
     })
 }
 
 fn shown(delegate: &Delegate, now: i64) -> Value {
     let time = |seconds| DateTime::from_timestamp(seconds, 0).unwrap_or_default();
-    let auto_upgrade = auto_upgrade(delegate.asked_at.map(time), time(delegate.created_at), time(now));
+    let asked = delegate.asked_at.map(time);
+    let auto_upgrade = auto_upgrade(asked, delegate.synchronized, time(delegate.created_at), time(now));
     let replicas: Vec<Value> = delegate
         .current_replicas()
         .map(|replica| {
@@ -223,11 +270,15 @@ impl Manager {
         let mut asked = Asked::new(name, now.timestamp_millis());
         asked.query = query.firsts();
         let outcome = self.permitted(&query, headers, &mut asked).and_then(|scope| {
+            let by = By {
+                actor: format!("key {}", asked.issuer.as_deref().unwrap_or_default()),
+                now: now.timestamp(),
+            };
             act(Call {
-                store: &mut self.store(),
+                store: &self.store(),
                 query: &query,
                 scope,
-                now: now.timestamp(),
+                by,
             })
         });
         let response = match outcome {

@@ -32,6 +32,7 @@ pub(crate) enum AutoUpgrade {
     On,
     Off,
     Detecting,
+    Synchronizing,
 }
 
 impl Version {
@@ -88,14 +89,20 @@ fn end_of(month: NaiveDate) -> DateTime<Utc> {
         .and_utc()
 }
 
-/// Whether somebody upgrades a delegate: from when an upgrader last asked for it, and since when it has been known.
+/// Whether somebody upgrades a delegate: from when an upgrader last asked for it, whether it has ended a run since its first
+/// question, and since when the delegate has been known.
 pub(crate) fn auto_upgrade(
     asked: Option<DateTime<Utc>>,
+    synchronized: bool,
     created: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> AutoUpgrade {
     if asked.is_some_and(|asked| now - asked <= SILENCE) {
-        AutoUpgrade::On
+        if synchronized {
+            AutoUpgrade::On
+        } else {
+            AutoUpgrade::Synchronizing
+        }
     } else if now - created <= SILENCE {
         AutoUpgrade::Detecting
     } else {
@@ -152,16 +159,17 @@ mod tests {
     fn auto_upgrade_is_on_for_ninety_minutes_after_a_question_and_found_out_for_ninety_after_the_creation() {
         let now = at("2026-11-21T12:00:00Z");
         let ago = |seconds| now - TimeDelta::seconds(seconds);
-        for (asked, created, expected) in [
-            (Some(0), 0, AutoUpgrade::On),
-            (Some(5_400), 1_000_000, AutoUpgrade::On),
-            (Some(5_401), 1_000_000, AutoUpgrade::Off),
-            (Some(5_401), 5_400, AutoUpgrade::Detecting),
-            (None, 0, AutoUpgrade::Detecting),
-            (None, 5_400, AutoUpgrade::Detecting),
-            (None, 5_401, AutoUpgrade::Off),
+        for (asked, synchronized, created, expected) in [
+            (Some(0), true, 0, AutoUpgrade::On),
+            (Some(0), false, 0, AutoUpgrade::Synchronizing),
+            (Some(5_400), true, 1_000_000, AutoUpgrade::On),
+            (Some(5_401), true, 1_000_000, AutoUpgrade::Off),
+            (Some(5_401), true, 5_400, AutoUpgrade::Detecting),
+            (None, false, 0, AutoUpgrade::Detecting),
+            (None, false, 5_400, AutoUpgrade::Detecting),
+            (None, false, 5_401, AutoUpgrade::Off),
         ] {
-            let found = auto_upgrade(asked.map(ago), ago(created), now);
+            let found = auto_upgrade(asked.map(ago), synchronized, ago(created), now);
             assert_eq!(found, expected, "asked {asked:?}, created {created}");
         }
     }

@@ -9,6 +9,7 @@ use reqwest::header::AUTHORIZATION;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::service::resolve::{Release, Wanted};
 use crate::service::{Fault, Manager, Settings};
 use kit::manager::{ACCOUNT, RawServer, TOKEN, answer, ask, client, config, published, reference};
 
@@ -74,13 +75,18 @@ async fn one_that_only_looks_leaves_no_stamp() {
         ..config(&local.url)
     })
     .unwrap();
-    assert_eq!(ask(&looking).await, Ok(reference("harness/delegate:26.03.88501")));
+    let set = Wanted {
+        tags: ["docker-delegate".to_owned()].into(),
+        image: "own/delegate:1".to_owned(),
+        ..Wanted::default()
+    };
+    let set = set
+        .into_override(&Release::default(), Utc::now().timestamp())
+        .unwrap();
+    local.manager.store().set_override(&set).unwrap();
+    assert_eq!(ask(&looking).await, Ok(reference("own/delegate:1")));
     assert_eq!(local.endpoints(), ["delegate"]);
-    assert!(
-        !local.manager.requests()[0]
-            .query
-            .contains_key("delegateGroupName")
-    );
+    assert_eq!(local.manager.store().delegates().unwrap(), []);
 }
 
 #[tokio::test]

@@ -136,7 +136,8 @@ async fn an_override_is_what_the_clients_of_its_scope_are_told() {
     let own = "own/delegate:1";
     assert_eq!(told().await, [PUBLISHED, own, own, own]);
 
-    local.set("&delegateTag=own/delegate:2&tags=linux").await;
+    // As Harness's documentation writes several tags.
+    local.set("&delegateTag=own/delegate:2&tags=linux,tags=big").await;
     assert_eq!(told().await, [PUBLISHED, own, own, "own/delegate:2"]);
 
     local.set("&orgIdentifier=o&delegateTag=own/delegate:3").await;
@@ -144,12 +145,40 @@ async fn an_override_is_what_the_clients_of_its_scope_are_told() {
     assert_eq!(told().await, [PUBLISHED, own, own, "own/delegate:2"]);
 
     local
-        .done(Method::DELETE, "delete-delegate-override", "&tags=linux")
+        .done(Method::DELETE, "delete-delegate-override", "&tags=big,linux")
         .await;
     local
         .done(Method::DELETE, "delete-delegate-override", "&orgIdentifier=o")
         .await;
     assert_eq!(told().await, [PUBLISHED; 4]);
+
+    // The name of a delegate is one of its tags, and a version alone is one of Harness's images.
+    local.set("&delegateTag=26.04.82804.minimal&tags=plain").await;
+    let minimal = "harness/delegate:26.04.82804.minimal";
+    assert_eq!(told().await, [minimal, minimal, minimal, PUBLISHED]);
+
+    let trail = local.done(Method::GET, "audit-trail", "&orgIdentifier=o").await;
+    let trail = trail.as_array().unwrap();
+    let by_key = trail.iter().filter(|entry| entry["actor"] == "key key-0");
+    let by_key: Vec<_> = by_key
+        .map(|entry| {
+            (
+                entry["action"].as_str().unwrap(),
+                entry["subject"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        by_key,
+        [
+            ("set override", "own/delegate:1 without tags"),
+            ("set override", "own/delegate:3 without tags"),
+            ("delete override", "without tags"),
+        ]
+    );
+    assert_eq!(trail[0]["actor"], "upgrader host-1");
+    let of_account = local.done(Method::GET, "audit-trail", "").await;
+    assert!(of_account.as_array().unwrap().len() > trail.len());
 }
 
 #[tokio::test]
@@ -366,6 +395,8 @@ async fn delegates_are_listed_with_what_their_upgraders_asked() {
         registered.unwrap();
     }
     image(&asking, "asked-for").await;
+    let published = reference(PUBLISHED);
+    asking.published(&published, "upgraded").await.unwrap();
     let looking = HttpManager::new(ManagerConfig {
         clock: start_of_2027,
         reports_upgrader: false,
@@ -388,7 +419,12 @@ async fn delegates_are_listed_with_what_their_upgraders_asked() {
         .collect();
     assert_eq!(
         upgraded,
-        [("asked-for", "ON"), ("new", "DETECTING"), ("silent", "OFF")]
+        [
+            ("asked-for", "SYNCHRONIZING"),
+            ("new", "DETECTING"),
+            ("silent", "OFF"),
+            ("upgraded", "ON"),
+        ]
     );
     assert_eq!(
         shown[0]["delegateReplicas"],
@@ -456,7 +492,7 @@ async fn what_is_written_into_the_file_of_a_running_manager_counts_at_once() {
     })
     .await;
     let client = client(&local.url);
-    let mut file = Store::open(&path).unwrap();
+    let file = Store::open(&path).unwrap();
     assert_eq!(kit::manager::ask(&client).await, Err(ManagerError::TokenUnknown));
 
     file.add_token("docker", &kit::manager::KEY, &Scope::Account, 0)

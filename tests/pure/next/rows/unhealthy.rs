@@ -99,7 +99,7 @@ fn a_delegate_that_fails_its_checks_is_restarted() {
             (failing(2).policy(|policy| policy.health_only = true), "health_only: rest, health_only"),
             (
                 failing(3).policy(|policy| policy.health_only = true).with(|r| r.owner.opted_out = Some("a label")),
-                "health_only: rest, health_only",
+                "left_alone: rest, opted_out",
             ),
             (changed(|m| m.health = old().health), AT_REST),
             (changed(|m| m.state = RunState::Paused), "not_running: rest, not_running"),

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
-use rusqlite::{OptionalExtension as _, TransactionBehavior, params};
+use rusqlite::{OptionalExtension as _, Transaction, TransactionBehavior, params};
 
+use super::audit::By;
 use super::credentials::scope;
 use super::{Store, StoreError, tags_from_column, tags_to_column};
 use crate::service::resolve::Tags;
@@ -15,6 +16,9 @@ use crate::service::support::SILENCE;
 /// of again.
 const REMEMBERED: TimeDelta = TimeDelta::days(30);
 
+/// Within this time all questions about the replicas of a delegate are of one run.
+const SAME_RUN: TimeDelta = TimeDelta::minutes(1);
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Delegate {
     pub(crate) scope: Scope,
@@ -23,6 +27,8 @@ pub(crate) struct Delegate {
     pub(crate) created_at: i64,
     /// When an upgrader last asked for it.
     pub(crate) asked_at: Option<i64>,
+    /// Whether a run has ended since an upgrader's first check-in.
+    pub(crate) synchronized: bool,
     pub(crate) replicas: Vec<Replica>,
 }
 
@@ -72,7 +78,7 @@ impl Store {
 
     /// An upgrader has asked for it. One that nobody registered is known from now on.
     pub(crate) fn stamp(
-        &mut self,
+        &self,
         scope: &Scope,
         name: &str,
         host: &str,
@@ -80,23 +86,67 @@ impl Store {
         now: i64,
     ) -> Result<(), StoreError> {
         let (org, project) = (scope.org().unwrap_or(""), scope.project().unwrap_or(""));
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
-        transaction.execute(
+        let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
+        self.record_check_in(scope, name, host, image, now)?;
+        self.connection.execute(
             "INSERT INTO delegate (org, project, name, tags, created_at, asked_at) VALUES (?1, ?2, ?3, '[]', ?4, ?4)
-             ON CONFLICT (org, project, name) DO UPDATE SET asked_at = ?4",
-            params![org, project, name, now],
+             ON CONFLICT (org, project, name) DO UPDATE
+             SET asked_at = ?4, synchronized = synchronized OR coalesce(asked_at <= ?4 - ?5, 0)",
+            params![org, project, name, now, SAME_RUN.num_seconds()],
         )?;
-        transaction.execute(
+        self.connection.execute(
             "INSERT OR REPLACE INTO replica (org, project, name, host, image, seen_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![org, project, name, host, image, now],
         )?;
-        transaction.execute(
+        self.connection.execute(
             "DELETE FROM replica WHERE seen_at < ?1",
             [now - REMEMBERED.num_seconds()],
         )?;
         Ok(transaction.commit()?)
+    }
+
+    /// Records the first check-in for a delegate, and each image that is new on a host.
+    fn record_check_in(
+        &self,
+        scope: &Scope,
+        name: &str,
+        host: &str,
+        image: &str,
+        now: i64,
+    ) -> Result<(), StoreError> {
+        let by = By {
+            actor: format!("upgrader {host}"),
+            now,
+        };
+        let delegate = [scope.org().unwrap_or(""), scope.project().unwrap_or(""), name];
+        let mut known = self.connection.prepare(
+            "SELECT 1 FROM delegate WHERE org = ?1 AND project = ?2 AND name = ?3 AND asked_at IS NOT NULL",
+        )?;
+        if !known.exists(delegate)? {
+            return self.record(&by, "first check-in", scope, &format!("{name} with {image}"));
+        }
+        let mut images = self.connection.prepare(
+            "SELECT image FROM replica WHERE org = ?1 AND project = ?2 AND name = ?3 AND host = ?4 ORDER BY seen_at DESC",
+        )?;
+        let [org, project, _] = delegate;
+        let images = images.query_map([org, project, name, host], |row| row.get(0))?;
+        let images: Vec<String> = images.collect::<Result<_, _>>()?;
+        match images.first() {
+            Some(last) if images.iter().all(|known| known != image) => {
+                let subject = format!("{name} from {last} to {image}");
+                self.record(&by, "upgrade delegate", scope, &subject)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes that an upgrader has asked about a delegate that runs the published image.
+    pub(crate) fn note_synchronized(&self, scope: &Scope, name: &str) -> Result<(), StoreError> {
+        self.connection.execute(
+            "UPDATE delegate SET synchronized = 1 WHERE org = ?1 AND project = ?2 AND name = ?3",
+            [scope.org().unwrap_or(""), scope.project().unwrap_or(""), name],
+        )?;
+        Ok(())
     }
 
     /// With its tags and its replicas, until somebody asks for it again.
@@ -114,7 +164,7 @@ impl Store {
         Ok(())
     }
 
-    /// The tags of a delegate; none if it is not known.
+    /// The tags of a delegate, and its name, which counts as one of them.
     pub(crate) fn tags_of(&self, scope: &Scope, name: &str) -> Result<Tags, StoreError> {
         let tags: Option<String> = self
             .connection
@@ -124,10 +174,10 @@ impl Store {
                 |row| row.get(0),
             )
             .optional()?;
-        Ok(tags
-            .map(|tags| tags_from_column(&tags))
-            .transpose()?
-            .unwrap_or_default())
+        let tags = tags.map(|tags| tags_from_column(&tags)).transpose()?;
+        let mut tags = tags.unwrap_or_default();
+        tags.insert(name.to_owned());
+        Ok(tags)
     }
 
     pub(crate) fn delegates(&self) -> Result<Vec<Delegate>, StoreError> {
@@ -148,7 +198,7 @@ impl Store {
             replicas.entry(of).or_default().push(replica);
         }
         let mut statement = self.connection.prepare(
-            "SELECT org, project, name, tags, created_at, asked_at FROM delegate ORDER BY org, project, name",
+            "SELECT org, project, name, tags, created_at, asked_at, synchronized FROM delegate ORDER BY org, project, name",
         )?;
         let rows = statement.query_map([], |row| {
             Ok(Delegate {
@@ -157,6 +207,7 @@ impl Store {
                 tags: tags_from_column(&row.get::<_, String>(3)?)?,
                 created_at: row.get(4)?,
                 asked_at: row.get(5)?,
+                synchronized: row.get(6)?,
                 replicas: Vec::new(),
             })
         })?;
@@ -176,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_question_makes_a_delegate_known_and_a_registration_gives_it_tags() {
-        let mut store = Store::in_memory("acct").unwrap();
+        let store = Store::in_memory("acct").unwrap();
         let org = Scope::new(Some("o"), None).unwrap();
         let tags: Tags = ["linux".to_owned()].into();
         store.stamp(&Scope::Account, "blue", "h1", "a:1", 100).unwrap();
@@ -215,13 +266,18 @@ mod tests {
             "h1 has a:2 only, and h2 has not been heard of since"
         );
         assert_eq!((other.scope.clone(), other.asked_at), (org.clone(), None));
-        assert_eq!(store.tags_of(&Scope::Account, "blue").unwrap(), tags);
-        assert_eq!(store.tags_of(&org, "green").unwrap(), Tags::new());
+        // A minute after the first question it has ended its first run. Its name is one of its tags.
+        assert!(later[0].synchronized && !account.synchronized);
+        assert_eq!(
+            store.tags_of(&Scope::Account, "blue").unwrap(),
+            ["blue".to_owned(), "linux".to_owned()].into()
+        );
+        assert_eq!(store.tags_of(&org, "green").unwrap(), ["green".to_owned()].into());
     }
 
     #[test]
     fn a_host_that_is_not_heard_of_any_more_is_forgotten_with_somebody_s_next_question() {
-        let mut store = Store::in_memory("acct").unwrap();
+        let store = Store::in_memory("acct").unwrap();
         let day = 24 * 60 * 60;
         store.stamp(&Scope::Account, "blue", "gone", "a:1", 0).unwrap();
         store.stamp(&Scope::Account, "blue", "quiet", "a:1", 1).unwrap();

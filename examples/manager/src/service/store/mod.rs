@@ -3,6 +3,7 @@
 //! The service and the administrator's commands open the same file side by side. Nothing is kept outside it, so what
 //! one writes the other reads with its next question. Times are seconds since the epoch.
 
+mod audit;
 mod credentials;
 mod delegates;
 mod overrides;
@@ -15,16 +16,18 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
 
+pub(crate) use audit::By;
 pub(crate) use credentials::{Credential, Kind};
 pub(crate) use delegates::Delegate;
+pub(crate) use overrides::in_words;
 
 use super::resolve::Release;
 use super::scope::Scope;
 
 /// The steps from each version of the schema to the next; the number of those taken is `PRAGMA user_version`.
-const SCHEMA: [&str; VERSION as usize] = [include_str!("schema.sql")];
+const SCHEMA: [&str; VERSION as usize] = [include_str!("schema.sql"), include_str!("version-2.sql")];
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// `PRAGMA application_id`, so that no other program's database is taken for ours.
 const APPLICATION_ID: i64 = 0x6475_6d67;
@@ -189,16 +192,13 @@ impl Store {
     }
 
     /// Publishing again what is published is no release.
-    pub(crate) fn publish(&mut self, image: &str, now: i64) -> Result<(), StoreError> {
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
-        transaction.execute(
+    pub(crate) fn publish(&self, image: &str, now: i64) -> Result<(), StoreError> {
+        self.connection.execute(
             "INSERT INTO release (image, published_at) SELECT ?1, ?2
              WHERE ?1 IS NOT (SELECT image FROM release ORDER BY number DESC LIMIT 1)",
             params![image, now],
         )?;
-        Ok(transaction.commit()?)
+        Ok(())
     }
 
     /// The upgrader's own published image.
@@ -256,7 +256,7 @@ mod tests {
     fn a_file_keeps_what_was_written_and_is_for_its_owner_only() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("manager.db");
-        let mut store = Store::create(&path, Some("acct")).unwrap();
+        let store = Store::create(&path, Some("acct")).unwrap();
         store.publish("a:1", 1).unwrap();
         store.publish("a:2", 2).unwrap();
         drop(store);
@@ -272,14 +272,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("manager.db");
         let serving = Store::create(&path, Some("acct")).unwrap();
-        let mut administering = Store::open(&path).unwrap();
+        let administering = Store::open(&path).unwrap();
         administering.publish("a:1", 1).unwrap();
         assert_eq!(serving.latest().unwrap().image.as_deref(), Some("a:1"));
     }
 
     #[test]
     fn publishing_the_same_again_is_no_release() {
-        let mut store = Store::in_memory("acct").unwrap();
+        let store = Store::in_memory("acct").unwrap();
         let mut numbers = Vec::new();
         for image in ["a:1", "a:1", "a:2", "a:1"] {
             store.publish(image, 0).unwrap();
@@ -289,8 +289,15 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_has_a_version_and_a_newer_one_is_refused() {
+    fn the_schema_has_a_version_an_older_one_is_brought_up_to_date_and_a_newer_one_refused() {
         let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("old.db");
+        let old = Connection::open(&path).unwrap();
+        old.execute_batch(SCHEMA[0]).unwrap();
+        old.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+        old.pragma_update(None, "user_version", 1).unwrap();
+        set(&old, "account", "acct").unwrap();
+        assert!(Store::open(&path).unwrap().audit_trail().unwrap().is_empty());
         let path = directory.path().join("manager.db");
         let store = Store::create(&path, Some("acct")).unwrap();
         let version = |connection: &Connection| {
@@ -304,7 +311,7 @@ mod tests {
         drop(store);
         let error = refusal(Store::open(&path));
         assert!(
-            error.contains("version 2") && error.contains("up to 1"),
+            error.contains("version 3") && error.contains("up to 2"),
             "{error}"
         );
     }

@@ -69,7 +69,7 @@ impl Store {
     }
 }
 
-fn in_words(tags: &Tags) -> String {
+pub(crate) fn in_words(tags: &Tags) -> String {
     if tags.is_empty() {
         return "without tags".to_owned();
     }
