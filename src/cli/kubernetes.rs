@@ -16,6 +16,7 @@ use super::{Exit, fail, history, plan, print};
 use crate::app::{self, ConfiguredSource};
 use crate::daemon;
 use crate::host;
+use crate::host::place::note_cluster;
 use crate::kubernetes::cluster::{Cluster, is_in_cluster};
 use crate::kubernetes::deployments::Deployments;
 use crate::kubernetes::settings::ClusterSettings;
@@ -67,6 +68,7 @@ pub(super) fn is_chosen() -> bool {
 
 pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bool) -> Result<Exit, Exit> {
     let is_named = config.is_some();
+    note_cluster();
     let path = config.unwrap_or_else(|| file::PATH.into());
     let settings = ClusterSettings::read(&path, is_named, std::env::vars_os())
         .map_err(|errors| fail(errors, Exit::Config))?;
@@ -191,11 +193,7 @@ impl CommandLine {
         let mut workloads = self.workloads(false, Arc::new(Utc::now))?;
         match workloads.plan(|_| ()).await {
             Ok(planned) => {
-                for row in &planned {
-                    let warnings = row.warnings.iter();
-                    warnings.for_each(|warning| checks.warn(&row.container, warning));
-                    checks.planned(row);
-                }
+                planned.iter().for_each(|row| checks.planned(row));
             }
             // The API server has its line already.
             Err(error) => tracing::debug!(%error, "cannot plan"),

@@ -14,7 +14,7 @@ use crate::app::{self, Upgrader};
 use crate::config::Settings;
 use crate::daemon;
 use crate::events::Listeners;
-use crate::host::place::command;
+use crate::host::place::{command, is_cluster};
 use crate::reconcile::controller::Controller as _;
 use crate::reconcile::operator::OperatorError;
 use crate::status::report::Report;
@@ -141,10 +141,12 @@ pub(super) fn done(report: &Report) -> Exit {
         .iter()
         .filter(|delegate| !delegate.runs_the_target())
     {
-        let (container, workload) = (&delegate.container, &delegate.workload);
+        let (name, workload) = (&delegate.container, &delegate.workload);
+        let deployment = is_cluster().then_some(name);
+        let container = deployment.is_none().then_some(name);
         warn!(
             container,
-            workload, "{container} was not replaced: {}", delegate.message
+            deployment, workload, "{name} was not replaced: {}", delegate.message
         );
         exit = Exit::NotServed;
     }

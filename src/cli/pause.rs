@@ -14,7 +14,7 @@ use crate::config::Settings;
 use crate::container::ApiVersion;
 use crate::engine::{Engine as _, EngineError};
 use crate::host::hold::{self, read_records};
-use crate::host::place::command;
+use crate::host::place::{command, command_for};
 use crate::reconcile::operator::OperatorError;
 use crate::schedule::moment;
 use crate::text::{duration, time};
@@ -126,9 +126,7 @@ pub(super) async fn resume(settings: &Settings, container: Option<&str>, json: b
 }
 
 fn resume_command(delegate: Option<&str>) -> String {
-    command(&format!("resume {}", delegate.unwrap_or_default()))
-        .trim_end()
-        .to_owned()
+    command_for("resume", delegate.unwrap_or_default())
 }
 
 fn paused_subject(delegate: Option<&str>) -> &str {

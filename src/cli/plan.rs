@@ -12,7 +12,8 @@ use crate::app;
 use crate::config::Settings;
 use crate::health::HealthStatus;
 use crate::rollout::reason::Reason;
-use crate::status::report::{Planned, none_found};
+use crate::status::planned::Planned;
+use crate::status::report::none_found;
 use crate::status::table::{Look, Table};
 use crate::status::terminal::with_word;
 use crate::status::view::Tone;
@@ -69,7 +70,7 @@ fn text(plan: &[Planned], nothing: &str) -> String {
             what.as_ref().unwrap_or(&planned.message),
         ];
         table.row(tone, cells.map(str::to_owned).into());
-        for warning in planned.warnings.iter().filter(|_| planned.action == "replace") {
+        for warning in &planned.warnings {
             let cells = [&planned.container, "", "warning", warning];
             table.row(Tone::Attention, cells.map(str::to_owned).into());
         }

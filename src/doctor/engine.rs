@@ -18,7 +18,7 @@ use crate::health::HealthStatus;
 use crate::host;
 use crate::host::capacity::{Disk, Room};
 use crate::host::hold::read_records;
-use crate::host::place::command;
+use crate::host::place::command_for;
 use crate::image::is_mutable_tag;
 use crate::observe::{Observer, Scope, WAY_OUT};
 use crate::rollout::{Memory, Rollout};
@@ -120,10 +120,15 @@ pub(super) async fn check(
     Some(Host { rollouts, refused })
 }
 
-/// The delegates that fail their health check, and those whose health endpoint cannot be reached from here.
+/// The delegates that fail their health check, those whose health endpoint cannot be reached from here, and those whose version
+/// is without support, or will soon be.
 fn health(rollouts: &[Rollout], upgrades: bool, checks: &mut Checks) {
     for serving in rollouts.iter().filter_map(|rollout| rollout.serving.as_ref()) {
         let (name, detail) = (&serving.name, &serving.health.detail);
+        let expiry = serving.image.expiry();
+        if let Some(notice) = expiry.and_then(|expiry| expiry.notice(Utc::now().date_naive())) {
+            checks.warn("support", format!("{name} runs {}: {notice}", serving.image));
+        }
         let message = if serving.health.status == HealthStatus::Unhealthy {
             format!("{name} is unhealthy: {detail}; see `docker logs {name}`")
         } else if upgrades && serving.health.is_weak() {
@@ -148,15 +153,13 @@ async fn pauses(engine: &DockerEngine, checks: &mut Checks) {
             .until
             .map_or_else(String::new, |until| format!(", until {}", time::text(until)));
         let since = time::text(pause.since);
-        let (what, name) = match &pause.delegate {
-            None => ("this host".to_owned(), String::new()),
-            Some(name) => (name.clone(), format!(" {name}")),
-        };
+        let delegate = pause.delegate.as_deref();
+        let what = delegate.unwrap_or("this host");
         checks.warn(
             "pause",
             format!(
                 "upgrades are paused on {what} since {since}{until}; `{}` resumes them",
-                command(&format!("resume{name}"))
+                command_for("resume", delegate.unwrap_or_default())
             ),
         );
     }

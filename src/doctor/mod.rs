@@ -17,7 +17,8 @@ use strum::Display;
 
 use crate::app;
 use crate::config::Settings;
-use crate::status::report::Planned;
+use crate::rollout::reason::ReasonKind;
+use crate::status::planned::Planned;
 
 /// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize)]
@@ -97,9 +98,15 @@ impl Checks {
         }
     }
 
-    /// The row of one delegate in a plan.
+    /// The rows of one delegate in a plan.
     pub(crate) fn planned(&mut self, row: &Planned) {
-        let severity = if row.failed { Severity::Fail } else { Severity::Ok };
+        let warnings = row.warnings.iter();
+        warnings.for_each(|warning| self.warn(&row.container, warning));
+        let severity = match row.reason {
+            Some(ReasonKind::SwarmOff | ReasonKind::Quarantined) => Severity::Warn,
+            _ if row.failed => Severity::Fail,
+            _ => Severity::Ok,
+        };
         self.add(severity, &row.container, &row.message);
     }
 }

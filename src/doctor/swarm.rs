@@ -35,11 +35,6 @@ pub(super) async fn check(services: &[Object], settings: &Settings, checks: &mut
         monitor: settings.healthy_time,
         stop_grace_period: settings.stop_timeout,
     };
-    for Object { managed, document } in services {
-        for warning in swarm::warnings(&document["Spec"], defaults) {
-            checks.warn(&managed.name, warning);
-        }
-    }
     let planned = async {
         let mut upgrader = app::upgrader(settings, false, Arc::new(Utc::now)).await.ok()?;
         upgrader.plan(|reason| debug!("{reason}")).await.ok()
@@ -50,8 +45,13 @@ pub(super) async fn check(services: &[Object], settings: &Settings, checks: &mut
         .ok()
         .flatten()
         .unwrap_or_default();
-    let ours = planned
-        .iter()
-        .filter(|row| names.contains(&row.container.as_str()));
-    ours.for_each(|row| checks.planned(row));
+    for Object { managed, document } in services {
+        if let Some(row) = planned.iter().find(|row| row.container == managed.name) {
+            checks.planned(row);
+            continue;
+        }
+        for warning in swarm::warnings(&document["Spec"], defaults) {
+            checks.warn(&managed.name, warning);
+        }
+    }
 }

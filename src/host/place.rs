@@ -25,6 +25,7 @@ static PLACE: OnceLock<Place> = OnceLock::new();
 struct Place {
     host: String,
     program: String,
+    is_cluster: bool,
 }
 
 /// Asks the engine, once. The host name inside a container says nothing about the host. Neither does this machine's
@@ -34,6 +35,7 @@ pub async fn learn<E: Engine>(engine: &E, is_remote: bool) {
     let mut place = Place {
         host: name(),
         program: program(None, Path::new(SERVICE_FILE).exists()),
+        is_cluster: false,
     };
     let asked = async {
         if own.is_none() && !is_remote {
@@ -56,6 +58,20 @@ pub async fn learn<E: Engine>(engine: &E, is_remote: bool) {
     };
     let _ = timeout(PATIENCE, asked).await;
     let _ = PLACE.set(place);
+}
+
+/// Notes that the delegates are Deployments of a cluster.
+pub fn note_cluster() {
+    let _ = PLACE.set(Place {
+        host: name(),
+        program: NAME.to_owned(),
+        is_cluster: true,
+    });
+}
+
+/// Whether the delegates are Deployments of a cluster.
+pub fn is_cluster() -> bool {
+    PLACE.get().is_some_and(|place| place.is_cluster)
 }
 
 /// The start of this program's commands: with the engine's client and the container's name if the program runs in a
@@ -92,8 +108,17 @@ pub fn host() -> String {
 
 /// A command of this program, as an operator types it on the host.
 pub fn command(arguments: &str) -> String {
-    let program = PLACE.get().map_or("delegate-upgrader", |place| &place.program);
+    let program = PLACE.get().map_or(NAME, |place| &place.program);
     format!("{program} {arguments}")
+}
+
+/// A command for one delegate, or for all: `""`. In a cluster each is for the Deployments of the configuration file.
+pub fn command_for(verb: &str, delegate: &str) -> String {
+    if is_cluster() {
+        command(&format!("kubernetes {verb}"))
+    } else {
+        command(format!("{verb} {delegate}").trim_end())
+    }
 }
 
 #[cfg(test)]

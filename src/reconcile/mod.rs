@@ -49,7 +49,8 @@ use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::reason::{Reason, WORTH_A_WORD};
 use crate::rollout::{Decided, Decision, Desired, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, next};
 use crate::status::evidence::EvidenceStore;
-use crate::status::report::{DelegateReport, Planned, Report, none_found};
+use crate::status::planned::Planned;
+use crate::status::report::{DelegateReport, Report, none_found};
 use crate::swarm::Swarm;
 
 /// After this many steps a call returns, and says that there is more to do.
@@ -302,7 +303,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let services = self.plan_services(now).await;
         let containers = rollouts.iter().map(|rollout| {
             let decision = self.planned(rollout, &rollouts, now);
-            Planned::new(rollout, &decision, &self.update_order(rollout))
+            let planned = Planned::new(rollout, &decision, &self.update_order(rollout));
+            let serving = rollout.serving.as_ref().filter(|_| !rollout.is_upgrader());
+            planned.with_notice(serving.and_then(|serving| serving.image.expiry()), now)
         });
         Ok(containers.chain(services).collect())
     }

@@ -10,7 +10,7 @@ use crate::engine::{Engine, EngineError};
 use crate::events::Event;
 use crate::events::history::{History, Present, Release};
 use crate::health::HealthEndpoint;
-use crate::host::place::command;
+use crate::host::place::command_for;
 use crate::image::{ImageName, ImageReference};
 use crate::managed::Managed;
 use crate::manager::ImageSource;
@@ -47,7 +47,7 @@ pub enum OperatorError {
     /// A rollback is never rolled back.
     #[error(
         "{name} was already rolled back from {from}; to upgrade it to {from} again, run `{}`",
-        command(&format!("retry {name}"))
+        command_for("retry", name)
     )]
     RolledBack {
         /// The delegate's container name.

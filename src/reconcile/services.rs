@@ -13,7 +13,8 @@ use crate::image::ImageReference;
 use crate::managed::Managed;
 use crate::manager::ImageSource;
 use crate::rollout::Intent;
-use crate::status::report::{Planned, Report};
+use crate::status::planned::Planned;
+use crate::status::report::Report;
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Starts a run over the services, too.

@@ -6,6 +6,7 @@ pub mod hosts;
 pub mod liveness;
 pub mod metrics;
 pub mod page;
+pub mod planned;
 pub mod report;
 pub mod server;
 pub mod table;

@@ -22,7 +22,8 @@ use crate::reconcile::questions::NoRegistry;
 use crate::reconcile::upgrade_run::Mode;
 use crate::rollout::reason::{Reason, WORTH_A_WORD};
 use crate::rollout::{Intent, Policy};
-use crate::status::report::{Planned, Report};
+use crate::status::planned::Planned;
+use crate::status::report::Report;
 
 /// After this many steps a call returns, and says that there is more to do.
 const MAX_STEPS: usize = 50;

@@ -25,7 +25,8 @@ use crate::managed::{
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
 use crate::rollout::{Backoff, Desired, Intent, Policy};
-use crate::status::report::{DelegateReport, Planned, Report};
+use crate::status::planned::Planned;
+use crate::status::report::{DelegateReport, Report};
 
 /// Logs a line about a workload, by the name that its orchestrator has for it.
 macro_rules! log {
@@ -66,6 +67,7 @@ struct Run {
 struct Tracked {
     backoff: Option<Backoff>,
     last_logged: Option<String>,
+    expiry_notice: Option<String>,
     was_warned: bool,
 }
 
@@ -209,7 +211,8 @@ impl<O: Orchestrate> Driver<O> {
         let planned = |object: &Object| {
             let decided = self.decide(object, true, now);
             let warnings = self.orchestrator.warnings(object);
-            Planned::of_managed(&object.managed, &decided.decision, warnings)
+            let planned = Planned::of_managed(&object.managed, &decided.decision, warnings);
+            planned.with_notice(object.managed.image.expiry(), now)
         };
         let absent = self.found.absent.iter();
         let absent = absent.map(|(name, reason)| Planned::absent(name, reason));
@@ -222,6 +225,7 @@ impl<O: Orchestrate> Driver<O> {
         let is_meant = |object: &&Object| only.is_none_or(|only| only == object.managed.name);
         for object in objects.iter().filter(is_meant) {
             let managed = &object.managed;
+            self.log_expiry(managed, now);
             let Decided { row, decision } = self.decide(object, false, now);
             debug!(workload = managed.name, ?row, "decided");
             if let Some((reason, until)) = self.orchestrator.lock(object, &decision, now).await {
@@ -340,6 +344,23 @@ impl<O: Orchestrate> Driver<O> {
         );
         let row = DelegateReport::of_managed(managed, reason, until);
         report.delegates.push(row);
+    }
+
+    /// Warns of a version that is without support, or will soon be: once, and again when the notice changes.
+    fn log_expiry(&mut self, managed: &Managed, now: DateTime<Utc>) {
+        let Managed {
+            name,
+            workload,
+            image,
+            ..
+        } = managed;
+        let notice = image.expiry().and_then(|expiry| expiry.notice(now.date_naive()));
+        let notice = notice.map(|notice| format!("{image}: {notice}"));
+        if let Some(notice) = notice.filter(|notice| self.track(name).expiry_notice.as_ref() != Some(notice))
+        {
+            log!(warn, name, workload, "{notice}");
+            self.track(name).expiry_notice = Some(notice);
+        }
     }
 
     /// Logs a reason when it is another one than before.

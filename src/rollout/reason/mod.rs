@@ -13,7 +13,7 @@ use strum::{EnumDiscriminants, IntoStaticStr};
 
 use super::{HeldBack, InvalidLabel, Member, Rejection};
 use crate::document::{Obstacle, SingleInstance};
-use crate::host::place::command;
+use crate::host::place::command_for;
 use crate::image::{MaxVersion, Pin};
 use crate::manager::ManagerError;
 use crate::schedule::wave::Wave;
@@ -143,7 +143,7 @@ pub enum Reason {
     /// `UPGRADE_DELAY` and `UPGRADE_WAVE` start then.
     #[error(
         "{image} is published, but it is unknown when this host first saw it: {problem}; see `{}`",
-        command("doctor")
+        command_for("doctor", "")
     )]
     FirstSeenUnknown { image: String, problem: String },
     /// A label of its owner cannot be read.

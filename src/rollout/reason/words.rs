@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::host::place::command;
+use crate::host::place::command_for;
 use crate::text::{duration, time};
 
 /// The command that tries this delegate again.
 pub(super) fn retry(delegate: &str) -> String {
-    command(&format!("retry {delegate}"))
+    command_for("retry", delegate)
 }
 
 /// An answer mostly takes less than a second, which is not worth a word.
@@ -23,13 +23,13 @@ pub(super) fn since(waited: Duration, last_error: Option<&str>) -> String {
 
 pub(super) fn paused(delegate: Option<&str>, until: Option<DateTime<Utc>>) -> String {
     let until = until.map_or_else(String::new, |until| format!(" until {}", time::text(until)));
-    let resume = command(&format!("resume {}", delegate.unwrap_or_default()));
+    let resume = command_for("resume", delegate.unwrap_or_default());
     let whose = if delegate.is_some() {
         "its upgrades"
     } else {
         "upgrades"
     };
-    format!("{whose} are paused{until}; `{}` resumes them", resume.trim_end())
+    format!("{whose} are paused{until}; `{resume}` resumes them")
 }
 
 pub(super) fn is_published(image: Option<&str>) -> String {

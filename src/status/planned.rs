@@ -1,0 +1,160 @@
+//! The action of a run on each delegate, as `plan` and `doctor` show it.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use crate::health::HealthStatus;
+use crate::image::{Expiry, Version};
+use crate::managed::{self, Managed};
+use crate::rollout::reason::{Reason, ReasonKind};
+use crate::rollout::{Decision, Rollout, Step, StopTimeoutSource, UpdateOrder};
+use crate::text::{duration, time};
+
+/// The action of a scheduled run on one delegate, if there were a run now.
+#[derive(Clone, Debug, Serialize)]
+pub struct Planned {
+    /// The container's name.
+    pub container: String,
+    /// Its `DELEGATE_NAME`.
+    pub workload: String,
+    /// The image it runs.
+    pub image: String,
+    /// `healthy`, `starting` or `unhealthy`.
+    pub health: HealthStatus,
+    /// `replace`, `restart`, `continue` or `leave`.
+    pub action: &'static str,
+    /// The first step, or why there is none.
+    pub message: String,
+    /// `start-first` or `stop-first`, where it would be replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update_order: Option<String>,
+    /// Why nothing would be done, where the action is `leave`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<ReasonKind>,
+    /// When that reason ends by itself, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
+    pub until: Option<DateTime<Utc>>,
+    /// The exact obstacle or problem, where the reason covers several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<&'static str>,
+    /// Whether the delegate could not be served.
+    pub failed: bool,
+    /// What its owner should mend, each in a sentence: settings that can hurt, a version without support.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+impl Planned {
+    /// The row of a workload of an orchestrator.
+    pub fn of_managed(managed: &Managed, decision: &managed::Decision, warnings: Vec<String>) -> Self {
+        use managed::{Decision, Step};
+        let image = managed.image.to_string();
+        let (action, message, reason) = match decision {
+            Decision::Act(Step::Begin { to, .. } | Step::Apply { to }) => {
+                let message = format!("have {} replace {image} with {to}", managed.orchestrator.name());
+                ("replace", message, None)
+            }
+            Decision::Rest(reason) | Decision::Wait { reason, .. } => {
+                ("leave", reason.to_string(), Some(reason))
+            }
+            Decision::Act(step) => ("continue", step.to_string(), None),
+            Decision::LearnHolds => ("continue", String::new(), None),
+        };
+        Self {
+            container: managed.name.clone(),
+            workload: managed.workload.clone(),
+            image,
+            health: managed.health(),
+            action,
+            message,
+            warnings,
+            ..Self::because(reason)
+        }
+    }
+
+    /// The same with a warning where its version is without support, or will soon be.
+    #[must_use]
+    pub fn with_notice(mut self, expiry: Option<Expiry>, now: DateTime<Utc>) -> Self {
+        let notice = expiry.and_then(|expiry| expiry.notice(now.date_naive()));
+        self.warnings.extend(notice);
+        self
+    }
+
+    /// The row of a workload of an orchestrator that is not there as it should be.
+    pub fn absent(name: &str, reason: &Reason) -> Self {
+        Self {
+            container: name.to_owned(),
+            workload: name.to_owned(),
+            message: reason.to_string(),
+            ..Self::because(Some(reason))
+        }
+    }
+
+    /// The row of a delegate of which nothing else is known. Without a reason, something would be done.
+    fn because(reason: Option<&Reason>) -> Self {
+        Self {
+            container: String::new(),
+            workload: String::new(),
+            image: String::new(),
+            health: HealthStatus::Unhealthy,
+            action: "leave",
+            message: String::new(),
+            update_order: None,
+            failed: reason.is_some_and(Reason::is_failure),
+            reason: reason.map(Reason::kind),
+            until: reason.and_then(Reason::ends_at),
+            cause: reason.and_then(Reason::cause),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The row of one delegate.
+    pub fn new(rollout: &Rollout, decision: &Decision, update_order: &UpdateOrder) -> Self {
+        let representative = rollout.representative();
+        let runs = representative.map(|member| &member.image);
+        let image = runs.map(ToString::to_string).unwrap_or_default();
+        let (action, message, reason) = match decision {
+            Decision::Act(Step::Pull { reference } | Step::Create { reference, .. }) => {
+                let older = if runs.is_some_and(|runs| Version::is_older(reference, runs)) {
+                    "the older "
+                } else {
+                    ""
+                };
+                let because = match (update_order, &rollout.single_instance) {
+                    (UpdateOrder::StopFirst, Some(conflict)) => format!(" because {conflict}"),
+                    _ => String::new(),
+                };
+                let serving = rollout.serving.as_ref().filter(|_| !rollout.is_upgrader());
+                let weak = if serving.is_some_and(|serving| serving.health.is_weak()) {
+                    "; its health endpoint cannot be reached, so HEALTH_COMMAND proves the new container, or that it runs"
+                } else {
+                    ""
+                };
+                let time =
+                    serving.filter(|serving| serving.stop_timeout_source != StopTimeoutSource::Setting);
+                let time = time.map_or_else(String::new, |serving| {
+                    let (limit, source) = (duration::text(serving.stop_timeout), serving.stop_timeout_source);
+                    format!("; it has up to {limit} to finish its tasks, by {source}")
+                });
+                let message =
+                    format!("replace {image} with {older}{reference}, {update_order}{because}{weak}{time}");
+                ("replace", message, None)
+            }
+            Decision::Rest(reason) | Decision::Wait { reason, .. } => {
+                ("leave", reason.to_string(), Some(reason))
+            }
+            Decision::Act(Step::Restart { .. }) => ("restart", decision.to_string(), None),
+            Decision::Act(_) | Decision::Learn(_) => ("continue", decision.to_string(), None),
+        };
+        Self {
+            container: rollout.name.clone(),
+            workload: rollout.workload.clone(),
+            image,
+            health: representative.map_or(HealthStatus::Unhealthy, |member| member.health.status),
+            action,
+            message,
+            update_order: (action == "replace").then(|| update_order.to_string()),
+            ..Self::because(reason)
+        }
+    }
+}
