@@ -86,8 +86,7 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bo
         Command::Run => command_line.run().await,
         Command::Plan => command_line.plan(json).await,
         Command::Doctor => command_line.doctor(json).await,
-        Command::Rollback { to } => command_line.operate(Some(to)).await,
-        Command::Retry => command_line.operate(None).await,
+        Command::Rollback { .. } | Command::Retry => command_line.operate(command).await,
         Command::History => command_line.history(json).await,
         Command::Pause { until } => {
             command_line
@@ -193,7 +192,9 @@ impl CommandLine {
         let mut workloads = self.workloads(false, Arc::new(Utc::now))?;
         match workloads.plan(|_| ()).await {
             Ok(planned) => {
-                planned.iter().for_each(|row| checks.planned(row));
+                for row in &planned {
+                    checks.planned(row);
+                }
             }
             // The API server has its line already.
             Err(error) => tracing::debug!(%error, "cannot plan"),
@@ -211,16 +212,16 @@ impl CommandLine {
     }
 
     /// Retries, or rolls back: to a release, or to the previous one.
-    async fn operate(self, rolls_back: Option<Option<u64>>) -> Result<Exit, Exit> {
+    async fn operate(self, command: Command) -> Result<Exit, Exit> {
         self.start_log();
         let listeners = make_listeners(&self.settings.common)?;
         let ledger = made(app::ledger(&self.settings.common, &listeners))?.of_operator();
         let workloads = self.workloads(self.upgrades(), Arc::new(Utc::now))?;
         let mut workloads = workloads.with_ledger(ledger);
         until_shutdown(Box::pin(async {
-            if let Some(release) = rolls_back {
+            if let Command::Rollback { to } = command {
                 let records: Vec<_> = app::records(&self.settings.common).collect();
-                let started = workloads.start_rollback(release, &records).await;
+                let started = workloads.start_rollback(to, &records).await;
                 started.map_err(|problem| fail(problem, Exit::NotServed))?;
             } else {
                 workloads.start_retry();

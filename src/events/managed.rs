@@ -82,7 +82,7 @@ pub(super) fn outcomes_of_managed(
     outcomes
 }
 
-/// What the record of a workload has of earlier attempts, with the ids that the outcomes had then.
+/// The earlier attempts that the record of a workload has, with the ids that the outcomes had then.
 pub(super) fn past_of_managed(managed: &Managed, origin: &Origin) -> Vec<Event> {
     let mut served: Option<&Past> = None;
     let mut events = Vec::new();

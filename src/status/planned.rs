@@ -39,7 +39,7 @@ pub struct Planned {
     pub cause: Option<&'static str>,
     /// Whether the delegate could not be served.
     pub failed: bool,
-    /// What its owner should mend, each in a sentence: settings that can hurt, a version without support.
+    /// Settings that can hurt, and a version without support, each in a sentence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
