@@ -122,8 +122,9 @@ impl CommandLine {
         Ok(Workloads::new(self.deployments(), source, policy, target, clock))
     }
 
+    /// Whether a run may write: only then the Manager is to see an upgrader at work.
     fn upgrades(&self) -> bool {
-        !self.settings.common.disable_auto_upgrade
+        !self.settings.common.disable_auto_upgrade && !self.settings.dry_run
     }
 
     async fn once(self) -> Result<Exit, Exit> {
@@ -150,7 +151,7 @@ impl CommandLine {
 
     /// Updates the CronJob to the upgrader's published image, if `SELF_UPGRADE` is set.
     async fn follow_own(&self) {
-        if !self.settings.common.self_upgrade || self.settings.dry_run || !is_in_cluster() {
+        if !self.settings.common.self_upgrade || !self.upgrades() || !is_in_cluster() {
             return;
         }
         if let Ok(Some(source)) = self.source(true) {
@@ -220,7 +221,7 @@ impl CommandLine {
     }
 
     async fn pause(self, paused: Option<String>) -> Result<Exit, Exit> {
-        if self.settings.dry_run || !self.upgrades() {
+        if !self.upgrades() {
             let problem =
                 "dryRun or DISABLE_AUTO_UPGRADE is true, so nothing is written, and nothing begins anyway";
             return Err(fail(problem, Exit::Config));

@@ -16,7 +16,7 @@ const B: &str = "harness/delegate:26.11.1";
 const BROKEN: &str = "harness/delegate:26.12.1";
 const HOLDER: &str = "io.delegate-upgrader.holder";
 
-/// An API server with one Deployment.
+/// An API server with one Deployment, and a Manager.
 struct StandIn {
     state: Arc<Mutex<State>>,
     directory: tempfile::TempDir,
@@ -27,11 +27,32 @@ struct State {
     document: Value,
     patches: Vec<Value>,
     may_patch: bool,
+    /// The CronJob of the upgrader, if there is one.
+    cron_job: Value,
+    /// The paths of the requests to the Manager.
+    asked: Vec<String>,
 }
 
 impl State {
     /// The status and the body of an answer.
     fn answer(&mut self, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
+        let other = match path {
+            "/version" => Some(json!({ "major": "1", "minor": "33", "gitVersion": "v1.33.4" })),
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" => {
+                Some(json!({ "status": { "allowed": true } }))
+            }
+            "/apis/batch/v1/namespaces/ns/cronjobs/delegate%2Dupgrader%2Djob" => Some(self.cron_job.clone()),
+            _ if path.starts_with("/api/upgrade-check/") => {
+                self.asked.push(path.to_owned());
+                Some(
+                    json!({ "metaData": {}, "resource": { "imageTag": B, "shouldUpgrade": true }, "responseMessages": [] }),
+                )
+            }
+            _ => None,
+        };
+        if let Some(other) = other.filter(|other| !other.is_null()) {
+            return (200, other);
+        }
         if !path.contains("/deployments/delegate") || (method == "PATCH" && !self.may_patch) {
             let message = "deployments.apps \"delegate\" is forbidden: User \"upgrader\" cannot patch resource \"deployments\"";
             return (403, json!({ "kind": "Status", "code": 403, "message": message }));
@@ -92,7 +113,9 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) -> Option<()> {
         reader.read_exact(&mut body).ok()?;
         let (status, answer) = state.lock().unwrap().answer(&method, &path, &body);
         let answer = answer.to_string();
-        let head = format!("HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n");
+        // From 1.25 on the API server warns of fields that it does not know, and of versions that go.
+        let warning = "Warning: 299 - \"unknown field \\\"spec.x\\\"\"";
+        let head = format!("HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{warning}\r\n");
         write!(&*stream, "{head}Content-Length: {}\r\n\r\n{answer}", answer.len()).ok()?;
     }
 }
@@ -106,6 +129,8 @@ impl StandIn {
             document,
             patches: Vec::new(),
             may_patch: true,
+            cron_job: Value::Null,
+            asked: Vec::new(),
         }));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -126,6 +151,11 @@ impl StandIn {
 
     /// One command, with this image published: its exit code and its output.
     fn run(&self, command: &str, published: &str) -> (Option<i32>, String) {
+        self.run_with(command, "", ("PUBLISHED_IMAGE", published))
+    }
+
+    /// One command, with these lines in the file and this variable.
+    fn run_with(&self, command: &str, lines: &str, variable: (&str, &str)) -> (Option<i32>, String) {
         let write = |name: &str, text: &str| {
             let path = self.directory.path().join(name);
             std::fs::write(&path, text).unwrap();
@@ -141,10 +171,13 @@ impl StandIn {
         let output = Command::new(env!("CARGO_BIN_EXE_delegate-upgrader"))
             .env_clear()
             .env("KUBECONFIG", write("kubeconfig", &kubeconfig))
-            .env("PUBLISHED_IMAGE", published)
+            .env(variable.0, variable.1)
             .env("UPGRADE_HEALTHY_TIME", "1s")
             .args(["kubernetes", command, "--config"])
-            .arg(write("config.yaml", "workloadName: delegate\nnamespace: ns\n"))
+            .arg(write(
+                "config.yaml",
+                &format!("workloadName: delegate\nnamespace: ns\n{lines}"),
+            ))
             .output()
             .unwrap();
         let texts = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -229,4 +262,72 @@ fn a_missing_permission_is_reported_once_by_its_name() {
     assert_eq!(text.matches("WARN").count(), 1, "{text}");
     assert!(text.contains("reason=\"not_permitted\""), "{text}");
     assert!(text.contains("cannot patch resource \"deployments\""), "{text}");
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_does_not_show_the_manager_an_upgrader() {
+    for (dry_run, call) in [(true, "/delegate?"), (false, "/delegate-v2?")] {
+        let cluster = StandIn::with(&json!({}));
+        let manager = format!(
+            "delegateConfig: {{accountId: a, managerHost: 'http://127.0.0.1:{}'}}",
+            cluster.port
+        );
+        let lines = format!("dryRun: {dry_run}\n{manager}\n");
+        let token = ("UPGRADER_TOKEN", "000102030405060708090a0b0c0d0e0f");
+        let (code, text) = cluster.run_with("once", &lines, token);
+        assert_eq!((code, cluster.written().is_empty()), (Some(0), dry_run), "{text}");
+        let asked = &cluster.state.lock().unwrap().asked;
+        assert!(
+            !asked.is_empty() && asked.iter().all(|path| path.contains(call)),
+            "{asked:?}"
+        );
+    }
+}
+
+#[test]
+fn other_generation_is_never_rolled_out() {
+    for (present, published) in [
+        (A, "harness/delegate:3.2.1"),
+        ("mirror.example/harness/delegate:3.2.1", B),
+    ] {
+        let cluster = StandIn::with(&json!({}));
+        let image = "/spec/template/spec/containers/1/image";
+        *cluster.state.lock().unwrap().document.pointer_mut(image).unwrap() = json!(present);
+        let (code, text) = cluster.run("once", published);
+        assert_eq!((code, cluster.written()), (Some(0), vec![]), "{text}");
+        assert!(text.contains("reason=\"other_generation\""), "{text}");
+    }
+}
+
+#[test]
+fn doctor_warns_of_a_cron_job_that_the_manager_takes_for_off() {
+    let cases = [
+        ("0 */1 * * *", false, "reachable, Kubernetes v1.33.4"),
+        (
+            "0 */2 * * *",
+            false,
+            "warn  CronJob        delegate-upgrader-job: its schedule 0 */2 * * * leaves 2h between two runs",
+        ),
+        ("*/5 8-18 * * *", false, "leaves 13h5m between two runs"),
+        (
+            "@hourly",
+            true,
+            "delegate-upgrader-job: it is suspended, and the Manager shows AUTO UPGRADE OFF",
+        ),
+    ];
+    let cluster = StandIn::with(&json!({}));
+    for (schedule, suspend, says) in cases {
+        cluster.state.lock().unwrap().cron_job = json!({
+            "apiVersion": "batch/v1", "kind": "CronJob",
+            "spec": { "schedule": schedule, "suspend": suspend, "timeZone": "Etc/UTC", "concurrencyPolicy": "Forbid" },
+        });
+        let (code, text) = cluster.run("doctor", A);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(text.contains(says), "{says}\n{text}");
+        assert_eq!(
+            text.contains("AUTO UPGRADE OFF"),
+            says.contains("delegate") || says.contains("leaves"),
+            "{text}"
+        );
+    }
 }
