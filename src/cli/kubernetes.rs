@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chrono::Utc;
 use clap::Subcommand;
+use futures_util::FutureExt as _;
 use tracing::{info, warn};
 
 use super::checks::{checks, conclude};
@@ -16,8 +17,10 @@ use super::{Exit, fail, plan, print};
 use crate::app::{self, ConfiguredSource};
 use crate::daemon;
 use crate::host;
+use crate::image::ImageReference;
 use crate::kubernetes::cluster::{Cluster, is_in_cluster};
 use crate::kubernetes::deployments::Deployments;
+use crate::kubernetes::registry::Registries;
 use crate::kubernetes::settings::ClusterSettings;
 use crate::kubernetes::{doctor, file, own};
 use crate::reconcile::clock::Clock;
@@ -119,7 +122,14 @@ impl CommandLine {
     fn workloads(&self, reports_upgrader: bool, clock: Clock) -> Result<Upgraded, Exit> {
         let (common, source) = (&self.settings.common, self.source(reports_upgrader)?);
         let (policy, target) = (app::policy(common), common.target.clone());
-        Ok(Workloads::new(self.deployments(), source, policy, target, clock))
+        let (credentials, client) = app::registry_access(common);
+        let registries = Arc::new(Registries::new(credentials, client));
+        let ask = move |image: ImageReference| {
+            let registries = Arc::clone(&registries);
+            async move { registries.distribution(&image).await }.boxed()
+        };
+        let workloads = Workloads::new(self.deployments(), source, policy, target, clock);
+        Ok(workloads.with_registries(Box::new(ask)))
     }
 
     /// Whether a run may write: only then the Manager is to see an upgrader at work.

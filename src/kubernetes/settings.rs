@@ -126,9 +126,6 @@ fn without_effect(name: &str, variable: &str) -> Option<String> {
             "the probes of its container"
         }
         "PULL" => "imagePullPolicy",
-        "REGISTRY_USERNAME" | "REGISTRY_PASSWORD" | "DOCKER_AUTH_CONFIG" | "DOCKER_CONFIG" => {
-            "imagePullSecrets"
-        }
         "DOCKER_HOST" | "DOCKER_TLS_VERIFY" | "DOCKER_CERT_PATH" | "SWARM" => "no Docker engine",
         _ => return None,
     };

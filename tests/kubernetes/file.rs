@@ -150,10 +150,6 @@ fn warns_of_variables_that_do_nothing_for_a_deployment() {
         ("HEALTH_COMMAND", "true", "the probes of its container"),
         ("HEALTH_ACTION", "restart", "the probes of its container"),
         ("PULL", "missing", "imagePullPolicy"),
-        ("REGISTRY_USERNAME", "u", "imagePullSecrets"),
-        ("REGISTRY_PASSWORD", "p", "imagePullSecrets"),
-        ("DOCKER_AUTH_CONFIG", "{}", "imagePullSecrets"),
-        ("DOCKER_CONFIG", "/x", "imagePullSecrets"),
         ("SWARM", "off", "no Docker engine"),
         ("DOCKER_HOST", "tcp://127.0.0.1:2375", "no Docker engine"),
     ];

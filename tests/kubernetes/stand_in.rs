@@ -16,7 +16,7 @@ const B: &str = "harness/delegate:26.11.1";
 const BROKEN: &str = "harness/delegate:26.12.1";
 const HOLDER: &str = "io.delegate-upgrader.holder";
 
-/// An API server with one Deployment, and a Manager.
+/// An API server with one Deployment, a Manager, and a registry with its token server.
 struct StandIn {
     state: Arc<Mutex<State>>,
     directory: tempfile::TempDir,
@@ -29,8 +29,10 @@ struct State {
     may_patch: bool,
     /// The CronJob of the upgrader, if there is one.
     cron_job: Value,
-    /// The paths of the requests to the Manager.
+    /// The paths of the requests to the Manager and the registry, each with its login.
     asked: Vec<String>,
+    /// The digest that the registry has for each tag, and the host of its token server.
+    registry: Option<(String, String)>,
 }
 
 impl State {
@@ -65,6 +67,29 @@ impl State {
         (200, self.document.clone())
     }
 
+    /// The status, the header and the body of an answer of the registry or of its token server.
+    fn registry_answer(&mut self, path: &str, login: &str) -> Option<(u16, String, Value)> {
+        let is_token = path.starts_with("/token?");
+        if !is_token && !path.starts_with("/v2/") {
+            return None;
+        }
+        self.asked.push(format!("{path} {login}"));
+        let header = |name: &str, value: &str| format!("{name}: {value}\r\n");
+        Some(match &self.registry {
+            _ if is_token => (200, String::new(), json!({ "token": "t" })),
+            None => (404, String::new(), Value::Null),
+            Some((digest, _)) if login == "Bearer t" => {
+                (200, header("Docker-Content-Digest", digest), Value::Null)
+            }
+            Some((_, host)) => {
+                let challenge = format!(
+                    "Bearer realm=\"http://{host}/token\",service=\"s\",scope=\"repository:other:push\""
+                );
+                (401, header("WWW-Authenticate", &challenge), Value::Null)
+            }
+        })
+    }
+
     fn apply(&mut self, patch: &Value) {
         let document = &mut self.document;
         let version = document["metadata"]["resourceVersion"].clone();
@@ -97,26 +122,32 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) -> Option<()> {
         reader.read_line(&mut first).ok()?;
         let mut words = first.split_whitespace();
         let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
-        let mut length = 0;
+        let (mut length, mut login) = (0, String::new());
         loop {
             let mut header = String::new();
             reader.read_line(&mut header).ok()?;
-            let header = header.trim().to_ascii_lowercase();
-            if header.is_empty() {
+            let Some((name, value)) = header.trim().split_once(": ") else {
                 break;
-            }
-            if let Some(value) = header.strip_prefix("content-length:") {
-                length = value.trim().parse().ok()?;
+            };
+            match name.to_ascii_lowercase().as_str() {
+                "content-length" => length = value.parse().ok()?,
+                "authorization" => value.clone_into(&mut login),
+                _ => {}
             }
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body).ok()?;
-        let (status, answer) = state.lock().unwrap().answer(&method, &path, &body);
+        let mut state = state.lock().unwrap();
+        let (status, header, answer) = state.registry_answer(&path, &login).unwrap_or_else(|| {
+            let (status, answer) = state.answer(&method, &path, &body);
+            // From 1.25 on the API server warns of fields that it does not know, and of versions that go.
+            let warning = "Warning: 299 - \"unknown field \\\"spec.x\\\"\"\r\n";
+            (status, warning.to_owned(), answer)
+        });
         let answer = answer.to_string();
-        // From 1.25 on the API server warns of fields that it does not know, and of versions that go.
-        let warning = "Warning: 299 - \"unknown field \\\"spec.x\\\"\"";
-        let head = format!("HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{warning}\r\n");
-        write!(&*stream, "{head}Content-Length: {}\r\n\r\n{answer}", answer.len()).ok()?;
+        let head = format!("HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{header}");
+        let body = if method == "HEAD" { "" } else { &answer };
+        write!(&*stream, "{head}Content-Length: {}\r\n\r\n{body}", answer.len()).ok()?;
     }
 }
 
@@ -131,6 +162,7 @@ impl StandIn {
             may_patch: true,
             cron_job: Value::Null,
             asked: Vec::new(),
+            registry: None,
         }));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -151,11 +183,11 @@ impl StandIn {
 
     /// One command, with this image published: its exit code and its output.
     fn run(&self, command: &str, published: &str) -> (Option<i32>, String) {
-        self.run_with(command, "", ("PUBLISHED_IMAGE", published))
+        self.run_with(command, "", &[("PUBLISHED_IMAGE", published)])
     }
 
-    /// One command, with these lines in the file and this variable.
-    fn run_with(&self, command: &str, lines: &str, variable: (&str, &str)) -> (Option<i32>, String) {
+    /// One command, with these lines in the file and these variables.
+    fn run_with(&self, command: &str, lines: &str, variables: &[(&str, &str)]) -> (Option<i32>, String) {
         let write = |name: &str, text: &str| {
             let path = self.directory.path().join(name);
             std::fs::write(&path, text).unwrap();
@@ -171,7 +203,7 @@ impl StandIn {
         let output = Command::new(env!("CARGO_BIN_EXE_delegate-upgrader"))
             .env_clear()
             .env("KUBECONFIG", write("kubeconfig", &kubeconfig))
-            .env(variable.0, variable.1)
+            .envs(variables.iter().copied())
             .env("UPGRADE_HEALTHY_TIME", "1s")
             .args(["kubernetes", command, "--config"])
             .arg(write(
@@ -192,6 +224,12 @@ impl StandIn {
             image.and_then(Value::as_str).map(str::to_owned)
         };
         patches.iter().map(image).collect()
+    }
+
+    /// Gives the Deployment an image, as its owner does.
+    fn give(&self, image: &str) {
+        let document = &mut self.state.lock().unwrap().document;
+        document["spec"]["template"]["spec"]["containers"][1]["image"] = json!(image);
     }
 
     fn annotation(&self, name: &str) -> Option<String> {
@@ -274,7 +312,7 @@ fn a_dry_run_writes_nothing_and_does_not_show_the_manager_an_upgrader() {
         );
         let lines = format!("dryRun: {dry_run}\n{manager}\n");
         let token = ("UPGRADER_TOKEN", "000102030405060708090a0b0c0d0e0f");
-        let (code, text) = cluster.run_with("once", &lines, token);
+        let (code, text) = cluster.run_with("once", &lines, &[token]);
         assert_eq!((code, cluster.written().is_empty()), (Some(0), dry_run), "{text}");
         let asked = &cluster.state.lock().unwrap().asked;
         assert!(
@@ -291,8 +329,7 @@ fn other_generation_is_never_rolled_out() {
         ("mirror.example/harness/delegate:3.2.1", B),
     ] {
         let cluster = StandIn::with(&json!({}));
-        let image = "/spec/template/spec/containers/1/image";
-        *cluster.state.lock().unwrap().document.pointer_mut(image).unwrap() = json!(present);
+        cluster.give(present);
         let (code, text) = cluster.run("once", published);
         assert_eq!((code, cluster.written()), (Some(0), vec![]), "{text}");
         assert!(text.contains("reason=\"other_generation\""), "{text}");
@@ -330,4 +367,55 @@ fn doctor_warns_of_a_cron_job_that_the_manager_takes_for_off() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn tag_that_moves_is_pinned_to_the_digest_of_its_registry() {
+    let cluster = StandIn::with(&json!({}));
+    let [one, two] = ["1", "2"].map(|digit| format!("sha256:{}", digit.repeat(64)));
+    let registry = format!("127.0.0.1:{}", cluster.port);
+    let (image, elsewhere) = (
+        format!("{registry}/harness/delegate:latest"),
+        format!("localhost:{}", cluster.port),
+    );
+    let login = [
+        ("PUBLISHED_IMAGE", image.as_str()),
+        ("REGISTRY_USERNAME", "u"),
+        ("REGISTRY_PASSWORD", "p"),
+    ];
+    cluster.give(&image);
+    let (code, text) = cluster.run_with("once", "", &login);
+    assert_eq!((code, cluster.written()), (Some(0), vec![]), "{text}");
+    assert!(
+        text.contains("digest_unknown") && text.contains("the registry answers 404"),
+        "{text}"
+    );
+    // A token server of another name gets no login.
+    let logins = [(&one, &registry, "Basic dTpw"), (&two, &elsewhere, "")];
+    for (digest, token_server, login_sent) in logins {
+        cluster.state.lock().unwrap().registry = Some((digest.clone(), token_server.clone()));
+        let (code, text) = cluster.run_with("once", "", &login);
+        assert_eq!(code, Some(0), "{text}");
+        assert_eq!(
+            cluster.written(),
+            [Some(format!("{image}@{digest}")), None],
+            "{text}"
+        );
+        let asked = std::mem::take(&mut cluster.state.lock().unwrap().asked);
+        let expected = format!("/token?service=s&scope=repository%3Aharness%2Fdelegate%3Apull {login_sent}");
+        assert!(asked.contains(&expected), "{asked:?}");
+        let (code, text) = cluster.run_with("once", "", &login);
+        assert_eq!((code, cluster.written()), (Some(0), vec![]), "{text}");
+        cluster.state.lock().unwrap().asked.clear();
+    }
+    // A version is what it is, whatever the registry says.
+    cluster.give(&image.replace("latest", "26.10.1"));
+    let fixed = image.replace("latest", "26.11.1");
+    let (code, text) = cluster.run("once", &fixed);
+    assert_eq!(
+        (code, cluster.written()),
+        (Some(0), vec![Some(fixed), None]),
+        "{text}"
+    );
+    assert_eq!(cluster.state.lock().unwrap().asked, [""; 0], "{text}");
 }
