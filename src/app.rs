@@ -301,6 +301,23 @@ fn client(url: &str, egress: &Egress) -> Result<reqwest::Client, SetupError> {
     Ok(connection(egress, url)?.client(&parsed, CONNECT_TIMEOUT)?)
 }
 
+/// Makes a client for a URL.
+#[cfg(feature = "kubernetes")]
+pub(crate) type MakeClient = Box<dyn Fn(&str) -> Result<reqwest::Client, String> + Send + Sync>;
+
+/// The logins and the client for asking registries without an engine. They are reached as the Manager is, but without the
+/// certificate that is for the Manager.
+#[cfg(feature = "kubernetes")]
+pub(crate) fn registry_access(settings: &Settings) -> (Credentials, MakeClient) {
+    let egress = Egress {
+        client_cert: None,
+        client_key: None,
+        ..settings.egress.clone()
+    };
+    let client = move |url: &str| client(url, &egress).map_err(|error| error.to_string());
+    (credentials(settings), Box::new(client))
+}
+
 /// A login that is configured beside a mirror or a custom repository is for their registries, and not for the one that a
 /// published image names.
 fn credentials(settings: &Settings) -> Credentials {

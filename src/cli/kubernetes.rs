@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chrono::Utc;
 use clap::Subcommand;
+use futures_util::FutureExt as _;
 use tracing::{info, warn};
 
 use super::checks::{checks, conclude};
@@ -17,8 +18,10 @@ use crate::app::{self, ConfiguredSource};
 use crate::daemon;
 use crate::host;
 use crate::host::place::note_cluster;
+use crate::image::ImageReference;
 use crate::kubernetes::cluster::{Cluster, is_in_cluster};
 use crate::kubernetes::deployments::Deployments;
+use crate::kubernetes::registry::Registries;
 use crate::kubernetes::settings::ClusterSettings;
 use crate::kubernetes::{doctor, file, own};
 use crate::reconcile::clock::Clock;
@@ -127,11 +130,19 @@ impl CommandLine {
     fn workloads(&self, reports_upgrader: bool, clock: Clock) -> Result<Upgraded, Exit> {
         let (common, source) = (&self.settings.common, self.source(reports_upgrader)?);
         let (policy, target) = (app::policy(common), common.target.clone());
-        Ok(Workloads::new(self.deployments(), source, policy, target, clock))
+        let (credentials, client) = app::registry_access(common);
+        let registries = Arc::new(Registries::new(credentials, client));
+        let ask = move |image: ImageReference| {
+            let registries = Arc::clone(&registries);
+            async move { registries.distribution(&image).await }.boxed()
+        };
+        let workloads = Workloads::new(self.deployments(), source, policy, target, clock);
+        Ok(workloads.with_registries(Box::new(ask)))
     }
 
+    /// Whether a run may write: only then the Manager is to see an upgrader at work.
     fn upgrades(&self) -> bool {
-        !self.settings.common.disable_auto_upgrade
+        !self.settings.common.disable_auto_upgrade && !self.settings.dry_run
     }
 
     async fn once(self) -> Result<Exit, Exit> {
@@ -158,7 +169,7 @@ impl CommandLine {
 
     /// Updates the CronJob to the upgrader's published image, if `SELF_UPGRADE` is set.
     async fn follow_own(&self) {
-        if !self.settings.common.self_upgrade || self.settings.dry_run || !is_in_cluster() {
+        if !self.settings.common.self_upgrade || !self.upgrades() || !is_in_cluster() {
             return;
         }
         if let Ok(Some(source)) = self.source(true) {
@@ -236,7 +247,7 @@ impl CommandLine {
     }
 
     async fn pause(self, paused: Option<String>) -> Result<Exit, Exit> {
-        if self.settings.dry_run || !self.upgrades() {
+        if !self.upgrades() {
             let problem =
                 "dryRun or DISABLE_AUTO_UPGRADE is true, so nothing is written, and nothing begins anyway";
             return Err(fail(problem, Exit::Config));

@@ -45,6 +45,9 @@ pub enum ClusterError {
     NoCluster(String),
 }
 
+/// The content type and the document to send.
+type Body<'a> = Option<(&'a str, &'a Value)>;
+
 /// A connection to the API server, as the account of this pod or of the kubeconfig.
 #[derive(Clone)]
 pub struct Cluster {
@@ -100,22 +103,12 @@ impl Cluster {
         self.call(Method::GET, path, None).await
     }
 
-    async fn json(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<(&str, &Value)>,
-    ) -> Result<Value, ClusterError> {
+    async fn json(&self, method: Method, path: &str, body: Body<'_>) -> Result<Value, ClusterError> {
         let text = self.call(method, path, body).await?;
         serde_json::from_str(&text).map_err(|error| ClusterError::Unreachable(error.to_string()))
     }
 
-    async fn call(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<(&str, &Value)>,
-    ) -> Result<String, ClusterError> {
+    async fn call(&self, method: Method, path: &str, body: Body<'_>) -> Result<String, ClusterError> {
         let mut request = Request::builder().method(&method).uri(path);
         if let Some((kind, _)) = body {
             request = request.header(http::header::CONTENT_TYPE, kind);

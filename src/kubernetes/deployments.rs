@@ -104,7 +104,12 @@ impl Deployments {
             Err(error) => return self.unread(name, error).map(Err),
         };
         let known = self.known(name);
-        (known.was_read, known.refused_since) = (true, None);
+        known.refused_since = None;
+        if !std::mem::replace(&mut known.was_read, true) {
+            for warning in read::without_effect(&document) {
+                warn!(deployment = name, "{warning}");
+            }
+        }
         if read::has_exceeded_its_deadline(&document) {
             tokio::time::sleep(SECOND_LOOK).await;
             document = match self.cluster.get(&path).await {
@@ -179,11 +184,10 @@ impl Deployments {
 
     /// The last lines of the pod that failed, where they may be read.
     async fn log_last_lines(&self, deployment: &str) {
-        let failing = self
-            .known
-            .get(deployment)
-            .and_then(|known| known.failing.as_ref());
-        let Some(failing) = failing else { return };
+        let known = self.known.get(deployment);
+        let Some(failing) = known.and_then(|known| known.failing.as_ref()) else {
+            return;
+        };
         let (namespace, container) = (&self.namespace, &self.settings.container);
         for query in failing.log_queries(container) {
             let path = format!("{}/log?{query}", path("v1", namespace, "pods", &failing.pod));
@@ -282,14 +286,7 @@ impl Orchestrate for Deployments {
     }
 
     fn warnings(&self, object: &Object) -> Vec<String> {
-        let owner = read::owner(&object.document);
-        let owner = owner.map(|owner| {
-            format!("{owner} has made it, and may write its own image back, which counts as a rollback: have it leave the image alone")
-        });
         read::warnings(&object.document)
-            .into_iter()
-            .chain(owner)
-            .collect()
     }
 
     async fn apply(&mut self, object: &Object, step: &Step, now: DateTime<Utc>) -> Result<(), Refusal> {
@@ -320,10 +317,10 @@ fn is_followed(decision: &Decision) -> bool {
             step,
             Step::Apply { .. } | Step::RollBack { .. } | Step::Quarantine { .. }
         ),
-        Decision::LearnHolds | Decision::Rest(_) => false,
         Decision::Wait { reason, .. } => matches!(
             reason.kind(),
             ReasonKind::RollingOut | ReasonKind::RollingBack | ReasonKind::Proving
         ),
+        Decision::LearnHolds | Decision::Rest(_) => false,
     }
 }

@@ -3,31 +3,26 @@
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, ClusterError};
+use super::own;
 use super::settings::ClusterSettings;
 use crate::doctor::Checks;
+use crate::host;
 
-/// The consequence of a call that is not permitted.
-enum Without {
-    /// Nothing can be upgraded.
-    All,
-    /// This is less good.
-    This(&'static str),
-}
-
-use Without::{All, This};
-
-const PODS: &str = "reports do not say why pods fail";
-const LOGS: &str = "the last log lines of a pod that fails are not shown";
 const SELF: &str = "SELF_UPGRADE does nothing";
 
-/// The calls that the account should be permitted: group, resource and verb.
-const CALLS: [(&str, &str, &str, Without); 6] = [
-    ("apps", "deployments", "get", All),
-    ("apps", "deployments", "patch", All),
-    ("", "pods", "list", This(PODS)),
-    ("", "pods/log", "get", This(LOGS)),
-    ("batch", "cronjobs", "get", This(SELF)),
-    ("batch", "cronjobs", "patch", This(SELF)),
+/// The calls that the account should be permitted: group, resource and verb, and what is lost without it, where not all is.
+const CALLS: [(&str, &str, &str, Option<&str>); 6] = [
+    ("apps", "deployments", "get", None),
+    ("apps", "deployments", "patch", None),
+    ("", "pods", "list", Some("reports do not say why pods fail")),
+    (
+        "",
+        "pods/log",
+        "get",
+        Some("the last log lines of a pod that fails are not shown"),
+    ),
+    ("batch", "cronjobs", "get", Some(SELF)),
+    ("batch", "cronjobs", "patch", Some(SELF)),
 ];
 
 /// Checks the API server, and the permissions for each Deployment.
@@ -39,10 +34,7 @@ pub(crate) async fn check(
 ) {
     match cluster.get("/version").await {
         Ok(version) => {
-            let version = version["gitVersion"]
-                .as_str()
-                .unwrap_or("an unknown version")
-                .to_owned();
+            let version = version["gitVersion"].as_str().unwrap_or("of an unknown version");
             checks.ok("API server", format!("reachable, Kubernetes {version}"));
         }
         // Nobody has to be permitted to ask for that.
@@ -54,6 +46,18 @@ pub(crate) async fn check(
     }
     for name in &settings.common.workload_names {
         check_permissions(cluster, settings, (namespace, name), checks).await;
+    }
+    // Outside of its pod, the manifest and the chart say how it is called.
+    let pod = host::name();
+    let names = settings
+        .common
+        .workload_names
+        .first()
+        .map(|name| format!("{name}-upgrader-job"));
+    if let Some(name) = own::cronjob_of(&pod).or(names.as_deref())
+        && let Some(warning) = own::silence(cluster, namespace, name).await
+    {
+        checks.warn("CronJob", warning);
     }
 }
 
@@ -73,14 +77,14 @@ async fn check_permissions(
         let what = format!("{verb} {resource}");
         match (may(cluster, namespace, (group, resource, verb, object)).await, without) {
             (Ok(true), _) => permitted.push(what),
-            (Ok(false), All) => checks.fail(
+            (Ok(false), None) => checks.fail(
                 "permissions",
                 format!(
                     "the account may not {what} in {namespace}: let its Role permit that, and look whether the RoleBinding names that \
                      Role and this account"
                 ),
             ),
-            (Ok(false), This(loss)) => {
+            (Ok(false), Some(loss)) => {
                 checks.warn("permissions", format!("the account may not {what}: {loss}"));
             }
             (Err(error), _) => {

@@ -14,6 +14,7 @@ pub mod own;
 pub mod patch;
 pub mod pods;
 pub mod read;
+pub(crate) mod registry;
 pub mod settings;
 
 /// By this name the API server remembers which fields this program has written.

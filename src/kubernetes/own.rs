@@ -2,16 +2,23 @@
 //!
 //! Nothing is rolled back here: a run of the new image proves it, or the CronJob's owner sees that it failed.
 
+use chrono::{DateTime, TimeDelta};
 use serde_json::{Value, json};
 use tracing::{debug, info, warn};
 
 use super::cluster::{Cluster, ClusterError};
 use super::path;
+use crate::container::label;
 use crate::image::{ImageReference, Target, TargetSettings, resolve_upgrader};
 use crate::manager::ImageSource;
+use crate::schedule::Schedule;
+use crate::schedule::zone::Zone;
+use crate::text::duration;
 
 /// The versions of the API that have CronJobs, the newer first; 1.20 has the older one only, 1.25 the newer.
 const GROUPS: [&str; 2] = ["batch/v1", "batch/v1beta1"];
+/// How many runs are looked at: those of a day if one starts each minute, and of months if one starts each hour.
+const RUNS: usize = 1500;
 
 /// Gives the CronJob of this pod the image that is published for upgraders. What is in the way is logged.
 pub async fn follow<M: ImageSource>(
@@ -59,10 +66,8 @@ async fn update<M: ImageSource>(
     };
     let target = target.to_string();
     let patch = patch(&document, container, &image, &target);
-    cluster
-        .patch(&path, &patch)
-        .await
-        .map_err(|error| error.to_string())?;
+    let patched = cluster.patch(&path, &patch).await;
+    patched.map_err(|error| error.to_string())?;
     Ok(Some(target))
 }
 
@@ -72,10 +77,31 @@ pub fn patch(document: &Value, container: &str, from: &str, to: &str) -> Value {
     json!({
         "metadata": {
             "resourceVersion": document.pointer("/metadata/resourceVersion"),
-            "annotations": { crate::container::label::PREVIOUS_IMAGE: from },
+            "annotations": { label::PREVIOUS_IMAGE: from },
         },
         "spec": { "jobTemplate": { "spec": { "template": { "spec": containers } } } },
     })
+}
+
+/// Why the Manager does not see this CronJob at work, where that is there and may be read.
+pub(super) async fn silence(cluster: &Cluster, namespace: &str, name: &str) -> Option<String> {
+    let (_, document) = find(cluster, namespace, name).await.ok()?;
+    let schedule = document.pointer("/spec/schedule")?.as_str()?;
+    let runs = Schedule::parse(schedule, Zone::utc()).ok()?;
+    let runs = runs.next_runs(DateTime::UNIX_EPOCH, RUNS);
+    let apart = runs.windows(2).map(|two| two[1] - two[0]);
+    let problem = if document.pointer("/spec/suspend").and_then(Value::as_bool) == Some(true) {
+        "it is suspended".to_owned()
+    } else {
+        let longest = apart.max().filter(|longest| *longest > TimeDelta::minutes(90))?;
+        format!(
+            "its schedule {schedule} leaves {} between two runs",
+            duration::text(longest.to_std().ok()?)
+        )
+    };
+    Some(format!(
+        "{name}: {problem}, and the Manager shows AUTO UPGRADE OFF after 90 minutes without one; let one start each hour"
+    ))
 }
 
 async fn find(cluster: &Cluster, namespace: &str, name: &str) -> Result<(String, Value), String> {

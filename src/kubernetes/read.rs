@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
+use crate::container::label;
 use crate::image::ImageName;
 use crate::managed::{Managed, Orchestrator, Progress, Record, Tasks};
 use crate::observe;
@@ -16,6 +17,8 @@ use crate::text::time;
 const COMPLETE: &str = "NewReplicaSetAvailable";
 /// The same where nothing got on for `progressDeadlineSeconds`.
 const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
+/// The seconds that Harness's own manifest and chart give a delegate to finish its tasks.
+const LEAST_GRACE: u64 = 600;
 
 /// Reads a Deployment. `container` is the one whose image is followed; `workload` is its `DELEGATE_NAME`, where its
 /// environment does not say that itself.
@@ -38,8 +41,7 @@ pub fn read(document: &Value, container: &str, workload: &str, zone: &Zone) -> R
     };
     let image = ours["image"].as_str().unwrap_or_default();
     let annotation = |name: &str| annotation(document, name);
-    let set =
-        |name: &str| annotation(name).or_else(|| document.pointer("/metadata/labels")?.get(name)?.as_str());
+    let set = |name: &str| mark(document, name);
     Ok(Managed {
         orchestrator: Orchestrator::Kubernetes,
         id: text("/metadata/uid").unwrap_or_default().to_owned(),
@@ -76,6 +78,11 @@ fn replicas(document: &Value) -> u64 {
 /// An annotation of an object.
 pub(super) fn annotation<'a>(document: &'a Value, name: &str) -> Option<&'a str> {
     document.pointer("/metadata/annotations")?.get(name)?.as_str()
+}
+
+/// An annotation of an object, or its label of that name.
+fn mark<'a>(document: &'a Value, name: &str) -> Option<&'a str> {
+    annotation(document, name).or_else(|| document.pointer("/metadata/labels")?.get(name)?.as_str())
 }
 
 /// The condition of this type in the status of an object.
@@ -169,53 +176,63 @@ pub(super) fn moment(value: &Value) -> Option<DateTime<Utc>> {
     time::parse(value.as_str()?)
 }
 
+/// Warnings about the owner's annotations that do nothing for a Deployment, each a sentence.
+pub fn without_effect(document: &Value) -> Vec<String> {
+    let of_a_host = [
+        (label::STRATEGY, "its strategy"),
+        (label::STOP_TIMEOUT, "terminationGracePeriodSeconds"),
+        (label::HEALTHY_DEADLINE, "progressDeadlineSeconds"),
+    ];
+    let warning = |(name, instead)| {
+        mark(document, name)?;
+        Some(format!("{name}: no effect on a Deployment, which has {instead}"))
+    };
+    of_a_host.into_iter().filter_map(warning).collect()
+}
+
 /// Warnings about settings of this Deployment that can hurt, each a sentence.
 pub fn warnings(document: &Value) -> Vec<String> {
-    let text = |path: &str| document.pointer(path).and_then(Value::as_str);
-    let mut warnings = Vec::new();
-    if text("/spec/strategy/type") == Some("Recreate") {
-        warnings.push(
-            "its strategy is Recreate: all old pods stop before the first new one starts, so an image that fails is an outage \
-             until it is rolled back"
-                .to_owned(),
-        );
-    } else if let Some(unavailable) = document.pointer("/spec/strategy/rollingUpdate/maxUnavailable")
-        && at_most(unavailable, replicas(document)) >= replicas(document)
-        && replicas(document) > 0
-    {
-        warnings.push(format!(
-            "its maxUnavailable of {} lets all of its {} pods stop before a new one is ready, so an image that fails is an outage \
-             until it is rolled back",
-            unavailable.to_string().trim_matches('"'),
-            replicas(document),
-        ));
-    }
+    let mut warnings = without_effect(document);
+    let grace = count(document, "/spec/template/spec/terminationGracePeriodSeconds");
+    warnings.extend(grace.filter(|grace| *grace < LEAST_GRACE).map(|grace| {
+        format!("its terminationGracePeriodSeconds of {grace} cuts off tasks that last longer; set {LEAST_GRACE} or more")
+    }));
+    let (wanted, strategy) = (replicas(document), &document["spec"]["strategy"]);
+    let unavailable = &strategy["rollingUpdate"]["maxUnavailable"];
+    let cause = match strategy["type"].as_str() {
+        Some("Recreate") => Some("its strategy is Recreate, which".to_owned()),
+        _ if wanted == 0 || at_most(unavailable, wanted) < wanted => None,
+        _ => Some(format!("its maxUnavailable of {unavailable}")),
+    };
+    warnings.extend(cause.map(|cause| {
+        format!("{cause} lets all pods stop before a new one is ready, so an image that fails is an outage until it is rolled back")
+    }));
+    warnings.extend(owner(document).map(|owner| {
+        format!("{owner} has made it, and may write its own image back, which counts as a rollback: have it leave the image alone")
+    }));
     warnings
 }
 
 /// A number of pods, or a percentage of them, rounded down as Kubernetes does for `maxUnavailable`.
 fn at_most(value: &Value, of: u64) -> u64 {
-    let percentage = value
-        .as_str()
-        .and_then(|text| text.strip_suffix('%')?.parse::<u64>().ok());
-    match percentage {
-        Some(percentage) => of * percentage / 100,
-        None => value.as_u64().unwrap_or_default(),
-    }
+    let percentage = || value.as_str()?.strip_suffix('%')?.parse::<u64>().ok();
+    percentage().map_or_else(
+        || value.as_u64().unwrap_or_default(),
+        |percentage| of * percentage / 100,
+    )
 }
 
 /// The other program that may write the image of this Deployment, by the marks that it leaves.
 pub fn owner(document: &Value) -> Option<String> {
-    let metadata = &document["metadata"];
-    let mark = |name: &str| {
-        let of = |kind: &str| metadata[kind].get(name)?.as_str();
-        of("annotations").or_else(|| of("labels"))
-    };
-    if mark("argocd.argoproj.io/tracking-id").is_some() || mark("argocd.argoproj.io/instance").is_some() {
-        return Some("Argo CD".to_owned());
-    }
-    if mark("kustomize.toolkit.fluxcd.io/name").is_some() || mark("helm.toolkit.fluxcd.io/name").is_some() {
-        return Some("Flux".to_owned());
+    let mark = |name: &str| mark(document, name);
+    let marks = [
+        ("argocd.argoproj.io/tracking-id", "Argo CD"),
+        ("argocd.argoproj.io/instance", "Argo CD"),
+        ("kustomize.toolkit.fluxcd.io/name", "Flux"),
+        ("helm.toolkit.fluxcd.io/name", "Flux"),
+    ];
+    if let Some((_, owner)) = marks.into_iter().find(|(name, _)| mark(name).is_some()) {
+        return Some(owner.to_owned());
     }
     if mark("app.kubernetes.io/managed-by") == Some("Helm") {
         let release = mark("meta.helm.sh/release-name");

@@ -89,7 +89,14 @@ impl ClusterSettings {
         let mut warnings = in_file(&file.warnings);
         match common {
             Ok(common) if problems.is_empty() => {
-                warnings.extend(common.warnings.iter().cloned());
+                warnings.extend(common.warnings.iter().map(|line| {
+                    let guess = line.split_once(": unknown variable; use ");
+                    let warning = guess.and_then(|(name, meant)| without_effect(name, meant));
+                    warning.unwrap_or_else(|| line.clone())
+                }));
+                let names = env.iter().filter_map(|(name, _)| name.to_str());
+                let set = names.filter(|name| in_env(name));
+                warnings.extend(set.filter_map(|name| without_effect(name, name)));
                 Ok(Self {
                     common,
                     namespace: file.namespace,
@@ -108,6 +115,21 @@ impl ClusterSettings {
             }
         }
     }
+}
+
+/// The warning about a variable, or a guess at its name, that only a Docker host has a use for.
+fn without_effect(name: &str, variable: &str) -> Option<String> {
+    let instead = match variable {
+        "CONTAINER_STOP_TIMEOUT" | "UPGRADE_IDLE_WAIT" => "terminationGracePeriodSeconds",
+        "UPDATE_ORDER" => "its strategy",
+        "HEALTH_PROBE" | "HEALTH_PORT" | "HEALTH_PATH" | "HEALTH_COMMAND" | "HEALTH_ACTION" => {
+            "the probes of its container"
+        }
+        "PULL" => "imagePullPolicy",
+        "DOCKER_HOST" | "DOCKER_TLS_VERIFY" | "DOCKER_CERT_PATH" | "SWARM" => "no Docker engine",
+        _ => return None,
+    };
+    Some(format!("{name}: no effect on a Deployment, which has {instead}"))
 }
 
 /// The most frequent reason for a missing file.

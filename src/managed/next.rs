@@ -22,6 +22,7 @@ const POLL: TimeDelta = TimeDelta::seconds(2);
 pub enum Row {
     I1,
     I2,
+    I3,
     I4,
     I5,
     I6,
@@ -41,7 +42,6 @@ pub enum Row {
     I20,
     I21,
     I22,
-    I23,
 }
 
 /// The decision.
@@ -143,7 +143,7 @@ impl At<'_> {
             return Row::I2.rest(reason.clone());
         }
         if self.policy.health_only {
-            return Row::I4.rest(Reason::HealthOnly {
+            return Row::I3.rest(Reason::HealthOnly {
                 published: self.desired.published(),
             });
         }
@@ -156,7 +156,7 @@ impl At<'_> {
             Some(attempt)
                 if attempt.is_applied && attempt.failed.is_none() && self.is_wanted_again(attempt) =>
             {
-                Row::I23.act(Step::NoteRollback {
+                Row::I22.act(Step::NoteRollback {
                     from: attempt.to.clone(),
                 })
             }
@@ -195,20 +195,20 @@ impl At<'_> {
             problem: self.last_failure_of(attempt),
         };
         match progress {
-            Progress::Updating if self.now < deadline => Row::I5.wait(self.rolling_out(), self.now + POLL),
-            Progress::Updating => roll_back(Row::I6, too_late()),
+            Progress::Updating if self.now < deadline => Row::I4.wait(self.rolling_out(), self.now + POLL),
+            Progress::Updating => roll_back(Row::I5, too_late()),
             Progress::Paused {
                 by_failure: true,
                 message,
             } => roll_back(
-                Row::I7,
+                Row::I6,
                 RolloutFailure::Stopped {
                     orchestrator,
                     message: self.explained(message, attempt),
                 },
             ),
             Progress::Settled { .. } if tasks.wanted == 0 => match self.desired {
-                Desired::Keep(_) => Row::I8.rest(Reason::NotVerified {
+                Desired::Keep(_) => Row::I7.rest(Reason::NotVerified {
                     image: attempt.to.clone(),
                 }),
                 Desired::Image { .. } => self.settled(),
@@ -220,12 +220,12 @@ impl At<'_> {
                     Some(since) if self.now >= since + span(self.policy.healthy_time) => self.settled(),
                     // A task that ends and starts again does not get on; one that had run for long may.
                     Some(since) if in_time || !self.ends_early(attempt) => {
-                        Row::I9.wait(self.proving(since), since + span(self.policy.healthy_time))
+                        Row::I8.wait(self.proving(since), since + span(self.policy.healthy_time))
                     }
                     None if in_time || completed_at.is_some() && !self.ends_early(attempt) => {
-                        Row::I10.wait(self.rolling_out(), self.now + POLL)
+                        Row::I9.wait(self.rolling_out(), self.now + POLL)
                     }
-                    _ => roll_back(Row::I11, too_late()),
+                    _ => roll_back(Row::I10, too_late()),
                 }
             }
             _ => self.settled(),
@@ -250,9 +250,9 @@ impl At<'_> {
         match (&self.managed.progress, &attempt.failed) {
             // Someone else asked for that, as long as nothing has failed.
             (Progress::RollingBack, None) if self.last_failure_of(attempt).is_none() => {
-                Row::I15.wait(Reason::UpdatedElsewhere { orchestrator }, self.now + POLL)
+                Row::I14.wait(Reason::UpdatedElsewhere { orchestrator }, self.now + POLL)
             }
-            (Progress::RollingBack, _) | (Progress::Updating, Some(_)) => Row::I12.wait(
+            (Progress::RollingBack, _) | (Progress::Updating, Some(_)) => Row::I11.wait(
                 Reason::RollingBack {
                     orchestrator,
                     image: attempt.to.clone(),
@@ -260,7 +260,7 @@ impl At<'_> {
                 },
                 self.now + POLL,
             ),
-            (_, Some(cause)) => failed(Row::I13, cause.clone()),
+            (_, Some(cause)) => failed(Row::I12, cause.clone()),
             // The orchestrator does that by itself only after a task has failed.
             (Progress::RolledBack { message } | Progress::RollbackPaused { message }, None)
                 if self.last_failure_of(attempt).is_some() =>
@@ -269,15 +269,15 @@ impl At<'_> {
                     orchestrator,
                     message: self.explained(message, attempt),
                 };
-                failed(Row::I13, cause.to_string())
+                failed(Row::I12, cause.to_string())
             }
             // Its owner went back: that counts for more than what is published.
             (Progress::RolledBack { .. } | Progress::RollbackPaused { .. }, None) => {
-                Row::I14.act(Step::NoteRollback {
+                Row::I13.act(Step::NoteRollback {
                     from: attempt.to.clone(),
                 })
             }
-            (Progress::Settled { .. }, None) if attempt.is_applied => Row::I14.act(Step::NoteRollback {
+            (Progress::Settled { .. }, None) if attempt.is_applied => Row::I13.act(Step::NoteRollback {
                 from: attempt.to.clone(),
             }),
             (Progress::Settled { .. }, None) if matches!(self.desired, Desired::Image { reference, .. } if reference.to_string() == attempt.to) => {
@@ -293,7 +293,7 @@ impl At<'_> {
         match &managed.progress {
             Progress::Settled { .. } | Progress::RolledBack { .. } => {}
             Progress::Updating | Progress::RollingBack => {
-                return Row::I15.wait(
+                return Row::I14.wait(
                     Reason::UpdatedElsewhere {
                         orchestrator: managed.orchestrator.name(),
                     },
@@ -301,7 +301,7 @@ impl At<'_> {
                 );
             }
             Progress::Paused { message, .. } | Progress::RollbackPaused { message } => {
-                return Row::I16.rest(Reason::UpdatePaused {
+                return Row::I15.rest(Reason::UpdatePaused {
                     orchestrator: managed.orchestrator.name(),
                     message: message.clone(),
                 });
@@ -313,7 +313,7 @@ impl At<'_> {
     /// Whether the desired image may be tried now.
     fn begin(&self, step: impl FnOnce(ImageReference, Intent) -> Step) -> Decided {
         let (reference, intent) = match self.desired {
-            Desired::Keep(reason) => return Row::I17.rest(reason.clone()),
+            Desired::Keep(reason) => return Row::I16.rest(reason.clone()),
             Desired::Image {
                 reference, intent, ..
             } => (reference, *intent),
@@ -321,7 +321,7 @@ impl At<'_> {
         let (image, record) = (reference.to_string(), &self.managed.record);
         let is_asked_for = intent != Intent::Upgrade;
         if !is_asked_for && record.rolled_back_from.as_ref() == Some(&image) {
-            return Row::I18.rest(Reason::RolledBack {
+            return Row::I17.rest(Reason::RolledBack {
                 delegate: self.managed.name.clone(),
                 image,
                 to: self.managed.image.to_string(),
@@ -330,7 +330,7 @@ impl At<'_> {
         if !is_asked_for && let Some(failed) = record.failed.as_ref().filter(|failed| failed.image == image) {
             let until = failed.at + span(quarantine(failed.attempts));
             if self.now < until {
-                return Row::I19.rest(Reason::Quarantined {
+                return Row::I18.rest(Reason::Quarantined {
                     delegate: self.managed.name.clone(),
                     image,
                     attempt: failed.attempts,
@@ -347,10 +347,10 @@ impl At<'_> {
             now: self.now,
         };
         match beginning.holdup(reference, intent) {
-            Some(Holdup::Reason(reason)) => Row::I20.rest(reason),
-            Some(Holdup::Unread) => Row::I20.decide(Decision::LearnHolds),
-            Some(Holdup::Unseen(image)) => Row::I21.act(Step::NoteFirstSeen { image }),
-            None => Row::I22.act(step(reference.clone(), intent)),
+            Some(Holdup::Reason(reason)) => Row::I19.rest(reason),
+            Some(Holdup::Unread) => Row::I19.decide(Decision::LearnHolds),
+            Some(Holdup::Unseen(image)) => Row::I20.act(Step::NoteFirstSeen { image }),
+            None => Row::I21.act(step(reference.clone(), intent)),
         }
     }
 

@@ -55,7 +55,7 @@ pub trait Orchestrate {
     fn observe(&mut self) -> impl Future<Output = Result<Option<Found>, Self::Error>>;
 
     /// The platforms that an image needs. The driver asks the registry for the digest of an image with all of them, and pins it.
-    /// `None` where the nodes pull by tag, and the driver asks no registry.
+    /// `None` where they are unknown, and the driver does that only for a tag that may move.
     fn platforms(&self) -> Option<&[String]> {
         None
     }

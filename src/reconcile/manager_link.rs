@@ -22,7 +22,7 @@ use crate::text::time;
 /// The source of images, where one is configured, and when it was last heard of.
 #[derive(Debug)]
 pub(crate) struct ManagerLink<R, M> {
-    registry: Arc<R>,
+    pub(super) registry: Arc<R>,
     source: Option<Arc<M>>,
     questions: Questions,
     reachability: Reachability,

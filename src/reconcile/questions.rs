@@ -4,6 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -13,6 +14,7 @@ use crate::container::ImageId;
 use crate::engine::{Engine, EngineError};
 use crate::image::ImageReference;
 use crate::manager::{ImageSource, ManagerError, Query};
+use crate::net::retry::Retry;
 use crate::rollout::reason::{Awaited, Reason};
 
 /// How many questions are open at once, so that a host with many workloads does not overload its Manager.
@@ -107,13 +109,27 @@ pub(crate) trait Registry: Send + Sync + 'static {
     fn answer(&self, question: &Question, current: &CurrentDigests) -> impl Future<Output = Answer> + Send;
 }
 
-/// Where the nodes pull by tag: there no question is for a registry.
-#[derive(Debug)]
-pub(crate) struct NoRegistry;
+/// Asks a registry for the digest of a reference, as [`Question::Distribution`].
+pub(crate) type AskRegistry =
+    Box<dyn Fn(ImageReference) -> BoxFuture<'static, Result<serde_json::Value, Reason>> + Send + Sync>;
 
-impl Registry for NoRegistry {
-    async fn answer(&self, _: &Question, _: &CurrentDigests) -> Answer {
-        std::future::pending().await
+/// Registries that this process asks itself, where no engine does; without a way to ask, a digest stays unknown.
+#[derive(Default)]
+pub(crate) struct DirectRegistry(pub(crate) Option<AskRegistry>);
+
+impl Registry for DirectRegistry {
+    async fn answer(&self, question: &Question, _: &CurrentDigests) -> Answer {
+        match (question, &self.0) {
+            (Question::Distribution(reference), Some(ask)) => {
+                Answer::Distribution(ask(reference.clone()).await)
+            }
+            (Question::Distribution(reference), None) => Answer::Distribution(Err(Reason::DigestUnknown {
+                image: reference.to_string(),
+                problem: "no registry is asked".to_owned(),
+                retry: Retry::Never,
+            })),
+            _ => Answer::Upgrader(None),
+        }
     }
 }
 

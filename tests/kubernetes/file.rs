@@ -132,6 +132,48 @@ fn dry_run_and_the_environment_count() {
     let settings = settings_in(PLAIN, &env).unwrap();
     assert_eq!(settings.common.workload_names, ["another"]);
     assert_eq!(settings.common.healthy_time.as_secs(), 120);
+    assert_eq!(settings.warnings, [""; 0]);
+}
+
+#[test]
+fn warns_of_variables_that_do_nothing_for_a_deployment() {
+    let page = std::fs::read_to_string("docs/usage/kubernetes.md").unwrap();
+    let (_, listed) = page.split_once("Without effect are ").unwrap();
+    let (listed, _) = listed.split_once("\n\n").unwrap();
+    let values = [
+        ("CONTAINER_STOP_TIMEOUT", "1h", "terminationGracePeriodSeconds"),
+        ("UPGRADE_IDLE_WAIT", "5m", "terminationGracePeriodSeconds"),
+        ("UPDATE_ORDER", "stop-first", "its strategy"),
+        ("HEALTH_PROBE", "exec", "the probes of its container"),
+        ("HEALTH_PORT", "3000", "the probes of its container"),
+        ("HEALTH_PATH", "/health", "the probes of its container"),
+        ("HEALTH_COMMAND", "true", "the probes of its container"),
+        ("HEALTH_ACTION", "restart", "the probes of its container"),
+        ("PULL", "missing", "imagePullPolicy"),
+        ("SWARM", "off", "no Docker engine"),
+        ("DOCKER_HOST", "tcp://127.0.0.1:2375", "no Docker engine"),
+    ];
+    let env: Vec<_> = values
+        .map(|(name, value, _)| (name, value))
+        .into_iter()
+        .chain([TOKEN])
+        .collect();
+    let expected = values.map(|(name, _, instead)| {
+        assert!(listed.contains(&format!("`{name}`")), "{name}");
+        format!("{name}: no effect on a Deployment, which has {instead}")
+    });
+    let mut warnings = settings_in(PLAIN, &env).unwrap().warnings;
+    warnings.retain(|warning| warning.contains("no effect"));
+    assert_eq!(warnings, expected);
+    // Names that people guess.
+    let guessed = settings_in(PLAIN, &[TOKEN, ("UPGRADE_STRATEGY", "x"), ("IDLE_WAIT", "1")]).unwrap();
+    let expected = ["UPGRADE_STRATEGY", "IDLE_WAIT"].map(|name| format!("{name}: no effect on a Deployment"));
+    let said: Vec<&str> = guessed
+        .warnings
+        .iter()
+        .filter_map(|line| line.split(',').next())
+        .collect();
+    assert_eq!(said, expected);
 }
 
 #[test]

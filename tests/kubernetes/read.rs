@@ -29,6 +29,8 @@ pub(crate) fn deployment() -> Value {
         },
         "status": {
             "observedGeneration": 3, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2, "readyReplicas": 2,
+            // From 1.33 on: old pods that finish their tasks, which `replicas` leaves out.
+            "terminatingReplicas": 1,
             "conditions": [
                 { "type": "Available", "status": "True", "lastTransitionTime": "2026-11-24T11:58:00Z" },
                 { "type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable",
@@ -187,14 +189,36 @@ fn the_owner_s_words_are_annotations_or_labels() {
 }
 
 #[test]
-fn strategies_that_make_a_bad_image_an_outage_are_warned_of() {
-    let of = |strategy: Value| warnings(&with(&[("/spec/strategy", strategy)])).len();
+fn warns_of_settings_that_can_hurt_or_do_nothing() {
+    let of = |path: &str, value: Value| warnings(&with(&[(path, value)])).len();
+    let strategy = |strategy: Value| of("/spec/strategy", strategy);
     let rolling = |unavailable: Value| json!({ "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": unavailable } });
-    assert_eq!(of(json!({ "type": "Recreate" })), 1);
-    assert_eq!(of(rolling(json!("100%"))), 1);
-    assert_eq!(of(rolling(json!(2))), 1);
-    assert_eq!(of(rolling(json!("25%"))), 0);
-    assert_eq!(of(rolling(json!(1))), 0);
+    assert_eq!(strategy(json!({ "type": "Recreate" })), 1);
+    assert_eq!(strategy(rolling(json!("100%"))), 1);
+    assert_eq!(strategy(rolling(json!(2))), 1);
+    assert_eq!(strategy(rolling(json!("25%"))), 0);
+    assert_eq!(strategy(rolling(json!(1))), 0);
+    for (seconds, count) in [(30, 1), (600, 0)] {
+        assert_eq!(
+            of(
+                "/spec/template/spec/terminationGracePeriodSeconds",
+                json!(seconds)
+            ),
+            count
+        );
+    }
+    let marks = [
+        ("update-order", 1),
+        ("stop-timeout", 1),
+        ("healthy-deadline", 1),
+        ("pin", 0),
+        ("window", 0),
+    ];
+    for (name, count) in marks {
+        let mark = json!({ format!("io.delegate-upgrader.{name}"): "26.10" });
+        assert_eq!(of("/metadata/annotations", mark.clone()), count, "{name}");
+        assert_eq!(of("/metadata/labels", mark), count, "{name}");
+    }
 }
 
 #[test]

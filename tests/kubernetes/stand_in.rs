@@ -16,7 +16,7 @@ const B: &str = "harness/delegate:26.11.1";
 const BROKEN: &str = "harness/delegate:26.12.1";
 const HOLDER: &str = "io.delegate-upgrader.holder";
 
-/// An API server with one Deployment.
+/// An API server with one Deployment, a Manager, and a registry with its token server.
 struct StandIn {
     state: Arc<Mutex<State>>,
     directory: tempfile::TempDir,
@@ -27,11 +27,34 @@ struct State {
     document: Value,
     patches: Vec<Value>,
     may_patch: bool,
+    /// The CronJob of the upgrader, if there is one.
+    cron_job: Value,
+    /// The paths of the requests to the Manager and the registry, each with its login.
+    asked: Vec<String>,
+    /// The digest that the registry has for each tag, and the host of its token server.
+    registry: Option<(String, String)>,
 }
 
 impl State {
     /// The status and the body of an answer.
     fn answer(&mut self, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
+        let other = match path {
+            "/version" => Some(json!({ "major": "1", "minor": "33", "gitVersion": "v1.33.4" })),
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" => {
+                Some(json!({ "status": { "allowed": true } }))
+            }
+            "/apis/batch/v1/namespaces/ns/cronjobs/delegate%2Dupgrader%2Djob" => Some(self.cron_job.clone()),
+            _ if path.starts_with("/api/upgrade-check/") => {
+                self.asked.push(path.to_owned());
+                Some(
+                    json!({ "metaData": {}, "resource": { "imageTag": B, "shouldUpgrade": true }, "responseMessages": [] }),
+                )
+            }
+            _ => None,
+        };
+        if let Some(other) = other.filter(|other| !other.is_null()) {
+            return (200, other);
+        }
         if !path.contains("/deployments/delegate") || (method == "PATCH" && !self.may_patch) {
             let message = "deployments.apps \"delegate\" is forbidden: User \"upgrader\" cannot patch resource \"deployments\"";
             return (403, json!({ "kind": "Status", "code": 403, "message": message }));
@@ -42,6 +65,29 @@ impl State {
             self.patches.push(patch);
         }
         (200, self.document.clone())
+    }
+
+    /// The status, the header and the body of an answer of the registry or of its token server.
+    fn registry_answer(&mut self, path: &str, login: &str) -> Option<(u16, String, Value)> {
+        let is_token = path.starts_with("/token?");
+        if !is_token && !path.starts_with("/v2/") {
+            return None;
+        }
+        self.asked.push(format!("{path} {login}"));
+        let header = |name: &str, value: &str| format!("{name}: {value}\r\n");
+        Some(match &self.registry {
+            _ if is_token => (200, String::new(), json!({ "token": "t" })),
+            None => (404, String::new(), Value::Null),
+            Some((digest, _)) if login == "Bearer t" => {
+                (200, header("Docker-Content-Digest", digest), Value::Null)
+            }
+            Some((_, host)) => {
+                let challenge = format!(
+                    "Bearer realm=\"http://{host}/token\",service=\"s\",scope=\"repository:other:push\""
+                );
+                (401, header("WWW-Authenticate", &challenge), Value::Null)
+            }
+        })
     }
 
     fn apply(&mut self, patch: &Value) {
@@ -76,24 +122,32 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) -> Option<()> {
         reader.read_line(&mut first).ok()?;
         let mut words = first.split_whitespace();
         let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
-        let mut length = 0;
+        let (mut length, mut login) = (0, String::new());
         loop {
             let mut header = String::new();
             reader.read_line(&mut header).ok()?;
-            let header = header.trim().to_ascii_lowercase();
-            if header.is_empty() {
+            let Some((name, value)) = header.trim().split_once(": ") else {
                 break;
-            }
-            if let Some(value) = header.strip_prefix("content-length:") {
-                length = value.trim().parse().ok()?;
+            };
+            match name.to_ascii_lowercase().as_str() {
+                "content-length" => length = value.parse().ok()?,
+                "authorization" => value.clone_into(&mut login),
+                _ => {}
             }
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body).ok()?;
-        let (status, answer) = state.lock().unwrap().answer(&method, &path, &body);
+        let mut state = state.lock().unwrap();
+        let (status, header, answer) = state.registry_answer(&path, &login).unwrap_or_else(|| {
+            let (status, answer) = state.answer(&method, &path, &body);
+            // From 1.25 on the API server warns of fields that it does not know, and of versions that go.
+            let warning = "Warning: 299 - \"unknown field \\\"spec.x\\\"\"\r\n";
+            (status, warning.to_owned(), answer)
+        });
         let answer = answer.to_string();
-        let head = format!("HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n");
-        write!(&*stream, "{head}Content-Length: {}\r\n\r\n{answer}", answer.len()).ok()?;
+        let head = format!("HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{header}");
+        let body = if method == "HEAD" { "" } else { &answer };
+        write!(&*stream, "{head}Content-Length: {}\r\n\r\n{body}", answer.len()).ok()?;
     }
 }
 
@@ -106,6 +160,9 @@ impl StandIn {
             document,
             patches: Vec::new(),
             may_patch: true,
+            cron_job: Value::Null,
+            asked: Vec::new(),
+            registry: None,
         }));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -126,6 +183,11 @@ impl StandIn {
 
     /// One command, with this image published: its exit code and its output.
     fn run(&self, command: &str, published: &str) -> (Option<i32>, String) {
+        self.run_with(command, "", &[("PUBLISHED_IMAGE", published)])
+    }
+
+    /// One command, with these lines in the file and these variables.
+    fn run_with(&self, command: &str, lines: &str, variables: &[(&str, &str)]) -> (Option<i32>, String) {
         let write = |name: &str, text: &str| {
             let path = self.directory.path().join(name);
             std::fs::write(&path, text).unwrap();
@@ -141,12 +203,15 @@ impl StandIn {
         let output = Command::new(env!("CARGO_BIN_EXE_delegate-upgrader"))
             .env_clear()
             .env("KUBECONFIG", write("kubeconfig", &kubeconfig))
-            .env("PUBLISHED_IMAGE", published)
+            .envs(variables.iter().copied())
             .env("UPGRADE_HEALTHY_TIME", "1s")
             .arg("kubernetes")
             .args(command.split(' '))
             .arg("--config")
-            .arg(write("config.yaml", "workloadName: delegate\nnamespace: ns\n"))
+            .arg(write(
+                "config.yaml",
+                &format!("workloadName: delegate\nnamespace: ns\n{lines}"),
+            ))
             .output()
             .unwrap();
         let texts = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -161,6 +226,12 @@ impl StandIn {
             image.and_then(Value::as_str).map(str::to_owned)
         };
         patches.iter().map(image).collect()
+    }
+
+    /// Gives the Deployment an image, as its owner does.
+    fn give(&self, image: &str) {
+        let document = &mut self.state.lock().unwrap().document;
+        document["spec"]["template"]["spec"]["containers"][1]["image"] = json!(image);
     }
 
     fn annotation(&self, name: &str) -> Option<String> {
@@ -276,4 +347,122 @@ fn a_missing_permission_is_reported_once_by_its_name() {
     assert_eq!(text.matches("WARN").count(), 1, "{text}");
     assert!(text.contains("reason=\"not_permitted\""), "{text}");
     assert!(text.contains("cannot patch resource \"deployments\""), "{text}");
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_does_not_show_the_manager_an_upgrader() {
+    for (dry_run, call) in [(true, "/delegate?"), (false, "/delegate-v2?")] {
+        let cluster = StandIn::with(&json!({}));
+        let manager = format!(
+            "delegateConfig: {{accountId: a, managerHost: 'http://127.0.0.1:{}'}}",
+            cluster.port
+        );
+        let lines = format!("dryRun: {dry_run}\n{manager}\n");
+        let token = ("UPGRADER_TOKEN", "000102030405060708090a0b0c0d0e0f");
+        let (code, text) = cluster.run_with("once", &lines, &[token]);
+        assert_eq!((code, cluster.written().is_empty()), (Some(0), dry_run), "{text}");
+        let asked = &cluster.state.lock().unwrap().asked;
+        assert!(
+            !asked.is_empty() && asked.iter().all(|path| path.contains(call)),
+            "{asked:?}"
+        );
+    }
+}
+
+#[test]
+fn other_generation_is_never_rolled_out() {
+    for (present, published) in [
+        (A, "harness/delegate:3.2.1"),
+        ("mirror.example/harness/delegate:3.2.1", B),
+    ] {
+        let cluster = StandIn::with(&json!({}));
+        cluster.give(present);
+        let (code, text) = cluster.run("once", published);
+        assert_eq!((code, cluster.written()), (Some(0), vec![]), "{text}");
+        assert!(text.contains("reason=\"other_generation\""), "{text}");
+    }
+}
+
+#[test]
+fn doctor_warns_of_a_cron_job_that_the_manager_takes_for_off() {
+    let cases = [
+        ("0 */1 * * *", false, "reachable, Kubernetes v1.33.4"),
+        (
+            "0 */2 * * *",
+            false,
+            "warn  CronJob        delegate-upgrader-job: its schedule 0 */2 * * * leaves 2h between two runs",
+        ),
+        ("*/5 8-18 * * *", false, "leaves 13h5m between two runs"),
+        (
+            "@hourly",
+            true,
+            "delegate-upgrader-job: it is suspended, and the Manager shows AUTO UPGRADE OFF",
+        ),
+    ];
+    let cluster = StandIn::with(&json!({}));
+    for (schedule, suspend, says) in cases {
+        cluster.state.lock().unwrap().cron_job = json!({
+            "apiVersion": "batch/v1", "kind": "CronJob",
+            "spec": { "schedule": schedule, "suspend": suspend, "timeZone": "Etc/UTC", "concurrencyPolicy": "Forbid" },
+        });
+        let (code, text) = cluster.run("doctor", A);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(text.contains(says), "{says}\n{text}");
+        assert_eq!(
+            text.contains("AUTO UPGRADE OFF"),
+            says.contains("delegate") || says.contains("leaves"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn tag_that_moves_is_pinned_to_the_digest_of_its_registry() {
+    let cluster = StandIn::with(&json!({}));
+    let [one, two] = ["1", "2"].map(|digit| format!("sha256:{}", digit.repeat(64)));
+    let registry = format!("127.0.0.1:{}", cluster.port);
+    let (image, elsewhere) = (
+        format!("{registry}/harness/delegate:latest"),
+        format!("localhost:{}", cluster.port),
+    );
+    let login = [
+        ("PUBLISHED_IMAGE", image.as_str()),
+        ("REGISTRY_USERNAME", "u"),
+        ("REGISTRY_PASSWORD", "p"),
+    ];
+    cluster.give(&image);
+    let (code, text) = cluster.run_with("once", "", &login);
+    assert_eq!((code, cluster.written()), (Some(0), vec![]), "{text}");
+    assert!(
+        text.contains("digest_unknown") && text.contains("the registry answers 404"),
+        "{text}"
+    );
+    // A token server of another name gets no login.
+    let logins = [(&one, &registry, "Basic dTpw"), (&two, &elsewhere, "")];
+    for (digest, token_server, login_sent) in logins {
+        cluster.state.lock().unwrap().registry = Some((digest.clone(), token_server.clone()));
+        let (code, text) = cluster.run_with("once", "", &login);
+        assert_eq!(code, Some(0), "{text}");
+        assert_eq!(
+            cluster.written(),
+            [Some(format!("{image}@{digest}")), None],
+            "{text}"
+        );
+        let asked = std::mem::take(&mut cluster.state.lock().unwrap().asked);
+        let expected = format!("/token?service=s&scope=repository%3Aharness%2Fdelegate%3Apull {login_sent}");
+        assert!(asked.contains(&expected), "{asked:?}");
+        let (code, text) = cluster.run_with("once", "", &login);
+        assert_eq!((code, cluster.written()), (Some(0), vec![]), "{text}");
+        cluster.state.lock().unwrap().asked.clear();
+    }
+    // A version is what it is, whatever the registry says.
+    cluster.give(&image.replace("latest", "26.10.1"));
+    let fixed = image.replace("latest", "26.11.1");
+    let (code, text) = cluster.run("once", &fixed);
+    assert_eq!(
+        (code, cluster.written()),
+        (Some(0), vec![Some(fixed), None]),
+        "{text}"
+    );
+    assert_eq!(cluster.state.lock().unwrap().asked, [""; 0], "{text}");
 }

@@ -22,7 +22,7 @@ pub(in crate::engine) enum Account {
 /// An account at one registry.
 #[derive(Clone)]
 pub(in crate::engine) struct Login {
-    account: Account,
+    pub(super) account: Account,
     registry: String,
 }
 

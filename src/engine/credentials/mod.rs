@@ -69,6 +69,15 @@ impl Credentials {
         Self { inline, ..self }
     }
 
+    /// The user and the password for a registry, for a program that asks it itself.
+    #[cfg(feature = "kubernetes")]
+    pub(crate) async fn password(&self, registry: &str) -> Option<(String, Secret)> {
+        match self.look_up(registry).await.login?.account {
+            Account::Password { username, password } => Some((username, password)),
+            Account::IdentityToken(_) => None,
+        }
+    }
+
     /// The login for a registry, and what is wrong with it.
     pub(super) async fn look_up(&self, registry: &str) -> Lookup {
         let is_for = |own: &&StaticCredentials| {

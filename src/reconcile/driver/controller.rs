@@ -18,7 +18,7 @@ use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller;
 use crate::reconcile::manager_link::ManagerLink;
 use crate::reconcile::next_word;
-use crate::reconcile::questions::NoRegistry;
+use crate::reconcile::questions::DirectRegistry;
 use crate::reconcile::upgrade_run::Mode;
 use crate::rollout::reason::{Reason, WORTH_A_WORD};
 use crate::rollout::{Intent, Policy};
@@ -31,7 +31,7 @@ const MAX_STEPS: usize = 50;
 /// Looks after the workloads of one orchestrator.
 pub struct Workloads<O, M> {
     driver: Driver<O>,
-    manager: ManagerLink<NoRegistry, M>,
+    manager: ManagerLink<DirectRegistry, M>,
     clock: Clock,
     starting: Option<(Mode, Intent)>,
     steps_taken: BTreeMap<&'static str, u64>,
@@ -49,7 +49,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     ) -> Self {
         Self {
             driver: Driver::new(orchestrator, policy, target),
-            manager: ManagerLink::new(Arc::new(NoRegistry), source),
+            manager: ManagerLink::new(Arc::default(), source),
             clock,
             starting: None,
             steps_taken: BTreeMap::new(),
@@ -61,6 +61,14 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     #[must_use]
     pub fn with_ledger(self, ledger: Ledger) -> Self {
         Self { ledger, ..self }
+    }
+
+    /// Has tags that may move asked for at their registries.
+    #[cfg(feature = "kubernetes")]
+    #[must_use]
+    pub(crate) fn with_registries(mut self, ask: crate::reconcile::questions::AskRegistry) -> Self {
+        self.manager.registry = Arc::new(DirectRegistry(Some(ask)));
+        self
     }
 
     async fn observe(&mut self) -> Result<DateTime<Utc>, O::Error> {

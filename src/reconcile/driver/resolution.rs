@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::image::{ImageReference, TargetSettings, manager_reference, resolve};
+use crate::image::{ImageReference, TargetSettings, is_mutable_tag, manager_reference, resolve};
 use crate::managed::{Managed, pinned};
 use crate::manager::Query;
 use crate::reconcile::questions::{Answer, Question};
@@ -74,8 +74,8 @@ impl Resolution {
         Some(question.awaited(since, last_error))
     }
 
-    /// Takes in an answer, if it is to the open question. With `platforms`, the registry is asked for the digest of an image,
-    /// which has to be there for all of them.
+    /// Takes in an answer, if it is to the open question. With `platforms`, the registry is asked for the digest of each image,
+    /// which has to be there for all of them; without, for that of a tag that may move.
     pub(super) fn note(
         &mut self,
         managed: &Managed,
@@ -96,13 +96,11 @@ impl Resolution {
                     wanted(resolve(published, current, settings), &managed.image),
                     platforms,
                 ) {
-                    (Ok(Wanted::Image(image) | Wanted::Digest(image)), Some(_)) => {
+                    (Ok(Wanted::Image(image)), None) if !is_mutable_tag(&image) => Ok(image),
+                    (Ok(Wanted::Image(image) | Wanted::Digest(image)), _) => {
                         self.state = State::open(Question::Distribution(image));
                         return;
                     }
-                    (Ok(Wanted::Image(image)), None) => Ok(image),
-                    // The same reference is the same for the orchestrator, too: it would restart nothing.
-                    (Ok(Wanted::Digest(_)), None) => Err(up_to_date(&managed.image)),
                     (Err(reason), _) => Err(reason),
                 }
             }
