@@ -224,10 +224,7 @@ pub(crate) fn scope(settings: &Settings) -> Scope {
     let is_local = matches!(settings.engine, EngineHost::Unix(_));
     Scope {
         workload_names: settings.workload_names.clone(),
-        account: match &settings.source {
-            Source::Manager(manager) => Some(manager.account_id.clone()),
-            Source::Fixed(_) | Source::None => None,
-        },
+        account: settings.account().map(str::to_owned),
         health: settings.health.clone(),
         stop_timeout: settings.stop_timeout,
         max_stop_timeout: settings.max_stop_timeout,

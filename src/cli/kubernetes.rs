@@ -175,7 +175,14 @@ impl CommandLine {
         if let Ok(Some(source)) = self.source(true) {
             let target = &self.settings.common.target;
             let place = (self.cluster.namespace(), host::name());
-            own::follow(&self.cluster, &source, target, (place.0, &place.1)).await;
+            match own::follow(&self.cluster, &source, target, (place.0, &place.1)).await {
+                Ok(Some(image)) => info!(
+                    image,
+                    "the CronJob of this upgrader runs another image from its next run on"
+                ),
+                Ok(None) => {}
+                Err(problem) => warn!(problem, "SELF_UPGRADE: cannot follow the upgrader's own image"),
+            }
         }
     }
 

@@ -312,6 +312,14 @@ pub fn variables() -> impl Iterator<Item = &'static Row> {
 }
 
 impl Settings {
+    /// `ACCOUNT_ID`, where a Manager is asked.
+    pub fn account(&self) -> Option<&str> {
+        match &self.source {
+            Source::Manager(manager) => Some(&manager.account_id),
+            Source::Fixed(_) | Source::None => None,
+        }
+    }
+
     /// Reads and checks `LISTEN_ADDR` alone, for the commands that ask a running daemon.
     pub fn listen_from_env(
         vars: impl IntoIterator<Item = (OsString, OsString)>,

@@ -55,12 +55,16 @@ pub(super) fn outcomes_of_managed(
         let at = failed.at.to_rfc3339();
         let message = format!("{} was rejected: {}", failed.image, failed.cause);
         let mut event = event(Action::Rejected, &[&managed.id, &failed.image, &at], message);
-        event.from = Some(image.to_owned());
         event.to = Some(failed.image.clone());
         event.reason = Some("rollout_failed".to_owned());
         let is_it = |past: &&Past| past.ending == Ending::Rejected && past.at == failed.at;
         event.release = record.history.iter().rfind(is_it).map(|past| past.release);
-        event.previous_release = event.release.map(|release| record.served_before(release));
+        // The present image may be that of a later attempt.
+        let is_before =
+            |past: &&Past| past.was_served() && event.release.is_some_and(|release| past.release < release);
+        let before = record.history.iter().rfind(is_before);
+        event.previous_release = before.map(|past| past.release);
+        event.from = Some(before.map_or(image, |past| &past.image).to_owned());
         outcomes.push(Outcome {
             event,
             is_fresh: now - failed.at < healthy_time,

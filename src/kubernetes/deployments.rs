@@ -117,8 +117,14 @@ impl Deployments {
                 Err(error) => return self.unread(name, error).map(Err),
             };
         }
-        let (container, zone) = (&self.settings.container, self.settings.common.schedule.zone());
-        let mut managed = match read::read(&document, container, name, zone) {
+        let (container, common) = (&self.settings.container, &self.settings.common);
+        let read = read::read(
+            &document,
+            (container, name),
+            common.account(),
+            common.schedule.zone(),
+        );
+        let mut managed = match read {
             Ok(managed) => managed,
             Err(reason) => return Ok(Err(reason)),
         };

@@ -4,7 +4,7 @@
 
 use chrono::{DateTime, TimeDelta};
 use serde_json::{Value, json};
-use tracing::{debug, info, warn};
+use tracing::debug;
 
 use super::cluster::{Cluster, ClusterError};
 use super::path;
@@ -20,24 +20,11 @@ const GROUPS: [&str; 2] = ["batch/v1", "batch/v1beta1"];
 /// How many runs are looked at: those of a day if one starts each minute, and of months if one starts each hour.
 const RUNS: usize = 1500;
 
-/// Gives the CronJob of this pod the image that is published for upgraders. What is in the way is logged.
+/// Gives the CronJob of this pod the image that is published for upgraders, and returns that; `None` where it has the image.
+///
+/// # Errors
+/// The reason why that cannot be, in a sentence.
 pub async fn follow<M: ImageSource>(
-    cluster: &Cluster,
-    source: &M,
-    settings: &TargetSettings,
-    (namespace, pod): (&str, &str),
-) {
-    match update(cluster, source, settings, (namespace, pod)).await {
-        Ok(Some(image)) => info!(
-            image,
-            "the CronJob of this upgrader runs another image from its next run on"
-        ),
-        Ok(None) => {}
-        Err(problem) => warn!(problem, "SELF_UPGRADE: cannot follow the upgrader's own image"),
-    }
-}
-
-async fn update<M: ImageSource>(
     cluster: &Cluster,
     source: &M,
     settings: &TargetSettings,

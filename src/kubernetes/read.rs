@@ -21,11 +21,16 @@ const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 const LEAST_GRACE: u64 = 600;
 
 /// Reads a Deployment. `container` is the one whose image is followed; `workload` is its `DELEGATE_NAME`, where its
-/// environment does not say that itself.
+/// environment does not say that itself; `account` is the upgrader's.
 ///
 /// # Errors
 /// It has no such container.
-pub fn read(document: &Value, container: &str, workload: &str, zone: &Zone) -> Result<Managed, Reason> {
+pub fn read(
+    document: &Value,
+    (container, workload): (&str, &str),
+    account: Option<&str>,
+    zone: &Zone,
+) -> Result<Managed, Reason> {
     let text = |path: &str| document.pointer(path).and_then(Value::as_str);
     let name = text("/metadata/name").unwrap_or_default().to_owned();
     let containers = document.pointer("/spec/template/spec/containers");
@@ -42,27 +47,29 @@ pub fn read(document: &Value, container: &str, workload: &str, zone: &Zone) -> R
     let image = ours["image"].as_str().unwrap_or_default();
     let annotation = |name: &str| annotation(document, name);
     let set = |name: &str| mark(document, name);
+    let theirs = variable(ours, "ACCOUNT_ID").filter(|theirs| account.is_some_and(|ours| ours != *theirs));
+    let theirs = theirs.map(|account| Reason::OtherAccount {
+        account: account.to_owned(),
+    });
     Ok(Managed {
         orchestrator: Orchestrator::Kubernetes,
         id: text("/metadata/uid").unwrap_or_default().to_owned(),
-        workload: delegate_name(ours).unwrap_or(workload).to_owned(),
+        workload: variable(ours, "DELEGATE_NAME").unwrap_or(workload).to_owned(),
         image: ImageName::from(image),
         progress: progress(document),
         tasks: tasks(document),
         record: Record::read(annotation),
-        left_alone: observe::opted_out_by(set).map(|label| Reason::OptedOut { label }),
+        left_alone: theirs.or_else(|| observe::opted_out_by(set).map(|label| Reason::OptedOut { label })),
         limits: observe::owner_by(set, zone),
         pace: Duration::from_secs(count(document, "/spec/minReadySeconds").unwrap_or_default()),
         name,
     })
 }
 
-/// The `DELEGATE_NAME` of a container, where it stands there and not in a ConfigMap.
-fn delegate_name(container: &Value) -> Option<&str> {
-    let env = container["env"].as_array()?;
-    let variable = env
-        .iter()
-        .find(|variable| variable["name"].as_str() == Some("DELEGATE_NAME"))?;
+/// A variable of a container, where it stands there and not in a ConfigMap.
+fn variable<'a>(container: &'a Value, name: &str) -> Option<&'a str> {
+    let mut env = container["env"].as_array()?.iter();
+    let variable = env.find(|variable| variable["name"].as_str() == Some(name))?;
     variable["value"].as_str().filter(|value| !value.is_empty())
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Each question ends within [`TIMEOUT`]. Only the registry receives a login, or the token server below its name.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -71,7 +72,11 @@ impl Registries {
                 .transpose()?;
             let authorization = match Challenge::read(challenge) {
                 Challenge::Bearer { realm, service } => {
-                    let realm = Url::parse(realm).map_err(|_| "it names an invalid token server")?;
+                    let realm = Url::parse(realm).ok();
+                    let is_safe = |realm: &Url| realm.scheme() == "https" || is_local(image.registry());
+                    let realm = realm
+                        .filter(is_safe)
+                        .ok_or("it names no token server with https")?;
                     let login = login.filter(|_| is_trusted(&realm, image.registry()));
                     self.token(realm, service, path, login).await?
                 }
@@ -163,15 +168,14 @@ fn host(registry: &str) -> &str {
 
 fn is_local(registry: &str) -> bool {
     let host = host(registry);
-    host == "localhost" || host.starts_with("127.")
+    host == "localhost" || host.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback())
 }
 
 /// Whether a token server may receive the login of a registry: it has the registry's name or one below it, such as
 /// auth.docker.io.
 fn is_trusted(realm: &Url, registry: &str) -> bool {
     let (server, host) = (realm.host_str().unwrap_or_default(), host(registry));
-    (realm.scheme() == "https" || is_local(registry))
-        && (server == host || server.ends_with(&format!(".{host}")))
+    server == host || server.ends_with(&format!(".{host}"))
 }
 
 fn basic(user: &str, password: &Secret) -> Result<HeaderValue, String> {

@@ -22,7 +22,7 @@ fn lock() -> Lock {
 }
 
 fn of(document: &Value, step: &Step) -> Value {
-    let managed = read(document, "delegate", "delegate", &Zone::utc()).unwrap();
+    let managed = read(document, ("delegate", "delegate"), None, &Zone::utc()).unwrap();
     let document = document.clone();
     patch(
         &Object { managed, document },
@@ -57,7 +57,7 @@ fn patched(document: &Value, patch: &Value) -> Value {
 }
 
 fn record(document: &Value) -> (Managed, Record) {
-    let managed = read(document, "delegate", "delegate", &Zone::utc()).unwrap();
+    let managed = read(document, ("delegate", "delegate"), None, &Zone::utc()).unwrap();
     let record = managed.record.clone();
     (managed, record)
 }

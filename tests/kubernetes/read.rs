@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use delegate_upgrader::kubernetes::read::{last_writer, owner, read, warnings};
 use delegate_upgrader::managed::{Managed, Progress};
-use delegate_upgrader::rollout::reason::Reason;
+use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
 use delegate_upgrader::schedule::zone::Zone;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ pub(crate) fn deployment() -> Value {
 }
 
 fn of(document: &Value) -> Managed {
-    read(document, "delegate", "delegate", &Zone::utc()).unwrap()
+    read(document, ("delegate", "delegate"), None, &Zone::utc()).unwrap()
 }
 
 fn with(changes: &[(&str, Value)]) -> Value {
@@ -161,7 +161,7 @@ fn replicas_that_are_not_set_are_one() {
 
 #[test]
 fn a_container_that_is_not_there_is_named_with_those_that_are() {
-    let reason = read(&deployment(), "delegat", "delegate", &Zone::utc()).unwrap_err();
+    let reason = read(&deployment(), ("delegat", "delegate"), None, &Zone::utc()).unwrap_err();
     assert!(matches!(reason, Reason::NoSuchContainer { .. }));
     assert_eq!(
         reason.to_string(),
@@ -186,6 +186,22 @@ fn the_owner_s_words_are_annotations_or_labels() {
     assert!(matches!(of(&document).left_alone, Some(Reason::OptedOut { label }) if label == enable));
     let document = with(&[("/metadata/labels", json!({ "io.delegate-upgrader.pin": "26.10" }))]);
     assert!(of(&document).limits.pin.is_some());
+    let document = with(&[(
+        "/spec/template/spec/containers/1/env",
+        json!([{ "name": "ACCOUNT_ID", "value": "theirs" }]),
+    )]);
+    for (account, reason) in [
+        (Some("theirs"), None),
+        (Some("ours"), Some(ReasonKind::OtherAccount)),
+        (None, None),
+    ] {
+        let managed = read(&document, ("delegate", "delegate"), account, &Zone::utc()).unwrap();
+        assert_eq!(
+            managed.left_alone.as_ref().map(Reason::kind),
+            reason,
+            "{account:?}"
+        );
+    }
 }
 
 #[test]

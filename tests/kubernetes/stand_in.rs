@@ -273,7 +273,8 @@ fn a_failure_goes_back_and_its_last_patch_takes_the_lock_away() {
     let failed = cluster.annotation("io.delegate-upgrader.failed-image");
     assert_eq!(failed, Some(BROKEN.to_owned()));
 
-    // The failure has taken a number.
+    // The failure has taken a number, and the history is in the order of its seconds.
+    std::thread::sleep(std::time::Duration::from_secs(1));
     let (code, text) = cluster.run("once", B);
     assert_eq!(
         (code, cluster.written()),
