@@ -23,7 +23,8 @@ use crate::kubernetes::cluster::{Cluster, is_in_cluster};
 use crate::kubernetes::deployments::Deployments;
 use crate::kubernetes::registry::Registries;
 use crate::kubernetes::settings::ClusterSettings;
-use crate::kubernetes::{doctor, file, own};
+use crate::kubernetes::{doctor, file, own, read};
+use crate::managed::Object;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::driver::Workloads;
 use crate::rollout::reason::ReasonKind;
@@ -210,6 +211,11 @@ impl CommandLine {
         let mut workloads = self.workloads(false, Arc::new(Utc::now))?;
         match workloads.plan(|_| ()).await {
             Ok(planned) => {
+                for Object { managed, document } in workloads.objects() {
+                    if let Some(writer) = read::last_writer(document, &self.settings.container) {
+                        checks.ok(&managed.name, format!("{writer} wrote its image last"));
+                    }
+                }
                 for row in &planned {
                     checks.planned(row);
                 }

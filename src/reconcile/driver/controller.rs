@@ -12,7 +12,7 @@ use crate::events::Event;
 use crate::events::history::History;
 use crate::events::ledger::Ledger;
 use crate::image::TargetSettings;
-use crate::managed::{Managed, Orchestrate};
+use crate::managed::{Managed, Object, Orchestrate};
 use crate::manager::{ImageSource, ManagerStatus};
 use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller;
@@ -69,6 +69,11 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     pub(crate) fn with_registries(mut self, ask: crate::reconcile::questions::AskRegistry) -> Self {
         self.manager.registry = Arc::new(DirectRegistry(Some(ask)));
         self
+    }
+
+    /// Those that were observed last.
+    pub fn objects(&self) -> &[Object] {
+        &self.driver.found.objects
     }
 
     async fn observe(&mut self) -> Result<DateTime<Utc>, O::Error> {

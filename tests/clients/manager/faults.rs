@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use delegate_upgrader::manager::{Connection, HttpManager, ManagerConfig, ManagerError};
+use delegate_upgrader::manager::{Connection, HttpManager, ManagerConfig, ManagerError, Timing};
 use tokio::net::TcpListener;
 
 use kit::manager::{
@@ -175,7 +175,15 @@ async fn an_error_page_of_any_length_is_still_that_error() {
             Reply::Endless(endless, page.clone().into()),
         ] {
             let server = RawServer::start(vec![reply]).await;
-            let error = ask(&hasty(&server.url)).await.unwrap_err();
+            let timing = Timing {
+                total: Duration::from_secs(2),
+                ..HASTY
+            };
+            let config = ManagerConfig {
+                timing,
+                ..config(&server.url)
+            };
+            let error = ask(&HttpManager::new(config).unwrap()).await.unwrap_err();
             assert_eq!(error.kind(), expected, "{error}");
             assert!(error.to_string().chars().count() < 400, "{error}");
             assert_eq!(server.requests().len() > 1, asked_again, "{status}");

@@ -144,7 +144,7 @@ fn a_manager_that_cannot_be_reached_changes_nothing_and_is_named_while_it_is_awa
     let service = Service::with_replicas("swarm-away", 1);
     let before = service.document()["Version"].clone();
     // Nobody listens to that port.
-    let upgrader = asking(&service.lab, "http://127.0.0.1:9");
+    let upgrader = asking(&service.lab, "http://127.0.0.1:9").with("SWARM", "true");
     let run = |command: &str| upgrader.run(&[command]);
     let (once, plan) = std::thread::scope(|scope| {
         let plan = scope.spawn(|| run("plan"));
