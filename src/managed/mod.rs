@@ -219,7 +219,6 @@ impl Managed {
     /// The record to write before trying this image.
     pub fn begin(&self, to: &str, intent: Intent, now: DateTime<Utc>) -> Record {
         let from = self.image.to_string();
-        let mut history = self.record.history.clone();
         let over = match &self.record.attempt {
             Some(attempt) if attempt.is_applied => {
                 let ending = match attempt.intent {
@@ -231,19 +230,10 @@ impl Managed {
             _ if self.record.release == 0 => Some((Ending::Original, from.clone(), now)),
             _ => None,
         };
-        if let Some((ending, image, at)) = over {
-            let release = self.record.release;
-            Past {
-                release,
-                ending,
-                image,
-                at,
-            }
-            .add(&mut history);
-        }
+        let history = over.map(|(ending, image, at)| self.history_with(ending, image, at));
         Record {
             release: self.record.release + 1,
-            history,
+            history: history.unwrap_or_else(|| self.record.history.clone()),
             previous_image: self.previous_image().map(str::to_owned),
             rolled_back_from: (intent == Intent::Rollback).then(|| from.clone()),
             attempt: Some(Attempt {
@@ -263,7 +253,7 @@ impl Managed {
         let last = self.record.failed.as_ref().filter(|failed| failed.image == image);
         Record {
             attempt: None,
-            history: self.given_up(Ending::Rejected, image, now),
+            history: self.history_with(Ending::Rejected, image.to_owned(), now),
             failed: Some(FailedImage {
                 image: image.to_owned(),
                 attempts: last.map_or(1, |failed| failed.attempts.saturating_add(1)),
@@ -275,9 +265,9 @@ impl Managed {
     }
 
     /// The attempts that are over, once the last one is.
-    fn given_up(&self, ending: Ending, image: &str, at: DateTime<Utc>) -> Vec<Past> {
+    fn history_with(&self, ending: Ending, image: String, at: DateTime<Utc>) -> Vec<Past> {
         let mut history = self.record.history.clone();
-        let (release, image) = (self.record.release, image.to_owned());
+        let release = self.record.release;
         Past {
             release,
             ending,
@@ -292,7 +282,7 @@ impl Managed {
     pub fn rolled_back(&self, from: &str, now: DateTime<Utc>) -> Record {
         Record {
             attempt: None,
-            history: self.given_up(Ending::Withdrawn, from, now),
+            history: self.history_with(Ending::Withdrawn, from.to_owned(), now),
             rolled_back_from: Some(from.to_owned()),
             ..self.record.clone()
         }

@@ -30,14 +30,8 @@ use words::{health_only, is_published, paused, retry, since, times, unfinished, 
 #[strum_discriminants(
     name(ReasonKind),
     doc = "A [`Reason`] without its details: one word, the same in the log, in metrics and in JSON.",
-    derive(
-        Hash,
-        strum::Display,
-        IntoStaticStr,
-        strum::VariantNames,
-        Serialize,
-        Deserialize
-    ),
+    derive(Hash, strum::Display, IntoStaticStr, strum::VariantNames),
+    derive(Serialize, Deserialize),
     allow(missing_docs),
     serde(rename_all = "snake_case"),
     strum(serialize_all = "snake_case")
