@@ -53,7 +53,6 @@ pub(super) fn settings(file: Option<&Path>, needs: Needs, delegate: Option<&str>
 }
 
 /// The settings in these variables. A problem with the file of `--env-file` names that option.
-#[cfg(feature = "docker")]
 pub(super) fn read(
     variables: Variables,
     file: Option<&Path>,
