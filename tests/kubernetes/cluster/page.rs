@@ -56,6 +56,7 @@ fn the_commands_of_the_page_do_what_it_says() {
         ),
         ("config.yaml", &file.to_string_lossy()),
         ("2026-12-01", &tomorrow),
+        ("--to 3", "--to 0"),
     ];
     let run = |command: &str| {
         let command = values.iter().fold(command.to_owned(), |text, (shown, value)| {
@@ -109,7 +110,12 @@ fn the_commands_of_the_page_do_what_it_says() {
     run(&next("io.delegate-upgrader.pin=26.10"));
     assert_eq!(site.annotation("pin").as_deref(), Some("26.10"));
     site.kubectl(&["annotate", "deployment", "delegate", "io.delegate-upgrader.pin-"]);
-    run(&next("rollback"));
+    let history = run(&next("history"));
+    assert!(
+        history.contains(&image(A)) && history.contains("in service"),
+        "{history}"
+    );
+    run(&next("rollback --to"));
     assert_eq!(site.image(), image(A));
     run(&next("retry"));
     assert_eq!(site.image(), image(B));
