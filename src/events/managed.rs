@@ -41,7 +41,11 @@ pub(super) fn outcomes_of_managed(
         event.from = Some(attempt.from.clone());
         event.to = Some(image.to_owned());
         event.release = Some(record.release);
-        event.previous_release = Some(record.served_before(record.release));
+        // The image before may be one that someone else gave it, which has no number.
+        let before = record
+            .before(record.release)
+            .filter(|past| past.image == attempt.from);
+        event.previous_release = before.map(|past| past.release);
         if attempt.intent != Intent::Upgrade {
             event.actor = Actor::Operator;
         }
@@ -60,9 +64,7 @@ pub(super) fn outcomes_of_managed(
         let is_it = |past: &&Past| past.ending == Ending::Rejected && past.at == failed.at;
         event.release = record.history.iter().rfind(is_it).map(|past| past.release);
         // The present image may be that of a later attempt.
-        let is_before =
-            |past: &&Past| past.was_served() && event.release.is_some_and(|release| past.release < release);
-        let before = record.history.iter().rfind(is_before);
+        let before = event.release.and_then(|release| record.before(release));
         event.previous_release = before.map(|past| past.release);
         event.from = Some(before.map_or(image, |past| &past.image).to_owned());
         outcomes.push(Outcome {

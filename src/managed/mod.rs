@@ -204,7 +204,10 @@ impl Managed {
             .and(self.tasks.complete_since())
         {
             Some(_) => self.record.release,
-            None => self.record.served_before(self.record.release),
+            None => self
+                .record
+                .before(self.record.release)
+                .map_or(0, |past| past.release),
         }
     }
 

@@ -97,11 +97,10 @@ impl Record {
         }
     }
 
-    /// The last release before this one that the workload ran.
-    pub fn served_before(&self, release: u64) -> u64 {
+    /// The last release before this one that the workload ran, if it is known.
+    pub fn before(&self, release: u64) -> Option<&Past> {
         let served = |past: &&Past| past.was_served() && past.release < release;
-        let served = self.history.iter().rfind(served);
-        served.map_or(0, |past| past.release)
+        self.history.iter().rfind(served)
     }
 
     /// The same, with this change of its attempt.

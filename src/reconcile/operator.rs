@@ -271,7 +271,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// The name of the delegate's container or service, and for the task of a service also that service's name.
     ///
     /// # Errors
-    /// There is no such delegate.
+    /// No delegate has this name or id.
     pub async fn delegate_name(&mut self, given: &str) -> Result<(String, Option<String>), OperatorError> {
         let (rollouts, _) = self.observe().await?;
         self.find_services().await?;

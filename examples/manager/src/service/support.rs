@@ -89,8 +89,8 @@ fn end_of(month: NaiveDate) -> DateTime<Utc> {
         .and_utc()
 }
 
-/// Whether somebody upgrades a delegate: from when an upgrader last asked for it, whether it has ended a run since its first
-/// question, and since when the delegate has been known.
+/// Whether an upgrader looks after a delegate: from the time of its last question, whether it has ended a run since its first
+/// one, and the time from which the delegate has been known.
 pub(crate) fn auto_upgrade(
     asked: Option<DateTime<Utc>>,
     synchronized: bool,

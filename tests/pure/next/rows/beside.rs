@@ -110,7 +110,7 @@ fn old_containers_end_once_the_successor_works() {
     );
 }
 
-/// What another delegate needs is kept, and what another container runs.
+/// Images that another delegate needs, or another container runs, stay.
 #[test]
 #[rustfmt::skip]
 fn outdated_images_go_with_the_old_container() {

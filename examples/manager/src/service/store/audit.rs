@@ -6,7 +6,7 @@ use super::credentials::scope;
 use super::{Store, StoreError};
 use crate::service::scope::Scope;
 
-/// Who changes something, and when.
+/// The author and the time of a change.
 pub(crate) struct By {
     pub(crate) actor: String,
     pub(crate) now: i64,
