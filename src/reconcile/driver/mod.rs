@@ -368,7 +368,7 @@ impl<O: Orchestrate> Driver<O> {
         if !reason.is_news(&mut self.track(name).last_logged) {
             return;
         }
-        let kind = reason.kind().as_str();
+        let (kind, cause) = (reason.kind().as_str(), reason.cause());
         let (release, last_successful_release) = releases.unzip();
         if reason.is_failure() {
             log!(
@@ -376,6 +376,7 @@ impl<O: Orchestrate> Driver<O> {
                 name,
                 workload,
                 reason = kind,
+                cause,
                 release,
                 last_successful_release,
                 "{reason}"
@@ -386,6 +387,7 @@ impl<O: Orchestrate> Driver<O> {
                 name,
                 workload,
                 reason = kind,
+                cause,
                 release,
                 last_successful_release,
                 "{reason}"
