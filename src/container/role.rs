@@ -9,6 +9,9 @@ pub enum Role {
     Serving,
     /// `NAME.candidate`: new, not yet proven.
     Candidate,
+    /// `NAME.next`: a candidate whose turn it is, while the container in service crashes too fast to be renamed: that one was
+    /// asked to stop under its own name, or is about to be.
+    Next,
     /// `NAME.retired`: an old container that gave up the name and was never asked to stop.
     Retired,
     /// `NAME.draining-<unix>`: an old container that was asked to stop at that second, or is about to be.
@@ -42,6 +45,7 @@ impl Role {
         {
             match suffix {
                 "candidate" => return (base, Self::Candidate),
+                "next" => return (base, Self::Next),
                 "retired" => return (base, Self::Retired),
                 "helper" => return (base, Self::Helper { is_ready: false }),
                 "helper-ready" => return (base, Self::Helper { is_ready: true }),
@@ -65,6 +69,7 @@ impl Role {
         match self {
             Self::Serving => base.to_owned(),
             Self::Candidate => format!("{base}.candidate"),
+            Self::Next => format!("{base}.next"),
             Self::Retired => format!("{base}.retired"),
             Self::Draining { since } => format!("{base}.draining-{since}"),
             Self::Withdrawn { since } => format!("{base}.withdrawn-{since}"),
@@ -72,6 +77,11 @@ impl Role {
             Self::Helper { is_ready: false } => format!("{base}.helper"),
             Self::Helper { is_ready: true } => format!("{base}.helper-ready"),
         }
+    }
+
+    /// Whether it is a container that has not proven itself yet.
+    pub fn is_candidate(self) -> bool {
+        matches!(self, Self::Candidate | Self::Next)
     }
 
     /// Whether it is an old container that gave up the name.
@@ -102,6 +112,7 @@ mod tests {
         for role in [
             Role::Serving,
             Role::Candidate,
+            Role::Next,
             Role::Draining { since: 1_700_000_000 },
             Role::Withdrawn { since: 1_700_000_000 },
             Role::Retired,

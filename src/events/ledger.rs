@@ -406,7 +406,6 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::Pulling
         | Kind::Interrupted
         | Kind::Returning
-        | Kind::BetweenLives
         | Kind::ReplacedByCompose
         | Kind::Stopping
         | Kind::Quarantined
@@ -414,6 +413,7 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::CandidateVanished
         | Kind::Halted
         | Kind::SuccessorUnhealthy
+        | Kind::NobodyServes
         | Kind::RollingOut
         | Kind::RollingBack
         | Kind::UpdatedElsewhere

@@ -100,7 +100,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
         let member = member(scope, memory, part, checked);
         match part.role {
             Role::Serving => rollout.serving = Some(member),
-            Role::Candidate => rollout.candidate = Some(member),
+            Role::Candidate | Role::Next => rollout.candidate = Some(member),
             Role::Retired | Role::Draining { .. } => rollout.old.push(member),
             Role::Failed { .. } => rollout.failed.push(member),
             Role::Withdrawn { .. } => rollout.withdrawn.push(member),
@@ -144,7 +144,7 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
         container.restart_count(),
         check,
     );
-    let is_first = *role == Role::Candidate && before != Some(HealthStatus::Healthy);
+    let is_first = role.is_candidate() && before != Some(HealthStatus::Healthy);
     if is_first && health.is_weak() && part.workload != OWN_WORKLOAD {
         let (name, detail) = (container.name(), health.detail.as_str());
         warn!(
@@ -246,15 +246,11 @@ pub(super) fn ask<E: Engine, H: HealthEndpoint>(
         if let Ok(question) = question_of(part, probes, scope)
             && recent(part, parts, scope, memory, now).is_none()
         {
-            let is_candidate = part.role == Role::Candidate && part.workload != OWN_WORKLOAD;
+            let is_candidate = part.role.is_candidate() && part.workload != OWN_WORKLOAD;
             let fallback = health::fallback(&part.container, &scope.health).filter(|_| is_candidate);
             probes.ask(engine, &part.container, question, fallback);
         }
-        let has_tasks = part.workload != OWN_WORKLOAD
-            && matches!(
-                part.role,
-                Role::Serving | Role::Retired | Role::Draining { .. } | Role::Withdrawn { .. }
-            );
+        let has_tasks = part.workload != OWN_WORKLOAD && !part.role.is_candidate();
         if has_tasks && !was_asked_for_work(part, parts, scope, memory, now) {
             probes.ask_for_work(&part.container, &scope.health);
         }

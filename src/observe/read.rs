@@ -318,7 +318,7 @@ fn release_strangers(families: &mut Families) {
             .filter_map(|part| part.container.label(label::REPLACES))
             .map(ContainerId::new)
             .collect();
-        let is_named = |part: &Part| matches!(part.role, Role::Serving | Role::Candidate);
+        let is_named = |part: &Part| part.role == Role::Serving || part.role.is_candidate();
         let has_lost_candidate = !parts.iter().any(is_named);
         let is_stranger = |part: &mut Part| {
             part.role == Role::Retired && !replaced.contains(&part.container.id()) && !has_lost_candidate

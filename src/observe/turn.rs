@@ -62,7 +62,7 @@ pub(super) fn turn(families: &Families, own: &ContainerId) -> Option<Turn> {
     Some(match own_part.role {
         Role::Serving => Turn::Acts,
         _ if serving.is_some() => stands_by(serving),
-        Role::Candidate => Turn::Exchanges { name: base.clone() },
+        Role::Candidate | Role::Next => Turn::Exchanges { name: base.clone() },
         _ if exchanges.is_some_and(is_own) => Turn::Exchanges { name: base.clone() },
         _ => stands_by(exchanges),
     })

@@ -11,6 +11,7 @@ use super::observation::Observed;
 use super::{Reconciler, Stalled};
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
+use crate::image::ImageReference;
 use crate::manager::ImageSource;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Backoff, Decision, Effect, Fact, Failure, Pulled, Rollout, Step, execute};
@@ -93,9 +94,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Step::Pull { reference } = step {
             // The reason to wait for it is the same sentence.
             self.track(rollout).last_logged = Some(step.to_string());
-            let disk = self.settings.scope.disk();
-            let policy = self.settings.target.pull;
-            self.pulls.start(&self.engine, rollout, reference, policy, disk);
+            self.start_pull(rollout, reference);
             return;
         }
         if let Step::NoteFirstSeen { .. } = step {
@@ -111,6 +110,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             Err(failure) => self.note_failure(rollout, step, failure, now),
         }
+    }
+
+    fn start_pull(&mut self, rollout: &Rollout, reference: &ImageReference) {
+        let disk = self.settings.scope.disk();
+        let policy = self.settings.target.pull;
+        self.pulls.start(&self.engine, rollout, reference, policy, disk);
     }
 
     fn note_success(
@@ -157,6 +162,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     fn note_failure(&mut self, rollout: &Rollout, step: &Step, failure: Failure, now: DateTime<Utc>) {
         match (step, failure) {
+            (step, Failure::ImageRemoved(reference)) => {
+                let problem = problem(&Failure::ImageRemoved(reference.clone()));
+                self.backoff(rollout, &step.to_string(), problem, now);
+                self.start_pull(rollout, &reference);
+            }
             // A replacement in progress needs the step, so it is tried until it succeeds, whatever the run wants.
             (Step::Recreate { .. } | Step::Stop { .. }, failure) if rollout.is_in_progress() => {
                 self.backoff(rollout, &step.to_string(), problem(&failure), now);
@@ -221,7 +231,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     continue;
                 }
             };
-            self.track(&rollout).backoff = None;
+            // One that brings a delegate back is tried again after its pause: its image may still not be there.
+            if rollout.serving.is_some() {
+                self.track(&rollout).backoff = None;
+            }
             if let Err(reason) = &result {
                 self.log_failure(&rollout, reason);
                 self.run.halt_replicas(&rollout, reason);
@@ -257,5 +270,6 @@ fn problem(failure: &Failure) -> String {
         Failure::Engine(error) | Failure::Doubtful(error) => error.to_string(),
         Failure::Refused(reason) => reason.to_string(),
         Failure::ImageVanished => "the image disappeared".to_owned(),
+        Failure::ImageRemoved(reference) => format!("{reference} is no longer on the host; pulling it"),
     }
 }

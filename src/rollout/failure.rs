@@ -2,6 +2,7 @@
 
 use super::reason::Reason;
 use crate::engine::EngineError;
+use crate::image::ImageReference;
 
 /// Why a step was not taken.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +15,8 @@ pub enum Failure {
     Refused(Reason),
     /// The image disappeared between pull and create; it has to be pulled again.
     ImageVanished,
+    /// The image of the container to bring back is no longer on the host; this reference has to be pulled.
+    ImageRemoved(ImageReference),
 }
 
 impl From<EngineError> for Failure {

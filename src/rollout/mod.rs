@@ -126,6 +126,20 @@ impl Rollout {
             || !self.withdrawn.is_empty()
     }
 
+    /// Whether a container with the name is up.
+    pub fn is_served(&self) -> bool {
+        self.serving.as_ref().is_some_and(Member::is_up)
+    }
+
+    /// Whether no container with the name is up, and a replacement that is not finished can end that.
+    fn is_to_be_served(&self) -> bool {
+        let is_copy = self
+            .serving
+            .as_ref()
+            .is_some_and(|copy| copy.is_copy && copy.is_created());
+        !self.is_served() && (self.candidate.is_some() || !self.old.is_empty() || is_copy)
+    }
+
     /// Whether a replacement is at the stage where other replicas wait: not yet proven, or without a holder of the
     /// name. They do not wait for a drain after the commit.
     pub fn blocks_replicas(&self) -> bool {

@@ -31,7 +31,7 @@ rows! {
         NotInspected
         /// The owner opted the delegate out, or it belongs to a Swarm service or another account: rest.
         LeftAlone
-        /// Health checks only: rest.
+        /// Health checks only, unless a replacement has left the delegate without a container that is up: rest.
         HealthOnly
         /// The name is one that Compose gives to a container for a moment: rest.
         ComposeReplaces
@@ -51,9 +51,9 @@ rows! {
     "Old containers behind the one in service" {
         /// The old container is retired, and the container in service works: name it draining.
         RetiredDrain
-        /// The successor in service ended ten seconds ago, or stays unhealthy while the old container can serve or was not asked: reject it.
+        /// The successor in service ended ten seconds ago, or stays unhealthy while the old container or a copy of it can serve: reject it.
         SuccessorReject
-        /// The old container drains, and the container in service works, or this process asked before: ask it to stop; after its timeout, at once.
+        /// The old container drains or crashes, and the successor works, or this process asked before: ask it to stop; after its timeout, at once.
         DrainingStop
         /// The old container has ended, under Compose a while ago, and the container in service works: remove former images beyond `KEEP_IMAGES`, then the container.
         DrainingRemove
@@ -139,9 +139,9 @@ rows! {
         CandidateStart
         /// Stop-first, and the container in service has tasks: wait for an idle moment, for `UPGRADE_IDLE_WAIT` at most.
         WaitForIdle
-        /// The candidate waits for its turn, or is proven, but Docker is restarting the container in service: wait.
+        /// Docker is restarting the container in service, whose candidate's turn has come: name the candidate next, then ask that one to stop.
         BetweenLives
-        /// Stop-first, and the candidate was created: name the container in service draining.
+        /// Stop-first, and the candidate was created, or it is next, and the container in service has ended: name that one draining.
         NameDraining
         /// The candidate is proven: name the container in service retired.
         NameRetired
@@ -175,13 +175,13 @@ rows! {
         FreeProving
     }
     "Restoring" {
-        /// The old container is retired, or runs in a life that nobody asked to stop: give it the name back.
+        /// The old container runs in a life that nobody asked to stop: give it the name back.
         Restore
-        /// The old container still runs, and was asked to stop: ask it again, since only a new life can serve.
+        /// Two cannot run at once, and the old container finishes its tasks: ask it to stop, since only a new life can serve.
         RestoreStop
-        /// The old container ended less than ten seconds ago, or a container that it cannot run beside is up: wait.
+        /// The old container ended less than ten seconds ago, or Docker is restarting it, or a container that it cannot run beside is up: wait.
         RestoreWait
-        /// Docker refused three times to start the old container, or is about to remove it (`--rm`): recreate it from itself.
+        /// The old container finishes its tasks, is being removed, or Docker refused three times to start it: recreate it from itself.
         RecreateOld
         /// The old container has ended: start it.
         RestoreStart

@@ -57,6 +57,8 @@ pub enum Step {
         /// Why no other one is made in this run, where that is so.
         because: Option<Reason>,
     },
+    /// Announce by the candidate's name that the container in service is asked to stop under its own.
+    Announce { id: ContainerId, to: String },
     /// The other half of the commit: the proven candidate takes the name.
     Promote { id: ContainerId, to: String },
     /// The candidate failed: its new name records that.
@@ -184,6 +186,13 @@ impl Step {
         }
     }
 
+    pub(super) fn announce(rollout: &Rollout, candidate: &Member) -> Self {
+        Self::Announce {
+            id: candidate.id.clone(),
+            to: Role::Next.name(&rollout.name),
+        }
+    }
+
     pub(super) fn promote(rollout: &Rollout, candidate: &Member) -> Self {
         Self::Promote {
             id: candidate.id.clone(),
@@ -237,6 +246,10 @@ impl fmt::Display for Step {
                 "naming the old container ({id}) {to} before it is asked to stop"
             ),
             Self::Withdraw { id, to, .. } => write!(f, "withdrawing the candidate ({id}) as {to}"),
+            Self::Announce { id, to } => write!(
+                f,
+                "naming the candidate ({id}) {to} before the container in service is asked to stop"
+            ),
             Self::Promote { id, to } => write!(f, "promoting the candidate ({id}) to {to}"),
             Self::Reject { id, to, .. } => write!(f, "rejecting the candidate ({id}), kept as {to}"),
             Self::Restore { id, to } => write!(f, "restoring the old container ({id}) as {to}"),
@@ -277,7 +290,7 @@ impl Step {
             Self::Retire { to, .. } | Self::Drain { to, .. } | Self::Restore { to, .. } => {
                 format!("renamed the old container to {to}")
             }
-            Self::Withdraw { to, .. } | Self::Promote { to, .. } => {
+            Self::Withdraw { to, .. } | Self::Announce { to, .. } | Self::Promote { to, .. } => {
                 format!("renamed the candidate to {to}")
             }
             Self::Reject { to, .. } => format!("kept as {to}"),
@@ -299,6 +312,7 @@ impl Step {
             | Self::Retire { id, .. }
             | Self::Drain { id, .. }
             | Self::Withdraw { id, .. }
+            | Self::Announce { id, .. }
             | Self::Promote { id, .. }
             | Self::Reject { id, .. }
             | Self::Restore { id, .. }

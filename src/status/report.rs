@@ -191,7 +191,6 @@ impl Report {
                         | ReasonKind::Proving
                         | ReasonKind::Interrupted
                         | ReasonKind::Returning
-                        | ReasonKind::BetweenLives
                         | ReasonKind::ReplacedByCompose
                         | ReasonKind::WaitingForReplica
                         | ReasonKind::WaitingForOthers

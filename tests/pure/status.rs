@@ -577,7 +577,6 @@ fn a_run_has_succeeded_once_nothing_is_left_to_prove() {
         "proving",
         "interrupted",
         "returning",
-        "between_lives",
         "waiting_for_replica",
         "waiting_for_others",
     ] {

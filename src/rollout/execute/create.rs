@@ -106,15 +106,66 @@ pub(super) async fn recreate<E: Engine>(
         let history = label::HISTORY.into_iter().filter(|name| *name != label::RELEASE);
         labels.extend(history.filter_map(|name| Some((name, original.label(name)?.to_owned()))));
     }
-    let (own_id, own_reference) = (original.image_id(), original.image_reference().to_owned());
+    let own = RememberedImage {
+        reference: original.image_reference().into(),
+        id: original.image_id(),
+    };
+    let image = image.unwrap_or(&own);
+    let present = present_image(engine, image, &own.id).await?;
     let wanted = NewContainer {
         name: rollout.name.clone(),
-        image: image.map_or(&own_id, |image| &image.id),
-        reference: image.map_or(own_reference, |image| image.reference.to_string()),
+        image: &present,
+        reference: image.reference.to_string(),
         by_id: true,
         labels,
     };
     create(engine, &original, wanted).await
+}
+
+/// The image to bring a delegate back with. Someone may have removed it; and where its id is of no use to a registry, its
+/// tag may mean another one by now, which is better than no delegate, unless it is the one that failed.
+async fn present_image<E: Engine>(
+    engine: &E,
+    image: &RememberedImage,
+    failed: &ImageId,
+) -> Result<ImageId, Failure> {
+    match engine.inspect_image(image.id.as_str()).await {
+        Err(EngineError::NotFound(_)) => {}
+        answer => return answer.map(|_| image.id.clone()).map_err(Into::into),
+    }
+    let Ok(reference) = image.reference.reference() else {
+        return Err(Failure::ImageVanished);
+    };
+    let by_digest = format!("{}@{}", reference.repository(), image.id).parse();
+    if let Ok(by_digest) = by_digest
+        && stores_by_digest(engine, failed).await?
+    {
+        return Err(Failure::ImageRemoved(by_digest));
+    }
+    match engine.inspect_image(&image.reference.to_string()).await {
+        Ok(other) if let Some(id) = image_id(&other).filter(|id| id != failed) => Ok(id),
+        Ok(_) | Err(EngineError::NotFound(_)) => Err(Failure::ImageRemoved(reference.clone())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether an image's id is its digest at a registry, as in containerd's store.
+async fn stores_by_digest<E: Engine>(engine: &E, image: &ImageId) -> Result<bool, EngineError> {
+    let document = match engine.inspect_image(image.as_str()).await {
+        Err(EngineError::NotFound(_)) => return Ok(false),
+        answer => answer?,
+    };
+    let digests = document.get("RepoDigests").and_then(Value::as_array);
+    let is_id = |digest: &Value| {
+        digest
+            .as_str()
+            .is_some_and(|digest| digest.ends_with(image.as_str()))
+    };
+    Ok(digests.is_some_and(|digests| digests.iter().any(is_id)))
+}
+
+fn image_id(document: &Value) -> Option<ImageId> {
+    document.get("Id").and_then(Value::as_str).map(ImageId::new)
 }
 
 /// An upgrader of the candidate's image, which is configured as the container in service, but shares nothing with it that only one
@@ -198,6 +249,6 @@ pub(super) async fn stands_for<E: Engine>(
 ) -> Result<bool, EngineError> {
     match engine.inspect_image(reference).await {
         Err(EngineError::NotFound(_)) => Ok(false),
-        answer => Ok(answer?.get("Id").and_then(Value::as_str) == Some(image.as_str())),
+        answer => Ok(image_id(&answer?).as_ref() == Some(image)),
     }
 }

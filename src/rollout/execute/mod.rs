@@ -80,7 +80,10 @@ pub async fn execute<E: Engine>(
         Step::Start { id, .. } => return start(engine, rollout, id, memory).await,
         // Calls about a candidate use its name: a step that is late does not reach one that another upgrader has
         // promoted meanwhile.
-        Step::Withdraw { id, to, .. } | Step::Promote { id, to } | Step::Reject { id, to, .. } => {
+        Step::Withdraw { id, to, .. }
+        | Step::Announce { id, to }
+        | Step::Promote { id, to }
+        | Step::Reject { id, to, .. } => {
             let candidate = rollout.candidate.as_ref().filter(|candidate| candidate.id == *id);
             let named = candidate.map(|candidate| ContainerId::new(candidate.name.as_str()));
             engine.rename(named.as_ref().unwrap_or(id), to).await?;

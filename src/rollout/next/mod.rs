@@ -20,11 +20,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::circumstances::circumstances;
 use super::reason::Reason;
 use super::{Decided, Desired, Facts, INSPECT, Member, Policy, Rejection, Rollout, Row, Step, UpdateOrder};
-use crate::container::{RunState, is_replaced_by_compose};
+use crate::container::{Role, RunState, is_replaced_by_compose};
 
 /// How long a container that has ended is left as it is: it may be between a stop and a start that belong together, or
 /// between a stop and the removal after it.
 const GRACE: TimeDelta = TimeDelta::seconds(10);
+/// How long a container has to stop that holds up a delegate and has no tasks: as long as `docker stop` gives it.
+const WITHOUT_TASKS: Duration = Duration::from_secs(10);
 /// The same where Compose stops all containers of a project, and then removes them.
 const LONG_GRACE: TimeDelta = TimeDelta::seconds(15);
 
@@ -80,7 +82,7 @@ impl At<'_> {
                 }
                 _ => match self.rollout.left_alone() {
                     Some(reason) => Row::LeftAlone.rest(reason),
-                    None if self.policy.health_only => {
+                    None if self.policy.health_only && !self.rollout.is_to_be_served() => {
                         let published = self.desired.published();
                         let rest = Row::HealthOnly.rest(Reason::HealthOnly { published });
                         match self.rollout.serving.as_ref() {
@@ -117,10 +119,11 @@ impl At<'_> {
         if member.role.is_old() && member.lives_anew() && !member.is_between_lives() {
             return row.act(Step::drain(self.rollout, member, self.now));
         }
+        let grace = self.grace(member);
         let Some(asked) = member.history.stop_requested_at else {
-            return row.act(Step::stop(member, member.stop_timeout));
+            return row.act(Step::stop(member, grace));
         };
-        let deadline = asked + span(member.stop_timeout);
+        let deadline = asked + span(grace);
         // The engine itself ends it at the deadline, unless it has restarted since.
         let overdue = deadline + STOP_SLACK;
         if self.now >= overdue {
@@ -138,6 +141,18 @@ impl At<'_> {
         row.wait(reason, self.next_check(asked).min(overdue))
     }
 
+    /// How long it has to stop. A candidate that reports no tasks has ten seconds, if the delegate cannot serve before it has ended.
+    fn grace(&self, member: &Member) -> Duration {
+        let is_given_up = matches!(member.role, Role::Withdrawn { .. } | Role::Failed { .. });
+        let keeps_out = self.is_stop_first() && !self.rollout.is_served();
+        let has_tasks = member.work.is_some_and(|work| work.tasks > 0);
+        if is_given_up && keeps_out && !has_tasks {
+            member.stop_timeout.min(WITHOUT_TASKS)
+        } else {
+            member.stop_timeout
+        }
+    }
+
     /// Often at first, every ten seconds later.
     fn next_check(&self, asked: DateTime<Utc>) -> DateTime<Utc> {
         self.now + ((self.now - asked) / 10).clamp(TimeDelta::milliseconds(500), TimeDelta::seconds(10))
@@ -148,7 +163,7 @@ impl At<'_> {
         let at = member.life.finished_at.filter(|_| member.has_ended())? + grace;
         let name = member.name.clone();
         let is_recent = !member.has_ended_for(grace, self.now);
-        is_recent.then(|| row.wait(Reason::Returning { name, at }, at))
+        is_recent.then(|| row.wait(Reason::Returning { name, at: Some(at) }, at))
     }
 
     /// Removes a container, but not right after its end: another tool may be about to remove or start it.

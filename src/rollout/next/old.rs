@@ -27,9 +27,8 @@ impl At<'_> {
             // That one is about to be started: a row of the container in service.
             _ if serving.is_copy && serving.is_created() => return None,
             RunState::Removing => return self.removing(Row::OldRemoving, old),
-            _ if is_retired && works && old.is_between_lives() => {
-                Row::BetweenLives.wait(Reason::between_lives(old), self.soon())
-            }
+            // Docker cannot rename it, and it is not at work.
+            _ if is_retired && works && old.is_between_lives() => self.stop(Row::DrainingStop, old),
             _ if is_retired && works => Row::RetiredDrain.act(Step::drain(rollout, old, self.now)),
             _ if let Some(cause) = failure => self.reject(Row::SuccessorReject, serving, cause),
             _ if old.is_up() && !is_retired && (works || was_asked) => self.stop(Row::DrainingStop, old),
@@ -50,15 +49,16 @@ impl At<'_> {
     }
 
     /// Why the successor in service must give the name back, if it must. An old one that finishes its tasks takes no new
-    /// ones, and cannot serve before it has ended: to stop an unhealthy successor before that would leave no delegate. Of one
-    /// with `--rm`, which never serves again, a copy can be made at any time.
+    /// ones. Beside it a copy of it serves, unless two cannot run at once: then to stop an unhealthy successor before the old one
+    /// has ended would leave no delegate.
     fn failure_after_commit(&self, serving: &Member, old: &Member) -> Option<FailureCause> {
         let is_retired = old.role == Role::Retired;
         // A process may have ended between the name and the request.
         let was_not_asked = old
             .stopping_since()
             .is_some_and(|since| self.now - since > span(old.stop_timeout) + STOP_SLACK);
-        let is_free = !is_retired && (!old.is_up() || old.vanishes() || was_not_asked);
+        let may_be_copied = self.may_be_copied(old);
+        let is_free = !is_retired && (!old.is_up() || may_be_copied || was_not_asked);
         if serving.has_ended() || serving.state == RunState::Removing {
             let ending = serving.end();
             let has_lasted = serving.is_over_for(GRACE, self.now);

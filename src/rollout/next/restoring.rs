@@ -1,10 +1,10 @@
 //! Nobody has the name, and no candidate is there to take it: an old container comes back, from itself.
 
 use super::proof::START_ATTEMPTS;
-use super::{At, GRACE};
+use super::{At, GRACE, LONG_GRACE, span};
 use crate::container::{Role, RunState};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decided, Member, Row, Step};
+use crate::rollout::{Decided, Decision, Member, Row, Step};
 
 impl At<'_> {
     /// The old one that never was asked to stop, or else the last one that was, unless its successor serves elsewhere.
@@ -21,18 +21,44 @@ impl At<'_> {
     fn restore(&self, old: &Member) -> Decided {
         let rollout = self.rollout;
         let is_mine = self.facts.own.as_ref() == Some(&old.id);
+        let is_unasked = old.role == Role::Retired || old.lives_anew();
         match (&old.state, self.in_the_way()) {
-            (RunState::Removing, _) => self.removing_or_stuck(Row::OldRemoving, old),
-            _ if old.is_between_lives() => Row::BetweenLives.wait(Reason::between_lives(old), self.soon()),
-            _ if old.role == Role::Retired || old.lives_anew() || is_mine => {
-                Row::Restore.act(Step::restore(rollout, old))
+            (RunState::Removing, _) if old.has_been_down_for(LONG_GRACE, self.now) => recreate(old),
+            (RunState::Removing, _) => self.wait_for_end(Row::OldRemoving, old),
+            // It can be renamed in its next life.
+            _ if old.is_between_lives() => {
+                let (name, at) = (old.name.clone(), None);
+                Row::RestoreWait.wait(Reason::Returning { name, at }, self.soon())
             }
-            _ if old.is_up() && old.vanishes() => recreate(old),
-            _ if old.is_up() => self.stop(Row::RestoreStop, old),
+            _ if old.is_up() && is_unasked || is_mine => Row::Restore.act(Step::restore(rollout, old)),
+            _ if old.is_up() && self.may_be_copied(old) => recreate(old),
+            _ if old.is_up() => match self.stop(Row::RestoreStop, old) {
+                Decided {
+                    row,
+                    decision: Decision::Wait { until, .. },
+                } => row.wait(self.nobody_serves(old), until),
+                decided => decided,
+            },
             (_, Some(other)) => self.wait_for_end(Row::RestoreWait, other),
             _ if let Some(wait) = self.may_return(Row::RestoreWait, old, GRACE) => wait,
             _ if old.history.starts.count >= START_ATTEMPTS => recreate(old),
             _ => Row::RestoreStart.act(Step::start(old)),
+        }
+    }
+
+    /// Whether a copy may serve while the old container finishes its tasks. One with `--rm` never serves again itself.
+    pub(super) fn may_be_copied(&self, old: &Member) -> bool {
+        old.vanishes() || !self.is_stop_first() && !self.rollout.is_upgrader()
+    }
+
+    /// Two cannot run at once, and the old one finishes its tasks before it can serve again.
+    fn nobody_serves(&self, old: &Member) -> Reason {
+        let since = old.stopping_since().unwrap_or(self.now);
+        Reason::NobodyServes {
+            name: old.name.clone(),
+            tasks: old.work.map(|work| work.tasks),
+            since,
+            until: old.history.stop_requested_at.unwrap_or(since) + span(old.stop_timeout),
         }
     }
 }

@@ -4,15 +4,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::proof::Proof;
 use super::{At, LONG_GRACE, span};
-use crate::container::RunState;
+use crate::container::{Role, RunState};
 use crate::document::Obstacle;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Comparison, Decided, Fact, FailureCause, Member, Row, Step, UpdateOrder};
 
 /// How often a delegate is asked whether it has a task to finish.
 const IDLE_INTERVAL: TimeDelta = TimeDelta::seconds(1);
-/// How often a name is tried that Docker changes only while the container runs.
-const RENAME_INTERVAL: TimeDelta = TimeDelta::milliseconds(300);
 
 impl At<'_> {
     pub(super) fn side_by_side(&self, serving: &Member, candidate: &Member) -> Decided {
@@ -36,6 +34,10 @@ impl At<'_> {
             _ if !candidate.is_successor_of(serving) => {
                 let because = self.facts.has_created.then_some(Reason::SettingsChanged);
                 self.withdraw(Row::Unwanted, candidate, because)
+            }
+            // It was stopped for the candidate: from now on its name says so.
+            _ if serving.has_ended() && candidate.role == Role::Next => {
+                Row::NameDraining.act(Step::drain(rollout, serving, self.now))
             }
             _ if !self.is_wanted(candidate) => self.withdraw(Row::Unwanted, candidate, None),
             _ if is_changed => self.withdraw(Row::ServingChanged, candidate, Some(Reason::SettingsChanged)),
@@ -69,7 +71,10 @@ impl At<'_> {
             }
             (Proof::Created, UpdateOrder::Blocked(_)) => self.withdraw(Row::Unwanted, candidate, None),
             (Proof::Created, UpdateOrder::StopFirst) | (Proof::Proven, _) if serving.is_between_lives() => {
-                Row::BetweenLives.wait(Reason::between_lives(serving), self.now + RENAME_INTERVAL)
+                match candidate.role {
+                    Role::Next => self.stop(Row::BetweenLives, serving),
+                    _ => Row::BetweenLives.act(Step::announce(rollout, candidate)),
+                }
             }
             (Proof::Created, UpdateOrder::StopFirst) if rollout.is_upgrader() => {
                 self.with_helper(serving, candidate)

@@ -39,7 +39,6 @@ impl ReasonKind {
             | Self::Proving
             | Self::Interrupted
             | Self::Returning
-            | Self::BetweenLives
             | Self::ReplacedByCompose
             | Self::Draining
             | Self::TaskOfService
@@ -72,6 +71,7 @@ impl ReasonKind {
             | Self::Halted
             | Self::RemovalStuck
             | Self::SuccessorUnhealthy
+            | Self::NobodyServes
             | Self::NoContainer
             | Self::RestartBackoff
             | Self::RestartHeldBack

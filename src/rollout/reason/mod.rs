@@ -22,7 +22,7 @@ use crate::text::{size, time};
 pub use crate::net::retry::Retry;
 pub(crate) use topic::WORTH_A_WORD;
 pub(crate) use words::count;
-use words::{health_only, is_published, paused, retry, since, times, unfinished, whole};
+use words::{health_only, is_published, paused, retry, returning, since, times, unfinished, whole};
 
 /// Why a delegate is left as it is, for now or for good. An image is named by its reference, a problem is in the
 /// engine's words, and a verdict is the health at the last observation.
@@ -242,11 +242,12 @@ pub enum Reason {
     #[error("{name} does not run; its replacement is withdrawn unless it runs again within 15 s")]
     Interrupted { name: String },
     /// The old container is to serve again.
-    #[error("{name} has stopped and is started again at {}, unless someone removes it", time::text(*.at))]
-    Returning { name: String, at: DateTime<Utc> },
-    /// Docker starts the container again, and cannot rename it before that.
-    #[error("waiting for Docker to start {name} again, since only a running container can be renamed")]
-    BetweenLives { name: String },
+    #[error("{name} has stopped; {}", returning(*.at))]
+    Returning {
+        name: String,
+        /// When this program starts it; `None` if Docker does.
+        at: Option<DateTime<Utc>>,
+    },
     /// Compose gives such a name to one of two containers, for a moment.
     #[error("Compose is replacing this container; waiting until it is done")]
     ReplacedByCompose,
@@ -302,6 +303,18 @@ pub enum Reason {
         name: String,
         /// How many it executes, where it says so.
         tasks: Option<u64>,
+        until: DateTime<Utc>,
+    },
+    /// Two cannot run at once, and the successor is gone.
+    #[error(
+        "no delegate takes tasks since {}: {name} is finishing {}, has until {}, and is started again then",
+        time::text(*.since), unfinished(*.tasks), time::text(*.until)
+    )]
+    NobodyServes {
+        name: String,
+        /// How many it executes, where it says so.
+        tasks: Option<u64>,
+        since: DateTime<Utc>,
         until: DateTime<Utc>,
     },
     /// A container that was asked to stop has to be gone before the next step.
@@ -429,12 +442,6 @@ impl Reason {
         Self::Stopping { name }
     }
 
-    /// A container has to run before Docker can rename it.
-    pub(super) fn between_lives(member: &Member) -> Self {
-        let name = member.name.clone();
-        Self::BetweenLives { name }
-    }
-
     /// A container does not run, which is its owner's decision.
     pub(super) fn not_running(member: &Member) -> Self {
         let state = member.state.as_str().to_owned();
@@ -469,6 +476,7 @@ impl Reason {
         match self {
             Self::WaitingForIdle { until, .. }
             | Self::Draining { until, .. }
+            | Self::NobodyServes { until, .. }
             | Self::Restarting { until, .. } => Some(*until),
             _ => None,
         }

@@ -21,6 +21,14 @@ pub(super) fn since(waited: Duration, last_error: Option<&str>) -> String {
     }
 }
 
+/// Who starts a container that has stopped, and when.
+pub(super) fn returning(at: Option<DateTime<Utc>>) -> String {
+    at.map_or_else(
+        || "Docker starts it again".to_owned(),
+        |at| format!("restarting it at {} unless it is removed first", time::text(at)),
+    )
+}
+
 pub(super) fn paused(delegate: Option<&str>, until: Option<DateTime<Utc>>) -> String {
     let until = until.map_or_else(String::new, |until| format!(" until {}", time::text(until)));
     let resume = command_for("resume", delegate.unwrap_or_default());

@@ -22,6 +22,7 @@ mod itself;
 mod itself_crashes;
 mod left_alone;
 mod log;
+mod nobody_in_service;
 mod obstacles;
 mod operator;
 mod outcomes;

@@ -100,7 +100,7 @@ impl End<'_> {
         let is_left = |container: &&&Glance| match Role::parse(&container.name).1 {
             Role::Serving => false,
             // A person removed an image that it needs to go back.
-            Role::Candidate if self.is_stranded(container) => false,
+            Role::Candidate | Role::Next if self.is_stranded(container) => false,
             // An engine never ends the removal of a container that was renamed meanwhile.
             _ if container.state == RunState::Removing => false,
             Role::Failed { .. } => {
@@ -126,7 +126,7 @@ impl End<'_> {
         let document = world.twin.document(container.id.as_str()).unwrap();
         let images = world.twin.images();
         let is_gone = |id: &str| images.iter().all(|image| image.as_str() != id);
-        Role::parse(&container.name).1 == Role::Candidate
+        Role::parse(&container.name).1.is_candidate()
             && (previous_image(&document).is_some_and(is_gone)
                 || document["Image"].as_str().is_some_and(is_gone))
             && self

@@ -17,6 +17,8 @@ use kit::twin::{Call, Cause, Event, Happened, Operation};
 
 /// What has ended is left to others for that long.
 const GRACE: Duration = Duration::from_secs(10);
+/// So long a candidate has to stop that keeps the delegate from serving.
+const GIVEN_UP: Duration = Duration::from_secs(10);
 
 /// All violations of the promise.
 pub fn violations(world: &World) -> Vec<String> {
@@ -168,13 +170,13 @@ impl Moments<'_> {
             let is_next = |other: &Shadow| {
                 let is_unstarted = other.lives.first().is_none_or(|life| life.from > at);
                 let role = other.role(at);
-                role == Some(Role::Candidate) || role == Some(Role::Serving) && is_unstarted
+                role.is_some_and(Role::is_candidate) || role == Some(Role::Serving) && is_unstarted
             };
             let mut others = self
                 .timeline
                 .others(shadow)
                 .filter(|other| other.base(at) == shadow.base(at));
-            let is_named = |role| matches!(role, Role::Serving | Role::Candidate);
+            let is_named = |role: Role| role == Role::Serving || role.is_candidate();
             let is_alone = !others.any(|other| other.role(at).is_some_and(is_named));
             self.timeline.seems_to_work(shadow, at, false)
                 || self.another_works(shadow, at)
@@ -221,6 +223,14 @@ impl Moments<'_> {
             return None;
         }
         let (had, timeout) = (event.at - first, self.timeline.world.scenario.stop_timeout);
+        // A candidate that was never in service has no tasks. It has ten seconds if it keeps the delegate from serving.
+        let is_given_up = matches!(
+            shadow.role(first),
+            Some(Role::Failed { .. } | Role::Withdrawn { .. })
+        );
+        let is_served = self.another_is(shadow, event.at, |role| role == Role::Serving);
+        let keeps_out = is_given_up && !shadow.has_served(first) && self.is_stop_first(shadow) && !is_served;
+        let timeout = if keeps_out { timeout.min(GIVEN_UP) } else { timeout };
         let is_short = had + Duration::from_millis(1) < timeout;
         is_short.then(|| violated(event, &format!("killed after {had:?} of {timeout:?}")))
     }
@@ -254,12 +264,13 @@ impl Moments<'_> {
             others.any(|other| other.role(at).is_some_and(is) && self.timeline.seems_to_work(other, at, true))
         };
         let is_right = match (shadow.role(before)?, shadow.role(event.at)?) {
-            (Role::Serving, Role::Retired) => {
-                self.was_right(event, |at| works(at, |role| role == Role::Candidate))
-            }
+            (Role::Serving, Role::Retired) => self.was_right(event, |at| works(at, Role::is_candidate)),
             (Role::Serving, Role::Draining { .. }) => {
-                let is_next = |role: Role| role == Role::Candidate;
-                self.is_stop_first(shadow) && self.was_right(event, |at| self.another_is(shadow, at, is_next))
+                // One that Docker could not rename was asked to stop under its own name, as the candidate's says.
+                let is_announced =
+                    self.was_right(event, |at| self.another_is(shadow, at, |role| role == Role::Next));
+                let is_next = |at| self.another_is(shadow, at, Role::is_candidate);
+                is_announced || self.is_stop_first(shadow) && self.was_right(event, is_next)
             }
             (Role::Retired, Role::Draining { .. }) => {
                 self.was_right(event, |at| works(at, |role| role == Role::Serving))
@@ -298,7 +309,9 @@ impl Moments<'_> {
 
     /// A rejected image is not tried again within its quarantine.
     fn is_tried_again_too_soon(&self, shadow: &Shadow, event: &Event) -> Option<String> {
-        if shadow.role(event.at) != Some(Role::Candidate) || self.timeline.world.scenario.faults.clock > 0 {
+        if !shadow.role(event.at).is_some_and(Role::is_candidate)
+            || self.timeline.world.scenario.faults.clock > 0
+        {
             return None;
         }
         let in_quarantine = |at: Duration| {
@@ -330,7 +343,7 @@ impl Moments<'_> {
         let is_change = |call: &&Call| match (call.operation, Role::parse(&call.subject).1) {
             (_, Role::Failed { .. } | Role::Withdrawn { .. }) => false,
             (Operation::SetRestartPolicy, _) => true,
-            (Operation::Connect, role) => role != Role::Candidate && has_served(call),
+            (Operation::Connect, role) => !role.is_candidate() && has_served(call),
             _ => false,
         };
         let changes = ours.filter(is_change);

@@ -110,6 +110,7 @@ impl Scene {
             Step::Retire { id, to }
             | Step::Drain { id, to }
             | Step::Withdraw { id, to, .. }
+            | Step::Announce { id, to }
             | Step::Promote { id, to }
             | Step::Reject { id, to, .. }
             | Step::Restore { id, to } => self.rename(id, to),
@@ -171,7 +172,7 @@ impl Scene {
                     m.history.stop_requested_at = None;
                 }),
                 RunState::Running
-                    if member.role == Role::Candidate && is_young && fate == Fate::Crashes && !is_good =>
+                    if member.role.is_candidate() && is_young && fate == Fate::Crashes && !is_good =>
                 {
                     self.end(id);
                 }
@@ -256,6 +257,7 @@ impl Scene {
         let rollout = &mut self.rollout;
         match role {
             Role::Serving => assert!(rollout.serving.replace(member).is_none()),
+            Role::Next => assert!(rollout.candidate.replace(member).is_none()),
             Role::Candidate | Role::Helper { .. } => panic!("{to}"),
             Role::Retired | Role::Draining { .. } => rollout.old.push(member),
             Role::Withdrawn { .. } => rollout.withdrawn.push(member),

@@ -17,6 +17,12 @@ impl Scene {
         self.rollout.serving.as_ref().is_some_and(Member::works)
     }
 
+    /// Whether the candidate's name says that the one in service is asked to stop under its own.
+    fn is_announced(&self) -> bool {
+        let candidate = self.rollout.candidate.as_ref();
+        candidate.is_some_and(|candidate| candidate.role == Role::Next)
+    }
+
     fn is_stop_first(&self) -> bool {
         self.rollout.update_order(&self.policy, &self.facts) == UpdateOrder::StopFirst
     }
@@ -48,7 +54,7 @@ impl Scene {
         match member.role {
             Role::Failed { .. } | Role::Withdrawn { .. } | Role::Helper { .. } => true,
             // Its name says that it was never asked; between two lives Docker cannot rename it.
-            Role::Retired => row == Row::CopyStart && member.is_between_lives(),
+            Role::Retired => member.is_between_lives() && (row == Row::CopyStart || self.serving_works()),
             Role::Draining { .. } => match row {
                 Row::DrainingStop => {
                     let successors = rollout
@@ -66,8 +72,10 @@ impl Scene {
                 _ => false,
             },
             // Docker cannot rename it between two lives.
-            Role::Candidate => member.is_between_lives(),
-            Role::Serving => member.is_between_lives() && row == Row::SuccessorReject,
+            Role::Candidate | Role::Next => member.is_between_lives(),
+            Role::Serving => {
+                member.is_between_lives() && (row == Row::SuccessorReject || self.is_announced())
+            }
         }
     }
 
@@ -91,7 +99,7 @@ impl Scene {
             Step::Create { from, .. } | Step::Recreate { from, .. } | Step::CreateHelper { from, .. } => Some(of(from)),
             Step::NoteFirstSeen { .. } | Step::Pull { .. } | Step::RemoveImage { .. } => None,
             Step::Prepare { id, .. } | Step::Start { id, .. } | Step::Retire { id, .. } | Step::Drain { id, .. }
-            | Step::Withdraw { id, .. } | Step::Promote { id, .. } | Step::Reject { id, .. } | Step::Restore { id, .. }
+            | Step::Withdraw { id, .. } | Step::Announce { id, .. } | Step::Promote { id, .. } | Step::Reject { id, .. } | Step::Restore { id, .. }
             | Step::SetRestartPolicy { id, .. } | Step::Stop { id, .. } | Step::Restart { id, .. }
             | Step::Remove { id, .. } => Some(of(id)),
         };
@@ -99,7 +107,7 @@ impl Scene {
             let since = member.life.finished_at.or(member.history.seen_since);
             since.is_some_and(|since| (self.now - since).num_seconds() > 600)
         };
-        if target.is_some_and(|target| target.state == RunState::Removing && !is_stuck(target)) {
+        if target.is_some_and(|target| target.state == RunState::Removing && !is_stuck(target) && !matches!(step, Step::Recreate { .. })) {
             return Some("Docker is removing it");
         }
         let Some(target) = target else {
@@ -115,7 +123,7 @@ impl Scene {
             ),
             Step::Prepare { .. } => (is(Role::Candidate) && target.is_created(), "only a candidate is connected, before its start"),
             Step::Recreate { .. } => (
-                serving.is_none() && (is(Role::Candidate) && rollout.old.iter().all(|old| old.state == RunState::Removing) || nothing_else && target.role.is_old()),
+                serving.is_none() && (target.role.is_candidate() && rollout.old.iter().all(|old| old.state == RunState::Removing) || nothing_else && target.role.is_old()),
                 "a copy is made where nothing else could serve",
             ),
             Step::Start { .. } => (
@@ -123,8 +131,8 @@ impl Scene {
                     && !self.would_collide(target)
                     && match target.role {
                         Role::Serving => target.is_created() && target.is_copy || row == Row::RestartInProgress,
-                        Role::Draining { .. } => nothing_else,
-                        Role::Candidate => target.is_created(),
+                        role if role.is_old() => nothing_else,
+                        Role::Candidate | Role::Next => target.is_created(),
                         role => matches!(role, Role::Helper { .. }),
                     },
                 "what its owner stopped is not started, and two do not run where only one can",
@@ -134,15 +142,21 @@ impl Scene {
                 "the one in service gives up its name to a proven candidate only",
             ),
             Step::Drain { .. } => (
-                is(Role::Serving) && self.may_give_up_its_name(target, true)
+                is(Role::Serving) && (self.may_give_up_its_name(target, true) || self.is_announced() && target.has_ended())
                     || is(Role::Retired) && (self.serving_works() || row == Row::CopyStart)
                     || target.role != Role::Retired && target.life.started_at > target.stopping_since() && self.may_stop(row, target),
                 "a container is asked to stop where another one works, or is ready and cannot run beside it",
             ),
-            Step::Withdraw { .. } => (is(Role::Candidate), "only a candidate is withdrawn"),
-            Step::Promote { .. } => (is(Role::Candidate) && serving.is_none(), "a candidate takes a name that is free"),
+            Step::Announce { .. } => (
+                serving.is_some_and(|serving| {
+                    serving.is_between_lives() && [false, true].iter().any(|order| self.may_give_up_its_name(serving, *order))
+                }),
+                "only one that cannot be renamed is asked to stop under its own name",
+            ),
+            Step::Withdraw { .. } => (target.role.is_candidate(), "only a candidate is withdrawn"),
+            Step::Promote { .. } => (target.role.is_candidate() && serving.is_none(), "a candidate takes a name that is free"),
             Step::Reject { .. } => (
-                is(Role::Candidate) && (serving.is_some() || !rollout.old.is_empty())
+                target.role.is_candidate() && (serving.is_some() || !rollout.old.is_empty())
                     || is(Role::Serving) && rollout.old.iter().any(|old| target.is_successor_of(old)),
                 "one is rejected where another one can serve",
             ),
@@ -161,7 +175,7 @@ impl Scene {
                     && match target.role {
                         Role::Draining { .. } => self.serving_works() || rollout.relatives.iter().any(Member::works),
                         Role::Serving => row == Row::AutoRemove && target.auto_remove == AutoRemove::ByUpgrader,
-                        role => !matches!(role, Role::Retired | Role::Candidate),
+                        role => role != Role::Retired && !role.is_candidate(),
                     },
                 "nothing is removed that runs or may have to come back",
             ),

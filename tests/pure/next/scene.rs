@@ -449,6 +449,7 @@ impl Scene {
             Step::Start { id, .. } => format!("start {id}"),
             Step::Retire { id, to }
             | Step::Drain { id, to }
+            | Step::Announce { id, to }
             | Step::Promote { id, to }
             | Step::Restore { id, to } => format!("rename {id} to {}", relative(&to)),
             Step::SetRestartPolicy { id, policy, .. } => format!("set the policy of {id} to {policy}"),

@@ -18,10 +18,16 @@ const STRIDE: usize = 11;
 /// The most decisions until a rest. Most are waits for a health check.
 const DECISIONS: usize = 200;
 
+/// For how many seconds nobody may be there to take tasks: the pauses before what ended is started, and a candidate that does
+/// not hear that it is to stop.
+const UNSERVED: i64 = 40;
+
 struct Walk {
     scene: Scene,
     fate: Fate,
     taken: Vec<(Row, &'static str)>,
+    /// For how long nobody has been there to take tasks.
+    unserved: TimeDelta,
 }
 
 impl Walk {
@@ -41,7 +47,17 @@ impl Walk {
                 Decision::Wait { until, .. } if until <= self.scene.now => {
                     return Err("it waits for the past");
                 }
-                Decision::Wait { until, .. } => self.scene.pass(until, self.fate),
+                Decision::Wait { until, .. } => {
+                    self.unserved = if self.takes_tasks() {
+                        TimeDelta::zero()
+                    } else {
+                        self.unserved + (until - self.scene.now)
+                    };
+                    if self.unserved > TimeDelta::seconds(UNSERVED) {
+                        return Err("nobody is there to take tasks for long");
+                    }
+                    self.scene.pass(until, self.fate);
+                }
                 Decision::Rest(_) => return Ok(()),
             }
             if self.waits_for_health() {
@@ -56,6 +72,27 @@ impl Walk {
         let rollout = &self.scene.rollout;
         let is_long = self.scene.now - now() > TimeDelta::minutes(10);
         is_long && !rollout.old.is_empty() && rollout.serving.as_ref().is_some_and(|serving| !serving.works())
+    }
+
+    /// Whether a container is up that takes tasks, or its owner stopped it. If two cannot run at once, one that finishes its tasks
+    /// has its time before another one can start.
+    fn takes_tasks(&self) -> bool {
+        let rollout = &self.scene.rollout;
+        let named = rollout
+            .serving
+            .iter()
+            .chain(&rollout.candidate)
+            .chain(&rollout.relatives);
+        let drains = |old: &Member| old.role != Role::Retired && old.life.started_at <= old.stopping_since();
+        let is_single = rollout.single_instance.is_some();
+        let mut old_ones = rollout.old.iter().filter(|old| is_single || !drains(old));
+        let is_successor = |serving: &Member| rollout.old.iter().any(|old| serving.is_successor_of(old));
+        let is_stopped =
+            |serving: &Member| !serving.is_in_use() && !serving.is_created() && !is_successor(serving);
+        if rollout.serving.as_ref().is_some_and(is_stopped) {
+            return true;
+        }
+        named.chain(&mut old_ones).any(Member::is_up)
     }
 
     fn changes(&mut self, change: impl FnOnce(&mut Scene)) -> Result<(), &'static str> {
@@ -77,9 +114,6 @@ impl Walk {
             Some(serving) => serving.is_in_use() || serving.is_created(),
             None => start.candidate.iter().chain(&start.old).any(can_serve) || !start.relatives.is_empty(),
         };
-        let mut at_start = start.old.iter();
-        let ended_by_itself = |old: &Member| old.role == Role::Retired && !old.is_up();
-        let was_served = was_served && !(start.serving.is_none() && at_start.any(ended_by_itself));
         let is_served = end.serving.iter().chain(&end.relatives).any(Member::is_in_use);
         if was_served && !is_served {
             return Err("no delegate serves");
@@ -130,7 +164,12 @@ fn every_walk_ends_at_rest_with_a_delegate_and_without_a_forbidden_step() {
             };
         }
         let taken = Vec::new();
-        let mut walk = Walk { scene, fate, taken };
+        let mut walk = Walk {
+            scene,
+            fate,
+            taken,
+            unserved: TimeDelta::zero(),
+        };
         let outcome = walk.run().and_then(|()| walk.check_rest(&start.rollout));
         if let Err(rule) = outcome {
             walk.taken.dedup();

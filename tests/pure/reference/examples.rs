@@ -168,10 +168,7 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         },
         ReasonKind::Returning => Reason::Returning {
             name: draining,
-            at: until,
-        },
-        ReasonKind::BetweenLives => Reason::BetweenLives {
-            name: "delegate-1".to_owned(),
+            at: Some(until),
         },
         ReasonKind::ReplacedByCompose => Reason::ReplacedByCompose,
         ReasonKind::RolledBack => Reason::RolledBack {
@@ -247,6 +244,12 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
             message: "update paused due to failure or early termination of task x3f2".to_owned(),
         },
         ReasonKind::RemovalStuck => Reason::RemovalStuck { name: draining },
+        ReasonKind::NobodyServes => Reason::NobodyServes {
+            name: draining,
+            tasks: Some(2),
+            since: at("02:00:00"),
+            until,
+        },
         ReasonKind::SuccessorUnhealthy => Reason::SuccessorUnhealthy { verdict },
         ReasonKind::NoContainer => Reason::NoContainer,
         ReasonKind::RestartBackoff => Reason::RestartBackoff {

@@ -66,7 +66,7 @@ fn old_containers_end_once_the_successor_works() {
         "Old containers behind the one in service",
         vec![
             (works().retired(old()), "retired_drain: rename old to d.draining-now"),
-            (works().retired(old().state(RunState::Restarting)), "between_lives: wait 500ms, between_lives"),
+            (works().retired(old().state(RunState::Restarting)), "draining_stop: stop old within 1h"),
             (works().draining(1, old()), "draining_stop: stop old within 1h"),
             // Another process may have asked it: Docker's clock runs on, and this request is harmless.
             (works().draining(3000, old()), "draining_stop: stop old within 1h"),
@@ -93,12 +93,14 @@ fn old_containers_end_once_the_successor_works() {
             (fails(DEADLINE).draining(90, vanishing()), row("successor_reject", unhealthy)),
             (ended(10).draining(90, old()), row("successor_reject", exited)),
             // One that outlives its time to stop was never asked.
-            (fails(DEADLINE).draining(3600, old()), "old_wait: wait 5s, successor_unhealthy"),
-            (fails(DEADLINE).draining(3601, old()), row("successor_reject", unhealthy)),
+            (fails(DEADLINE).draining(3600, old()).host_network(), "old_wait: wait 5s, successor_unhealthy"),
+            (fails(DEADLINE).draining(3601, old()).host_network(), row("successor_reject", unhealthy)),
             (fails(DEADLINE - 1).retired(old()), "old_wait: wait 5s, successor_unhealthy"),
-            // One that does not work either, or that takes no new tasks, would not help.
+            // A copy of one that finishes its tasks can serve beside it, unless two cannot run at once.
+            (fails(DEADLINE).draining(90, old()), row("successor_reject", unhealthy)),
+            (fails(DEADLINE).draining(90, old()).host_network(), "old_wait: wait 5s, successor_unhealthy"),
+            // One that does not work either would not help.
             (fails(DEADLINE).retired(old().unhealthy(900, 9)), "old_wait: wait 5s, successor_unhealthy"),
-            (fails(DEADLINE).draining(90, old()), "old_wait: wait 5s, successor_unhealthy"),
             (fails(DEADLINE).retired(old().id("stranger")), "old_wait: wait 5s, successor_unhealthy"),
             // A copy that was never started is about to be, whatever the old container does.
             (Scene::new().serving(copy()).draining(90, old().exited(40)), "copy_start: start copy"),

@@ -3,7 +3,7 @@
 use delegate_upgrader::rollout::Backoff;
 use delegate_upgrader::rollout::reason::{Reason, Retry};
 
-use super::super::scene::{Change, Scene, V2, ago, new, old};
+use super::super::scene::{Change, Scene, V2, ago, copy, new, old};
 use super::table;
 
 fn engine_error() -> Reason {
@@ -30,6 +30,8 @@ fn failed_calls(attempts: u32, seconds: i64) -> Scene {
 #[rustfmt::skip]
 fn guards_decide_before_anything_else() {
     let unread = |scene: Scene| scene.with(|rollout| rollout.inspect_error = Some("no answer".to_owned()));
+    let health_only = |scene: Scene| scene.policy(|policy| policy.health_only = true);
+    let stop_first = |new| health_only(Scene::new().draining(90, old().exited(30)).candidate(new).host_network());
     let busy = || Scene::new().serving(old()).candidate(new()).failed(1, new().unhealthy(90, 90));
     table(
         "Guards",
@@ -43,6 +45,13 @@ fn guards_decide_before_anything_else() {
             // The next observation ends the pause, not the clock.
             (unread(failed_calls(10, -5)), "call_failed: rest, engine_error"),
             (busy().policy(|policy| policy.health_only = true), "health_only: rest, health_only"),
+            // What leaves the delegate without a container that is up is finished, or taken back.
+            (stop_first(new()), "free_start: start new"),
+            (stop_first(new().unhealthy(700, 700)), "free_reject: reject new as d.failed-1: not healthy for 1m without a break within 10m: /api/health says unhealthy"),
+            (health_only(Scene::new().draining(90, old().exited(30))), "restore_start: start old"),
+            (health_only(Scene::new().serving(copy())), "copy_start: start copy"),
+            (health_only(Scene::new().serving(old().exited(30))), "health_only: rest, health_only"),
+            (health_only(Scene::new().serving(new().running(90, 90)).draining(90, old().exited(30))), "health_only: rest, health_only"),
             (busy().with(|r| r.owner.opted_out = Some("a label")), "left_alone: rest, opted_out"),
             (busy().with(|r| r.owner.task_of = Some("a service".to_owned())), "left_alone: rest, task_of_service"),
             (

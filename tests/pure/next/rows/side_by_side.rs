@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use delegate_upgrader::config::Strategy;
-use delegate_upgrader::container::RunState;
+use delegate_upgrader::container::{Role, RunState};
 use delegate_upgrader::document::{DependencyKind, Obstacle, SingleInstance};
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{Comparison, Member};
@@ -18,6 +18,17 @@ const DRAIN: &str = "name_draining: rename old to d.draining-now";
 
 fn with(candidate: Member) -> Scene {
     Scene::new().serving(old()).candidate(candidate).pulled(V2)
+}
+
+const ANNOUNCE: &str = "between_lives: rename new to d.next";
+
+/// The candidate is proven, and its name says that it is next.
+fn next_after(serving: Member) -> Scene {
+    behind(serving).with(|rollout| {
+        if let Some(candidate) = &mut rollout.candidate {
+            (candidate.name, candidate.role) = ("d.next".to_owned(), Role::Next);
+        }
+    })
 }
 
 fn behind(serving: Member) -> Scene {
@@ -61,8 +72,12 @@ fn a_candidate_proves_itself_beside_the_one_in_service() {
             (with(new()), "candidate_start: start new"),
             (with(new()).knowing(|facts| facts.free_memory = None), "memory_unknown: find out free_memory"),
             (Scene::new().serving(old().tasks(2)).candidate(new()).pulled(V2).host_network(), "wait_for_idle: wait 1s, waiting_for_idle"),
-            (behind(old().state(RunState::Restarting)), "between_lives: wait 300ms, between_lives"),
-            (Scene::new().serving(old().state(RunState::Restarting)).candidate(new()).pulled(V2).host_network(), "between_lives: wait 300ms, between_lives"),
+            // Docker cannot rename one that it is restarting.
+            (behind(old().state(RunState::Restarting)), ANNOUNCE),
+            (Scene::new().serving(old().state(RunState::Restarting)).candidate(new()).pulled(V2).host_network(), ANNOUNCE),
+            (next_after(old().state(RunState::Restarting)), "between_lives: stop old within 1h"),
+            (next_after(old().exited(1)), DRAIN),
+            (next_after(old().running(5, 3)), RETIRE),
             (with(new()).host_network(), DRAIN),
             (with(proven()), RETIRE),
             (with(proven()).host_network(), RETIRE),

@@ -1,0 +1,192 @@
+//! Nobody in service is the loudest fact: the quickest way to a delegate is taken, whatever else is in progress.
+
+use std::time::Duration;
+
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::reconcile::controller::Controller as _;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
+use kit::twin::{Behaviour, Glance, OperatorAction, Wellness};
+use serde_json::{Value, json};
+
+use super::faults::killed_when;
+use super::host::{DRAIN, HOUR, Host, NEW, OLD, bad_images, good, host_network, row};
+
+/// The engine's restarts double their pause, up to a minute.
+fn restarts_always(body: &mut Value) {
+    body["HostConfig"]["RestartPolicy"] = json!({ "Name": "always" });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rejected_candidate_that_ignores_sigterm_holds_up_the_old_container_for_ten_seconds() {
+    let host = Host::new();
+    let deaf = Behaviour {
+        on_stop: Behaviour::ignores_stop().on_stop,
+        ..Behaviour::never_healthy()
+    };
+    host.publish(NEW, deaf);
+    let old = host.run_with("dd", host_network);
+    assert_eq!(host.reason(NEW).await, "rejected");
+    let failed = host.find("dd.failed-1").id;
+    let (told, ended, code) = host.end_of(&failed).unwrap();
+    assert_eq!((ended - told, code), (Duration::from_secs(10), 137));
+    assert_eq!(host.find("dd").id, old);
+    assert_eq!(host.find("dd").state, RunState::Running);
+}
+
+/// It may have taken tasks by then.
+#[tokio::test(start_paused = true)]
+async fn a_rejected_candidate_that_reports_tasks_has_its_whole_time() {
+    let mut host = Host::new();
+    host.tasks = |twin, _| twin.glance().iter().any(|it| it.image == NEW).then_some(1);
+    let deaf = Behaviour {
+        on_stop: Behaviour::ignores_stop().on_stop,
+        ..Behaviour::never_healthy()
+    };
+    host.publish(NEW, deaf);
+    host.run_with("dd", host_network);
+    assert_eq!(host.reason(NEW).await, "rejected");
+    let (told, ended, _) = host.end_of(&host.find("dd.failed-1").id).unwrap();
+    assert!(
+        ended - told >= crate::settings::STOP_TIMEOUT,
+        "{:?}",
+        ended - told
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_of_the_old_container_serves_while_that_finishes_its_tasks() {
+    for is_ill in [false, true] {
+        let host = Host::new();
+        host.twin.set_behaviour(OLD, &Behaviour::drains(HOUR / 2));
+        let old = host.run_with("dd", |body| {
+            body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no" })
+        });
+        let before = host.twin.document("dd").unwrap();
+        // The new one works when it takes the name, and soon after that no longer.
+        let behaviour = if is_ill {
+            Behaviour {
+                health: Wellness::For(Duration::from_secs(200)),
+                ..good()
+            }
+        } else {
+            Behaviour::exits(Duration::from_secs(200), 3)
+        };
+        host.publish(NEW, behaviour);
+        let mut upgrader = host.upgrader(NEW);
+        upgrader.start_run(Mode::Upgrade);
+        host.continue_for(&mut upgrader, HOUR / 3).await;
+        let serving = host.find("dd");
+        assert_eq!((serving.image.as_str(), serving.state), (OLD, RunState::Running));
+        assert_ne!(serving.id, old, "a copy");
+        assert_eq!(host.twin.health(&serving.id), Some(true));
+        let draining = host.twin.glance().into_iter().find(|it| it.id == old).unwrap();
+        assert_eq!(draining.state, RunState::Running, "it still finishes its tasks");
+        host.finish(&mut upgrader).await;
+        let (told, ended, code) = host.end_of(&old).unwrap();
+        assert_eq!((ended - told, code), (HOUR / 2, 0));
+        assert_eq!(host.names(), ["dd", "dd.failed-1"]);
+        assert_eq!(
+            host.twin.document("dd").unwrap()["HostConfig"],
+            before["HostConfig"]
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_of_health_only_let_a_stop_first_replacement_end() {
+    for behaviour in [good(), Behaviour::never_healthy()] {
+        for done in 1.. {
+            let mut host = Host::new();
+            host.publish(NEW, behaviour.clone());
+            host.run_with("dd", host_network);
+            let mut writes = 0;
+            let killed = killed_when(&host, move |call| {
+                writes += usize::from(call.is_write());
+                writes > done
+            });
+            let finished = !killed.await;
+            host.health_only = true;
+            let mut upgrader = host.upgrader(NEW);
+            host.scheduled_run(&mut upgrader).await;
+            assert_eq!(host.find("dd").state, RunState::Running, "after {done} writes");
+            if finished {
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn comes_back_after_prune_took_the_old_container_and_its_image() {
+    for behaviour in bad_images() {
+        let host = Host::new();
+        host.twin.publish(OLD, host.twin.image(Behaviour::drains(DRAIN)));
+        host.publish(NEW, behaviour.clone());
+        host.run_with("dd", host_network);
+        let before = host.twin.document("dd").unwrap();
+        let mut upgrader = host.upgrader(NEW);
+        upgrader.start_run(Mode::Upgrade);
+        let runs = |it: &Glance| it.name == "dd.candidate" && it.state == RunState::Running;
+        let mut is_at_rest = false;
+        while !is_at_rest && !host.twin.glance().iter().any(runs) {
+            let report = host.continue_for(&mut upgrader, Duration::from_millis(500)).await;
+            is_at_rest = report.is_some();
+        }
+        // docker system prune --all
+        host.twin.by_hand(OperatorAction::PruneContainers).unwrap();
+        host.twin.by_hand(OperatorAction::PruneImages).unwrap();
+        let report = host.finish(&mut upgrader).await;
+        let now = host.find("dd");
+        assert_eq!(
+            (now.image.as_str(), now.state),
+            (OLD, RunState::Running),
+            "{behaviour:?} {report:?}"
+        );
+        assert_eq!(
+            host.twin.document("dd").unwrap()["HostConfig"],
+            before["HostConfig"]
+        );
+    }
+}
+
+/// The very case for which an upgrade exists: the version is no longer accepted, and the delegate ends at once.
+#[tokio::test(start_paused = true)]
+async fn replaces_a_delegate_that_ends_at_once() {
+    for change in [|_: &mut Value| (), host_network as fn(&mut Value)] {
+        for done in 1.. {
+            let host = Host::new();
+            host.twin
+                .set_behaviour(OLD, &Behaviour::exits(Duration::from_millis(50), 1));
+            let old = host.run_with("dd", |body| {
+                change(body);
+                restarts_always(body);
+            });
+            let mut writes = 0;
+            let killed = killed_when(&host, move |call| {
+                writes += usize::from(call.is_write());
+                writes > done
+            });
+            let finished = !killed.await;
+            let begun = host.twin.elapsed();
+            let report = host.once(NEW).await;
+            let now = host.find("dd");
+            assert_eq!(
+                now.image,
+                NEW,
+                "after {done} writes: {:?} {report:?}",
+                host.containers()
+            );
+            assert_ne!(now.id, old);
+            assert!(
+                host.twin.elapsed() - begun < HOUR / 6,
+                "{:?}",
+                host.twin.elapsed() - begun
+            );
+            assert_eq!(host.names(), ["dd"], "after {done} writes");
+            if finished {
+                assert_eq!(row(&report, "dd").reason.as_str(), "up_to_date");
+                break;
+            }
+        }
+    }
+}
