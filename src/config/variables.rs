@@ -194,7 +194,7 @@ variables! {
             "At start the program always checks and reports; with `true` it upgrades, too.");
         disable_auto_upgrade = row("DISABLE_AUTO_UPGRADE", Value("false"), BOOL,
             "`true`: no upgrades, only health checks. The engine receives nothing but `GET` requests, except restarts with \
-             `HEALTH_ACTION=restart`.");
+             `HEALTH_ACTION=restart`, and the end of a replacement that has left a delegate stopped.");
     }
     replacement {
         container_stop_timeout = row("CONTAINER_STOP_TIMEOUT", Value("1h"), POSITIVE_DURATION,
