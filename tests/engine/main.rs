@@ -25,6 +25,7 @@ mod itself;
 mod itself_elsewhere;
 mod local_manager;
 mod manager_faults;
+mod nobody_in_service;
 mod operator;
 mod originals;
 mod page;

@@ -212,6 +212,21 @@ impl Lab {
         name
     }
 
+    /// A version of this test's own, pushed to the registry: the first one's image with these lines as its behaviour.
+    pub fn image_with(&self, version: &str, behaviour: &str) -> String {
+        let version = format!("{version}{}", std::process::id());
+        let context = tempfile::tempdir().expect("a directory for an image");
+        std::fs::write(
+            context.path().join("behaviour"),
+            format!("VERSION={version}\n{behaviour}\n"),
+        )
+        .expect("a file");
+        let dockerfile = format!("FROM {}\nLABEL of={}\nCOPY behaviour /\n", image(V1), self.name);
+        build(&image(&version), &dockerfile, context.path(), &[]);
+        docker(&["push", "--quiet", &image(&version)]);
+        version
+    }
+
     /// The upgrader, looking after this test's delegates with a fixed published image and short times.
     pub fn upgrader(&self, published: &str) -> Upgrader {
         let mut variables = BTreeMap::new();

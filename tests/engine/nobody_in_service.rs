@@ -1,0 +1,112 @@
+//! Nobody in service is the loudest fact: what leads to a delegate at work comes first.
+
+use std::time::Duration;
+
+use kit::lab::{
+    CRASHES, Lab, NEVER_HEALTHY, V1, V2, docker, end_of, eventually, image, image_of, inspect, life,
+};
+
+/// A version that is no longer accepted ends at once, again and again: Docker cannot rename it between its lives.
+#[test]
+fn delegates_that_end_at_once_are_replaced() {
+    for (number, port) in [None, Some("127.0.0.1:43471:3460")].into_iter().enumerate() {
+        let lab = Lab::new(&format!("ends-at-once-{number}"));
+        let mut options = vec!["--restart", "always", "--env", "CRASH_AFTER_SECONDS=0"];
+        options.extend(port.iter().flat_map(|port| ["--publish", port]));
+        let name = lab.delegate("1", V1, &options);
+        eventually("Docker has restarted it often", Duration::from_secs(60), || {
+            inspect(&name)["RestartCount"].as_u64() > Some(5)
+        });
+        // The new image does not end, whatever the variable says.
+        let version = lab.image_with("26.08.2", "CRASH_AFTER_SECONDS=999999");
+        let run = lab.upgrader(&version).run(&["once"]).ended(0);
+        assert_eq!(image_of(&name), image(&version), "{}", run.text);
+        assert_eq!(lab.names(), ["1"], "{}", run.text);
+        let (.., policy) = life(&name);
+        assert_eq!(policy, "always");
+    }
+}
+
+/// A candidate that never was in service has no tasks, so it does not get the hour that a delegate has.
+#[test]
+fn candidate_that_ignores_sigterm_keeps_the_old_container_out_for_ten_seconds() {
+    let lab = Lab::new("deaf");
+    let options = ["--publish", "127.0.0.1:43472:3460"];
+    let name = lab.delegate("1", V1, &options);
+    let before = life(&name);
+    let version = lab.image_with("26.08.3", "HEALTH=never\nIGNORE_SIGTERM=true");
+    let upgrader = lab.upgrader(&version).with("CONTAINER_STOP_TIMEOUT", "10m");
+    let started = std::time::Instant::now();
+    upgrader.run(&["once"]).ended(1);
+    assert!(
+        started.elapsed() < Duration::from_secs(60),
+        "{:?}",
+        started.elapsed()
+    );
+    assert_eq!(life(&name).0, before.0);
+    assert!(life(&name).2);
+    assert_eq!(inspect(&format!("{name}.failed-1"))["State"]["ExitCode"], 137);
+}
+
+#[test]
+fn copy_of_the_old_container_serves_while_that_finishes_its_tasks() {
+    let lab = Lab::new("copy-serves");
+    // The new container works when it takes the name, and ends soon after that.
+    let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=40"]);
+    let old = life(&name).0;
+    let version = lab.image_with("26.08.4", "CRASH_AFTER_SECONDS=8\nDRAIN_SECONDS=0");
+    let upgrader = lab.upgrader(&version).begin("once");
+    eventually(
+        "a copy of the old container serves",
+        Duration::from_secs(60),
+        || image_of(&name) == image(V1) && life(&name).0 != old && life(&name).2,
+    );
+    assert_eq!(inspect(&old)["State"]["Running"], true, "it finishes its tasks");
+    end_of(&old, Duration::from_secs(60));
+    drop(upgrader);
+}
+
+/// `docker system prune --all` while a bad candidate proves itself, and the old container has stopped for it.
+#[test]
+fn old_container_and_image_that_were_pruned_come_back() {
+    for (number, version) in [NEVER_HEALTHY, CRASHES].into_iter().enumerate() {
+        let lab = Lab::new(&format!("pruned-{number}"));
+        let publish = format!("127.0.0.1:4348{number}:3460");
+        let own = lab.image_with(&format!("26.01.9{number}"), "TASKS=0");
+        let name = lab.delegate("1", &own, &["--publish", &publish]);
+        let upgrader = lab.upgrader(version).begin("once");
+        let candidate = format!("{name}.candidate");
+        eventually("the candidate runs", Duration::from_secs(60), || {
+            lab.names().contains(&"1.candidate".to_owned()) && life(&candidate).2
+        });
+        let stopped = lab
+            .names()
+            .into_iter()
+            .find(|name| name.contains("draining"))
+            .expect("an old one");
+        docker(&["rm", &format!("{}-{stopped}", lab.name)]);
+        docker(&["rmi", "--force", &image(&own)]);
+        eventually("the delegate is back", Duration::from_secs(90), || {
+            lab.names().contains(&"1".to_owned()) && image_of(&name) == image(&own) && life(&name).2
+        });
+        drop(upgrader);
+    }
+}
+
+/// The setting that leaves health checks only comes while the old container drains.
+#[test]
+fn health_checks_only_end_a_replacement_that_left_the_delegate_stopped() {
+    let lab = Lab::new("health-only-between");
+    let options = ["--publish", "127.0.0.1:43473:3460", "--env", "DRAIN_SECONDS=5"];
+    let name = lab.delegate("1", V1, &options);
+    let mut upgrader = lab.upgrader(V2).begin("once");
+    eventually("the old container drains", Duration::from_secs(60), || {
+        lab.names().iter().any(|name| name.contains("draining"))
+    });
+    upgrader.signal(kit::lab::Signal::KILL);
+    let only = lab.upgrader(V2).with("DISABLE_AUTO_UPGRADE", "true").start();
+    eventually("a delegate serves", Duration::from_secs(60), || {
+        lab.names().contains(&"1".to_owned()) && life(&name).2
+    });
+    drop(only);
+}
