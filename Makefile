@@ -67,6 +67,7 @@ kubernetes: static static-kubernetes ## upgrade Deployments of a real cluster, w
 	LAB_PROXY=1 LAB_KUBERNETES_UPGRADER=$(DELEGATE_UPGRADER_STATIC)/delegate-upgrader-kubernetes tests/lab/kubernetes run sh -c '\
 		cargo test --locked --workspace --features delegate-upgrader/kubernetes --test kubernetes -- --include-ignored --test-threads 4 --skip an_api_server && \
 		cargo test --locked --workspace --features delegate-upgrader/kubernetes --test kubernetes -- --ignored an_api_server'
+	tests/lab/chart
 	tests/lab/kubernetes-examples
 
 fidelity: static ## take every option of a container through an upgrade, on each engine; FIDELITY='mount' selects

@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// How often a command that has closed its output is asked for its exit code.
 const POLL: Duration = Duration::from_millis(100);
 /// The exit codes of a shell, and of an engine, for a command that cannot be executed or is not there.
-const NOT_EXECUTED: [i64; 2] = [126, 127];
+pub const NOT_EXECUTED: [i64; 2] = [126, 127];
 
 /// The commands that did not end in time, by container. No engine can end one, so no second one is started beside it.
 #[derive(Debug, Default)]

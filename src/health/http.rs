@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::{HealthEndpoint, HttpOutcome, Work, WorkReader};
+use crate::net::client::USER_AGENT;
 use crate::net::{causes, innermost, tls_without_roots};
 use crate::text::duration;
 
@@ -37,6 +38,7 @@ impl HttpEndpoint {
 /// A client for plain HTTP on this host or its bridges: without a proxy, redirects or idle connections.
 pub fn plain_client() -> Result<reqwest::Client, reqwest::Error> {
     let builder = reqwest::Client::builder()
+        .user_agent(USER_AGENT)
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .pool_max_idle_per_host(0)

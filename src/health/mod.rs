@@ -18,7 +18,7 @@ use crate::engine::is_abandoned_start;
 use crate::text::redact::Redactor;
 use crate::text::shortened;
 
-pub use exec::{ExecProbe, Unfinished};
+pub use exec::{ExecProbe, NOT_EXECUTED, Unfinished};
 pub use work::{Work, WorkReader};
 
 /// The start of a finding where a container runs and its endpoint cannot be reached.

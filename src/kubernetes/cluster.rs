@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request};
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions};
@@ -31,7 +32,7 @@ pub enum ClusterError {
     /// Another client changed the object in between.
     #[error("{0}")]
     Conflict(String),
-    /// It answers with another error.
+    /// A policy refuses it, or it is not valid: the same request gets the same answer.
     #[error("{0}")]
     Refused(String),
     /// It does not answer, or not as one.
@@ -109,9 +110,10 @@ impl Cluster {
     }
 
     async fn call(&self, method: Method, path: &str, body: Body<'_>) -> Result<String, ClusterError> {
-        let mut request = Request::builder().method(&method).uri(path);
+        let request = Request::builder().method(&method).uri(path);
+        let mut request = request.header(USER_AGENT, net::client::USER_AGENT);
         if let Some((kind, _)) = body {
-            request = request.header(http::header::CONTENT_TYPE, kind);
+            request = request.header(CONTENT_TYPE, kind);
         }
         let bytes = body.map(|(_, value)| value.to_string().into_bytes());
         let request = request.body(bytes.unwrap_or_default());
@@ -149,9 +151,11 @@ fn explain(error: kube::Error) -> ClusterError {
     };
     match status.code {
         404 => ClusterError::NotFound(message),
+        // In the words of admission, which takes no part in reading.
+        403 if message.contains(" denied ") => ClusterError::Refused(message),
         401 | 403 => ClusterError::Forbidden(message),
         409 => ClusterError::Conflict(message),
-        500.. => ClusterError::Unreachable(message),
+        429 | 500.. => ClusterError::Unreachable(message),
         _ => ClusterError::Refused(message),
     }
 }

@@ -133,7 +133,12 @@ impl Deployments {
         } else {
             self.failing(&document).await
         };
-        managed.tasks.last_failure = failing.as_ref().map(|failing| failing.failure.clone());
+        if let Some(failing) = &failing {
+            managed
+                .tasks
+                .last_failure
+                .get_or_insert_with(|| failing.failure.clone());
+        }
         self.known(name).failing = failing;
         Ok(Ok(Object { managed, document }))
     }
@@ -311,6 +316,7 @@ impl Orchestrate for Deployments {
             Ok(_) => Ok(()),
             Err(ClusterError::Conflict(problem)) => Err(Refusal::Conflict(problem)),
             Err(ClusterError::Forbidden(problem)) => Err(Refusal::NotPermitted(problem)),
+            Err(ClusterError::Refused(problem)) => Err(Refusal::Refused(problem)),
             Err(error) => Err(Refusal::Failed(error.to_string())),
         }
     }

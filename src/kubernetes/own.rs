@@ -17,6 +17,10 @@ use crate::text::duration;
 
 /// The versions of the API that have CronJobs, the newer first; 1.20 has the older one only, 1.25 the newer.
 const GROUPS: [&str; 2] = ["batch/v1", "batch/v1beta1"];
+/// The characters that the API server appends to a generated name.
+const RANDOM: usize = 5;
+/// The longest name to which it appends them: see k8s.io/apiserver/pkg/storage/names.
+const LONGEST_BASE: usize = 58;
 /// How many runs are looked at: those of a day if one starts each minute, and of months if one starts each hour.
 const RUNS: usize = 1500;
 
@@ -106,9 +110,15 @@ async fn find(cluster: &Cluster, namespace: &str, name: &str) -> Result<(String,
 
 /// The CronJob of a pod: both the job and the pod add a part to its name. A job that was made by hand says nothing of it.
 pub fn cronjob_of(pod: &str) -> Option<&str> {
-    let (job, _) = pod.rsplit_once('-')?;
+    let base = pod.get(..pod.len().checked_sub(RANDOM)?)?;
+    // The API server cuts the job's name, with the minute at its end, to make room for its own five characters.
+    let (job, least) = match base.strip_suffix('-') {
+        Some(job) => (job, 8),
+        None if base.len() == LONGEST_BASE => (base, 5),
+        None => return None,
+    };
     let (name, minute) = job.rsplit_once('-')?;
-    let is_minute = minute.len() >= 8 && minute.bytes().all(|byte| byte.is_ascii_digit());
+    let is_minute = minute.len() >= least && minute.bytes().all(|byte| byte.is_ascii_digit());
     is_minute.then_some(name)
 }
 

@@ -3,13 +3,11 @@
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::read::{condition, moment};
+use super::read::{LONGEST, condition, moment};
 use crate::managed::TaskFailure;
 use crate::text::one_line;
 use crate::text::redact::Redactor;
 
-/// The longest cause, in characters.
-const LONGEST: usize = 300;
 /// How many lines of a log are asked for.
 const LOG_LINES: usize = 10;
 

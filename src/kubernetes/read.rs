@@ -7,11 +7,14 @@ use serde_json::Value;
 
 use crate::container::label;
 use crate::image::ImageName;
-use crate::managed::{Managed, Orchestrator, Progress, Record, Tasks};
+use crate::managed::{Managed, NO_TASK, Orchestrator, Progress, Record, TaskFailure, Tasks};
 use crate::observe;
 use crate::rollout::reason::Reason;
 use crate::schedule::zone::Zone;
-use crate::text::time;
+use crate::text::{one_line, time};
+
+/// The longest cause, in characters.
+pub(super) const LONGEST: usize = 300;
 
 /// The reason of the condition `Progressing` once all pods of the last change were available.
 const COMPLETE: &str = "NewReplicaSetAvailable";
@@ -45,6 +48,10 @@ pub fn read(
         });
     };
     let image = ours["image"].as_str().unwrap_or_default();
+    let mut tasks = tasks(document);
+    if let Some(failure) = &mut tasks.last_failure {
+        image.clone_into(&mut failure.image);
+    }
     let annotation = |name: &str| annotation(document, name);
     let set = |name: &str| mark(document, name);
     let theirs = variable(ours, "ACCOUNT_ID").filter(|theirs| account.is_some_and(|ours| ours != *theirs));
@@ -57,7 +64,7 @@ pub fn read(
         workload: variable(ours, "DELEGATE_NAME").unwrap_or(workload).to_owned(),
         image: ImageName::from(image),
         progress: progress(document),
-        tasks: tasks(document),
+        tasks,
         record: Record::read(annotation),
         left_alone: theirs.or_else(|| observe::opted_out_by(set).map(|label| Reason::OptedOut { label })),
         limits: observe::owner_by(set, zone),
@@ -175,8 +182,28 @@ fn tasks(document: &Value) -> Tasks {
         wanted: replicas(document),
         running,
         last_started_at: last.into_iter().flatten().max().filter(|_| is_observed(document)),
-        last_failure: None,
+        last_failure: refused(document),
     }
+}
+
+/// Why no pod of the present image could be made: by a quota, a policy, or the security that the namespace demands.
+fn refused(document: &Value) -> Option<TaskFailure> {
+    let failure = condition(document, "ReplicaFailure")?;
+    let is_so = failure["status"].as_str() == Some("True");
+    let pods = count(document, "/status/updatedReplicas").unwrap_or_default();
+    if !is_so || pods > 0 || !is_observed(document) {
+        return None;
+    }
+    let text = |name: &str| failure[name].as_str().unwrap_or_default();
+    Some(TaskFailure {
+        at: moment(&failure["lastUpdateTime"])?,
+        image: String::new(),
+        error: one_line(
+            &format!("{NO_TASK}{}: {}", text("reason"), text("message")),
+            LONGEST,
+        ),
+        ran_for: None,
+    })
 }
 
 pub(super) fn moment(value: &Value) -> Option<DateTime<Utc>> {

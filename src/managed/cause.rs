@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::text::duration;
 
+/// The beginning of the words of an orchestrator that could not even make a task. They say nothing of its image.
+pub const NO_TASK: &str = "nothing could be started: ";
+
 /// Why a rollout failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the sentence of each says what it is")]

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-pub use cause::RolloutFailure;
+pub use cause::{NO_TASK, RolloutFailure};
 pub use next::{Decided, Decision, Facts, Row, next};
 pub use orchestrate::{Found, Object, Orchestrate, Refusal};
 pub use past::{Ending, Past};
@@ -251,11 +251,20 @@ impl Managed {
         }
     }
 
-    /// The record to write once this image has failed and nothing is updating.
+    /// The record to write once this image has failed and nothing is updating. One of which no task could be made is not blamed.
     pub fn quarantined(&self, image: &str, cause: &str, now: DateTime<Utc>) -> Record {
+        if cause.contains(NO_TASK) {
+            return Record {
+                attempt: None,
+                ..self.record.clone()
+            };
+        }
         let last = self.record.failed.as_ref().filter(|failed| failed.image == image);
+        // After a rollback that failed, the workload is back on the image that it was to leave.
+        let left = self.record.rolled_back_from.clone();
         Record {
             attempt: None,
+            rolled_back_from: left.filter(|left| *left != self.image.as_str()),
             history: self.history_with(Ending::Rejected, image.to_owned(), now),
             failed: Some(FailedImage {
                 image: image.to_owned(),

@@ -186,7 +186,7 @@ impl At<'_> {
         let got_on = tasks
             .last_started_at
             .map_or(attempt.since, |at| at.max(attempt.since));
-        let allowed = span(self.policy.healthy_deadline) + span(self.managed.pace);
+        let allowed = self.allowed();
         let deadline = got_on + allowed;
         let too_late = || RolloutFailure::NotRunningInTime {
             running: tasks.running,
@@ -232,6 +232,11 @@ impl At<'_> {
         }
     }
 
+    /// How long a task may take, with the pause before the next one.
+    fn allowed(&self) -> TimeDelta {
+        span(self.policy.healthy_deadline) + span(self.managed.pace)
+    }
+
     /// Whether an update that was complete then is judged no more.
     fn is_over(&self, completed_at: DateTime<Utc>) -> bool {
         let judged = span(self.policy.healthy_deadline) * 2 + span(self.managed.pace);
@@ -247,19 +252,27 @@ impl At<'_> {
             })
         };
         let orchestrator = self.managed.orchestrator.name();
+        let rolling_back = || {
+            let reason = Reason::RollingBack {
+                orchestrator,
+                image: attempt.to.clone(),
+                to: attempt.from.clone(),
+            };
+            Row::I11.wait(reason, self.now + POLL)
+        };
         match (&self.managed.progress, &attempt.failed) {
             // Someone else asked for that, as long as nothing has failed.
             (Progress::RollingBack, None) if self.last_failure_of(attempt).is_none() => {
                 Row::I14.wait(Reason::UpdatedElsewhere { orchestrator }, self.now + POLL)
             }
-            (Progress::RollingBack, _) | (Progress::Updating, Some(_)) => Row::I11.wait(
-                Reason::RollingBack {
-                    orchestrator,
-                    image: attempt.to.clone(),
-                    to: attempt.from.clone(),
-                },
-                self.now + POLL,
-            ),
+            (Progress::RollingBack, _) | (Progress::Updating, Some(_)) => rolling_back(),
+            // A Deployment may show the exceeded deadline of the image that failed for a while.
+            (Progress::Paused { by_failure: true, .. }, Some(_))
+                if self.managed.orchestrator == Orchestrator::Kubernetes
+                    && self.now < attempt.since + self.allowed() * 2 =>
+            {
+                rolling_back()
+            }
             (_, Some(cause)) => failed(Row::I12, cause.clone()),
             // The orchestrator does that by itself only after a task has failed.
             (Progress::RolledBack { message } | Progress::RollbackPaused { message }, None)

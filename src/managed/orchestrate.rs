@@ -32,6 +32,8 @@ pub enum Refusal {
     Conflict(String),
     /// This program may not do that.
     NotPermitted(String),
+    /// It is refused, and will be when it is repeated.
+    Refused(String),
     /// Anything else.
     Failed(String),
 }
@@ -78,6 +80,12 @@ pub trait Orchestrate {
         decision: &Decision,
         now: DateTime<Utc>,
     ) -> impl Future<Output = Option<(Reason, Option<DateTime<Utc>>)>>;
+
+    /// How well a new task is proven, in a few words; `None` where that is the owner's affair.
+    fn proof(&self, object: &Object) -> Option<String> {
+        let _ = object;
+        None
+    }
 
     /// The owner's settings that can hurt, each in a sentence.
     fn warnings(&self, object: &Object) -> Vec<String>;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 
-use super::{Attempt, Managed, Orchestrator, Record, RolloutFailure};
+use super::{Attempt, Managed, NO_TASK, Orchestrator, Record, RolloutFailure};
 use crate::image::ImageReference;
 use crate::rollout::Intent;
 
@@ -25,7 +25,7 @@ pub enum Step {
     Apply { to: ImageReference },
     /// Have the orchestrator go back to the image before.
     RollBack { to: String, cause: RolloutFailure },
-    /// Write that an image failed, now that nothing is updating.
+    /// Write that an image failed, now that nothing is updating; or forget it, where no task of it could be made ([`NO_TASK`]).
     Quarantine { image: String, cause: String },
     /// Write that someone else went back from an image, so that it is not taken up again.
     NoteRollback { from: String },
@@ -79,6 +79,9 @@ impl fmt::Display for Step {
             Self::Begin { to, .. } => write!(f, "noting that {to} is about to be tried"),
             Self::Apply { to } => write!(f, "updating it to {to}"),
             Self::RollBack { to, cause } => write!(f, "rolling back to {to}: {cause}"),
+            Self::Quarantine { image, cause } if cause.contains(NO_TASK) => {
+                write!(f, "giving up {image} until the next run: {cause}")
+            }
             Self::Quarantine { image, cause } => write!(f, "putting {image} in quarantine: {cause}"),
             Self::NoteRollback { from } => write!(f, "noting that someone else rolled back from {from}"),
         }

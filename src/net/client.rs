@@ -12,6 +12,9 @@ use crate::text::one_line;
 /// The longest quote of a foreign message in a log line, in characters.
 pub(crate) const MAX_SHOWN: usize = 200;
 
+/// The name of this program in its requests.
+pub(crate) const USER_AGENT: &str = concat!("delegate-upgrader/", env!("CARGO_PKG_VERSION"));
+
 /// How to reach servers elsewhere; nothing is read from the environment here.
 #[derive(Clone, Default)]
 pub struct Connection {
@@ -74,7 +77,7 @@ impl Connection {
             tls::tls(authorities, identity)
         };
         let mut builder = Client::builder()
-            .user_agent(concat!("delegate-upgrader/", env!("CARGO_PKG_VERSION")))
+            .user_agent(USER_AGENT)
             .redirect(redirect::Policy::none())
             .referer(false)
             .no_proxy()

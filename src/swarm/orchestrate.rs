@@ -2,22 +2,33 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
+use tokio::time::timeout;
 use tracing::warn;
 
-use super::{Defaults, objects, warnings, with_image, with_record};
+use super::{
+    Defaults, Gate, Tools, has_health_check, objects, warnings, way_back, with_health_check, with_image,
+    with_record,
+};
+use crate::container::ContainerId;
 use crate::document::platform;
 use crate::engine::{Engine, EngineError, ServiceUpdate};
+use crate::health::NOT_EXECUTED;
 use crate::host::hold::{Holds, KnownHolds, note_first_seen};
 use crate::image::ImageReference;
-use crate::managed::{Decision, Found, Object, Orchestrate, Orchestrator, Refusal, Step};
+use crate::managed::{Decision, Found, Managed, Object, Orchestrate, Orchestrator, Refusal, Step};
 use crate::observe::Scope;
 use crate::rollout::Policy;
 use crate::rollout::reason::Reason;
 
 /// How soon a document that is older than the last change is read again.
 const STALE: TimeDelta = TimeDelta::milliseconds(300);
+
+/// How long a trial of a command may take in a task.
+const EXEC: Duration = Duration::from_secs(10);
 
 /// How soon a Swarm without a leader is observed again.
 const UNREACHABLE: TimeDelta = TimeDelta::seconds(5);
@@ -27,6 +38,7 @@ pub struct Swarm<E> {
     engine: Arc<E>,
     scope: Scope,
     defaults: Defaults,
+    gate: Gate,
     holds: KnownHolds,
     has_wave: bool,
     /// `SWARM`.
@@ -51,6 +63,7 @@ impl<E: Engine> Swarm<E> {
                 monitor: policy.healthy_time,
                 stop_grace_period: scope.stop_timeout,
             },
+            gate: Gate::new(&scope.health, policy.healthy_deadline),
             scope,
             holds,
             has_wave: policy.timing.wave.is_some(),
@@ -103,6 +116,71 @@ impl<E: Engine> Swarm<E> {
         )))
     }
 
+    /// The health check for this image on a service, where neither has one.
+    async fn health_check(&self, service: &Object, image: &str, now: DateTime<Utc>) -> Option<Value> {
+        let Object { managed, document } = service;
+        let command = self.gate.command(&document["Spec"])?;
+        if managed.tasks.wanted == 0 {
+            // No task waits for a proof, and none shows what its image has.
+            return None;
+        }
+        // The manager's engine has an image only where it runs, or ran, a task of it.
+        for image in [image, managed.image.as_str()] {
+            if let Ok(document) = self.engine.inspect_image(image).await {
+                if has_health_check(&document) {
+                    return None;
+                }
+                break;
+            }
+        }
+        let Some(tools) = self.tools(managed, command).await else {
+            let name = &managed.name;
+            warn!(
+                container = name,
+                "a new task has only to run: its image has neither a shell nor HEALTH_COMMAND's program"
+            );
+            return None;
+        };
+        // Each task may take that long, one after the other.
+        let each = self.gate.deadline().saturating_add(managed.pace);
+        let tasks = u32::try_from(managed.tasks.wanted)
+            .unwrap_or(u32::MAX)
+            .saturating_add(1);
+        let until = TimeDelta::from_std(each.saturating_mul(tasks)).ok()?;
+        Some(self.gate.check(tools, now.checked_add_signed(until)?))
+    }
+
+    /// The tools of the service's image, by one of its tasks on this node. Without one there, Harness's image is assumed, which has a
+    /// shell.
+    async fn tools(&self, service: &Managed, command: &[String]) -> Option<Tools> {
+        let shell = ["sh", "-c", ":"].map(str::to_owned);
+        for task in self.engine.tasks(&[&service.id]).await.unwrap_or_default() {
+            let id = task
+                .pointer("/Status/ContainerStatus/ContainerID")
+                .and_then(Value::as_str);
+            let Some(id) = id.filter(|_| task["Status"]["State"] == "running") else {
+                continue;
+            };
+            let id = ContainerId::new(id);
+            match self.executes(&id, &shell).await {
+                Some(true) => return Some(Tools::Shell),
+                Some(false) => return self.executes(&id, command).await?.then_some(Tools::Command),
+                None => {}
+            }
+        }
+        Some(Tools::Shell)
+    }
+
+    /// Whether a container has this command; `None` where that cannot be tried.
+    async fn executes(&self, id: &ContainerId, command: &[String]) -> Option<bool> {
+        let engine = self.engine.as_ref();
+        let exec = timeout(EXEC, engine.create_exec(id, command)).await.ok()?.ok()?;
+        // Some engines answer with an error where there is no such command, and all of them note the exit code.
+        let _ = timeout(EXEC, engine.start_exec(&exec)).await;
+        let code = timeout(EXEC, engine.exec_exit_code(&exec)).await.ok()?.ok()?;
+        Some(code.is_none_or(|code| !NOT_EXECUTED.contains(&code)))
+    }
+
     /// The platforms of the nodes. Without them, an image is not refused for its platforms.
     async fn read_platforms(&self) -> Vec<String> {
         let nodes = self.engine.nodes().await.unwrap_or_default();
@@ -117,7 +195,7 @@ impl<E: Engine> Swarm<E> {
 /// The version that an update has to name.
 fn version(service: &Object) -> u64 {
     let index = service.document.pointer("/Version/Index");
-    index.and_then(serde_json::Value::as_u64).unwrap_or_default()
+    index.and_then(Value::as_u64).unwrap_or_default()
 }
 
 fn refusal(error: EngineError) -> Refusal {
@@ -188,6 +266,10 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         Some((Reason::EngineError { step, problem }, Some(now + pause)))
     }
 
+    fn proof(&self, service: &Object) -> Option<String> {
+        Some(self.gate.proof(&service.document["Spec"]))
+    }
+
     fn warnings(&self, service: &Object) -> Vec<String> {
         warnings(&service.document["Spec"], self.defaults)
     }
@@ -202,10 +284,15 @@ impl<E: Engine> Orchestrate for Swarm<E> {
             return Ok(());
         };
         // Not by Swarm's own rollback: it restores the labels of before, too, and so would forget the cause.
-        let mut spec = with_record(&document["Spec"], &record, self.defaults);
-        if let Some(image) = &image {
-            spec = with_image(&spec, image, self.defaults);
-        }
+        let spec = match (&image, step) {
+            (Some(image), Step::RollBack { .. }) => way_back(document, image, self.defaults),
+            (Some(image), _) => {
+                let check = self.health_check(service, image, now).await;
+                with_image(&with_health_check(&document["Spec"], check), image, self.defaults)
+            }
+            (None, _) => document["Spec"].clone(),
+        };
+        let spec = with_record(&spec, &record, self.defaults);
         let image: Option<ImageReference> = image.and_then(|image| image.parse().ok());
         let update = ServiceUpdate {
             id: &managed.id,

@@ -77,7 +77,7 @@ pub fn read(
         workload: workload.clone(),
         image: ImageName::from(image),
         progress: progress(service),
-        tasks: tasks_of(service, image, tried, own),
+        tasks: tasks_of(service, image, tried, &own),
         record,
         left_alone: other_account.or(job).or_else(opted_out),
         limits: observe::owner_by(label, zone),
@@ -119,7 +119,7 @@ fn tasks_of<'a>(
     service: &Value,
     image: &str,
     tried: Option<&str>,
-    own: impl Iterator<Item = &'a Value> + Clone,
+    own: &(impl Iterator<Item = &'a Value> + Clone),
 ) -> Tasks {
     let state = |task: &Value| task["Status"]["State"].as_str().unwrap_or_default().to_owned();
     let is_desired = |task: &&Value| task["DesiredState"].as_str() == Some("running");
@@ -128,15 +128,17 @@ fn tasks_of<'a>(
             .and_then(Value::as_str)
             .map(str::to_owned)
     };
-    let running = own
-        .clone()
-        .filter(is_desired)
-        .filter(|task| state(task) == "running" && image_of(task).as_deref() == Some(image));
+    let is_present = |task: &&Value| is_desired(task) && image_of(task).as_deref() == Some(image);
+    let in_state = |wanted: &'static str| {
+        let present = own.clone().filter(is_present);
+        present.filter(move |task| state(task) == wanted)
+    };
+    let running = in_state("running");
     let count = |path: &str| service.pointer(path).and_then(Value::as_u64);
     let wanted = count("/Spec/Mode/Replicated/Replicas")
         .or_else(|| count("/ServiceStatus/DesiredTasks"))
         .unwrap_or_else(|| own.clone().filter(is_desired).count() as u64);
-    let failures = own.filter_map(|task| {
+    let failures = own.clone().filter_map(|task| {
         let state = state(task);
         let has_failed = matches!(state.as_str(), "failed" | "rejected" | "orphaned" | "complete");
         let error = task["Status"]["Err"]
@@ -151,14 +153,21 @@ fn tasks_of<'a>(
             ran_for: moment(&task["CreatedAt"]).and_then(|created| (at - created).to_std().ok()),
         })
     });
+    // Those of another image may fail later, for example with a node, and say nothing of the one that was tried.
+    let last_failure = failures.max_by_key(|failure| (tried == Some(failure.image.as_str()), failure.at));
+    // A health check is awaited from the start of its container, after the pull; but not from each of the starts of one that fails.
+    let has_failed = last_failure
+        .as_ref()
+        .is_some_and(|failure| failure.image == image);
+    let starting = in_state("starting").filter(|_| !has_failed);
     Tasks {
         wanted,
         running: running.clone().count() as u64,
         last_started_at: running
+            .chain(starting)
             .filter_map(|task| moment(&task["Status"]["Timestamp"]))
             .max(),
-        // Those of another image may fail later, for example with a node, and say nothing of the one that was tried.
-        last_failure: failures.max_by_key(|failure| (tried == Some(failure.image.as_str()), failure.at)),
+        last_failure,
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Defaults {
     pub stop_grace_period: Duration,
 }
 
-fn nanoseconds(duration: Duration) -> Value {
+pub(super) fn nanoseconds(duration: Duration) -> Value {
     json!(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
 }
 

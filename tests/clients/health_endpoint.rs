@@ -13,7 +13,9 @@ async fn serving(answer: &'static str) -> SocketAddr {
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = [0; 1024];
-            let _ = stream.read(&mut request).await;
+            let length = stream.read(&mut request).await.unwrap_or_default();
+            let request = String::from_utf8_lossy(&request[..length]);
+            assert!(request.contains("user-agent: delegate-upgrader/"), "{request}");
             let _ = stream.write_all(answer.as_bytes()).await;
         }
     });

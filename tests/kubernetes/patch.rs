@@ -183,6 +183,13 @@ fn a_cron_job_is_followed_by_the_name_of_its_pod() {
     );
     // A job that was made by hand, and no pod of a job at all.
     assert_eq!(own::cronjob_of("by-hand-x7k2p"), None);
+    // The API server cuts what would be longer than 63 characters with its own five.
+    for (length, minute) in (40..=52).flat_map(|length| [(length, "28537890"), (length, "1606200000")]) {
+        let name = format!("{}z", &"delegate-upgrader-job-".repeat(3)[..length - 1]);
+        let generate_name = format!("{name}-{minute}-");
+        let pod = format!("{}1234x", &generate_name[..generate_name.len().min(58)]);
+        assert_eq!(own::cronjob_of(&pod), Some(name.as_str()), "{pod}");
+    }
     assert_eq!(own::cronjob_of("host"), None);
     let document = json!({ "metadata": { "resourceVersion": "9" } });
     let patch = own::patch(&document, "upgrader", "harness/upgrader:1", "harness/upgrader:2");

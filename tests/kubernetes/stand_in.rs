@@ -14,6 +14,8 @@ const A: &str = "harness/delegate:26.10.1";
 const B: &str = "harness/delegate:26.11.1";
 /// Never becomes available.
 const BROKEN: &str = "harness/delegate:26.12.1";
+/// The namespace takes no pod of it.
+const REFUSED: &str = "harness/delegate:26.12.2";
 const HOLDER: &str = "io.delegate-upgrader.holder";
 
 /// An API server with one Deployment, a Manager, and a registry with its token server.
@@ -27,6 +29,8 @@ struct State {
     document: Value,
     patches: Vec<Value>,
     may_patch: bool,
+    /// The status and the words with which a policy refuses each patch.
+    policy: Option<(u16, &'static str)>,
     /// The CronJob of the upgrader, if there is one.
     cron_job: Value,
     /// The paths of the requests to the Manager and the registry, each with its login.
@@ -61,8 +65,14 @@ impl State {
         }
         if method == "PATCH" {
             let patch: Value = serde_json::from_slice(body).unwrap();
+            self.patches.push(patch.clone());
+            if let Some((code, message)) = self.policy {
+                return (
+                    code,
+                    json!({ "kind": "Status", "code": code, "message": message }),
+                );
+            }
             self.apply(&patch);
-            self.patches.push(patch);
         }
         (200, self.document.clone())
     }
@@ -103,14 +113,20 @@ impl State {
         annotations.retain(|_, value| !value.is_null());
         if let Some(image) = patch.pointer("/spec/template/spec/containers/0/image") {
             document["spec"]["template"]["spec"]["containers"][1]["image"] = image.clone();
-            let (reason, available) = match image.as_str() {
-                Some(BROKEN) => ("ProgressDeadlineExceeded", 0),
-                _ => ("NewReplicaSetAvailable", 2),
+            let (reason, updated, available) = match image.as_str() {
+                Some(BROKEN) => ("ProgressDeadlineExceeded", 2, 0),
+                Some(REFUSED) => ("ProgressDeadlineExceeded", 0, 2),
+                _ => ("NewReplicaSetAvailable", 2, 2),
             };
             let now = Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+            document["status"]["updatedReplicas"] = json!(updated);
             document["status"]["availableReplicas"] = json!(available);
-            document["status"]["conditions"] =
-                json!([{ "type": "Progressing", "status": "True", "reason": reason, "lastUpdateTime": now }]);
+            document["status"]["conditions"] = json!([
+                { "type": "Progressing", "status": "True", "reason": reason, "lastUpdateTime": now },
+                { "type": "ReplicaFailure", "status": if updated == 0 { "True" } else { "False" }, "reason": "FailedCreate",
+                  "message": "pods \"delegate-6f-x7k2p\" is forbidden: violates PodSecurity \"restricted:latest\"",
+                  "lastUpdateTime": now, "lastTransitionTime": now },
+            ]);
         }
     }
 }
@@ -122,7 +138,7 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) -> Option<()> {
         reader.read_line(&mut first).ok()?;
         let mut words = first.split_whitespace();
         let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
-        let (mut length, mut login) = (0, String::new());
+        let (mut length, mut login, mut is_ours) = (0, String::new(), false);
         loop {
             let mut header = String::new();
             reader.read_line(&mut header).ok()?;
@@ -131,10 +147,12 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) -> Option<()> {
             };
             match name.to_ascii_lowercase().as_str() {
                 "content-length" => length = value.parse().ok()?,
+                "user-agent" => is_ours = value == concat!("delegate-upgrader/", env!("CARGO_PKG_VERSION")),
                 "authorization" => value.clone_into(&mut login),
                 _ => {}
             }
         }
+        assert!(is_ours, "{method} {path} does not say who asks");
         let mut body = vec![0; length];
         reader.read_exact(&mut body).ok()?;
         let mut state = state.lock().unwrap();
@@ -160,6 +178,7 @@ impl StandIn {
             document,
             patches: Vec::new(),
             may_patch: true,
+            policy: None,
             cron_job: Value::Null,
             asked: Vec::new(),
             registry: None,
@@ -348,6 +367,58 @@ fn a_missing_permission_is_reported_once_by_its_name() {
     assert_eq!(text.matches("WARN").count(), 1, "{text}");
     assert!(text.contains("reason=\"not_permitted\""), "{text}");
     assert!(text.contains("cannot patch resource \"deployments\""), "{text}");
+}
+
+#[test]
+fn the_refusal_of_a_policy_is_the_end_of_the_run() {
+    for (code, words) in [
+        (
+            422,
+            "Deployment.apps \"delegate\" is invalid: ValidatingAdmissionPolicy 'images' denied request: not our registry",
+        ),
+        (
+            403,
+            "admission webhook \"validation.gatekeeper.sh\" denied the request: [images] not our registry",
+        ),
+        (
+            400,
+            "admission webhook \"validate.kyverno.svc-fail\" denied the request: not our registry",
+        ),
+    ] {
+        let cluster = StandIn::with(&json!({}));
+        cluster.state.lock().unwrap().policy = Some((code, words));
+        let (exit, text) = cluster.run("once", B);
+        // Kubernetes would repeat a Job that failed.
+        assert_eq!(
+            (exit, cluster.written()),
+            (Some(0), vec![Some(B.to_owned())]),
+            "{text}"
+        );
+        assert!(
+            text.contains("reason=\"create_refused\"") && text.contains("not our registry"),
+            "{text}"
+        );
+    }
+}
+
+/// By a quota, a policy, or the security that its namespace demands. Only the Deployment itself may be read.
+#[test]
+fn an_image_of_which_no_pod_could_be_made_is_not_blamed() {
+    let cluster = StandIn::with(&json!({}));
+    for _ in 0..2 {
+        let (code, text) = cluster.run("once", REFUSED);
+        let written = [Some(REFUSED.to_owned()), Some(A.to_owned()), None];
+        assert_eq!((code, cluster.written()), (Some(0), written.to_vec()), "{text}");
+        assert!(text.contains("violates PodSecurity"), "{text}");
+        assert!(!text.contains("by someone else"), "{text}");
+        for label in ["failed-image", "rolled-back-from", "attempt-image"] {
+            assert_eq!(
+                cluster.annotation(&format!("io.delegate-upgrader.{label}")),
+                None,
+                "{text}"
+            );
+        }
+    }
 }
 
 #[test]

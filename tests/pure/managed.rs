@@ -332,6 +332,28 @@ fn an_image_that_failed_is_put_in_quarantine_once_nothing_updates() {
     assert_eq!(cause, "0 of 2 ran");
 }
 
+/// A Deployment shows the exceeded deadline of the image that failed until its way back shows.
+#[test]
+fn awaits_its_own_way_back_of_a_deployment() {
+    let exceeded = Progress::Paused {
+        by_failure: true,
+        message: "ReplicaSet has timed out progressing".to_owned(),
+    };
+    let mut managed = Managed {
+        orchestrator: Orchestrator::Kubernetes,
+        ..back(exceeded, true)
+    };
+    let attempt = managed.record.attempt.as_mut().unwrap();
+    attempt.failed = Some("it timed out".to_owned());
+    assert_eq!(reason(&managed, &wanted(NEW)), ReasonKind::RollingBack);
+    managed.record.attempt.as_mut().unwrap().since = ago(24 * 3600);
+    assert!(matches!(step(&managed, &wanted(NEW)), Step::Quarantine { .. }));
+    // A rollback that failed has left nothing: the workload is back on the image from which it was asked for.
+    managed.record.rolled_back_from = Some(managed.image.to_string());
+    let record = managed.quarantined(NEW, "it failed", now());
+    assert_eq!(record.rolled_back_from, None);
+}
+
 #[test]
 fn respects_rollback_by_hand() {
     // By `docker service rollback`, and by `docker service update --image`.

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use chrono::DateTime;
+use delegate_upgrader::config::{HealthSettings, ProbeKind};
 use delegate_upgrader::managed::{Managed, Progress, Record, Tasks};
 use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
 use delegate_upgrader::schedule::zone::Zone;
-use delegate_upgrader::swarm::{self, Defaults};
+use delegate_upgrader::swarm::{self, Defaults, Gate, Tools};
 use serde_json::{Value, json};
 
 const OLD: &str = "harness/delegate:26.01.1";
@@ -253,4 +254,127 @@ fn a_port_of_the_host_is_not_wanted_twice() {
         warnings[0].contains("only once") && warnings[1].contains("continue"),
         "{warnings:?}"
     );
+}
+
+fn gate(probe: ProbeKind) -> Gate {
+    let settings = HealthSettings {
+        interval: Duration::from_secs(60),
+        probe,
+        port: 3460,
+        path: "/api/health".to_owned(),
+        command: vec!["/probe".to_owned(), "--quick".to_owned()],
+    };
+    Gate::new(&settings, Duration::from_secs(600))
+}
+
+fn checked(check: &Value) -> Value {
+    json!({ "TaskTemplate": { "ContainerSpec": { "Image": OLD, "Healthcheck": check } } })
+}
+
+#[test]
+fn a_new_task_is_proven_by_the_command_unless_its_owner_has_a_check() {
+    let until = DateTime::UNIX_EPOCH + Duration::from_secs(7);
+    let ours = |tools| gate(ProbeKind::Auto).check(tools, until);
+    let shell = ours(Tools::Shell);
+    let script = shell["Test"][3].as_str().unwrap();
+    assert_eq!(
+        shell,
+        json!({
+            "Test": ["CMD", "sh", "-c", script, "7", "/probe", "--quick"],
+            // Docker takes three failures in a row for one, so it is unhealthy at the deadline.
+            "Interval": 30_000_000_000_u64, "StartPeriod": 510_000_000_000_u64,
+        })
+    );
+    // Nothing there could remember that it was healthy.
+    assert_eq!(
+        ours(Tools::Command),
+        json!({ "Test": ["CMD", "/probe", "--quick"], "Interval": 30_000_000_000_u64, "Retries": i32::MAX })
+    );
+    let theirs = json!({ "Test": ["CMD-SHELL", "true"], "Interval": 1_000_000_000 });
+    for (probe, present, proof, is_replaced) in [
+        (ProbeKind::Auto, Value::Null, "or else HEALTH_COMMAND", true),
+        (ProbeKind::Exec, shell.clone(), "or else HEALTH_COMMAND", true),
+        (
+            ProbeKind::Auto,
+            ours(Tools::Command),
+            "or else HEALTH_COMMAND",
+            true,
+        ),
+        (
+            ProbeKind::Running,
+            shell.clone(),
+            "since HEALTH_PROBE is running",
+            true,
+        ),
+        (
+            ProbeKind::Auto,
+            theirs.clone(),
+            "its own health check proves",
+            false,
+        ),
+        (
+            ProbeKind::Auto,
+            json!({ "Interval": 5 }),
+            "its own health check proves",
+            false,
+        ),
+        (
+            ProbeKind::Auto,
+            json!({ "Test": ["NONE"] }),
+            "is switched off",
+            false,
+        ),
+    ] {
+        let spec = checked(&present);
+        let (gate, new) = (gate(probe), json!({ "Test": ["CMD", "new"] }));
+        assert!(
+            gate.proof(&spec).contains(proof),
+            "{present}: {}",
+            gate.proof(&spec)
+        );
+        let wanted = is_replaced && probe != ProbeKind::Running;
+        assert_eq!(gate.command(&spec).is_some(), wanted, "{present}");
+        let written = |check| {
+            let spec = swarm::with_health_check(&spec, check);
+            spec["TaskTemplate"]["ContainerSpec"].get("Healthcheck").cloned()
+        };
+        let (with, without) = if is_replaced {
+            (Some(new.clone()), None)
+        } else {
+            (Some(present.clone()), Some(present))
+        };
+        assert_eq!((written(Some(new)), written(None)), (with, without));
+    }
+}
+
+/// Tasks that still run the image before are not replaced, and nothing on trial holds up the way back.
+#[test]
+fn the_way_back_is_to_the_tasks_of_before_unless_someone_changed_the_service_since() {
+    let ours = gate(ProbeKind::Auto).check(Tools::Shell, DateTime::UNIX_EPOCH);
+    let mut service = json!({ "Spec": checked(&ours), "PreviousSpec": checked(&Value::Null) });
+    service["Spec"]["Labels"] = json!({ "x": "y" });
+    service["Spec"]["TaskTemplate"]["ContainerSpec"]["Image"] = json!(NEW);
+    let back = swarm::way_back(&service, OLD, DEFAULTS);
+    assert_eq!(back["TaskTemplate"], service["PreviousSpec"]["TaskTemplate"]);
+    assert_eq!(back["Labels"], json!({ "x": "y" }));
+    service["PreviousSpec"] = service["Spec"].clone();
+    service["Spec"]["TaskTemplate"]["ContainerSpec"]["Env"] = json!(["A=b"]);
+    let back = swarm::way_back(&service, OLD, DEFAULTS);
+    assert_eq!(
+        back["TaskTemplate"]["ContainerSpec"],
+        json!({ "Image": OLD, "Env": ["A=b"], "StopGracePeriod": 3_600_000_000_000_u64 })
+    );
+}
+
+/// A pull takes its time, and a container is judged from its start; but not from each start of one that fails.
+#[test]
+fn a_task_that_awaits_its_health_check_has_got_on() {
+    let second = |tasks: &[Value]| {
+        let started = read(&service(), tasks).unwrap().tasks.last_started_at;
+        started.map(|at| at.timestamp() % 60)
+    };
+    let starting = task(NEW, "running", "starting", 5);
+    assert_eq!(second(std::slice::from_ref(&starting)), Some(5));
+    assert_eq!(second(&[starting, task(NEW, "shutdown", "failed", 3)]), None);
+    assert_eq!(second(&[task(OLD, "running", "starting", 5)]), None);
 }

@@ -9,6 +9,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use hyper::Response;
 use hyper::body::Incoming;
+use hyper::header::{HeaderValue, USER_AGENT};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -19,6 +20,7 @@ use super::tls::mutual_tls;
 use crate::container::ApiVersion;
 use crate::engine::EngineHost;
 use crate::engine::credentials::header;
+use crate::net;
 
 /// Makes the client, at the engine's newest API version that bollard knows. Nothing is sent.
 pub(super) fn new(host: &EngineHost, api: ApiVersion) -> Result<Docker, BollardError> {
@@ -50,6 +52,8 @@ pub(super) fn new(host: &EngineHost, api: ApiVersion) -> Result<Docker, BollardE
         }
     };
     Ok(docker.with_request_modifier(move |mut request| {
+        let name = HeaderValue::from_static(net::client::USER_AGENT);
+        request.headers_mut().insert(USER_AGENT, name);
         if let Some(uri) =
             with_version_prefix(&request.uri().to_string(), api).and_then(|uri| uri.parse().ok())
         {

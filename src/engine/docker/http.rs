@@ -13,6 +13,7 @@ use super::errors::from_status;
 use super::tls::mutual_tls;
 use crate::container::ApiVersion;
 use crate::engine::{EngineCalls, EngineError, EngineHost};
+use crate::net::client::USER_AGENT;
 use crate::net::{innermost, tls_without_roots};
 
 /// A client of the engine's API that neither models nor alters what it carries.
@@ -39,6 +40,7 @@ impl HttpClient {
     pub(super) fn new(host: &EngineHost) -> Result<Self, EngineError> {
         let broken = |what: String| EngineError::Unreachable(what);
         let builder = reqwest::Client::builder()
+            .user_agent(USER_AGENT)
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             // A new connection per call: one that idled through an engine's restart would fail a create that was never

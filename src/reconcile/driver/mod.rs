@@ -20,7 +20,7 @@ use crate::events::ledger::Ledger;
 use crate::host::hold::READ_HOLDS;
 use crate::image::{ImageReference, TargetSettings};
 use crate::managed::{
-    Decided, Decision, Facts, Found, Managed, Object, Orchestrate, Orchestrator, Refusal, Step, next,
+    Decided, Decision, Facts, Found, Managed, NO_TASK, Object, Orchestrate, Orchestrator, Refusal, Step, next,
 };
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
@@ -170,6 +170,16 @@ impl<O: Orchestrate> Driver<O> {
                 published: Some(reference.to_string()),
             });
         }
+        // Only the next run tries again an image of which no task could be made.
+        if let Some(problem) = self
+            .run
+            .failed
+            .get(&managed.name)
+            .filter(|cause| cause.contains(NO_TASK))
+        {
+            let problem = problem.clone();
+            return Err(Reason::CreateRefused { problem });
+        }
         let is_replica = |other: &&Managed| {
             O::ONE_AT_A_TIME && other.workload == managed.workload && other.name != managed.name
         };
@@ -211,7 +221,12 @@ impl<O: Orchestrate> Driver<O> {
         let planned = |object: &Object| {
             let decided = self.decide(object, true, now);
             let warnings = self.orchestrator.warnings(object);
-            let planned = Planned::of_managed(&object.managed, &decided.decision, warnings);
+            let mut planned = Planned::of_managed(&object.managed, &decided.decision, warnings);
+            let proof = self
+                .orchestrator
+                .proof(object)
+                .filter(|_| planned.action == "replace");
+            planned.message.extend(proof.map(|proof| format!("; {proof}")));
             planned.with_notice(object.managed.image.expiry(), now)
         };
         let absent = self.found.absent.iter();
@@ -289,7 +304,7 @@ impl<O: Orchestrate> Driver<O> {
                 }
             }
             Err(refusal) => {
-                if let Refusal::Failed(problem) = &refusal {
+                if let Refusal::Failed(problem) | Refusal::Refused(problem) = &refusal {
                     let (step, api) = (&words, O::API);
                     log!(
                         warn,
@@ -300,7 +315,14 @@ impl<O: Orchestrate> Driver<O> {
                         "a call to {api} failed; will retry"
                     );
                 }
-                self.back_off(name, words, refusal, now);
+                match (refusal, step) {
+                    // The image is refused here; the API itself works.
+                    (Refusal::Refused(problem), Step::Begin { .. } | Step::Apply { .. }) => {
+                        let reason = Reason::CreateRefused { problem };
+                        self.track(name).backoff = Some(Backoff::hopeless(reason, now));
+                    }
+                    (refusal, _) => self.back_off(name, words, refusal, now),
+                }
             }
         }
     }
@@ -312,6 +334,7 @@ impl<O: Orchestrate> Driver<O> {
             Refusal::Conflict(problem) | Refusal::Failed(problem) => {
                 Backoff::after(backoff.as_ref(), Reason::EngineError { step, problem }, now)
             }
+            Refusal::Refused(problem) => Backoff::hopeless(Reason::EngineError { step, problem }, now),
             Refusal::NotPermitted(problem) => {
                 let reason = Reason::NotPermitted { step, problem };
                 // An API server that has just started may have no permissions yet.

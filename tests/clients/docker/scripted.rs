@@ -43,6 +43,12 @@ impl ScriptedEngine {
         let seen = Arc::clone(&calls);
         let app = Router::new().fallback(async move |request: Request| {
             let line = format!("{} {}", request.method(), request.uri());
+            let agent = request.headers().get("User-Agent").cloned().unwrap();
+            assert_eq!(
+                agent,
+                concat!("delegate-upgrader/", env!("CARGO_PKG_VERSION")),
+                "{line}"
+            );
             let credentials = request.headers().get("X-Registry-Auth");
             let credentials = credentials.map(|value| value.to_str().unwrap().to_owned());
             let body = to_bytes(request.into_body(), usize::MAX).await.unwrap();

@@ -117,6 +117,8 @@ async fn serve(
         head: String::from_utf8(head).unwrap(),
         body: String::new(),
     };
+    let agent = concat!("delegate-upgrader/", env!("CARGO_PKG_VERSION"));
+    assert_eq!(request.header("user-agent"), Some(agent));
     let length = request.header("content-length").unwrap_or("0").parse().unwrap();
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await?;

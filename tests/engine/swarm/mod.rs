@@ -4,6 +4,7 @@
 mod failures;
 mod page;
 mod people;
+mod proof;
 mod registry;
 mod upgrades;
 

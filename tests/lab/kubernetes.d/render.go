@@ -1,6 +1,6 @@
 // Renders a Helm chart for a check, where there is no Helm: it uses the same template engine and libraries.
 //
-//	render CHART RELEASE NAMESPACE [VALUES-FILE…]
+//	render KUBERNETES-VERSION CHART RELEASE NAMESPACE [VALUES-FILE…]
 //
 // Debian has the libraries: golang-github-masterminds-sprig-dev, golang-github-ghodss-yaml-dev.
 package main
@@ -64,13 +64,13 @@ func functions(root *template.Template) template.FuncMap {
 
 func main() {
 	log.SetFlags(0)
-	if len(os.Args) < 4 {
-		log.Fatal("render CHART RELEASE NAMESPACE [VALUES-FILE…]")
+	if len(os.Args) < 5 {
+		log.Fatal("render KUBERNETES-VERSION CHART RELEASE NAMESPACE [VALUES-FILE…]")
 	}
-	chart := os.Args[1]
+	version, chart := os.Args[1], os.Args[2]
 	about := read(filepath.Join(chart, "Chart.yaml"))
 	values := read(filepath.Join(chart, "values.yaml"))
-	for _, file := range os.Args[4:] {
+	for _, file := range os.Args[5:] {
 		merge(values, read(file))
 	}
 
@@ -87,10 +87,10 @@ func main() {
 	}
 	data := object{
 		"Values":       values,
-		"Release":      object{"Name": os.Args[2], "Namespace": os.Args[3], "Service": "Helm"},
+		"Release":      object{"Name": os.Args[3], "Namespace": os.Args[4], "Service": "Helm"},
 		"Chart":        object{"Name": about["name"], "Version": about["version"], "AppVersion": about["appVersion"]},
 		"Template":     object{"BasePath": base},
-		"Capabilities": object{"APIVersions": lab{}},
+		"Capabilities": object{"APIVersions": none{}, "KubeVersion": object{"Version": version}},
 	}
 	for _, file := range files {
 		name := base + "/" + filepath.Base(file)
@@ -108,10 +108,10 @@ func main() {
 	}
 }
 
-// The lab's Kubernetes 1.20 as Helm describes a cluster: of the versions that a template asks for, it has none.
-type lab struct{}
+// As `helm template` describes a cluster, which it does not ask: no resource is there.
+type none struct{}
 
-func (lab) Has(version string) bool { return false }
+func (none) Has(version string) bool { return false }
 
 func check(err error) {
 	if err != nil {

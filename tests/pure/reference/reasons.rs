@@ -96,7 +96,7 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::Obstacle => Words("It cannot be recreated as it is; `cause` is the kind.", "let its manager upgrade it, or recreate it without the obstacle.", OBSTACLES),
         Kind::CannotStartFirst => Words("Start-first is required, but two instances cannot run at once.", "use `auto` or `stop-first`, or remove the conflict.", STOP_FIRST),
         Kind::NameTaken => Words("Another container has the name of a candidate, a retired container or a helper.", "rename that container.", ""),
-        Kind::CreateRefused => Words("The engine refused to create the candidate.", "read the engine's words in the line.", ""),
+        Kind::CreateRefused => Words("Engine or cluster refused the new container.", "read the engine's words in the line.", ""),
         Kind::ConfigurationMismatch => Words("The candidate's settings would differ. The line names the differences, without secrets.", "report it, please: this program is at fault.", ""),
         Kind::SettingsChanged => Words("Someone changed the delegate during its replacement. The changed container serves.", "nothing; the next scheduled run tries again.", PEOPLE),
         Kind::Rejected => Words("The candidate failed. In parentheses: what else was wrong then.", "read its log in `status`, or `docker logs NAME.failed-1`.", REJECTED),
