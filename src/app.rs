@@ -231,9 +231,11 @@ pub(crate) fn scope(settings: &Settings) -> Scope {
         keep_images: settings.keep_images,
         own_id: host::own_container(),
         replaces_itself: None,
-        free_memory: Arc::new(move || is_local.then(capacity::free_memory).flatten()),
-        free_disk: Arc::new(move |root, container| {
-            is_local.then(|| capacity::free_disk(root, container)).flatten()
+        free_memory: Arc::new(move || is_local.then(capacity::host_memory).flatten()),
+        free_disk: Arc::new(move |storage, container| {
+            is_local
+                .then(|| capacity::free_disk(storage, container))
+                .flatten()
         }),
         zone: settings.schedule.zone().clone(),
     }

@@ -269,10 +269,7 @@ async fn disk(engine: &DockerEngine, disk: &Disk, rollouts: &[Rollout], checks: 
         }
     }
     match least {
-        None => checks.ok(
-            "disk",
-            "free disk space is unknown (remote engine or containerd store)",
-        ),
+        None => checks.ok("disk", "free disk space is unknown (it cannot be seen from here)"),
         Some(Room { needed, available }) if available < needed => checks.fail(
             "disk",
             format!(

@@ -184,7 +184,7 @@ pub const API_CALLS: [ApiCall; 33] = [
         "GET",
         "/info",
         "info",
-        Purpose::Optional("free space on the engine's disk, the host's name"),
+        Purpose::Optional("free space on the engine's disk, its memory, the host's name"),
     ),
     call(
         "DELETE",

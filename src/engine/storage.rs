@@ -1,10 +1,10 @@
-//! Where an engine keeps its images, and how much room it says is left there.
+//! Where an engine keeps its images, how much room it says is left there, and how much memory its machine has.
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// The engine's description of its storage (`docker info`).
+/// The engine's description of its storage and its machine (`docker info`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Storage {
     /// The directory it keeps everything in, as its own host names it.
@@ -16,6 +16,9 @@ pub struct Storage {
     /// The driver's description of itself, as names and values.
     #[serde(rename = "DriverStatus", default)]
     status: Option<Vec<(String, String)>>,
+    /// The memory of its machine, in bytes.
+    #[serde(rename = "MemTotal", default)]
+    pub memory: Option<u64>,
 }
 
 impl Storage {
@@ -26,6 +29,7 @@ impl Storage {
             root: root.into(),
             driver: driver.to_owned(),
             status: Some(status.iter().map(pair).collect()),
+            memory: None,
         }
     }
 
@@ -41,13 +45,16 @@ impl Storage {
         self.status("Space Available")?.parse().ok()
     }
 
-    /// Whether images are files below the root directory. With containerd's store they are wherever containerd runs, and
-    /// devicemapper (up to Docker 24) has a pool of its own.
-    pub fn is_below_root(&self) -> bool {
-        let has_own_pool = self.driver == "devicemapper";
-        !has_own_pool
-            && self
-                .status("driver-type")
-                .is_none_or(|kind| !kind.contains("containerd"))
+    /// With containerd's store, which a fresh Docker has from 29 on, the directory below containerd's own that has the files of
+    /// containers: `io.containerd.snapshotter.v1.overlayfs`.
+    pub fn snapshots(&self) -> Option<String> {
+        let kind = self.status("driver-type")?;
+        kind.contains("containerd")
+            .then(|| format!("{kind}.{}", self.driver))
+    }
+
+    /// Whether images are files. devicemapper (up to Docker 24) has a pool of its own.
+    pub fn has_files(&self) -> bool {
+        self.driver != "devicemapper"
     }
 }

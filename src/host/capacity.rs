@@ -1,21 +1,32 @@
 //! The memory and the disk space that are left for delegates and their images.
 
+use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use serde_json::Value;
 
 use super::proc;
-use crate::container::ContainerId;
-use crate::engine::Engine;
+use crate::container::{ContainerId, RunState};
+use crate::document::SingleInstance;
+use crate::engine::{Engine, Storage};
 
-/// The memory available to new processes on the engine's host, in bytes; `None` where it cannot be read.
-pub type FreeMemory = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
+/// The memory of this machine; `None` if it cannot be read, or if the engine runs elsewhere.
+pub type FreeMemory = Arc<dyn Fn() -> Option<HostMemory> + Send + Sync>;
 
-/// The bytes left on the file system of an engine's root directory; `None` where it cannot be seen from here. The
+/// The most samples that are taken at once.
+const MAX_SAMPLES: usize = 10;
+
+/// How many times the size that an engine with containerd's store reports its image takes on the disk. It reports the
+/// compressed layers (28.5: 21 MB of 73 MB), and keeps them beside the files, of which a delegate's image has two to three times
+/// as much.
+const UNPACKED: u64 = 4;
+
+/// The bytes left on the file system that has an engine's images; `None` where it cannot be seen from here. The
 /// container is one of that engine's.
-pub type FreeDisk = Arc<dyn Fn(&Path, &ContainerId) -> Option<u64> + Send + Sync>;
+pub type FreeDisk = Arc<dyn Fn(&Storage, &ContainerId) -> Option<u64> + Send + Sync>;
 
 /// Beyond the image itself, in bytes: an engine with a full disk is of no use to the delegates either.
 pub(crate) const MARGIN: u64 = 64 * 1024 * 1024;
@@ -44,44 +55,129 @@ impl Disk {
     /// known before the pull.
     pub async fn room<E: Engine>(&self, engine: &E, serving: &ContainerId, running: &Value) -> Option<Room> {
         let size = running.get("Size").and_then(Value::as_u64)?;
+        let storage = engine.storage().await.ok()?;
+        let copies = storage.snapshots().map_or(1, |_| UNPACKED);
         Some(Room {
-            needed: size.saturating_add(MARGIN),
-            available: self.available(engine, serving).await?,
+            needed: size.saturating_mul(copies).saturating_add(MARGIN),
+            available: self.available(engine, serving, &storage).await?,
         })
     }
 
     /// The engine's own figure comes first.
-    async fn available<E: Engine>(&self, engine: &E, serving: &ContainerId) -> Option<u64> {
-        let storage = engine.storage().await.ok()?;
+    async fn available<E: Engine>(
+        &self,
+        engine: &E,
+        serving: &ContainerId,
+        storage: &Storage,
+    ) -> Option<u64> {
         if let Some(available) = storage.available() {
             return Some(available);
         }
-        if !storage.is_below_root() {
+        if !storage.has_files() {
             return None;
         }
         // From a container of another engine's, this one's disk is not seen.
         if let Some(own) = &self.own_id {
             engine.inspect(own).await.ok()?;
         }
-        (self.free)(&storage.root, serving)
+        (self.free)(storage, serving)
     }
 }
 
-/// The memory available to new processes on this host, in bytes, also from inside a container.
-pub fn free_memory() -> Option<u64> {
-    proc::available_memory(&fs::read_to_string("/proc/meminfo").ok()?)
+/// The memory of a machine, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostMemory {
+    /// All of it.
+    pub total: u64,
+    /// The part that is available to new processes.
+    pub available: u64,
 }
 
-/// The bytes left on the file system of an engine's root directory. From inside a container of that engine it is seen
-/// through a file that the engine binds; from outside, through the container's directory below the root.
-pub fn free_disk(root: &Path, container: &ContainerId) -> Option<u64> {
+/// The memory that others than a delegate's own container take, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Others {
+    /// The memory that candidates in their proof may still take.
+    pub reserved: u64,
+    /// The present use of these candidates, and of containers that are about to end.
+    pub in_use: u64,
+}
+
+/// Whether a second container, which may need so many bytes, finds them now; if not, it waits until the others are done.
+///
+/// # Errors
+/// It would not find them if the others were done.
+pub fn fits(needed: u64, available: u64, others: Others) -> Result<bool, SingleInstance> {
+    if needed > available.saturating_add(others.in_use) {
+        return Err(SingleInstance::TooLittleMemory { needed, available });
+    }
+    Ok(needed <= available.saturating_sub(others.reserved))
+}
+
+/// The memory that is available to new containers, in bytes; `None` if it is unknown. In LXC, in a virtual machine and beside
+/// an engine elsewhere, /proc/meminfo is not that of the engine's machine: what its containers do not use is the most that it has.
+pub async fn available_memory<E: Engine>(engine: &E, here: Option<HostMemory>) -> Option<u64> {
+    let total = engine.storage().await.ok().and_then(|engine| engine.memory);
+    let available = here.map(|here| here.available);
+    let Some(total) = total.filter(|total| here.is_none_or(|here| here.total != *total)) else {
+        return available;
+    };
+    let containers = engine.containers().await.unwrap_or_default().into_iter();
+    let running = containers.filter(|container| container.state == RunState::Running);
+    let ids: Vec<ContainerId> = running.map(|container| container.id).collect();
+    let used = memory_uses(engine, ids)
+        .await
+        .into_values()
+        .fold(0, u64::saturating_add);
+    let left = total.saturating_sub(used);
+    Some(available.map_or(left, |available| available.min(left)))
+}
+
+/// How much memory each of these containers uses now, in bytes; 0 if the engine does not say. The engine takes a second for each.
+pub async fn memory_uses<E: Engine>(engine: &E, ids: Vec<ContainerId>) -> HashMap<ContainerId, u64> {
+    let mut uses = HashMap::new();
+    for some in ids.chunks(MAX_SAMPLES) {
+        let samples = some
+            .iter()
+            .map(async |id| (id.clone(), engine.memory_usage(id).await.unwrap_or_default()));
+        uses.extend(join_all(samples).await);
+    }
+    uses
+}
+
+/// The memory of this machine, also from inside a container.
+pub fn host_memory() -> Option<HostMemory> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    Some(HostMemory {
+        total: proc::memory(&meminfo, "MemTotal:")?,
+        available: proc::memory(&meminfo, "MemAvailable:")?,
+    })
+}
+
+/// The bytes left on the file system that has an engine's images. A container of that engine sees the file system of the engine's
+/// root directory through a file that the engine binds, and with containerd's store that of containerd as its own root;
+/// from outside, their directories are there.
+pub fn free_disk(storage: &Storage, container: &ContainerId) -> Option<u64> {
+    let root = &storage.root;
     let bound = fs::read_to_string("/proc/self/mountinfo")
         .ok()
         .and_then(|mountinfo| proc::bound_file(&mountinfo, root));
-    let place = bound.or_else(|| {
-        let directory = root.join("containers").join(container.as_str());
-        (root.is_absolute() && directory.is_dir()).then_some(directory)
-    })?;
+    let place = match (bound, storage.snapshots()) {
+        (Some(file), None) => file,
+        (Some(_), Some(_)) => PathBuf::from("/"),
+        (None, snapshots) => {
+            let directory = root.join("containers").join(container.as_str());
+            let is_here = root.is_absolute() && directory.is_dir();
+            let places = match snapshots {
+                None => vec![directory],
+                // That of the engine's own containerd, or of the machine's.
+                Some(snapshots) => vec![
+                    root.join("containerd/daemon").join(&snapshots),
+                    Path::new("/var/lib/containerd").join(&snapshots),
+                ],
+            };
+            places.into_iter().find(|place| is_here && place.is_dir())?
+        }
+    };
     let file_system = rustix::fs::statvfs(&place).ok()?;
     file_system.f_bavail.checked_mul(file_system.f_frsize)
 }

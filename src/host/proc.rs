@@ -54,11 +54,9 @@ pub fn gateway(routes: &str) -> Option<IpAddr> {
     })
 }
 
-/// The memory available to new processes, in bytes.
-pub fn available_memory(meminfo: &str) -> Option<u64> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+/// A value of `/proc/meminfo`, in bytes.
+pub fn memory(meminfo: &str, name: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim()
         .strip_suffix("kB")?
         .trim()

@@ -261,6 +261,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             problem,
         };
         let tracked = self.track(rollout);
+        // Others may have taken the memory by the next try.
+        tracked.free_memory.take_if(|answer| answer.is_ok());
         tracked.backoff = Some(Backoff::after(tracked.backoff.as_ref(), reason, now));
     }
 }

@@ -1,6 +1,8 @@
 //! How many delegates are replaced at once: one replica of a workload, and ten delegates of a host.
 
-use crate::container::ImageId;
+use chrono::{DateTime, Utc};
+
+use crate::container::{ContainerId, ImageId};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Member, Rollout};
 
@@ -44,4 +46,41 @@ pub(super) fn too_many_at_once(all: &[Rollout]) -> Option<Reason> {
     let proves_itself = |rollout: &&Rollout| rollout.candidate.as_ref().is_some_and(Member::is_up);
     let count = all.iter().filter(proves_itself).count();
     (count >= MAX_PROVING).then_some(Reason::WaitingForOthers { count })
+}
+
+/// The containers that prove themselves, or are about to end, beside a delegate's own, each with its rollout. What does not
+/// end in its time is not waited for.
+pub(super) fn crowd<'a>(
+    rollout: &'a Rollout,
+    all: &'a [Rollout],
+    now: DateTime<Utc>,
+) -> impl Iterator<Item = (&'a Rollout, &'a Member)> {
+    let managed = all.iter().filter(|other| other.left_alone().is_none());
+    let members = managed.flat_map(|other| {
+        let candidate = other.candidate.iter().filter(|_| other.name != rollout.name);
+        let members = candidate
+            .filter(|candidate| candidate.is_up())
+            .chain(other.finishing());
+        members.map(move |member| (other, member))
+    });
+    members.filter(move |(_, member)| {
+        let asked_for = |since: DateTime<Utc>| (now - since).to_std().unwrap_or_default();
+        let since = member.stopping_since();
+        since.is_none_or(|since| asked_for(since) <= member.stop_timeout)
+    })
+}
+
+/// How many containers take the memory that a second one needs: those that did when it was asked, if all of them are still there.
+pub(super) fn crowd_of(
+    rollout: &Rollout,
+    all: &[Rollout],
+    known: &[ContainerId],
+    now: DateTime<Utc>,
+) -> usize {
+    let is_there = |id: &ContainerId| crowd(rollout, all, now).any(|(_, member)| member.id == *id);
+    if known.iter().all(is_there) {
+        known.len()
+    } else {
+        0
+    }
 }

@@ -1,19 +1,18 @@
 //! Facts that a decision needs beside the containers: what is known of them, and how they are learned.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use futures_util::FutureExt as _;
-use futures_util::future::select_all;
 use tracing::warn;
 
 use super::Reconciler;
+use super::concurrency::{crowd, crowd_of};
 use crate::config::Strategy;
-use crate::container::{COMPOSE_PROJECT, RunState};
-use crate::document::{Obstacle, SingleInstance};
+use crate::container::{COMPOSE_PROJECT, ContainerId, RunState};
+use crate::document::Obstacle;
 use crate::engine::{Engine, EngineError};
 use crate::health::{HealthEndpoint, HealthStatus};
+use crate::host::capacity::{Others, available_memory, fits, memory_uses};
 use crate::host::hold::READ_HOLDS;
 use crate::image::manager_reference;
 use crate::manager::{ImageSource, Query};
@@ -21,9 +20,6 @@ use crate::rollout::{Decision, Desired, Fact, Facts, Member, Policy, Reach, Roll
 
 /// The failed action, where the obstacles are unknown.
 const LOOK_FOR_OBSTACLES: &str = "find out whether it can be recreated as it is";
-
-/// The most samples that are taken at once.
-const MAX_SAMPLES: usize = 10;
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// The known facts about one delegate.
@@ -48,6 +44,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 desired, Desired::Image { reference, .. } if self.pulls.is_in_progress(reference)
             ),
             free_memory: tracked.and_then(|tracked| tracked.free_memory.clone()),
+            crowd: tracked.map_or(0, |tracked| crowd_of(rollout, all, &tracked.crowd, now)),
             no_free_port: self.memory.no_free_port(&rollout.name),
             hidden_obstacle: tracked.and_then(|tracked| tracked.hidden_obstacle(rollout)),
             known_rejections: self.run.known_rejections(rollout),
@@ -140,53 +137,93 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         all: &[Rollout],
         now: DateTime<Utc>,
     ) {
-        let available = Arc::clone(&self.settings.scope.free_memory);
-        let is_known = available().is_none() || self.track(rollout).memory_use.is_some();
-        if needs_sample(serving) && !is_known {
+        let here = (self.settings.scope.free_memory)();
+        let available = available_memory(self.engine.as_ref(), here).await;
+        if available.is_some() {
             self.sample_memory(rollout, all, now).await;
         }
-        let tracked = self.track(rollout);
-        let needed = serving.memory_limit.or(tracked.memory_use);
-        // An unknown use forbids no second one. Others have started since the samples were taken.
-        let answer = match (needed, available()) {
-            (Some(needed), Some(available)) if is_running(serving) && needed > available => {
-                Err(SingleInstance::TooLittleMemory { needed, available })
+        let needed = self.memory_need(rollout, serving);
+        // An unknown use forbids no second one.
+        let fits = match (needed, available) {
+            (Some(needed), Some(available)) if is_running(serving) => {
+                let most = self.others(rollout, all, now, |_| 0);
+                let fits_at_most = fits(needed, available, most) == Ok(true);
+                let others = if fits_at_most {
+                    most
+                } else {
+                    let ids = crowd(rollout, all, now)
+                        .map(|(_, member)| member.id.clone())
+                        .collect();
+                    let uses = memory_uses(self.engine.as_ref(), ids).await;
+                    self.others(rollout, all, now, |id| uses.get(id).copied().unwrap_or_default())
+                };
+                fits(needed, available, others)
             }
-            _ => Ok(()),
+            _ => Ok(true),
         };
-        tracked.free_memory = Some(answer);
+        let tracked = self.track(rollout);
+        if fits == Ok(false) {
+            tracked.crowd = crowd(rollout, all, now)
+                .map(|(_, member)| member.id.clone())
+                .collect();
+        } else {
+            tracked.free_memory = Some(fits.map(|_| ()));
+        }
     }
 
-    /// Where a container has no limit, the engine samples its present use, which takes a second: those of all delegates that
-    /// are asked about next are taken at once.
+    /// How much memory another container like this one may take, in bytes: its limit, or else its present use.
+    fn memory_need(&self, rollout: &Rollout, serving: &Member) -> Option<u64> {
+        let tracked = self.tracked.get(&rollout.name);
+        serving
+            .memory_limit
+            .or(tracked.and_then(|tracked| tracked.memory_use))
+    }
+
+    /// The memory of the containers that prove themselves, or are about to end, by what each uses now.
+    fn others(
+        &self,
+        rollout: &Rollout,
+        all: &[Rollout],
+        now: DateTime<Utc>,
+        present: impl Fn(&ContainerId) -> u64,
+    ) -> Others {
+        let mut others = Others::default();
+        for (other, member) in crowd(rollout, all, now) {
+            let present = present(&member.id);
+            let is_new = other.candidate.as_ref() == Some(member);
+            let most = self
+                .memory_need(other, member)
+                .filter(|_| is_new)
+                .unwrap_or_default();
+            others.reserved = others.reserved.saturating_add(most.saturating_sub(present));
+            others.in_use = others.in_use.saturating_add(present);
+        }
+        others
+    }
+
+    /// If a container has no limit, the engine samples its present use, which takes a second: those of all delegates that
+    /// are asked about next, or that have a candidate, are taken at once.
     async fn sample_memory(&mut self, first: &Rollout, all: &[Rollout], now: DateTime<Utc>) {
-        let is_next = |rollout: &&Rollout| {
-            if rollout.name == first.name {
-                return false;
-            }
+        let is_next = |rollout: &Rollout| {
             let desired = self.run.desired(rollout, all);
             let mut facts = self.facts(rollout, all, &desired, now);
             facts.hidden_obstacle.get_or_insert(Ok(()));
             let decided = next(rollout, &desired, &self.policy(rollout), &facts, now);
             matches!(decided.decision, Decision::Learn(Fact::FreeMemory))
         };
-        let mut samples = Vec::new();
-        for rollout in std::iter::once(first).chain(all.iter().filter(is_next)) {
-            let serving = rollout.serving.as_ref();
-            if let Some(serving) = serving.filter(|serving| needs_sample(serving)) {
-                let engine = Arc::clone(&self.engine);
-                let (name, id) = (rollout.name.clone(), serving.id.clone());
-                samples.push(async move { (name, engine.memory_usage(&id).await.unwrap_or(0)) }.boxed());
-            }
-        }
-        // The others are asked about later.
-        samples.truncate(MAX_SAMPLES);
-        while !samples.is_empty() {
-            let ((name, sample), _, rest) = select_all(samples).await;
+        let unknown = all.iter().filter_map(|rollout| {
+            let serving = rollout.serving.as_ref().filter(|serving| needs_sample(serving))?;
+            let is_asked = || rollout.name == first.name || rollout.candidate.is_some() || is_next(rollout);
+            let is_unknown = self.memory_need(rollout, serving).is_none();
+            (is_unknown && is_asked()).then(|| (rollout.name.clone(), serving.id.clone()))
+        });
+        let unknown: Vec<_> = unknown.collect();
+        let ids = unknown.iter().map(|(_, id)| id.clone()).collect();
+        let uses = memory_uses(self.engine.as_ref(), ids).await;
+        for (name, id) in unknown {
             if let Some(tracked) = self.tracked.get_mut(&name) {
-                tracked.memory_use = Some(sample);
+                tracked.memory_use = uses.get(&id).copied();
             }
-            samples = rest;
         }
     }
 

@@ -19,6 +19,8 @@ pub(super) struct Tracked {
     pub(super) backoff: Option<Backoff>,
     /// Whether the host has the memory for a second container; known until its replacement is over.
     pub(super) free_memory: Option<Result<(), SingleInstance>>,
+    /// The containers that take the memory which a second one needs. It is asked again once one of them is done.
+    pub(super) crowd: Vec<ContainerId>,
     /// How much memory the container in service takes, in bytes, known for as long; 0 where the engine does not say.
     pub(super) memory_use: Option<u64>,
     /// An obstacle to recreating the container in service that no document shows, with the id of that container.
@@ -69,6 +71,7 @@ impl Tracked {
     pub(super) fn forget_memory(&mut self) {
         self.free_memory = None;
         self.memory_use = None;
+        self.crowd.clear();
     }
 
     /// The obstacle to recreating the container in service. An obstacle of an earlier container does not count.

@@ -2,10 +2,16 @@
 
 use std::time::Duration;
 
-use super::Backoff;
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::reason::Reason;
+use super::{Backoff, Decided, Fact, Row};
 use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
 use crate::host::hold::Holds;
+
+/// How often to look whether those that take the memory are done.
+const CROWD_INTERVAL: TimeDelta = TimeDelta::seconds(5);
 
 /// The facts that [`next`](super::next()) takes into account beside the containers. An unknown fact is `None`; where a
 /// decision hangs on it, the answer is [`Decision::Learn`](super::Decision::Learn).
@@ -19,6 +25,8 @@ pub struct Facts {
     pub is_pulling: bool,
     /// Whether the host has free memory for a second container.
     pub free_memory: Option<Result<(), SingleInstance>>,
+    /// How many other containers take this memory now, and will be done; 0 if that has to be found out.
+    pub crowd: usize,
     /// The rejected candidates at the start of the run. A candidate that is not among them was tried in this run,
     /// by this process or another.
     pub known_rejections: Vec<ContainerId>,
@@ -42,6 +50,16 @@ pub struct Facts {
     pub delegates: usize,
     /// How many of them are unhealthy.
     pub unhealthy_delegates: usize,
+}
+
+impl Facts {
+    /// Asks whether there is memory for a second container, once those that take it are done.
+    pub(super) fn ask_for_memory(&self, row: Row, now: DateTime<Utc>) -> Decided {
+        match self.crowd {
+            0 => row.learn(Fact::FreeMemory),
+            count => row.wait(Reason::WaitingForOthers { count }, now + CROWD_INTERVAL),
+        }
+    }
 }
 
 /// Whether the Manager can be reached, as far as is known.

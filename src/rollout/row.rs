@@ -99,7 +99,7 @@ rows! {
         ObstacleUnknown
         /// The image was not pulled in this run: pull it.
         Pull
-        /// Start-first, and whether the host has memory for two is unknown: find out.
+        /// Start-first, and whether the host has memory for two is unknown: find out, once others that take it now are done.
         MemoryUnknown
         /// The candidate that this run created is gone: rest.
         CandidateGone

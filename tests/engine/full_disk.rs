@@ -1,4 +1,4 @@
-//! A pull that fills the engine's disk, on an engine of the test's own whose disk is small.
+//! Pulls that fill the engine's disk, or would, on an engine of the test's own whose disk is small.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -7,22 +7,23 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::itself::{FIRST, upgrader_image};
 use kit::lab::{Lab, Signal, V1, V2, build, docker, eventually, expect, image, send};
 
 const MIB: u64 = 1024 * 1024;
 
-/// The small engine's bridge, which no container uses.
-const BRIDGE: &str = "smalldisk0";
-
-/// An engine with a disk of 128 MiB.
+/// An engine with a small disk.
 struct SmallEngine {
     directory: tempfile::TempDir,
     dockerd: Child,
+    /// Its bridge, which no container uses.
+    bridge: String,
 }
 
 impl SmallEngine {
-    /// `None` where this engine is not the lab's own: then the test may not start one.
-    fn start() -> Option<Self> {
+    /// The lab's own engine once more, with this configuration and so many MiB, in the root of that engine if it has one. `None` if
+    /// the engine is not the lab's own: then the test may not start one.
+    fn start(mib: u32, configuration: &str) -> Option<Self> {
         let lab = PathBuf::from(std::env::var_os("LAB_DIR")?);
         if !lab.join("start-engine").exists() || Command::new("dockerd").arg("--version").output().is_err() {
             eprintln!("skipped: this engine is not the lab's own; LAB_ENGINE=own brings one up");
@@ -31,16 +32,17 @@ impl SmallEngine {
         let directory = tempfile::tempdir().expect("a directory");
         let path = |name: &str| directory.path().join(name);
         fs::create_dir(path("data")).expect("a directory");
-        fs::write(path("daemon.json"), "{}").expect("daemon.json");
+        fs::write(path("daemon.json"), configuration).expect("daemon.json");
         // Without a bridge of its own, it would take the lab's away: an engine that starts with `--bridge none` removes
         // `docker0`.
-        ip(&["link", "add", BRIDGE, "type", "bridge"]);
-        ip(&["address", "add", "192.0.2.1/24", "dev", BRIDGE]);
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=128m", "tmpfs"]);
+        let bridge = format!("smalldisk{mib}");
+        ip(&["link", "add", &bridge, "type", "bridge"]);
+        ip(&["address", "add", "192.0.2.1/24", "dev", &bridge]);
+        let mut mount = in_the_root("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "tmpfs"]);
         expect(mount.arg(path("data")));
         let log = File::create(path("log")).expect("a log");
-        let dockerd = Command::new("dockerd")
+        let dockerd = in_the_root("dockerd")
             .arg("--config-file")
             .arg(path("daemon.json"))
             .arg("--host")
@@ -54,12 +56,16 @@ impl SmallEngine {
             .args(["--exec-opt", "native.cgroupdriver=cgroupfs"])
             .arg("--cgroup-parent")
             .arg(Path::new("/").join(lab.file_name().expect("a name")))
-            .args(["--bridge", BRIDGE, "--iptables=false", "--ip6tables=false"])
+            .args(["--bridge", &bridge, "--iptables=false", "--ip6tables=false"])
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
             .expect("dockerd");
-        let engine = Self { directory, dockerd };
+        let engine = Self {
+            directory,
+            dockerd,
+            bridge,
+        };
         eventually("the small engine answers", Duration::from_secs(60), || {
             let version = engine.command(&["version"]).output();
             version.is_ok_and(|version| version.status.success())
@@ -100,6 +106,16 @@ impl SmallEngine {
     }
 }
 
+/// A command in the root of the lab's engine.
+fn in_the_root(program: &str) -> Command {
+    let Ok(pid) = fs::read_to_string("/run/lab/pid") else {
+        return Command::new(program);
+    };
+    let mut command = Command::new("nsenter");
+    command.args(["--target", pid.trim(), "--mount", "--", program]);
+    command
+}
+
 fn ip(arguments: &[&str]) {
     expect(Command::new("ip").args(arguments));
 }
@@ -113,11 +129,11 @@ impl Drop for SmallEngine {
     fn drop(&mut self) {
         send(Signal::TERM, &self.dockerd.id().to_string());
         let _ = self.dockerd.wait();
-        let _ = Command::new("umount")
+        let _ = in_the_root("umount")
             .arg("--lazy")
             .arg(self.directory.path().join("data"))
             .status();
-        let _ = Command::new("ip").args(["link", "delete", BRIDGE]).status();
+        let _ = Command::new("ip").args(["link", "delete", &self.bridge]).status();
     }
 }
 
@@ -139,7 +155,7 @@ fn publish(version: &str, bytes: &mut dyn io::Read) -> String {
 #[test]
 fn a_pull_that_fills_the_disk_leaves_nothing_behind() {
     let lab = Lab::new("full-disk");
-    let Some(engine) = SmallEngine::start() else {
+    let Some(engine) = SmallEngine::start(128, "{}") else {
         return;
     };
     let old = image(V1);
@@ -178,5 +194,54 @@ fn a_pull_that_fills_the_disk_leaves_nothing_behind() {
         assert_eq!(engine.left(), before, "{published}");
     }
     assert_eq!(engine.docker(&["ps", "--all", "--format", "{{.Names}}"]), name);
+    engine.docker(&["rm", "--force", &name]);
+}
+
+/// The disk of containerd's store is seen from a container of its engine. It has less than the 64 MiB that are left free.
+#[test]
+fn an_image_that_may_not_fit_into_containerd_s_store_is_not_pulled() {
+    const STORE: &str = r#"{"features": {"containerd-snapshotter": true}}"#;
+    if std::env::var("LAB_STORE").as_deref() != Ok("containerd") {
+        return;
+    }
+    let lab = Lab::new("small-store");
+    crate::itself::build();
+    let (old, upgrader) = (image(V1), upgrader_image(FIRST));
+    let Some(engine) = SmallEngine::start(72, STORE) else {
+        return;
+    };
+    let (name, variable) = (format!("{}-1", lab.name), format!("DELEGATE_NAME={}", lab.name));
+    let run = [
+        "run",
+        "--detach",
+        "--network",
+        "none",
+        "--name",
+        &name,
+        "--env",
+        &variable,
+        &old,
+    ];
+    engine.docker(&run);
+    let socket = format!(
+        "{}:/var/run/docker.sock",
+        engine.directory.path().join("socket").display()
+    );
+    let workload = format!("UPGRADER_WORKLOAD_NAME={}", lab.name);
+    let published = format!("PUBLISHED_IMAGE={}", image(V2));
+    let says = |command: &str| {
+        let inside = ["run", "--rm", "--network", "none", "--volume", &socket];
+        let mut run = engine.command(&inside);
+        let said = run.args(["--env", &workload, "--env", &published, &upgrader, command]);
+        let said = said.output().expect("an upgrader");
+        String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned()
+    };
+    let doctor = says("doctor");
+    assert!(
+        doctor.contains("MiB free for images, and the next one may need 6"),
+        "{doctor}"
+    );
+    let once = says("once");
+    assert!(once.contains("MiB are free on the engine's disk"), "{once}");
     engine.docker(&["rm", "--force", &name]);
 }

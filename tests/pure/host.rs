@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use delegate_upgrader::container::ContainerId;
-use delegate_upgrader::host::capacity::free_disk;
-use delegate_upgrader::host::proc::{available_memory, bound_file, gateway, own_container, socket_advice};
+use delegate_upgrader::engine::Storage;
+use delegate_upgrader::host::capacity::{self, Others, free_disk};
+use delegate_upgrader::host::proc::{bound_file, gateway, memory, own_container, socket_advice};
 
 const ID: &str = "4c01db0b339c4c01db0b339c4c01db0b339c4c01db0b339c4c01db0b339cabcd";
 
@@ -54,12 +55,19 @@ fn an_engine_s_file_system_is_seen_through_a_file_it_binds() {
 }
 
 #[test]
-fn knows_free_disk_only_where_the_engine_directory_is_visible() {
+fn knows_free_disk_only_if_the_directory_of_the_images_is_visible() {
     let root = tempfile::tempdir().unwrap();
     let container = ContainerId::new(ID);
-    assert_eq!(free_disk(root.path(), &container), None);
+    let overlay = Storage::new(root.path(), "overlay2", &[]);
+    let kind = "io.containerd.snapshotter.v1";
+    let containerd = Storage::new(root.path(), "overlayfs", &[("driver-type", kind)]);
+    let is_known = |storage| free_disk(storage, &container).is_some_and(|free| free > 0);
+    assert!(!is_known(&overlay) && !is_known(&containerd));
     fs::create_dir_all(root.path().join("containers").join(ID)).unwrap();
-    assert!(free_disk(root.path(), &container).is_some_and(|free| free > 0));
+    assert!(is_known(&overlay) && !is_known(&containerd));
+    let snapshots = format!("containerd/daemon/{kind}.overlayfs");
+    fs::create_dir_all(root.path().join(snapshots)).unwrap();
+    assert!(is_known(&containerd));
 }
 
 #[test]
@@ -72,12 +80,27 @@ fn the_gateway_is_that_of_the_default_route() {
 }
 
 #[test]
-fn available_memory_is_in_bytes() {
+fn memory_is_in_bytes() {
+    let meminfo = "MemTotal: 10 kB\nMemAvailable:   2048 kB\n";
+    assert_eq!(memory(meminfo, "MemAvailable:"), Some(2 * 1024 * 1024));
+    assert_eq!(memory(meminfo, "MemTotal:"), Some(10 * 1024));
+    assert_eq!(memory("MemTotal: 10 kB\n", "MemAvailable:"), None);
+}
+
+/// Each needs 2 GiB, of which 3.5 GiB are available.
+#[test]
+fn a_second_container_fits_now_or_later_or_never() {
+    const GIB: u64 = 1 << 30;
+    let fits = |needed, reserved, in_use| capacity::fits(needed, GIB * 7 / 2, Others { reserved, in_use });
+    assert_eq!(fits(2 * GIB, 0, 0), Ok(true));
+    assert_eq!(fits(2 * GIB, GIB, GIB), Ok(true));
     assert_eq!(
-        available_memory("MemTotal: 10 kB\nMemAvailable:   2048 kB\n"),
-        Some(2_097_152)
+        fits(2 * GIB, 2 * GIB, 0),
+        Ok(false),
+        "a candidate may still take it"
     );
-    assert_eq!(available_memory("MemTotal: 10 kB\n"), None);
+    assert_eq!(fits(4 * GIB, 0, GIB), Ok(false), "one that drains has it");
+    assert!(fits(5 * GIB, 0, GIB).is_err());
 }
 
 #[test]

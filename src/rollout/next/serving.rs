@@ -95,7 +95,7 @@ impl At<'_> {
             (.., UpdateOrder::Blocked(reason)) => Row::Blocked.rest(reason.clone()),
             _ if self.facts.hidden_obstacle.is_none() => Row::ObstacleUnknown.learn(Fact::HiddenObstacle),
             (None, ..) => Row::Pull.act(Step::pull(reference)),
-            _ if needs_memory => Row::MemoryUnknown.learn(Fact::FreeMemory),
+            _ if needs_memory => self.facts.ask_for_memory(Row::MemoryUnknown, self.now),
             _ if self.facts.has_created => {
                 Row::CandidateGone.rest(Reason::CandidateVanished { image: image() })
             }

@@ -7,7 +7,7 @@ use super::{At, LONG_GRACE, span};
 use crate::container::{Role, RunState};
 use crate::document::Obstacle;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Comparison, Decided, Fact, FailureCause, Member, Row, Step, UpdateOrder};
+use crate::rollout::{Comparison, Decided, FailureCause, Member, Row, Step, UpdateOrder};
 
 /// How often a delegate is asked whether it has a task to finish.
 const IDLE_INTERVAL: TimeDelta = TimeDelta::seconds(1);
@@ -61,7 +61,7 @@ impl At<'_> {
                 self.withdraw(Row::Different, candidate, Some(because))
             }
             (Proof::Created, UpdateOrder::StartFirst) if self.facts.free_memory.is_none() => {
-                Row::MemoryUnknown.learn(Fact::FreeMemory)
+                self.facts.ask_for_memory(Row::MemoryUnknown, self.now)
             }
             (Proof::Created, UpdateOrder::StartFirst) => Row::CandidateStart.act(Step::start(candidate)),
             (Proof::Created, UpdateOrder::StopFirst)

@@ -268,7 +268,7 @@ pub enum Reason {
     #[error("waiting for {name}: replicas are replaced one at a time")]
     WaitingForReplica { name: String },
     /// As many new containers prove themselves as the host may carry at once.
-    #[error("waiting: the limit of {count} concurrent replacements is reached")]
+    #[error("waiting for {count} other replacements: the host may carry no more at once")]
     WaitingForOthers { count: usize },
     /// The replacement of another replica failed, which halts the rest until the next scheduled run.
     #[error("halted until the next scheduled run, because {name} failed: {because}")]

@@ -13,11 +13,11 @@ fn a_driver_with_a_pool_of_its_own_reports_its_free_space() {
     assert_eq!(zfs("85.6 GB").available(), None);
     let overlay = Storage::new("/x", "overlay2", &[("Backing Filesystem", "extfs")]);
     assert_eq!(overlay.available(), None);
-    assert!(overlay.is_below_root());
+    assert!(overlay.has_files());
     // Up to Docker 24; its pool is not below the root directory, and nothing is known of it.
     let pool = Storage::new("/x", "devicemapper", &[("Data Space Available", "1.2 GB")]);
     assert_eq!(pool.available(), None);
-    assert!(!pool.is_below_root());
+    assert!(!pool.has_files());
 }
 
 #[tokio::test]
@@ -28,10 +28,16 @@ async fn an_engine_s_answer_is_read() {
     };
     let containerd = read(json!({
         "DockerRootDir": "/var/lib/docker", "Driver": "overlayfs", "NCPU": 4,
-        "DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]],
+        "DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]], "MemTotal": 25_276_059_648_u64,
     }));
-    assert!(!containerd.await.is_below_root());
+    let containerd = containerd.await;
+    let snapshots = containerd.snapshots();
+    assert_eq!(
+        snapshots.as_deref(),
+        Some("io.containerd.snapshotter.v1.overlayfs")
+    );
+    assert_eq!(containerd.memory, Some(25_276_059_648));
     let silent = read(json!({ "DriverStatus": null })).await;
-    assert!(silent.is_below_root());
+    assert!(silent.has_files() && silent.snapshots().is_none());
     assert_eq!(silent.available(), None);
 }

@@ -52,14 +52,24 @@ async fn pulls_an_image_that_fits() {
     present.twin.add_image(NEW, image.clone());
     present.twin.publish(NEW, image);
     present.upgrade(NEW).await;
-    let containerd = host(0);
-    let driver = [("driver-type", "io.containerd.snapshotter.v1")];
-    let storage = Storage::new("/var/lib/docker", "overlayfs", &driver);
-    containerd.twin.set_storage(storage);
-    containerd.upgrade(NEW).await;
+    let pool = host(0);
+    pool.twin.set_storage(Storage::new("/x", "devicemapper", &[]));
+    pool.upgrade(NEW).await;
     let refused = host(0);
     refused.fault(Operation::Storage, Fault::ErrBefore);
     refused.upgrade(NEW).await;
+}
+
+/// It reports the size of the compressed layers, and keeps the files beside them.
+#[tokio::test(start_paused = true)]
+async fn containerd_s_store_needs_room_for_layers_and_files() {
+    for (room, reason) in [(4 * 500 + 63, "too_little_disk"), (4 * 500 + 64, "up_to_date")] {
+        let host = host(room * MIB);
+        let driver = [("driver-type", "io.containerd.snapshotter.v1")];
+        let storage = Storage::new("/var/lib/docker", "overlayfs", &driver);
+        host.twin.set_storage(storage);
+        assert_eq!(host.reason(NEW).await, reason);
+    }
 }
 
 #[tokio::test(start_paused = true)]

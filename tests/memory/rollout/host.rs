@@ -9,6 +9,7 @@ use delegate_upgrader::config::{ProbeKind, Strategy, Timing};
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::container::{ContainerId, ImageId, label};
 use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
+use delegate_upgrader::host::capacity::HostMemory;
 use delegate_upgrader::image::{ImageReference, Pull};
 use delegate_upgrader::manager::{ImageSource, ManagerError};
 use delegate_upgrader::reconcile::Reconciler;
@@ -235,7 +236,8 @@ impl Host {
         scope.health.command = ["/bin/sh", "-c", self.health_command].map(str::to_owned).into();
         scope.replaces_itself = own.as_ref().map(|_| OWN_LISTENER);
         scope.own_id = own.map(|(id, _)| id);
-        scope.free_memory = Arc::new(move || free_memory);
+        let total = u64::MAX;
+        scope.free_memory = Arc::new(move || free_memory.map(|available| HostMemory { total, available }));
         scope.free_disk = Arc::new(move |_, _| free_disk);
         settings.policy = Policy {
             health_only: self.health_only,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use delegate_upgrader::config::Strategy;
+use delegate_upgrader::engine::Storage;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 
@@ -78,8 +79,8 @@ async fn keeps_the_previous_image_of_a_replica_between_two_containers() {
     );
 }
 
-/// A host with so many delegates of as many names, which have no tasks and no limit of memory.
-fn of_many_names(delegates: usize) -> (Host, Vec<String>) {
+/// A host with so many delegates of as many names, which have no tasks, and this limit of memory, or none.
+fn of_many_names(delegates: usize, memory: u64) -> (Host, Vec<String>) {
     let mut host = Host::new();
     host.twin.set_behaviour(OLD, &Behaviour::default());
     let names: Vec<String> = (1..=delegates).map(|n| format!("dd-{n:02}")).collect();
@@ -87,15 +88,14 @@ fn of_many_names(delegates: usize) -> (Host, Vec<String>) {
     for name in &names {
         host.run_with(name, |body| {
             body["Env"] = json!([format!("DELEGATE_NAME={name}")]);
-            body["HostConfig"]["Memory"] = json!(0);
+            body["HostConfig"]["Memory"] = json!(memory);
         });
     }
     (host, names)
 }
 
-/// How many candidates are up at once at most where so many delegates are replaced, and how long it takes.
-async fn side_by_side(delegates: usize) -> (usize, Duration) {
-    let (host, names) = of_many_names(delegates);
+/// How many candidates are up at once at most while all of these are replaced, and how long it takes.
+async fn side_by_side((host, names): (Host, Vec<String>)) -> (usize, Duration) {
     let begun = host.twin.elapsed();
     let report = host.once(NEW).await;
     assert!(!report.has_failures(), "{report:?}");
@@ -112,25 +112,48 @@ async fn side_by_side(delegates: usize) -> (usize, Duration) {
         }
         most = most.max(up);
     }
+    assert_eq!(host.fewest_working(), names.len());
     (most, took)
 }
 
 /// The old ones have no tasks: the time is that of the proof.
 #[tokio::test(start_paused = true)]
 async fn replaces_ten_names_at_once_and_more_in_their_turn() {
-    let (_, alone) = side_by_side(1).await;
-    let (most, together) = side_by_side(10).await;
+    let (_, alone) = side_by_side(of_many_names(1, 0)).await;
+    let (most, together) = side_by_side(of_many_names(10, 0)).await;
     assert_eq!(most, 10);
     assert!(together < alone + alone / 4, "{together:?} against {alone:?}");
-    let (most, in_turn) = side_by_side(12).await;
+    let (most, in_turn) = side_by_side(of_many_names(12, 0)).await;
     assert_eq!(most, 10);
     assert!(in_turn > alone + alone / 2, "{in_turn:?} against {alone:?}");
+}
+
+/// Each would fit alone. In LXC and in a virtual machine, /proc/meminfo is that of a larger machine; of an engine elsewhere,
+/// only its own word is known. The containers use 64 MiB each.
+#[tokio::test(start_paused = true)]
+async fn those_that_do_not_fit_beside_each_other_wait_their_turn() {
+    const GIB: u64 = 1 << 30;
+    for (here, engine) in [(Some(7), None), (Some(120), Some(8)), (None, Some(8))] {
+        let (mut host, names) = of_many_names(3, 2 * GIB);
+        host.free_memory = here.map(|halves| halves * GIB / 2);
+        let mut storage = Storage::new("/var/lib/docker", "overlay2", &[]);
+        storage.memory = engine.map(|halves| halves * GIB / 2);
+        host.twin.set_storage(storage);
+        assert_eq!(side_by_side((host, names)).await.0, 1, "{here:?} {engine:?}");
+    }
+    // Beside what the old one uses, 4 GiB are not left.
+    let (host, _) = of_many_names(1, 4 * GIB);
+    let mut storage = Storage::new("/var/lib/docker", "overlay2", &[]);
+    storage.memory = Some(4 * GIB);
+    host.twin.set_storage(storage);
+    assert!(!host.once(NEW).await.has_failures());
+    assert_eq!(host.fewest_working(), 0, "stop-first");
 }
 
 /// An operator who goes back does not wait for the upgrade of others.
 #[tokio::test(start_paused = true)]
 async fn a_rollback_does_not_wait_for_others() {
-    let (mut host, names) = of_many_names(11);
+    let (mut host, names) = of_many_names(11, 0);
     let (goes_back, others) = names.split_first().unwrap();
     for name in others {
         host.published_to.insert(name.clone(), OLD.to_owned());
@@ -163,7 +186,7 @@ fn times(host: &Host, operation: Operation) -> Vec<Duration> {
 /// The twin takes two seconds for a pull.
 #[tokio::test(start_paused = true)]
 async fn pulls_ten_images_at_once_and_more_in_their_turn() {
-    let (mut host, names) = of_many_names(12);
+    let (mut host, names) = of_many_names(12, 0);
     for (name, build) in names.iter().zip(1..) {
         let image = format!("harness/delegate:26.03.{build}");
         host.publish(&image, good());
@@ -184,7 +207,7 @@ async fn pulls_ten_images_at_once_and_more_in_their_turn() {
 /// A real engine takes a second for each.
 #[tokio::test(start_paused = true)]
 async fn samples_the_memory_of_ten_delegates_at_once() {
-    let (mut host, _) = of_many_names(10);
+    let (mut host, _) = of_many_names(10, 0);
     host.free_memory = Some(u64::MAX);
     host.once(NEW).await;
     let samples = times(&host, Operation::MemoryUsage);

@@ -7,6 +7,7 @@ use delegate_upgrader::status::report::Report;
 use serde_json::Value;
 
 use super::world::World;
+use kit::twin::Operation;
 
 /// What happened in a story.
 #[derive(Default)]
@@ -29,6 +30,14 @@ pub struct Book {
     pub endless: bool,
     /// The times when the delegates could not reach the Manager, from and to.
     pub outages: Vec<(Duration, Duration)>,
+    /// The times when an engine was away, or could start nothing, from and to.
+    pub standstills: Vec<(Duration, Duration)>,
+    /// When upgraders began and ceased to look after the host.
+    pub watches: Vec<(Duration, usize, bool)>,
+    /// Since when a call of a kind has failed on a container, by id.
+    pub broken: Vec<(Duration, String, Operation)>,
+    /// `DISABLE_AUTO_UPGRADE`.
+    pub health_only: bool,
     /// The index of the image that is published.
     pub published: usize,
     /// When all faults ended.

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::faults::{Act, watch_calls};
+use super::hardships;
 use super::people::{self, ACTS};
 use super::random::Random;
 use super::scenario::{HOUR, Scenario};
@@ -91,6 +92,7 @@ async fn direct(world: &Arc<World>, mut todo: mpsc::Receiver<Act>) {
 pub async fn come_to_rest(world: &World) {
     let scenario = &world.scenario;
     restore_manager(world);
+    hardships::end(world);
     world.tell("--- calm ---");
     let calm = world.twin.elapsed();
     world.book().calm_since = Some(calm);
@@ -128,6 +130,11 @@ pub async fn come_to_rest(world: &World) {
     world.book().endless = true;
 }
 
+pub(super) fn note_standstill(world: &World, time: Duration) {
+    let now = world.twin.elapsed();
+    world.book().standstills.push((now, now + time));
+}
+
 fn restore_manager(world: &World) {
     *world.manager_down.lock().unwrap() = false;
     world.twin.set_manager_reachable(true);
@@ -152,6 +159,7 @@ async fn perform(world: &Arc<World>, act: Act, random: &mut Random, manager_back
                 ["engine restart", "engine restart, live", "engine killed"][usize::try_from(kind).unwrap()];
             world.count(word);
             world.tell(format!("{} for {downtime:?}", word.to_uppercase()));
+            note_standstill(world, downtime);
             match kind {
                 0 => world.twin.restart_engine(downtime),
                 1 => world.twin.restart_engine_live(downtime),
@@ -163,12 +171,14 @@ async fn perform(world: &Arc<World>, act: Act, random: &mut Random, manager_back
             let downtime = random.seconds(10..3600);
             world.count("host reboot");
             world.tell(format!("REBOOT, {downtime:?}"));
+            note_standstill(world, downtime);
             world.twin.crash_host(downtime);
             for kill in &world.kills {
                 kill.notify_one();
             }
             sleep(downtime).await;
         }
+        Act::Hardship => hardships::strike(world, random).await,
         Act::Person => people::act(world, random, &ACTS).await,
         Act::People => {
             let acts = &world.scenario.people.as_ref().expect("a story with people").acts;

@@ -21,6 +21,7 @@ pub(super) enum Act {
     Manager,
     Clock,
     Crash,
+    Hardship,
 }
 
 /// Installs the hook that chooses a fault for each call, and what happens to the host at that moment.
@@ -57,6 +58,7 @@ pub(super) fn watch_calls(world: &Arc<World>, acts: mpsc::Sender<Act>) {
             (faults.manager, Act::Manager),
             (faults.clock, Act::Clock),
             (faults.crash, Act::Crash),
+            (faults.hardship, Act::Hardship),
         ] {
             if random.one_in(rate * rarity) {
                 // One act at a time; others that come meanwhile are dropped.

@@ -1,16 +1,18 @@
 //! What holds at every moment of a story, whatever goes wrong. A step rests on an observation, so a step is right if it
 //! was right at some moment from that observation to the step's effect.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use delegate_upgrader::container::{Role, label};
+use delegate_upgrader::engine::EngineError;
 use delegate_upgrader::rollout::quarantine;
 
 use super::ending::ending;
 use super::reports::reports;
 use super::scenario::{Faults, Way};
+use super::serves::serves;
 use super::timeline::{Shadow, Timeline, is_ours};
 use super::world::World;
 use kit::twin::{Call, Cause, Event, Happened, Operation};
@@ -21,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(10);
 const GIVEN_UP: Duration = Duration::from_secs(10);
 
 /// All violations of the promise.
-pub fn violations(world: &World) -> Vec<String> {
+pub fn violations(world: &World) -> (Vec<String>, BTreeSet<String>) {
     let (names, outages) = {
         let book = world.book();
         (book.names.clone(), book.outages.clone())
@@ -39,6 +41,10 @@ pub fn violations(world: &World) -> Vec<String> {
     let mut violations: Vec<String> = events.iter().filter_map(|event| moments.check(event)).collect();
     violations.extend(moments.settings_of_served());
     violations.extend(reports(world, &book));
+    let (gaps, states) = serves(&timeline, &book, &moments);
+    if is_held_to_service() {
+        violations.extend(gaps);
+    }
     if book.endless {
         if !is_restless(world) {
             violations.push("the story does not come to rest".to_owned());
@@ -46,7 +52,12 @@ pub fn violations(world: &World) -> Vec<String> {
     } else {
         violations.extend(ending(&timeline, &book, &moments));
     }
-    violations
+    (violations, states)
+}
+
+/// `SERVES=1` holds the stories to the invariant of service, which the code does not keep yet.
+pub fn is_held_to_service() -> bool {
+    std::env::var("SERVES").is_ok_and(|on| on == "1")
 }
 
 /// Of two replicas whose image falls ill again and again, one is always being restarted.
@@ -77,6 +88,17 @@ impl Moments<'_> {
     /// Whether this was a request to restart a container for its health.
     pub(super) fn is_health_restart(&self, cause: Cause) -> bool {
         matches!(cause, Cause::Call(call) if self.calls[call].operation == Operation::Restart)
+    }
+
+    /// How many of our calls in this time brought no answer of the engine.
+    pub(super) fn failed_calls(&self, from: Duration, to: Duration) -> u32 {
+        let first = self.calls.partition_point(|call| call.at < from);
+        let calls = self.calls[first..].iter().take_while(|call| call.at <= to);
+        let is_lost = |call: &&Call| match &call.outcome {
+            Some(Err(EngineError::Unreachable(_) | EngineError::TimedOut(_))) => true,
+            outcome => outcome.is_none() && call.operation != Operation::Watch,
+        };
+        u32::try_from(calls.filter(is_lost).count()).unwrap()
     }
 
     /// When the observation began on which the step of this call rests.

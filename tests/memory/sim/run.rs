@@ -1,6 +1,6 @@
 //! Plays many seeds, and reports the results.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use super::director::play;
-use super::invariants::violations;
+use super::invariants::{is_held_to_service, violations};
 use super::people::Density;
 use super::scenario::Scenario;
 use super::world::World;
@@ -27,6 +27,8 @@ struct Tally {
     /// The seconds that it took, and the seed.
     slowest: Option<(f64, u64)>,
     counts: BTreeMap<String, u64>,
+    /// The distinct states of a name in which somebody has to serve.
+    states: BTreeSet<String>,
     violations: Vec<(u64, Vec<String>)>,
 }
 
@@ -43,6 +45,8 @@ fn runtime() -> tokio::runtime::Runtime {
 enum People {
     None,
     Some(Density),
+    /// A host that lets the upgrader down, and a job that prunes.
+    Hardships,
 }
 
 impl People {
@@ -51,6 +55,7 @@ impl People {
         match std::env::var("PEOPLE").as_deref() {
             Err(_) | Ok("" | "0") => Self::None,
             Ok("crowd") => Self::Some(Density::Crowd),
+            Ok("hard") => Self::Hardships,
             Ok(_) => Self::Some(Density::Some),
         }
     }
@@ -59,6 +64,7 @@ impl People {
         match self {
             Self::None => Scenario::new(seed),
             Self::Some(density) => Scenario::with_people(seed, density),
+            Self::Hardships => Scenario::with_hardships(seed),
         }
     }
 }
@@ -70,9 +76,9 @@ fn play_seed(people: People, seed: u64, tally: &Mutex<Tally>) {
         let _context = runtime.enter();
         let world = runtime.block_on(play(people.scenario(seed), false));
         world.twin.clear_faults();
-        let violations = violations(&world);
+        let (violations, states) = violations(&world);
         let book = world.book();
-        (violations, book.steps, book.counts.clone())
+        (violations, states, book.steps, book.counts.clone())
     }));
     let mut tally = tally.lock().unwrap();
     tally.seeds += 1;
@@ -84,8 +90,9 @@ fn play_seed(people: People, seed: u64, tally: &Mutex<Tally>) {
         tally.slowest = Some((took, seed));
     }
     match outcome {
-        Ok((violations, steps, counts)) => {
+        Ok((violations, states, steps, counts)) => {
             tally.steps += steps;
+            tally.states.extend(states);
             for (what, count) in counts {
                 *tally.counts.entry(what).or_default() += count;
             }
@@ -130,6 +137,7 @@ fn tell(tally: &Tally, begun: Instant) {
     let (longest, slowest) = tally.slowest.unwrap_or_default();
     let seconds = begun.elapsed().as_secs_f64();
     println!("{seconds:>10.1}  seconds; {longest:.1} of them for SEED={slowest}");
+    println!("{:>10}  distinct states of a name", tally.states.len());
     println!("violations {:>10}", tally.violations.len());
     for (seed, violations) in tally.violations.iter().take(SHOWN) {
         println!("SEED={seed}");
@@ -151,6 +159,7 @@ fn check(people: People, seeds: Range<u64>) {
             People::None => "",
             People::Some(Density::Some) => "PEOPLE=1 ",
             People::Some(Density::Crowd) => "PEOPLE=crowd ",
+            People::Hardships => "PEOPLE=hard ",
         },
         tally.violations[0].0
     );
@@ -165,6 +174,13 @@ fn keeps_promise_whatever_goes_wrong() {
 fn keeps_promise_whatever_people_do() {
     for density in [Density::Some, Density::Crowd] {
         check(People::Some(density), 0..FIXED_SHARE_WITH_PEOPLE);
+    }
+}
+
+#[test]
+fn keeps_promise_whatever_the_host_lets_down() {
+    if is_held_to_service() {
+        check(People::Hardships, 0..FIXED_SHARE_WITH_PEOPLE);
     }
 }
 
@@ -198,7 +214,7 @@ fn story(seed: u64) {
     let world = runtime.block_on(play(scenario, true));
     world.twin.clear_faults();
     print(&world);
-    let violations = violations(&world);
+    let (violations, _) = violations(&world);
     for violation in &violations {
         println!("VIOLATED: {violation}");
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use delegate_upgrader::config::Strategy;
 use serde_json::{Value, json};
 
+use super::hardships::{self, Hardship};
 use super::people::{Density, People, move_in};
 use super::random::Random;
 pub use crate::settings::GROUP;
@@ -31,6 +32,8 @@ pub struct Scenario {
     pub publications: Vec<(Duration, usize)>,
     pub upgraders: Vec<Upgrader>,
     pub faults: Faults,
+    /// How the host lets the upgrader down.
+    pub hardships: Vec<Hardship>,
     /// The people who work on the host.
     pub people: Option<People>,
     /// Outages of the Manager last hours, too.
@@ -134,6 +137,8 @@ pub struct Faults {
     pub manager: u64,
     pub clock: u64,
     pub crash: u64,
+    /// See [`Hardship`].
+    pub hardship: u64,
 }
 
 impl Scenario {
@@ -173,6 +178,7 @@ impl Scenario {
             publications,
             upgraders: upgraders(&mut random),
             faults: faults(&mut random),
+            hardships: Vec::new(),
             people: None,
             long_outages: false,
             calm_at,
@@ -180,11 +186,27 @@ impl Scenario {
         }
     }
 
+    /// The same on a host that lets the upgrader down.
+    pub fn with_hardships(seed: u64) -> Self {
+        let mut scenario = Self::new(seed);
+        hardships::move_in(&mut scenario);
+        scenario
+    }
+
     /// The same with people who work on the host.
     pub fn with_people(seed: u64, density: Density) -> Self {
         let mut scenario = Self::new(seed);
         move_in(&mut scenario, density);
         scenario
+    }
+}
+
+impl Delegate {
+    /// What `UPDATE_ORDER=stop-first` makes of it.
+    pub fn become_stop_first(&mut self) {
+        if self.way == Way::StartFirst {
+            self.way = Way::StopFirst;
+        }
     }
 }
 

@@ -52,6 +52,21 @@ impl Shadow {
         self.name(at).map(|name| Role::parse(name).0)
     }
 
+    /// When it got other names.
+    pub fn renames(&self) -> impl Iterator<Item = Duration> {
+        self.names.iter().map(|(at, ..)| *at)
+    }
+
+    /// When it got other names, and by whom.
+    pub fn renames_by(&self) -> impl Iterator<Item = (Duration, Cause)> {
+        self.names.iter().skip(1).map(|(at, _, by)| (*at, *by))
+    }
+
+    /// Whether a person has paused it.
+    pub fn is_paused(&self, at: Duration) -> bool {
+        self.pauses.iter().any(|(from, to)| *from <= at && at < *to)
+    }
+
     /// Whether it was rejected or withdrawn at some time.
     pub fn was_given_up(&self) -> bool {
         let mut roles = self.names.iter().map(|(_, name, _)| Role::parse(name).1);

@@ -76,6 +76,7 @@ pub async fn supervise(world: Arc<World>, slot: usize) {
             () = world.kills[slot].notified() => {}
             () = upgrade(&world, slot) => {}
         }
+        world.note_watch(slot, false);
         let away = random.pick(&[0, 0, 1, 30, 5000].map(Duration::from_secs));
         sleep(away).await;
         world.tell(format!("upgrader {slot} starts"));
@@ -119,6 +120,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
         sleep(run.saturating_sub(world.twin.elapsed())).await;
         begin = Some(Mode::Upgrade);
     }
+    world.note_watch(slot, true);
     let mut asked_again = false;
     let mut wished = None;
     let mut taken = BTreeMap::new();

@@ -100,6 +100,12 @@ impl World {
         }
     }
 
+    /// Notes that an upgrader begins or ceases to look after the host.
+    pub(super) fn note_watch(&self, slot: usize, begins: bool) {
+        let at = self.twin.elapsed();
+        self.book().watches.push((at, slot, begins));
+    }
+
     pub(super) fn count(&self, what: &str) {
         *self.book().counts.entry(what.to_owned()).or_default() += 1;
     }
@@ -133,6 +139,7 @@ impl World {
             healthy_time: scenario.healthy_time,
             healthy_deadline: scenario.healthy_deadline,
             restarts_unhealthy: scenario.restarts_unhealthy,
+            health_only: self.book().health_only,
             ..settings.policy
         };
         settings

@@ -84,6 +84,7 @@ impl Twin {
             if state.down_until.is_some() {
                 return Err(EngineError::Unreachable("connection refused".to_owned()));
             }
+            state.check_broken(admitted.index)?;
             state.cause = Cause::Call(admitted.index);
             let outcome = effect(&mut state);
             state.cause = Cause::Itself;

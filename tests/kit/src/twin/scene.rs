@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::Twin;
 use super::behaviour::Behaviour;
-use super::calls::{Call, Fault};
+use super::calls::{Call, Fault, Operation};
 use super::container;
 use super::events::Event;
 use super::images::Image;
@@ -100,6 +100,21 @@ impl Twin {
     /// Changes the configuration of every container that is created from now on.
     pub fn garble_creates(&self, change: impl FnMut(&mut Value) + Send + 'static) {
         self.state().garble = Some(Box::new(change));
+    }
+
+    /// Has calls of this kind fail on a container, until [`Self::mend`].
+    pub fn break_container(&self, id: &ContainerId, operation: Operation) {
+        self.state().broken.push((id.as_str().to_owned(), operation));
+    }
+
+    /// Ends what [`Self::break_container`] began.
+    pub fn mend(&self) {
+        self.state().broken.clear();
+    }
+
+    /// Keeps the engine from starting any process, for this reason, or lets it again. What runs goes on.
+    pub fn break_runtime(&self, reason: Option<&str>) {
+        self.state().runtime_error = reason.map(str::to_owned);
     }
 
     /// Creates a container and starts it, as its owner would.

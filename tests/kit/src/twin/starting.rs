@@ -69,6 +69,10 @@ impl State {
             self.log(index, Happened::NotStarted);
             return refused(400, reason);
         }
+        if let Some(reason) = self.runtime_error.clone() {
+            self.log(index, Happened::NotStarted);
+            return refused(500, reason);
+        }
         let collides = mode == "host" && container.listens_on().is_some_and(|port| taken.contains(&port));
         let now = self.now;
         let container = &mut self.containers[index];

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, TimeZone, Utc};
 use delegate_upgrader::container::ApiVersion;
-use delegate_upgrader::engine::{Storage, Volume};
+use delegate_upgrader::engine::{EngineError, Storage, Volume};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::calls::{Call, FaultHook};
+use super::calls::{Call, FaultHook, Operation};
 use super::container::{At, Container, Status};
 use super::events::{Cause, Event, Happened};
 use super::execs::Exec;
@@ -74,6 +74,10 @@ pub(super) struct State {
     pub faults: Option<FaultHook>,
     /// Changes the configuration of each new container.
     pub garble: Option<Garble>,
+    /// The containers, by id, on which a call of this kind fails.
+    pub broken: Vec<(String, Operation)>,
+    /// Why no process can be started.
+    pub runtime_error: Option<String>,
     serial: u64,
 }
 
@@ -102,6 +106,8 @@ impl State {
             told: watch::channel(()).0,
             faults: None,
             garble: None,
+            broken: Vec::new(),
+            runtime_error: None,
             serial: 0,
         }
     }
@@ -187,6 +193,32 @@ impl State {
             Status::Removing { .. } => self.take_away(index),
             Status::Created | Status::Exited => {}
         }
+    }
+
+    /// The engine's answer to a call that it cannot carry out on this container.
+    pub(super) fn check_broken(&self, call: usize) -> Result<(), EngineError> {
+        let Call {
+            id: Some(id),
+            operation,
+            ..
+        } = &self.calls[call]
+        else {
+            return Ok(());
+        };
+        let mut broken = self.broken.iter();
+        if broken.any(|(broken, kind)| broken == id.as_str() && kind == operation) {
+            let message = match operation {
+                Operation::Remove => "driver failed to remove root filesystem: device or resource busy",
+                Operation::Start => "error mounting: no such file or directory",
+                Operation::SetRestartPolicy => "Cannot update container: cannot update a stopping container",
+                _ => "stat: transport endpoint is not connected",
+            };
+            return Err(EngineError::Refused {
+                status: 500,
+                message: message.to_owned(),
+            });
+        }
+        Ok(())
     }
 
     pub(super) fn log(&mut self, index: usize, what: Happened) {

@@ -71,6 +71,10 @@ fn a_candidate_proves_itself_beside_the_one_in_service() {
             (compared(Comparison::Different("/Env".to_owned())), "different: withdraw new as d.withdrawn-now: configuration_mismatch"),
             (with(new()), "candidate_start: start new"),
             (with(new()).knowing(|facts| facts.free_memory = None), "memory_unknown: find out free_memory"),
+            (
+                with(new()).knowing(|facts| (facts.free_memory, facts.crowd) = (None, 1)),
+                "memory_unknown: wait 5s, waiting_for_others",
+            ),
             (Scene::new().serving(old().tasks(2)).candidate(new()).pulled(V2).host_network(), "wait_for_idle: wait 1s, waiting_for_idle"),
             // Docker cannot rename one that it is restarting.
             (behind(old().state(RunState::Restarting)), ANNOUNCE),
