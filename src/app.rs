@@ -28,6 +28,7 @@ use crate::manager::{
     ManagerError, ManagerRequests, ManagerSetupError,
 };
 use crate::net::certificates;
+use crate::net::dns::Resolver;
 use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::{self, Reconciler};
@@ -365,6 +366,7 @@ fn connection(egress: &Egress, url: &str) -> Result<Connection, SetupError> {
         proxy_is_plain: settings.is_some_and(|proxy| proxy.url.starts_with("http://")),
         ca_bundle: ca_bundle.map(bundle).transpose()?,
         client_identity,
+        resolver: Resolver::default(),
     })
 }
 

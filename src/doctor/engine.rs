@@ -86,7 +86,7 @@ pub(super) async fn check(
             (settings.health.probe == ProbeKind::Exec).then_some(HEALTH_PROBE_EXEC),
         ],
     };
-    let refused = permissions(engine, needs, info.api, checks).await;
+    let refused = permissions(engine, needs, checks).await;
     let (rollouts, others) = match observed {
         Ok(observed) => observed,
         Err(error) => {
@@ -203,15 +203,10 @@ fn has_mutable_tag(rollouts: &[Rollout]) -> bool {
 }
 
 /// Probes each needed call, and returns the refused ones.
-async fn permissions(
-    engine: &DockerEngine,
-    needs: Needs,
-    api: ApiVersion,
-    checks: &mut Checks,
-) -> Vec<&'static ApiCall> {
+async fn permissions(engine: &DockerEngine, needs: Needs, checks: &mut Checks) -> Vec<&'static ApiCall> {
     let subject = "permissions";
     let (mut permitted, mut refused) = (0, Vec::new());
-    for call in API_CALLS.iter().filter(|call| is_needed(call, needs, api)) {
+    for call in API_CALLS.iter().filter(|call| is_needed(call, needs)) {
         match engine.probe(call).await {
             Ok(None) => permitted += 1,
             Ok(Some(why)) => {
@@ -234,16 +229,14 @@ async fn permissions(
     refused
 }
 
-fn is_needed(call: &ApiCall, needs: Needs, api: ApiVersion) -> bool {
-    let is_versioned = call.path.starts_with("/v1.");
+fn is_needed(call: &ApiCall, needs: Needs) -> bool {
     let compares_tags = call.compares_tags && needs.compares_tags;
-    let is_needed = match call.purpose {
+    match call.purpose {
         Purpose::HealthChecks => true,
         Purpose::Setting(setting) => needs.settings.contains(&Some(setting)),
         Purpose::Optional(SWARM) => needs.swarm && (needs.upgrades || call.method == "GET"),
         Purpose::Upgrades | Purpose::Optional(_) => needs.upgrades || compares_tags,
-    };
-    is_needed && (!is_versioned || api >= ApiVersion::new(1, 52))
+    }
 }
 
 /// The feature that needs this call, if upgrades (or health checks) work without it; otherwise `None`.

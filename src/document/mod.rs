@@ -2,7 +2,7 @@
 //! the successor is as intended.
 //!
 //! Everything here is a pure function over raw JSON, because a typed model drops the fields it does not know. At
-//! the engine's own newest API version, what inspect shows under `Config`, `HostConfig` and
+//! one version of the API, what inspect shows under `Config`, `HostConfig` and
 //! `NetworkSettings.Networks` is what create takes, with few exceptions. Those exceptions are the rules below, each
 //! with the fact about the engine that it rests on:
 //!
@@ -17,8 +17,8 @@
 //!
 //! Inspect does not show these, so they cannot be kept:
 //! - a value the owner gave that is just what the old image says: it is taken for the image's;
-//! - a MAC address the owner gave for a network other than the container's first one. From API 1.52 that of the first
-//!   one is not shown either; the engine port adds it as `Config.MacAddress` from an inspect at 1.51;
+//! - a MAC address the owner gave for a network other than the container's first one, which API 1.51 is the last to
+//!   show;
 //! - from 25 on a MAC address where the network was given by its id: inspect looks it up by the network's name;
 //! - what was filled in by the engine when the container was made: `MaskedPaths`, `ReadonlyPaths`, `Ulimits`, `LogConfig`,
 //!   `ShmSize`, `Runtime`, `IpcMode`, `CgroupnsMode` are kept as if the owner had set them;
@@ -91,7 +91,7 @@ pub struct Images<'a> {
 
 /// The create call for a container that differs from `old` in its image and the other `overrides` only.
 ///
-/// `api` is the engine's own newest version, at which `old` was read and the body will be sent.
+/// `api` is the version at which `old` was read and the body will be sent.
 ///
 /// # Errors
 /// An [`Obstacle`] where the result could not be faithful.

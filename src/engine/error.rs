@@ -33,6 +33,9 @@ pub enum EngineError {
     /// The registry wants a login, and there is none that could be used: its message, and what is wrong with the login.
     #[error("{0}")]
     Unauthorized(String),
+    /// The engine no longer understands what this program speaks.
+    #[error("{0}")]
+    Unsupported(String),
     /// The answer is not what the API promises.
     #[error("unexpected answer from the engine: {0}")]
     Malformed(String),
@@ -100,7 +103,11 @@ impl EngineError {
         let may_pass = match self {
             Self::Refused { message, .. } => !is_over && !messages::is_missing_image(message),
             Self::TimedOut(_) | Self::Unreachable(_) => true,
-            Self::NotFound(_) | Self::Conflict(_) | Self::Unauthorized(_) | Self::Malformed(_) => false,
+            Self::NotFound(_)
+            | Self::Conflict(_)
+            | Self::Unauthorized(_)
+            | Self::Unsupported(_)
+            | Self::Malformed(_) => false,
         };
         if may_pass {
             Retry::Later(None)

@@ -54,10 +54,10 @@ impl std::fmt::Display for EngineHost {
     }
 }
 
-/// An engine's version and platform, as `GET /version` has them.
+/// An engine's version and platform, by its answer to `GET /version`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineInfo {
-    /// The newest API version that it speaks.
+    /// The version of the API that is spoken with it.
     pub api: ApiVersion,
     /// Its release, as it writes it: `20.10.24+dfsg1`.
     pub version: String,
@@ -100,7 +100,7 @@ pub trait Engine: Send + Sync + 'static {
     /// All containers, stopped ones included.
     fn containers(&self) -> impl Future<Output = Result<Vec<ContainerSummary>, EngineError>> + Send;
 
-    /// The container's document with all its fields, as the engine's own newest API version writes it.
+    /// The container's document with all its fields.
     fn inspect(&self, id: &ContainerId) -> impl Future<Output = Result<Inspected, EngineError>> + Send;
 
     /// The image's document, by reference or by id.

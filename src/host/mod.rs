@@ -24,6 +24,9 @@ pub fn engine_advice(error: &EngineError) -> &'static str {
         EngineError::Unreachable(_) | EngineError::TimedOut(_) => {
             "check that Docker is running, its socket is mounted and this user may use it (DOCKER_HOST)"
         }
+        EngineError::Unsupported(_) => {
+            "update delegate-upgrader, or set a lower min-api-version in Docker's daemon.json"
+        }
         _ => "check that DOCKER_HOST leads to an engine, and that its proxy permits GET /version",
     }
 }

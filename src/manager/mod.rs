@@ -13,6 +13,7 @@ mod transport_error;
 mod upgrader_image;
 
 pub use crate::net::client::{ClientError, ClientIdentity, Connection};
+pub use crate::net::dns::Resolver;
 pub use client::HttpManager;
 pub use client_config::{ManagerConfig, ManagerSetupError, Timing};
 pub use error::ManagerError;

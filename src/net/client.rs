@@ -6,6 +6,7 @@ use std::time::Duration;
 use reqwest::{Client, Proxy, Url, redirect};
 use rustls::sign::CertifiedKey;
 
+use super::dns::Resolver;
 use super::{certificates, tls, tls_without_roots, without_request};
 use crate::text::one_line;
 
@@ -26,6 +27,8 @@ pub struct Connection {
     pub ca_bundle: Option<Vec<u8>>,
     /// For mTLS.
     pub client_identity: Option<ClientIdentity>,
+    /// Finds the addresses of names.
+    pub resolver: Resolver,
 }
 
 /// The client certificate for a server that requires one.
@@ -81,6 +84,7 @@ impl Connection {
             .redirect(redirect::Policy::none())
             .referer(false)
             .no_proxy()
+            .dns_resolver(self.resolver.clone())
             .connect_timeout(connect)
             .tls_backend_preconfigured(tls.map_err(|error| broken(&error))?);
         if let Some(proxy) = &self.proxy {

@@ -205,7 +205,10 @@ fn is_about_one_container(error: &EngineError) -> bool {
         | EngineError::Refused { .. }
         | EngineError::Conflict(_)
         | EngineError::Malformed(_) => true,
-        EngineError::NotFound(_) | EngineError::Unreachable(_) | EngineError::Unauthorized(_) => false,
+        EngineError::NotFound(_)
+        | EngineError::Unreachable(_)
+        | EngineError::Unauthorized(_)
+        | EngineError::Unsupported(_) => false,
     }
 }
 

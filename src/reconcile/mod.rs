@@ -195,7 +195,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.forget_last_run();
         self.manager.forget_absent();
         if self.manager.has_source() {
-            let run = UpgradeRun::begin(mode, intent, &self.settings.target, rollouts, now);
+            let run = UpgradeRun::begin(mode, intent, &self.settings.target, rollouts, now).after(&self.run);
             if self.retries { run.with_retries() } else { run }
         } else {
             UpgradeRun::without_source(rollouts)

@@ -11,7 +11,7 @@ use super::questions::{Answer, Answered, Question, Questions};
 use super::resolve::{Open, Resolution, Resolved};
 use crate::container::{ContainerId, ImageId};
 use crate::engine::Engine;
-use crate::image::{ImageReference, TargetSettings};
+use crate::image::{ImageReference, TargetSettings, is_mutable_tag};
 use crate::manager::{ImageSource, ManagerError, Query};
 use crate::net::retry::Retry;
 use crate::rollout::reason::Reason;
@@ -145,6 +145,18 @@ impl UpgradeRun {
             only: Some(name.to_owned()),
             ..Self::default()
         }
+    }
+
+    /// The same run, with the images that the run before pulled and did not use. A tag that moves is pulled again.
+    pub(super) fn after(mut self, before: &Self) -> Self {
+        if before.created.is_empty() {
+            let is_fixed = |image: &str| image.parse().is_ok_and(|image| !is_mutable_tag(&image));
+            let unused = before.pulled.iter();
+            let unused = unused.filter(|(image, result)| result.is_ok() && is_fixed(image));
+            self.pulled
+                .extend(unused.map(|(image, result)| (image.clone(), result.clone())));
+        }
+        self
     }
 
     /// The only delegate that the run concerns, where an operator named one.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::warn;
 
 use super::{
@@ -33,6 +33,9 @@ const EXEC: Duration = Duration::from_secs(10);
 /// How soon a Swarm without a leader is observed again.
 const UNREACHABLE: TimeDelta = TimeDelta::seconds(5);
 
+/// How soon an engine that does not manage a Swarm is asked again without `SWARM=true`.
+const RARELY: Duration = Duration::from_secs(3600);
+
 /// The services of a Swarm, seen from an engine that may be a manager.
 pub struct Swarm<E> {
     engine: Arc<E>,
@@ -45,6 +48,8 @@ pub struct Swarm<E> {
     is_on: bool,
     /// Whether the engine was a manager when it was asked last.
     is_manager: bool,
+    /// When it said last that it is not.
+    was_no_manager: Option<Instant>,
     /// Why they could not be observed just now.
     problem: Option<String>,
     /// The platforms of the nodes, once they were read in this run.
@@ -68,15 +73,18 @@ impl<E: Engine> Swarm<E> {
             holds,
             has_wave: policy.timing.wave.is_some(),
             is_manager: false,
+            was_no_manager: None,
             problem: None,
             platforms: None,
             changed: HashMap::new(),
         }
     }
 
-    /// A run starts: asks again whether the engine is a manager.
+    /// A run starts. Asks again whether the engine is a manager: each time if that matters, and else now and then, only to
+    /// say that there are services.
     pub fn start(&mut self) {
-        self.is_manager = true;
+        let since = self.was_no_manager.map(|then| then.elapsed());
+        self.is_manager = self.is_on || since.is_none_or(|since| since >= RARELY);
         self.platforms = None;
     }
 
@@ -221,6 +229,7 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         let found = self.read().await?;
         self.problem = None;
         self.is_manager = found.is_some();
+        self.was_no_manager = found.is_none().then(Instant::now);
         let mut objects = found.unwrap_or_default();
         for object in objects.iter_mut().filter(|_| !self.is_on) {
             object.managed.left_alone.get_or_insert(Reason::SwarmOff);

@@ -16,6 +16,10 @@ pub(crate) fn engine(head: &str) -> String {
 /// An engine with one delegate, which is healthy and runs the published image.
 fn with_delegate(head: &str) -> String {
     let path = head.split(' ').nth(1).unwrap_or_default();
+    if path.starts_with("/v1.41/services") {
+        let why = r#"{"message":"This node is not a swarm manager."}"#;
+        return answer_text(503, "Content-Type: application/json\r\n", why);
+    }
     json(match path {
         "/version" => VERSION,
         "/v1.41/containers/json?all=1" => r#"[{"Id":"f00","Names":["/dd"],"State":"running","Labels":{}}]"#,
@@ -38,7 +42,7 @@ pub(crate) struct Daemon {
     pub(crate) process: Child,
     /// Where it listens.
     pub(crate) address: String,
-    _engine: RawServer,
+    pub(crate) engine: RawServer,
 }
 
 impl Daemon {
@@ -74,7 +78,7 @@ impl Daemon {
         Self {
             process: command.spawn().unwrap(),
             address,
-            _engine: engine,
+            engine,
         }
     }
 }
@@ -97,6 +101,43 @@ pub(crate) async fn get(address: &str, path: &str) -> Option<(u16, String)> {
 fn sample(metrics: &str, series: &str) -> Option<f64> {
     let mut lines = metrics.lines();
     lines.find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+}
+
+/// Of the engine's calls, each counts for every delegate of every host.
+#[tokio::test]
+async fn a_run_with_nothing_to_do_makes_one_call_and_one_for_each_delegate() {
+    let daemon = Daemon::beside(with_delegate, |command| {
+        command
+            .env("SCHEDULE", "* * * * * *")
+            .env("HEALTH_INTERVAL", "1h");
+    })
+    .await;
+    let count = |path: &str| {
+        let requests = daemon.engine.requests().into_iter();
+        requests
+            .filter(|head| head.starts_with(&format!("GET {path} ")))
+            .count()
+    };
+    let lists = || count("/v1.41/containers/json?all=1");
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        if lists() >= 5 {
+            break;
+        }
+    }
+    let (lists, inspects) = (lists(), count("/v1.41/containers/f00/json"));
+    let paths: Vec<String> = daemon
+        .engine
+        .requests()
+        .iter()
+        .map(|head| head.lines().next().unwrap().to_owned())
+        .collect();
+    assert!(lists >= 5 && inspects.abs_diff(lists) <= 1, "{paths:#?}");
+    assert_eq!(
+        count("/v1.41/services?status=true"),
+        1,
+        "a host without Swarm is asked once: {paths:#?}"
+    );
 }
 
 #[tokio::test]

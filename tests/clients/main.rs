@@ -14,6 +14,7 @@ mod docker;
 mod health_endpoint;
 mod log;
 mod manager;
+mod names;
 mod service;
 mod status_server;
 mod trigger;

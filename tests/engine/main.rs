@@ -26,6 +26,7 @@ mod itself_elsewhere;
 mod local_manager;
 mod manager_faults;
 mod nobody_in_service;
+mod names;
 mod operator;
 mod originals;
 mod page;

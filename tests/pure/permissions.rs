@@ -14,7 +14,7 @@ fn patterns(is_needed: fn(Purpose) -> bool) -> String {
             .iter()
             .filter(|call| call.method == method && is_needed(call.purpose))
         {
-            let path = call.path.strip_prefix("/v1.51").unwrap_or(call.path);
+            let path = call.path;
             let path = path
                 .trim_start_matches('/')
                 .replace("{id}", "[^/]+")

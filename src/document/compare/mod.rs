@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 pub use self::shown::Difference;
 use super::defaults::{self, Command};
-use super::unset::{is_unset, same_or_unset};
+use super::unset::same_or_unset;
 use super::{Images, Obstacle, names, networks, volumes};
 use crate::container::json::{object_at, text_at};
 use crate::container::{Inspected, label};
@@ -42,7 +42,6 @@ pub fn differences(old: &Inspected, new: &Inspected, images: Images<'_>) -> Vec<
     comparison.command();
     comparison.healthcheck();
     comparison.names();
-    comparison.mac();
     comparison.other_config();
     comparison.host_config();
     comparison.networks();
@@ -213,26 +212,9 @@ impl<'a> Comparison<'a> {
         self.require("/Config/Domainname", expected, found);
     }
 
-    /// From API 1.52 the address that was asked for shows in the endpoint only.
-    fn mac(&mut self) {
-        let Some(expected) = self
-            .old_config
-            .get("MacAddress")
-            .filter(|mac| !is_unset(Some(mac)))
-        else {
-            self.require("/Config/MacAddress", None, self.new_config.get("MacAddress"));
-            return;
-        };
-        let endpoint = networks::first_network(self.new)
-            .and_then(|network| self.new.object("/NetworkSettings/Networks")?.get(network))
-            .and_then(|endpoint| endpoint.get("MacAddress"));
-        let found = self.new_config.get("MacAddress").or(endpoint);
-        self.require("/Config/MacAddress", Some(expected), found);
-    }
-
     /// Every field without a rule of its own, known or not.
     fn other_config(&mut self) {
-        const RULED: [&str; 13] = [
+        const RULED: [&str; 12] = [
             "Image",
             "Env",
             "Labels",
@@ -243,7 +225,6 @@ impl<'a> Comparison<'a> {
             "Healthcheck",
             "Hostname",
             "Domainname",
-            "MacAddress",
             "NetworkingConfig",
             "HostConfig",
         ];

@@ -20,15 +20,10 @@ use super::tls::mutual_tls;
 use crate::container::ApiVersion;
 use crate::engine::EngineHost;
 use crate::engine::credentials::header;
-use crate::net;
+use crate::net::{self, dns::Resolver, tls_without_roots};
 
-/// Makes the client, at the engine's newest API version that bollard knows. Nothing is sent.
+/// Makes the client, for this version of the API. Nothing is sent.
 pub(super) fn new(host: &EngineHost, api: ApiVersion) -> Result<Docker, BollardError> {
-    let newest = ApiVersion::new(
-        u16::try_from(bollard::API_DEFAULT_VERSION.major_version).unwrap_or(u16::MAX),
-        u16::try_from(bollard::API_DEFAULT_VERSION.minor_version).unwrap_or(u16::MAX),
-    );
-    let api = api.min(newest);
     let version = ClientVersion {
         major_version: api.major.into(),
         minor_version: api.minor.into(),
@@ -37,15 +32,14 @@ pub(super) fn new(host: &EngineHost, api: ApiVersion) -> Result<Docker, BollardE
     let seconds = pull::IDLE.as_secs();
     let docker = match host {
         EngineHost::Unix(path) => Docker::connect_with_unix(&path.to_string_lossy(), seconds, &version)?,
-        EngineHost::Tcp { address, tls: None } => Docker::connect_with_http(address, seconds, &version)?,
-        EngineHost::Tcp {
-            address,
-            tls: Some(directory),
-        } => {
-            let tls = mutual_tls(directory).map_err(std::io::Error::other)?;
+        EngineHost::Tcp { address, tls } => {
+            let (scheme, tls) = match tls {
+                Some(directory) => ("https", mutual_tls(directory)),
+                None => ("http", tls_without_roots()),
+            };
             Docker::connect_with_custom_transport(
-                over_tls(tls),
-                Some(format!("https://{address}")),
+                over_tcp(tls.map_err(std::io::Error::other)?),
+                Some(format!("{scheme}://{address}")),
                 seconds,
                 &version,
             )?
@@ -71,11 +65,12 @@ pub(super) fn new(host: &EngineHost, api: ApiVersion) -> Result<Docker, BollardE
     }))
 }
 
-/// A connection for each call. bollard's own would trust the system's authorities too, and no certificate for itself.
-fn over_tls(
+/// A connection for each call. bollard's own would trust the system's authorities too, show no certificate, and leave names
+/// to the C library.
+fn over_tcp(
     tls: rustls::ClientConfig,
 ) -> impl Fn(BollardRequest) -> BoxFuture<'static, Result<Response<Incoming>, BollardError>> {
-    let mut tcp = HttpConnector::new();
+    let mut tcp = HttpConnector::new_with_resolver(Resolver::default());
     tcp.enforce_http(false);
     let client = Client::builder(TokioExecutor::new())
         .pool_max_idle_per_host(0)

@@ -14,6 +14,7 @@ use super::tls::mutual_tls;
 use crate::container::ApiVersion;
 use crate::engine::{EngineCalls, EngineError, EngineHost};
 use crate::net::client::USER_AGENT;
+use crate::net::dns::Resolver;
 use crate::net::{innermost, tls_without_roots};
 
 /// A client of the engine's API that neither models nor alters what it carries.
@@ -42,6 +43,7 @@ impl HttpClient {
         let builder = reqwest::Client::builder()
             .user_agent(USER_AGENT)
             .no_proxy()
+            .dns_resolver(Resolver::default())
             .redirect(reqwest::redirect::Policy::none())
             // A new connection per call: one that idled through an engine's restart would fail a create that was never
             // sent.

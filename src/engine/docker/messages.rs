@@ -81,8 +81,11 @@ const IMAGE_PROBLEMS: [(&str, &str); 6] = [
     ("No such image", "its image is no longer on this host"),
 ];
 
+const NO_DRIVER: &str = "the driver of a device that it needs is missing on this host";
+const NO_DEVICE: &str = "a device that it needs is missing on this host";
+
 /// Things that the host lacks, whatever the image.
-const HOST_PROBLEMS: [(&str, &str); 10] = [
+const HOST_PROBLEMS: [(&str, &str); 14] = [
     ("no available IPv4 addresses", "its network has no free address"),
     ("no available addresses", "its network has no free address"),
     (
@@ -98,14 +101,14 @@ const HOST_PROBLEMS: [(&str, &str); 10] = [
         "Unknown runtime specified",
         "its runtime is not installed on this host",
     ),
-    (
-        "could not select device driver",
-        "the driver of a device that it needs is missing on this host",
-    ),
-    (
-        "error gathering device information",
-        "a device that it needs is missing on this host",
-    ),
+    ("could not select device driver", NO_DRIVER),
+    // From 29.3 on, `--gpus` asks for devices of this interface.
+    ("failed to discover GPU vendor from CDI", NO_DRIVER),
+    ("CDI device injection failed", NO_DEVICE),
+    // A vendor's runtime and its hook.
+    ("nvidia-container-cli: initialization error", NO_DRIVER),
+    ("failed to inject CDI devices", NO_DEVICE),
+    ("error gathering device information", NO_DEVICE),
     ("cannot allocate memory", "the host has too little memory"),
     ("Address already in use", "its fixed address is taken"),
 ];
@@ -125,8 +128,8 @@ pub(crate) fn host_problem(message: &str) -> Option<&'static str> {
 
 /// Why a start was refused, in the field's words, where the engine's say so.
 ///
-/// Docker 20.10.24, 26.1.5 and 28.5.2, and runc 1.1 and 1.3 for what is inside of the container. Unknown words: the
-/// engine's message is shown alone.
+/// Docker 20.10.24, 26.1.5 and 28.5.2, and runc 1.1 and 1.3 for what is inside of the container; the words about CDI are
+/// from reports about 28 and 29. Unknown words: the engine's message is shown alone.
 pub(in crate::engine) fn start_problem(message: &str) -> Option<&'static str> {
     // Mounts and kernel parameters fail with the same words, but without a program.
     let is_exec = message.contains("exec: \"");

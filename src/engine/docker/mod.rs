@@ -9,7 +9,6 @@ mod errors;
 mod events;
 mod http;
 mod logs;
-mod mac_address;
 pub(super) mod messages;
 mod probe;
 mod pull;
@@ -152,10 +151,7 @@ impl Engine for DockerEngine {
     }
 
     async fn inspect(&self, id: &ContainerId) -> Result<Inspected, EngineError> {
-        let mut document: Value = self.read(&["containers", id.as_str(), "json"], READ).await?;
-        let api = self.session().await?.info.api;
-        let added = mac_address::add_mac(&self.shared.http, api, id, &mut document, READ).await;
-        self.track_session(added).await?;
+        let document: Value = self.read(&["containers", id.as_str(), "json"], READ).await?;
         Inspected::new(document)
             .ok_or_else(|| EngineError::Malformed(format!("the document of container {id} has no Id")))
     }

@@ -59,8 +59,7 @@ fn request(http: &HttpClient, api: ApiVersion, call: &ApiCall) -> Request {
             other => vec![other],
         })
         .collect();
-    let is_versioned = segments.first().is_some_and(|first| first.starts_with("v1."));
-    let mut request = http.request(method, (!is_versioned).then_some(api), &segments, LIMIT);
+    let mut request = http.request(method, Some(api), &segments, LIMIT);
     for (name, value) in query(call.path) {
         request = request.query(name, value);
     }

@@ -13,6 +13,9 @@ use crate::container::{ContainerId, ContainerSummary, RunState, is_listed};
 pub(super) struct Version {
     #[serde(rename = "ApiVersion")]
     pub(super) api: String,
+    /// Empty where the engine does not say it.
+    #[serde(rename = "MinAPIVersion", default)]
+    pub(super) oldest_api: String,
     #[serde(rename = "Version", default)]
     pub(super) release: String,
     #[serde(rename = "Os", default)]

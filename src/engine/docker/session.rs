@@ -18,6 +18,10 @@ use super::{DockerEngine, READ, WRITE, bollard_client, errors, messages};
 use crate::container::ApiVersion;
 use crate::engine::{EngineError, EngineInfo};
 
+/// The newest version of the API that the fidelity matrix was run on. Newer ones may show less: from 1.52 on, inspect shows the
+/// MAC addresses in use, and no longer the one that the owner chose.
+const NEWEST_TESTED: ApiVersion = ApiVersion::new(1, 51);
+
 /// Facts that hold for as long as the same engine answers.
 #[derive(Clone)]
 pub(super) struct Session {
@@ -44,7 +48,7 @@ impl DockerEngine {
             .await?;
         let info = EngineInfo {
             is_podman: version.is_podman(),
-            api: version.api.parse().map_err(EngineError::Malformed)?,
+            api: common_version(&version)?,
             version: version.release,
             os: version.os,
             architecture: version.architecture,
@@ -73,7 +77,7 @@ impl DockerEngine {
         }
     }
 
-    /// Sends a request of our own, made for the engine's own API version; the body of the answer.
+    /// Sends a request of our own, made for the common API version; the body of the answer.
     pub(super) async fn send(
         &self,
         make: impl FnOnce(&HttpClient, ApiVersion) -> Request,
@@ -138,6 +142,20 @@ impl DockerEngine {
             });
             self.track_session(outcome.await).await
         })
+    }
+}
+
+/// The version of the API for every call: the engine's newest one, or the newest one that was tested.
+fn common_version(engine: &Version) -> Result<ApiVersion, EngineError> {
+    let api: ApiVersion = engine.api.parse().map_err(EngineError::Malformed)?;
+    let oldest: Option<ApiVersion> = engine.oldest_api.parse().ok();
+    match oldest.filter(|oldest| *oldest > NEWEST_TESTED) {
+        None => Ok(api.min(NEWEST_TESTED)),
+        Some(oldest) => Err(EngineError::Unsupported(format!(
+            "Docker {} understands API {oldest} and newer, delegate-upgrader {} only up to {NEWEST_TESTED}",
+            engine.release,
+            env!("CARGO_PKG_VERSION")
+        ))),
     }
 }
 

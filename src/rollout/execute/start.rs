@@ -28,15 +28,19 @@ pub(super) async fn connect<E: Engine>(engine: &E, id: &ContainerId) -> Result<(
     Ok(())
 }
 
-/// Starts a container: a candidate for the first time, or any other one again. Where the start of a candidate is refused
-/// for good, its history says why, and the next decision rejects it.
+/// Starts a container: a candidate for the first time, or any other one again. If the start of a candidate or
+/// a helper is refused for good, its history says why, and the next decision rejects the candidate.
 pub(super) async fn start<E: Engine>(
     engine: &E,
     rollout: &Rollout,
     id: &ContainerId,
     memory: &mut Memory,
 ) -> Result<Effect, Failure> {
-    let candidate = rollout.candidate.as_ref().filter(|candidate| candidate.id == *id);
+    let is_candidate = rollout
+        .candidate
+        .as_ref()
+        .is_some_and(|candidate| candidate.id == *id);
+    let is_helper = rollout.helper.as_ref().is_some_and(|helper| helper.id == *id);
     let is_created = rollout.member(id).is_some_and(Member::is_created);
     if is_created {
         connect(engine, id).await?;
@@ -57,7 +61,7 @@ pub(super) async fn start<E: Engine>(
     if error.is_dependency_missing() {
         return Err(error.into());
     }
-    if candidate.is_some() && error.is_for_another_instance() && rollout.serving.is_some() {
+    if is_candidate && error.is_for_another_instance() && rollout.serving.is_some() {
         // The container in service has to stop first: that frees its port and its address.
         memory.note_no_free_port(&rollout.name, message.clone());
         return Ok(Effect::Nothing(message));
@@ -66,7 +70,7 @@ pub(super) async fn start<E: Engine>(
     starts.count += 1;
     // From 500 on the fault may be the engine's, as after a crash; so may be a 400 about the engine.
     let may_pass = status >= 500 || error.is_about_the_engine();
-    if candidate.is_none() || may_pass && starts.count < START_ATTEMPTS {
+    if !(is_candidate || is_helper) || may_pass && starts.count < START_ATTEMPTS {
         return Err(error.into());
     }
     starts.for_good = Some(error.explain_start());

@@ -297,6 +297,16 @@ fn refused_start_is_explained_in_plain_words() {
          custom device \"/dev/gone\": no such file or directory",
         "the driver of a device that it needs is missing on this host: could not select device driver \"\" \
          with capabilities: [[gpu]]",
+        // Reports about 28 and 29, and about NVIDIA's runtime.
+        "the driver of a device that it needs is missing on this host: failed to discover GPU vendor from CDI: no known \
+         GPU vendor found",
+        "a device that it needs is missing on this host: CDI device injection failed: unresolvable CDI devices \
+         nvidia.com/gpu=all",
+        "a device that it needs is missing on this host: failed to create task for container: failed to create shim \
+         task: OCI runtime create failed: could not apply required modification to OCI specification: error modifying \
+         OCI spec: failed to inject CDI devices: unresolvable CDI devices nvidia.com/gpu=0: unknown",
+        "the driver of a device that it needs is missing on this host: {RUNC}error running prestart hook #0: exit \
+         status 1, stdout: , stderr: nvidia-container-cli: initialization error: nvml error: driver not loaded",
     ] {
         let expected = explained.replace("{RUNC}", RUNC);
         let (_, message) = expected.split_once(": ").unwrap();

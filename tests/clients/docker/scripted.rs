@@ -32,13 +32,16 @@ impl ScriptedEngine {
         Self::of("1.41", "26.1.5", answer).await
     }
 
-    /// One with this API version and release.
+    /// One with this API version, such as `1.51`, or these, such as `1.44..1.51`, and release.
     pub(crate) async fn of(
         api: &str,
         release: &str,
         answer: impl Fn(&str) -> Response + Clone + Send + Sync + 'static,
     ) -> Self {
-        let version = json!({ "ApiVersion": api, "Version": release, "Os": "linux", "Arch": "amd64" });
+        let (oldest, api) = api.split_once("..").unwrap_or(("1.24", api));
+        let version = json!({
+            "ApiVersion": api, "MinAPIVersion": oldest, "Version": release, "Os": "linux", "Arch": "amd64",
+        });
         let calls = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&calls);
         let app = Router::new().fallback(async move |request: Request| {

@@ -55,16 +55,6 @@ async fn a_spec_is_sent_as_it_is() {
 }
 
 #[tokio::test]
-async fn each_engine_is_asked_in_its_own_version() {
-    for (api, expected) in [("1.41", "v1.41"), ("1.44", "v1.44"), ("1.54", "v1.54")] {
-        let engine = ScriptedEngine::of(api, "1", |_| answer(200, "[]")).await;
-        engine.docker.services().await.unwrap();
-        let line = engine.last_call().line;
-        assert!(line.starts_with(&format!("GET /{expected}/services")), "{line}");
-    }
-}
-
-#[tokio::test]
 async fn an_update_of_an_older_version_is_a_conflict_and_no_failure() {
     let message = "rpc error: code = Unknown desc = update out of sequence";
     for (message, is_conflict) in [(message, true), ("rpc error: code = InvalidArgument", false)] {

@@ -7,6 +7,7 @@
 //! | [`contract`] | the rules of an engine, checked against the twin and a real one |
 //! | [`lab`] | tests of the program on a real engine: images, delegates, the upgrader's process, servers |
 //! | [`manager`] | tests of the Manager client: its settings, and a server that sends any bytes |
+//! | [`names`] | name servers, good and bad |
 //! | [`document`] | what an engine makes of a create body, as a model |
 //! | [`commands`] | the commands that pages show |
 //! | [`page`] | pages of docs/ that say what the code says |
@@ -30,6 +31,7 @@ pub mod contract;
 pub mod document;
 pub mod lab;
 pub mod manager;
+pub mod names;
 pub mod page;
 pub mod schema;
 pub mod twin;

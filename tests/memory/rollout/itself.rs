@@ -77,6 +77,16 @@ async fn the_new_one_starts_no_run_when_it_takes_over() {
     assert_eq!(world.host.find("dd").image, NEW);
 }
 
+/// Its entry point does not exist.
+fn without_a_program() -> Behaviour {
+    Behaviour {
+        start_error: Some(
+            r#"OCI runtime create failed: exec: "/upgrader": executable file not found"#.to_owned(),
+        ),
+        ..ready()
+    }
+}
+
 /// The old one stays, or vanishes by stopping; a helper has the new image, too, so most bad ones show before the old one has
 /// stopped.
 #[tokio::test(start_paused = true)]
@@ -90,8 +100,9 @@ async fn rejects_a_bad_one_and_the_old_one_stays() {
         for (bad, acts) in [
             (Behaviour::exits(Duration::from_secs(2), 1), EVERY_ONE),
             (never_ready(), ONLY_THE_HELPER),
+            (without_a_program(), EVERY_ONE),
         ] {
-            let is_never_ready = bad.exits.is_none();
+            let is_never_ready = bad.exits.is_none() && bad.start_error.is_none();
             let mut world = World::with(bad, change);
             world.acts = acts;
             let first = world.host.find(NAME);

@@ -1,5 +1,6 @@
 //! What failed for something that may pass is tried again, and not only by the next run, which may be a day away.
 
+use delegate_upgrader::config::Strategy;
 use delegate_upgrader::image::Pull;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
@@ -57,6 +58,24 @@ async fn pulls_once_the_registry_recovers() {
     host.twin.break_pull(NEW, None);
     let report = live(&host, &mut upgrader, MINUTE * 90).await;
     assert_eq!(row(&report, "dd").image, NEW, "{}", row(&report, "dd").message);
+}
+
+/// The registry may be away by then.
+#[tokio::test(start_paused = true)]
+async fn a_due_run_keeps_what_the_run_before_pulled_and_did_not_use() {
+    for (image, pulls, reason) in [(NEW, 1, "cannot_start_first"), (LATEST, 2, "pull_failed")] {
+        let mut host = Host::new();
+        host.publish(image, good());
+        host.strategy = Strategy::StartFirst;
+        host.free_memory = Some(1024);
+        host.run("dd");
+        let mut upgrader = host.upgrader(image);
+        host.scheduled_run(&mut upgrader).await;
+        host.twin.break_pull(image, Some("toomanyrequests: slow down"));
+        let report = host.scheduled_run(&mut upgrader).await;
+        assert_eq!(host.count(Operation::Pull), pulls, "{image}");
+        assert_eq!(row(&report, "dd").reason.as_str(), reason, "{image}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

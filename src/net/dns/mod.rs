@@ -1,0 +1,255 @@
+//! Finds the addresses of a name as glibc does, resolv.conf(5), on every build: musl's resolver, that of a static binary,
+//! asks all servers at once and gives up at the first bad answer, so that `curl` reaches a server and this program does not.
+//!
+//! - `message`: the bytes of a question and of an answer; pure
+//! - `system`: what resolv.conf and hosts say
+
+mod message;
+mod system;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdUdpSocket};
+use std::path::PathBuf;
+use std::pin::pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Either, select};
+use hyper_util::client::legacy::connect::dns::Name;
+use reqwest::dns::{Addrs, Resolve, Resolving};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use self::message::{Answer, Kind};
+use self::system::Config;
+
+/// The longest that a name may take. The clients' time for a connection is longer, so that they hear which server said what.
+const LIMIT: Duration = Duration::from_secs(9);
+/// The longest that a server may take in the first round, so that there is time for the others.
+const FIRST_ROUND: Duration = Duration::from_secs(2);
+/// How long the addresses of one family wait for those of the other.
+const OTHER_FAMILY: Duration = Duration::from_secs(1);
+
+/// Finds the addresses of names. It reads the system's files each time, since they change with the network.
+#[derive(Clone, Debug)]
+pub struct Resolver {
+    resolv_conf: PathBuf,
+    hosts: PathBuf,
+    port: u16,
+}
+
+/// Why a name has no address: which server said what.
+#[derive(Debug, thiserror::Error)]
+#[error("no address of {name}: {said}")]
+pub struct Unresolved {
+    name: String,
+    said: String,
+}
+
+impl Default for Resolver {
+    fn default() -> Self {
+        Self::with_files("/etc/resolv.conf", "/etc/hosts", 53)
+    }
+}
+
+impl Resolver {
+    /// A resolver that reads these files, and asks the servers in the first one at this port.
+    pub fn with_files(resolv_conf: impl Into<PathBuf>, hosts: impl Into<PathBuf>, port: u16) -> Self {
+        Self {
+            resolv_conf: resolv_conf.into(),
+            hosts: hosts.into(),
+            port,
+        }
+    }
+
+    /// The addresses of a name: those that the hosts file has, or else those that the servers know.
+    pub async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, Unresolved> {
+        let listed = system::listed(&self.hosts, name);
+        if !listed.is_empty() {
+            return Ok(listed);
+        }
+        let mut config = Config::read(&self.resolv_conf, self.port);
+        if config.rotate {
+            let first = usize::from(random()[0]) % config.servers.len().max(1);
+            config.servers.rotate_left(first);
+        }
+        let deadline = Instant::now() + LIMIT;
+        let mut said: Vec<String> = Vec::new();
+        for full in config.names(name) {
+            match both_families(&config, &full, deadline).await {
+                Ok(mut found) => {
+                    found.sort_by_key(|address| !has_route(*address));
+                    return Ok(found);
+                }
+                // Answers about the name itself come first, since a log shows only so much.
+                Err(words) if full == name => drop(said.splice(..0, words)),
+                Err(words) => said.extend(words),
+            }
+        }
+        Err(Unresolved {
+            name: name.to_owned(),
+            said: said.join(", "),
+        })
+    }
+}
+
+/// The addresses of both families, asked for at once and apart: a server that fails for one says nothing about the other.
+async fn both_families(config: &Config, name: &str, deadline: Instant) -> Result<Vec<IpAddr>, Vec<String>> {
+    let v6 = pin!(one_family(config, name, Kind::Aaaa, deadline));
+    let v4 = pin!(one_family(config, name, Kind::A, deadline));
+    let (first, other) = match select(v6, v4).await {
+        Either::Left((first, other)) => (first, Either::Left(other)),
+        Either::Right((first, other)) => (first, Either::Right(other)),
+    };
+    let second = match &first {
+        Ok(_) => timeout(OTHER_FAMILY, other).await.unwrap_or(Err(Vec::new())),
+        Err(_) => other.await,
+    };
+    match (first, second) {
+        (Ok(mut found), Ok(others)) => {
+            found.extend(others);
+            found.sort_by_key(IpAddr::is_ipv4);
+            Ok(found)
+        }
+        (Ok(found), Err(_)) | (Err(_), Ok(found)) => Ok(found),
+        (Err(mut said), Err(others)) => {
+            said.extend(others);
+            let mut unique: Vec<String> = Vec::new();
+            for words in said {
+                if !unique.contains(&words) {
+                    unique.push(words);
+                }
+            }
+            Err(unique)
+        }
+    }
+}
+
+/// The addresses of one family, at least one: the servers are asked in their order, and the next one if one fails. That
+/// there is no such name, or no address of it, is an answer and not a failure.
+async fn one_family(
+    config: &Config,
+    name: &str,
+    kind: Kind,
+    deadline: Instant,
+) -> Result<Vec<IpAddr>, Vec<String>> {
+    let mut said = Vec::new();
+    for round in 0..config.attempts {
+        for server in &config.servers {
+            let patience = match round {
+                0 => config.timeout.min(FIRST_ROUND),
+                _ => config.timeout,
+            };
+            let now = Instant::now();
+            let until = deadline.min(now + patience);
+            if now >= until {
+                return Err(said);
+            }
+            let answer = timeout_at(until, ask(*server, name, kind, config.over_tcp)).await;
+            let ip = server.ip();
+            match answer {
+                Ok(Ok(Answer::Addresses(found))) if !found.is_empty() => return Ok(found),
+                Ok(Ok(Answer::Addresses(_))) => {
+                    said.push(format!("{ip} knows no address of {name}"));
+                    return Err(said);
+                }
+                Ok(Ok(Answer::NoSuchName)) => {
+                    said.push(format!("{ip} answers NXDOMAIN to {name}"));
+                    return Err(said);
+                }
+                Ok(Ok(Answer::Failed(code))) => said.push(format!("{ip} answers {code} to {name}")),
+                Ok(Ok(Answer::Truncated)) => said.push(format!("{ip} cuts its answer off")),
+                Ok(Err(error)) => said.push(format!("{ip}: {error}")),
+                Err(_) => said.push(format!("{ip} does not answer")),
+            }
+        }
+    }
+    Err(said)
+}
+
+/// Asks one server one question: by UDP from a port of its own, and by TCP if the answer does not fit.
+async fn ask(server: SocketAddr, name: &str, kind: Kind, over_tcp: bool) -> io::Result<Answer> {
+    let question = message::question(random(), name, kind)
+        .ok_or_else(|| io::Error::other(format!("{name} is not a name")))?;
+    if !over_tcp {
+        let any: IpAddr = match server {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = UdpSocket::bind((any, 0)).await?;
+        // From now on only that server's datagrams arrive.
+        socket.connect(server).await?;
+        socket.send(&question).await?;
+        let mut buffer = [0; 1500];
+        loop {
+            let length = socket.recv(&mut buffer).await?;
+            match message::answer(&question, buffer.get(..length).unwrap_or_default()) {
+                Some(Answer::Truncated) => break,
+                Some(answer) => return Ok(answer),
+                // It belongs to another question.
+                None => {}
+            }
+        }
+    }
+    let mut stream = TcpStream::connect(server).await?;
+    let length = u16::try_from(question.len()).unwrap_or(u16::MAX);
+    stream
+        .write_all(&[&length.to_be_bytes(), question.as_slice()].concat())
+        .await?;
+    let mut buffer = vec![0; stream.read_u16().await?.into()];
+    stream.read_exact(&mut buffer).await?;
+    message::answer(&question, &buffer).ok_or_else(|| io::Error::other("its answer is for another question"))
+}
+
+fn random() -> [u8; 2] {
+    let mut bytes = [0; 2];
+    // Without random numbers there is still the random port.
+    let _ = SystemRandom::new().fill(&mut bytes);
+    bytes
+}
+
+/// Whether packets to this address would leave the host. Nothing is sent.
+fn has_route(address: IpAddr) -> bool {
+    let any: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    StdUdpSocket::bind((any, 0)).is_ok_and(|socket| socket.connect((address, 9)).is_ok())
+}
+
+/// For reqwest.
+impl Resolve for Resolver {
+    fn resolve(&self, name: reqwest::dns::Name) -> Resolving {
+        let resolver = self.clone();
+        async move {
+            let found = resolver.addresses(name.as_str()).await?;
+            let addresses: Addrs = Box::new(found.into_iter().map(|ip| SocketAddr::new(ip, 0)));
+            Ok(addresses)
+        }
+        .boxed()
+    }
+}
+
+/// For hyper's own connector.
+impl tower_service::Service<Name> for Resolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = Unresolved;
+    type Future = BoxFuture<'static, Result<Self::Response, Unresolved>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Unresolved>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let resolver = self.clone();
+        async move {
+            let found = resolver.addresses(name.as_str()).await?;
+            let addresses = found.into_iter().map(|ip| SocketAddr::new(ip, 0));
+            Ok(addresses.collect::<Vec<_>>().into_iter())
+        }
+        .boxed()
+    }
+}
