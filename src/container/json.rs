@@ -27,3 +27,9 @@ pub(crate) fn list_at<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
         .map(Vec::as_slice)
         .unwrap_or_default()
 }
+
+/// Whether the engine shows the image's configuration. The containerd store has lost it, or cannot find it, if there is none
+/// or no operating system (28.5 to 29): another image has a layer of it in another compression, so that it was never pulled.
+pub(crate) fn has_configuration(image: &Value) -> bool {
+    image.get("Config").is_some_and(Value::is_object) && !text_at(image, "/Os").is_empty()
+}

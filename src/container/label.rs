@@ -39,15 +39,19 @@ pub const AUTO_REMOVE: &str = "io.delegate-upgrader.auto-remove";
 pub const FINGERPRINT: &str = "io.delegate-upgrader.fingerprint";
 /// On a container we created, below API 1.44: the networks to connect it to before its start, with the endpoints' settings.
 pub const NETWORKS: &str = "io.delegate-upgrader.networks";
-/// On an empty volume, which is a record of ours: `pause` or `first-seen`.
+/// On an empty volume, which is a record of ours: `pause`, `first-seen` or `rejected`.
 pub const RECORD: &str = "io.delegate-upgrader.record";
 /// On such a volume: when it was made.
 pub const SINCE: &str = "io.delegate-upgrader.since";
-/// On the record of a pause: when it ends, where that is known.
+/// On the record of a pause or a rejection: when the pause or the quarantine ends, if that is known.
 pub const UNTIL: &str = "io.delegate-upgrader.until";
 /// On a container we created by an image's id, since its reference is gone or another image now: the reference. On the
-/// record of an image that was seen: what tells it apart from all others.
+/// record of an image that was seen: what tells it apart from all others. On the record of a rejection: the reference.
 pub const IMAGE: &str = "io.delegate-upgrader.image";
+/// On the record of a rejection: the id of the image.
+pub const IMAGE_ID: &str = "io.delegate-upgrader.image-id";
+/// On the record of a rejection: how many there were of that image, from 1.
+pub const ATTEMPT: &str = "io.delegate-upgrader.attempt";
 /// On a container that `rollback` made: the image reference it went back from. That image is not taken up as
 /// long as it is the published one.
 pub const ROLLED_BACK_FROM: &str = "io.delegate-upgrader.rolled-back-from";

@@ -9,11 +9,12 @@ use super::{Checks, PATIENCE, Severity};
 use crate::app::{self, ConfiguredSource};
 use crate::config::{Settings, Source};
 use crate::engine::DockerEngine;
+use crate::host::hold::KnownHolds;
 use crate::image::ImageReference;
 use crate::manager::{ImageSource as _, ManagerError, Query, clock_problem};
 use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Desired, Rollout};
+use crate::rollout::{Desired, Facts, Rollout};
 
 /// The image to ask the Manager about if there is no delegate.
 const STOCK_IMAGE: &str = "harness/delegate:latest";
@@ -40,10 +41,19 @@ pub(super) async fn check<'a>(
     let mut answers = Vec::new();
     if let Some((engine, host)) = engine {
         let rollouts = &host.rollouts;
+        let holds = KnownHolds::default();
+        // If the records cannot be read, the checks of permissions say so.
+        let _ = holds.read(engine.as_ref(), false).await;
         let run = UpgradeRun::answered(engine, &source, &settings.target, rollouts, Utc::now()).await;
         for rollout in rollouts {
             let desired = run.desired(rollout, rollouts);
-            if let Some(target) = check_delegate(rollout, desired, settings.disable_auto_upgrade, checks) {
+            let facts = Facts {
+                is_plan: true,
+                holds: holds.of(&rollout.name, ""),
+                ..Facts::default()
+            };
+            let health_only = settings.disable_auto_upgrade;
+            if let Some(target) = check_delegate(rollout, desired, &facts, health_only, checks) {
                 targets.push((rollout, target));
             }
         }
@@ -64,6 +74,7 @@ pub(super) async fn check<'a>(
 fn check_delegate(
     rollout: &Rollout,
     desired: Desired,
+    facts: &Facts,
     health_only: bool,
     checks: &mut Checks,
 ) -> Option<ImageReference> {
@@ -93,7 +104,7 @@ fn check_delegate(
                 checks.fail(name, Reason::Obstacle(obstacle.clone()).to_string());
                 return None;
             }
-            match rollout.quarantine_of(&reference, id.as_ref(), true, Utc::now()) {
+            match rollout.quarantine_of(&reference, id.as_ref(), facts, Utc::now()) {
                 Some(quarantined) => checks.warn(name, quarantined.to_string()),
                 None => checks.ok(name, format!("runs {}, its target is {reference}", current.image)),
             }

@@ -52,7 +52,7 @@ pub use helper::of_helper;
 pub use networks::swarm_network;
 pub use obstacle::{Obstacle, managed, podman_secret};
 pub use overrides::Overrides;
-pub(crate) use platform::{image_platform, offered_platforms, platform};
+pub(crate) use platform::{image_platform, is_same_image, offered_platforms, platform};
 pub use single_instance::{SingleInstance, no_free_port, single_instance_reasons};
 use unset::is_unset;
 

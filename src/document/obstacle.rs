@@ -71,6 +71,15 @@ pub enum Obstacle {
         /// The image, as the container's configuration names it.
         image: String,
     },
+    /// The engine does not show the defaults of an image.
+    #[error(
+        "Docker shows the {which} without its configuration, so what its owner set cannot be told from the image's \
+         defaults; remove the other images that share its layers and pull it again, or recreate the delegate"
+    )]
+    ImageUnknown {
+        /// `old image` or `new image`.
+        which: &'static str,
+    },
     /// The new image is built for another platform.
     #[error("its image is built for {old}, the new one for {new}")]
     OtherPlatform {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Images, Obstacle};
 use crate::container::Inspected;
-use crate::container::json::text_at;
+use crate::container::json::{has_configuration, text_at};
 use crate::text::one_line;
 
 /// The longest platform that is shown, in characters: its words come from the image's author.
@@ -16,6 +16,25 @@ pub(super) fn check(images: Images<'_>) -> Result<(), Obstacle> {
         (Some(old), Some(new)) if old != new => Err(Obstacle::OtherPlatform { old, new }),
         _ => Ok(()),
     }
+}
+
+/// Whether two documents show the same image: the same platform's manifest is in several indexes if its attestations are
+/// built again, and with the containerd store an index's digest is the image's id.
+pub(crate) fn is_same_image(one: &Value, other: &Value) -> bool {
+    let parts = [
+        "Config",
+        "RootFS",
+        "Created",
+        "Architecture",
+        "Os",
+        "Variant",
+        "Author",
+        "Comment",
+    ];
+    let has_layers = one.pointer("/RootFS/Layers").and_then(Value::as_array);
+    has_configuration(one)
+        && has_layers.is_some_and(|layers| !layers.is_empty())
+        && parts.iter().all(|part| one.get(part) == other.get(part))
 }
 
 /// `os/architecture` of an image. The variant is left out: images often do not say it.
@@ -57,4 +76,43 @@ pub(super) fn stored(container: &Inspected) -> Option<String> {
         Some(variant) => format!("{os}/{architecture}/{variant}"),
         None => format!("{os}/{architecture}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_same_manifest_under_another_index_is_the_same_image() {
+        let image = json!({
+            "Id": "sha256:1", "RepoDigests": ["d@sha256:1"], "Os": "linux", "Architecture": "amd64",
+            "Created": "2026-01-01T00:00:00Z", "RootFS": { "Type": "layers", "Layers": ["sha256:a"] },
+            "Config": { "Env": ["A=1"] }, "Descriptor": { "digest": "sha256:1" },
+        });
+        let changed = |pointer: &str, value: Value| {
+            let mut other = image.clone();
+            *other.pointer_mut(pointer).unwrap() = value;
+            other
+        };
+        for other in [
+            changed("/Id", json!("sha256:2")),
+            changed("/RepoDigests", json!([])),
+            changed("/Descriptor/digest", json!("sha256:2")),
+        ] {
+            assert!(is_same_image(&image, &other), "{other}");
+        }
+        for other in [
+            changed("/Config/Env", json!(["A=2"])),
+            changed("/RootFS/Layers", json!(["sha256:b"])),
+            changed("/Created", json!("2026-01-02T00:00:00Z")),
+            changed("/Architecture", json!("arm64")),
+        ] {
+            assert!(!is_same_image(&image, &other), "{other}");
+        }
+        // What is unknown is not the same.
+        let unknown = json!({ "Id": "sha256:1", "Os": "", "Config": {}, "RootFS": {} });
+        assert!(!is_same_image(&unknown, &unknown));
+    }
 }

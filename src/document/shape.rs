@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{Images, Obstacle};
 use crate::container::Inspected;
+use crate::container::json::has_configuration;
 
 /// The type of a part of a document. `null` and absence are allowed, except where a value is [needed](Shape::Needed).
 #[derive(Clone, Copy)]
@@ -63,11 +64,8 @@ const CONTAINER: [(&str, Shape); 17] = [
     ("/Mounts", Shape::NeededList),
 ];
 
-const IMAGE: [(&str, Shape); 9] = [
+const IMAGE: [(&str, Shape); 8] = [
     ("", Shape::Needed),
-    // Without it the defaults are unknown, which is not the same as none: the containerd store shows that for an image
-    // whose configuration it has lost (28.5 to 29.1).
-    ("/Config", Shape::Needed),
     ("/Config/Env", Shape::Strings),
     ("/Config/Labels", Shape::Object),
     ("/Config/ExposedPorts", Shape::Object),
@@ -93,6 +91,12 @@ pub(super) fn check(container: &Inspected, images: Images<'_>) -> Result<(), Obs
                 path,
                 expected: shape.describe(),
             });
+        }
+    }
+    // Unknown defaults are not the same as none.
+    for (which, image) in [("old image", images.old), ("new image", images.new)] {
+        if !has_configuration(image) {
+            return Err(Obstacle::ImageUnknown { which });
         }
     }
     Ok(())

@@ -85,7 +85,7 @@ pub const HEALTH_ACTION_RESTART: &str = "HEALTH_ACTION=restart";
 pub const HEALTH_PROBE_EXEC: &str = "HEALTH_PROBE=exec";
 
 /// The commands and settings that leave something on the engine, which others read before a replacement starts.
-pub(super) const PAUSE_AND_DELAY: &str = "`pause`, `UPGRADE_DELAY`, `UPGRADE_WAVE`";
+pub(super) const PAUSE_AND_DELAY: &str = "`pause`, `UPGRADE_DELAY`, `UPGRADE_WAVE`, records of rejections";
 
 /// The purpose of the calls about a Swarm. Only a manager gets more than the first of them.
 pub const SWARM: &str = "services of a Swarm";

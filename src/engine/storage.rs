@@ -45,12 +45,17 @@ impl Storage {
         self.status("Space Available")?.parse().ok()
     }
 
+    /// Whether containerd's store has the images, whose ids are the digests that a registry knows.
+    pub fn is_containerd(&self) -> bool {
+        self.status("driver-type")
+            .is_some_and(|kind| kind.contains("containerd"))
+    }
+
     /// With containerd's store, which a fresh Docker has from 29 on, the directory below containerd's own that has the files of
     /// containers: `io.containerd.snapshotter.v1.overlayfs`.
     pub fn snapshots(&self) -> Option<String> {
         let kind = self.status("driver-type")?;
-        kind.contains("containerd")
-            .then(|| format!("{kind}.{}", self.driver))
+        self.is_containerd().then(|| format!("{kind}.{}", self.driver))
     }
 
     /// Whether images are files. devicemapper (up to Docker 24) has a pool of its own.

@@ -253,6 +253,7 @@ impl Orchestrate for Deployments {
             }),
             first_seen,
             place: Place::of(&object.managed.id, image),
+            rejected: Vec::new(),
             image: image.to_owned(),
         }))
     }

@@ -235,14 +235,16 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             if rollout.serving.is_some() {
                 self.track(&rollout).backoff = None;
             }
-            if let Err(reason) = &result {
+            if let Err(reason) = &result
+                && reason.is_failure()
+            {
                 self.log_failure(&rollout, reason);
                 self.run.halt_replicas(&rollout, reason);
             }
             match result {
-                // Another delegate may run an image of another platform.
-                Err(reason @ Reason::WrongPlatform { .. }) => {
-                    self.run.note_wrong_platform(&reference, &rollout, reason);
+                // Another delegate may run another image, and of another platform.
+                Err(reason @ (Reason::WrongPlatform { .. } | Reason::SameImage { .. })) => {
+                    self.run.note_unsuitable(&reference, &rollout, reason);
                 }
                 result => self.run.note_pulled(&reference, result),
             }

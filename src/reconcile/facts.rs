@@ -8,6 +8,7 @@ use tracing::warn;
 use super::Reconciler;
 use super::concurrency::{crowd, crowd_of};
 use crate::config::Strategy;
+use crate::container::json::has_configuration;
 use crate::container::{COMPOSE_PROJECT, ContainerId, RunState};
 use crate::document::Obstacle;
 use crate::engine::{Engine, EngineError};
@@ -16,7 +17,9 @@ use crate::host::capacity::{Others, available_memory, fits, memory_uses};
 use crate::host::hold::READ_HOLDS;
 use crate::image::manager_reference;
 use crate::manager::{ImageSource, Query};
-use crate::rollout::{Decision, Desired, Fact, Facts, Member, Policy, Reach, Rollout, UpdateOrder, next};
+use crate::rollout::{
+    Decision, Desired, Fact, Facts, Member, Policy, Reach, Rollout, UpdateOrder, image_of, next,
+};
 
 /// The failed action, where the obstacles are unknown.
 const LOOK_FOR_OBSTACLES: &str = "find out whether it can be recreated as it is";
@@ -232,7 +235,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     async fn learn_hidden_obstacle(&mut self, rollout: &Rollout, serving: &Member) {
         let engine = self.engine.as_ref();
         let hidden = async {
-            match engine.inspect_image(serving.image_id.as_str()).await {
+            let container = engine.inspect(&serving.id).await?;
+            match image_of(engine, &container).await {
+                Ok(image) if !has_configuration(&image) => {
+                    return Ok(Some(Obstacle::ImageUnknown { which: "old image" }));
+                }
                 Err(EngineError::NotFound(_)) => {
                     let image = serving.image.to_string();
                     return Ok(Some(Obstacle::ImageRemoved { image }));
@@ -241,7 +248,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 Err(error) if !error.is_not_permitted() => return Err(error),
                 _ => {}
             }
-            let container = engine.inspect(&serving.id).await?;
             let files = match container.label(COMPOSE_PROJECT) {
                 Some(_) => engine.copied_files(&serving.id).await?,
                 None => Vec::new(),

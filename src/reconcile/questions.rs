@@ -257,14 +257,18 @@ async fn is_current<E: Engine>(
     if lock(current).get(reference) == Some(&found) {
         return Ok(Currency::Current);
     }
-    let image = engine.inspect_image(running.as_str()).await;
-    let image = image.map_err(|error| unknown(error.to_string(), error.retry()))?;
+    let image = match engine.inspect_image(running.as_str()).await {
+        // A pull of the tag, which has moved, may have taken it away.
+        Err(EngineError::NotFound(_)) => serde_json::Value::Null,
+        image => image.map_err(|error| unknown(error.to_string(), error.retry()))?,
+    };
     let known = image.get("RepoDigests").and_then(serde_json::Value::as_array);
     let is_known = known.into_iter().flatten().any(|known| {
         let known = known.as_str().and_then(|known| known.rsplit_once('@'));
         known.is_some_and(|(_, known)| known == digest)
     });
-    Ok(if is_known {
+    // In containerd's store the id is the digest.
+    Ok(if is_known || running.as_str() == digest {
         lock(current).insert(reference.clone(), found);
         Currency::Current
     } else {

@@ -46,8 +46,8 @@ pub struct UpgradeRun {
     pub(super) last_error: Option<String>,
     /// The id behind each pulled reference, or why there is none.
     pulled: HashMap<String, Result<ImageId, Reason>>,
-    /// The references that are built for another platform than these images, which delegates run.
-    wrong_platform: HashMap<(String, ImageId), Reason>,
+    /// The references that do not replace these images, which delegates run: built for another platform, or the same.
+    unsuitable: HashMap<(String, ImageId), Reason>,
     /// The references that were pulled again, since their image had gone.
     pulled_again: HashSet<String>,
     /// The delegates for which a candidate was created, by container name.
@@ -305,7 +305,7 @@ impl UpgradeRun {
         }
         let reference = &resolved.target_of(member)?.reference;
         let image = (reference.normalised(), member.image_id.clone());
-        if let Some(reason) = self.wrong_platform.get(&image) {
+        if let Some(reason) = self.unsuitable.get(&image) {
             return Err(reason.clone());
         }
         let id = self.pulled.get(&image.0).cloned().transpose()?;
@@ -372,16 +372,11 @@ impl UpgradeRun {
         }
     }
 
-    /// Notes that a reference is built for another platform than the image that this delegate runs.
-    pub(super) fn note_wrong_platform(
-        &mut self,
-        reference: &ImageReference,
-        rollout: &Rollout,
-        reason: Reason,
-    ) {
+    /// Notes that a reference does not replace the image that this delegate runs, and why.
+    pub(super) fn note_unsuitable(&mut self, reference: &ImageReference, rollout: &Rollout, reason: Reason) {
         if let Some(member) = rollout.replaceable() {
             let image = (reference.normalised(), member.image_id.clone());
-            self.wrong_platform.insert(image, reason);
+            self.unsuitable.insert(image, reason);
         }
     }
 

@@ -13,10 +13,16 @@ use crate::health::Health;
 /// Two observations further apart than this do not vouch for the time between them.
 const MAX_OBSERVATION_GAP: Duration = Duration::from_secs(120);
 
+/// Of the time between two observations no more than this counts against a candidate, which is looked at every five
+/// seconds: this process was stopped for the rest, or had no processor.
+const MAX_WATCHED: TimeDelta = TimeDelta::seconds(6);
+/// The same for a successor in service, which is looked at every ten seconds while an old container drains.
+const MAX_WATCHED_IN_SERVICE: TimeDelta = TimeDelta::seconds(12);
+
 /// The memory of the current life of one container.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
-    /// Since when this process has seen it started.
+    /// Since when this process has seen it started, later by the time in which it did not look.
     pub seen_since: Option<DateTime<Utc>>,
     /// Since when it has been healthy at every observation.
     pub healthy_since: Option<DateTime<Utc>>,
@@ -34,7 +40,13 @@ pub struct History {
     pub work: WorkSeen,
     /// The findings of its health checks.
     pub checks: Checks,
+    /// Whether it has been asked for its health and has not answered.
+    pub is_awaited: bool,
     last_observation: Option<DateTime<Utc>>,
+    /// The end of the last observation, whether it vouches for something or not.
+    last_look: Option<DateTime<Utc>>,
+    /// How long this process has not looked since it was found unhealthy.
+    unwatched_ill: TimeDelta,
     started_at: Option<DateTime<Utc>>,
     verdict: Option<Verdict>,
 }
@@ -123,6 +135,7 @@ impl History {
             &mut self.unhealthy_since,
             &mut self.stop_requested_at,
             &mut self.last_observation,
+            &mut self.last_look,
         ];
         for moment in moments.into_iter().flatten() {
             *moment += by;
@@ -139,6 +152,11 @@ impl History {
         let vouched = self.last_observation.map_or(now, |last| last.min(now));
         let since = self.healthy_since?;
         Some((vouched - since).to_std().unwrap_or_default())
+    }
+
+    /// How long no observation has shown it healthy, without the time in which this process did not look.
+    pub fn unhealthy_for(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        Some(now - self.unhealthy_since? - self.unwatched_ill)
     }
 
     /// The last verdict on the life that started at `started_at`, however old. A pause does not count once the container runs again.
@@ -162,6 +180,11 @@ impl History {
         check: Check,
     ) {
         let Seen { from, until } = seen.into();
+        let elapsed = from - self.last_look.replace(from).unwrap_or(from);
+        if let Some(since) = &mut self.seen_since {
+            *since += (elapsed - MAX_WATCHED).max(TimeDelta::zero());
+        }
+        self.unwatched_ill += (elapsed - MAX_WATCHED_IN_SERVICE).max(TimeDelta::zero());
         let blinked = self.last_observation.is_some_and(|last| {
             (until - last)
                 .to_std()
@@ -185,7 +208,8 @@ impl History {
         self.max_restart_count = self.max_restart_count.max(restart_count);
         self.started_at = started_at;
         self.checks.note_life(started_at);
-        if check == Check::Awaited {
+        self.is_awaited = check == Check::Awaited;
+        if self.is_awaited {
             return;
         }
         self.last_observation = Some(until);
@@ -193,7 +217,9 @@ impl History {
             self.healthy_since.get_or_insert(from);
             self.unhealthy_since = None;
         } else {
-            self.unhealthy_since.get_or_insert(from);
+            if self.unhealthy_since.is_none() {
+                (self.unhealthy_since, self.unwatched_ill) = (Some(from), TimeDelta::zero());
+            }
             self.healthy_since = None;
         }
         if matches!(check, Check::Done | Check::Repeated) {

@@ -34,7 +34,7 @@ pub(crate) use call_backoff::INSPECT;
 pub use checks::{Checks, RequestedRestart};
 pub use decided::Decided;
 pub use decision::{Decision, Fact};
-pub use execute::{Effect, PullState, Pulled, Pulls, execute};
+pub use execute::{Effect, PullState, Pulled, Pulls, execute, image_of};
 pub use facts::{Facts, Reach};
 pub use failure::Failure;
 pub use failure_cause::{FailureCause, Rejection};

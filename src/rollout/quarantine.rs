@@ -5,10 +5,11 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::reason::Reason;
-use super::{Member, Rollout};
+use super::{Facts, Member, Rollout};
 use crate::container::{ContainerId, ImageId, Role};
 use crate::engine::host_problem;
-use crate::image::{ImageReference, is_mutable_tag};
+use crate::host::hold::Rejected;
+use crate::image::{ImageName, ImageReference, is_mutable_tag};
 
 /// The quarantine of an image after its first rejection; doubled with each further one.
 const QUARANTINE: Duration = Duration::from_secs(3600);
@@ -22,23 +23,40 @@ pub fn quarantine(attempt: u32) -> Duration {
 }
 
 impl Rollout {
-    /// The quarantine of an image, told by its id where that is known, else by the reference of the rejected candidate. A
-    /// tag that may mean another image by now is pulled first, unless this is a plan.
+    /// The quarantine of an image, told by its id if that is known, else by the reference of the rejected candidate. A
+    /// tag that may mean another image by now is pulled first, unless this is a plan. A failed container says it, and so
+    /// does the record of its rejection, which outlasts the container.
     pub(crate) fn quarantine_of(
         &self,
         reference: &ImageReference,
         id: Option<&ImageId>,
-        is_plan: bool,
+        facts: &Facts,
         now: DateTime<Utc>,
     ) -> Option<Reason> {
-        if let Some(id) = id {
-            return self.last_rejection(id)?.0.quarantine(now);
-        }
-        if !is_plan && is_mutable_tag(reference) {
+        if id.is_none() && !facts.is_plan && is_mutable_tag(reference) {
             return None;
         }
-        let mut latest_first = self.failed.iter().rev();
-        latest_first.find_map(|rejected| rejected.quarantine(now).filter(|_| rejected.runs(reference)))
+        let is_it = |image_id: &ImageId, image: &ImageName| match id {
+            Some(id) => id == image_id,
+            None => image.refers_to(reference),
+        };
+        let failed = self
+            .failed
+            .iter()
+            .filter(|failed| is_it(&failed.image_id, &failed.image));
+        let holds = facts.holds.iter().flatten();
+        let recorded = holds.flat_map(|holds| &holds.rejected).filter(|rejected| {
+            is_it(&rejected.image_id, &rejected.image) && !self.has_succeeded_since(rejected.release)
+        });
+        let reasons = failed.filter_map(|failed| failed.quarantine(now));
+        let reasons = reasons.chain(recorded.filter_map(|rejected| of_record(rejected, now)));
+        reasons.max_by_key(Reason::ends_at)
+    }
+
+    /// Whether a replacement has succeeded since that attempt. A rollback is none: it says nothing about other images.
+    fn has_succeeded_since(&self, release: u64) -> bool {
+        let is_later = |serving: &Member| release <= serving.release && serving.rolled_back_from.is_none();
+        self.serving.as_ref().is_some_and(is_later)
     }
 
     /// Whether another process has rejected the image since the run started. `known` are the rejections of before.
@@ -57,7 +75,7 @@ impl Rollout {
     }
 
     /// A rejected one that is no longer of use: not the newest, or behind a healthy one in service of a later release.
-    /// A restored container does not count as a later release.
+    /// Neither a restored container nor the result of a rollback counts as a later release.
     pub(super) fn superseded(&self) -> Option<&Member> {
         let serving = self
             .serving
@@ -66,7 +84,7 @@ impl Rollout {
         let serving = serving.filter(|_| self.old.is_empty());
         let is_later = |rejected: &Member| {
             serving.is_some_and(|serving| {
-                rejected.created_at < serving.created_at && rejected.release <= serving.release
+                rejected.created_at < serving.created_at && self.has_succeeded_since(rejected.release)
             })
         };
         let newest = self.failed.last().map(|newest| &newest.id);
@@ -105,19 +123,41 @@ impl Member {
         let Role::Failed { attempt } = self.role else {
             return None;
         };
+        let since = self.life.finished_at.unwrap_or(self.created_at);
+        let until = end(since, self.quarantine_after(attempt), now).or(self.is_up().then_some(now))?;
+        Some(Reason::Quarantined {
+            delegate: self.delegate(),
+            image: self.image.to_string(),
+            attempt,
+            until,
+        })
+    }
+
+    /// How long its image stays in quarantine after so many rejections.
+    pub(super) fn quarantine_after(&self, attempt: u32) -> TimeDelta {
         // A thing that the host lacks may come at any time, and says nothing about the image.
         let lasting = match host_problem(&self.life.ending) {
             Some(_) => QUARANTINE,
             None => quarantine(attempt),
         };
-        let span = TimeDelta::from_std(lasting).unwrap_or(TimeDelta::MAX / 4);
-        let until = self.life.finished_at.unwrap_or(self.created_at) + span;
-        let image = self.image.to_string();
-        (now < until || self.is_up()).then_some(Reason::Quarantined {
-            delegate: self.delegate(),
-            image,
-            attempt,
-            until,
-        })
+        TimeDelta::from_std(lasting).unwrap_or(TimeDelta::MAX / 4)
     }
+}
+
+fn of_record(rejected: &Rejected, now: DateTime<Utc>) -> Option<Reason> {
+    let limit = TimeDelta::from_std(QUARANTINE_LIMIT).unwrap_or_default();
+    let lasting = (rejected.until - rejected.since).min(limit);
+    Some(Reason::Quarantined {
+        delegate: rejected.delegate.clone(),
+        image: rejected.image.to_string(),
+        attempt: rejected.attempt,
+        until: end(rejected.since, lasting, now)?,
+    })
+}
+
+/// When a quarantine of this length ends, if it has not. It never reaches further than its length from now, and if its
+/// beginning is still to come after that, the clock was wrong when it was written: then nobody knows when it ended.
+fn end(since: DateTime<Utc>, lasting: TimeDelta, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let until = since.min(now) + lasting;
+    (now < until && since <= now + lasting).then_some(until)
 }

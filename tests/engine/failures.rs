@@ -1,6 +1,8 @@
 //! Replacements that fail: the old one is as it was, and the reason is reported.
 
-use kit::lab::{CRASHES, Lab, NEVER_HEALTHY, V1, V2, build, docker, image, image_of, life};
+use std::time::Duration;
+
+use kit::lab::{CRASHES, Lab, NEVER_HEALTHY, SLOW, V1, V2, build, docker, image, image_of, life};
 
 /// Runs `once` towards an image that is bad, twice, with these times for its health; the delegate is not touched.
 fn rejected(test: &str, version: &str, (healthy, deadline): (&str, &str), words: &str) {
@@ -199,4 +201,62 @@ fn a_wrong_workload_name_is_reported() {
     let run = lab.upgrader(V2).run(&["once"]).ended(0);
     let words = format!("no container on this host has DELEGATE_NAME={}", lab.name);
     run.says(&words);
+}
+
+/// A clean-up cron takes what has stopped, the evidence too, and unused volumes.
+#[test]
+fn bad_image_is_not_tried_again_after_a_prune() {
+    let lab = Lab::new("pruned");
+    let name = lab.delegate(
+        "1",
+        V1,
+        &["--label", "io.delegate-upgrader.update-order=stop-first"],
+    );
+    let upgrader = lab.upgrader(CRASHES);
+    let prune = || {
+        let filter = format!("label={}", lab.label());
+        docker(&["container", "prune", "--force", "--filter", &filter]);
+        assert_eq!(lab.names(), ["1"]);
+    };
+    upgrader.run(&["once"]).ended(1);
+    let before = life(&name);
+    for _ in 0..3 {
+        prune();
+        upgrader
+            .run(&["once"])
+            .ended(1)
+            .says("failed here once; next attempt after");
+        assert_eq!(life(&name), before, "it was stopped again");
+    }
+    upgrader.run(&["plan"]).says("next attempt after");
+    upgrader.run(&["doctor"]).says("next attempt after");
+    // It is lifted by an operator, and counts on.
+    upgrader.run(&["retry", &name]).ended(1);
+    prune();
+    upgrader
+        .run(&["once"])
+        .ended(1)
+        .says("failed here twice; next attempt after");
+    lab.upgrader(V2).run(&["once"]).ended(0);
+    assert_eq!(image_of(&name), image(V2));
+}
+
+/// A backup stops the process of the upgrader for longer than a candidate has.
+#[test]
+fn candidate_is_not_rejected_for_time_in_which_the_upgrader_was_stopped() {
+    let lab = Lab::new("stopped");
+    let name = lab.delegate("1", V1, &[]);
+    let upgrader = lab.upgrader(SLOW).with("UPGRADE_HEALTHY_DEADLINE", "12s");
+    let mut run = upgrader.begin("once");
+    run.says("started ", Duration::from_secs(30));
+    // It has looked at the candidate.
+    std::thread::sleep(Duration::from_secs(2));
+    run.pause_for(Duration::from_secs(20));
+    let run = run.wait().ended(0);
+    assert_eq!(
+        (image_of(&name), lab.names()),
+        (image(SLOW), vec!["1".to_owned()]),
+        "{}",
+        run.text
+    );
 }

@@ -21,6 +21,7 @@ mod full_disk;
 mod health;
 mod health_only;
 mod idle;
+mod image_records;
 mod itself;
 mod itself_elsewhere;
 mod local_manager;

@@ -113,6 +113,7 @@ impl Orchestrate for Memory {
             image: image.to_owned(),
             first_seen: None,
             place: Place::of("host", image),
+            rejected: Vec::new(),
         }))
     }
 

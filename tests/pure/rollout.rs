@@ -109,15 +109,39 @@ fn health_counts_from_the_first_healthy_observation_without_a_break() {
 #[test]
 fn a_restart_between_two_healthy_observations_is_a_break() {
     let healthy = health(HealthStatus::Healthy);
-    for (started, restarts) in [(8, 1), (8, 0)] {
+    for (started, restarts) in [(4, 1), (4, 0)] {
         let mut history = History::default();
         history.record(at(0), &healthy, Some(at(0)), 0, Check::Done);
-        history.record(at(10), &healthy, Some(at(started)), restarts, Check::Done);
-        assert_eq!(history.healthy_since, Some(at(10)));
+        history.record(at(5), &healthy, Some(at(started)), restarts, Check::Done);
+        assert_eq!(history.healthy_since, Some(at(5)));
         // The engine counts the restarts that are its policy's.
         let by_hand = restarts == 0;
-        assert_eq!(history.seen_since, Some(at(if by_hand { 10 } else { 0 })));
+        assert_eq!(history.seen_since, Some(at(if by_hand { 5 } else { 0 })));
     }
+}
+
+/// A backup stops the upgrader's process, or the host has no processor for it.
+#[test]
+fn time_in_which_nobody_looked_counts_against_no_container() {
+    let mut history = History::default();
+    let unhealthy = health(HealthStatus::Unhealthy);
+    for (moment, check) in [(0, Check::Done), (5, Check::Awaited), (105, Check::Done)] {
+        history.record(at(moment), &unhealthy, Some(at(0)), 0, check);
+    }
+    // Six of the hundred seconds count against a candidate, and twelve against one in service.
+    assert_eq!(history.seen_since, Some(at(94)));
+    let ill = history.unhealthy_for(at(110)).unwrap();
+    assert_eq!((history.unhealthy_since, ill.num_seconds()), (Some(at(0)), 22));
+    // The next illness starts with nothing taken off.
+    history.record(
+        at(110),
+        &health(HealthStatus::Healthy),
+        Some(at(0)),
+        0,
+        Check::Done,
+    );
+    history.record(at(115), &unhealthy, Some(at(0)), 0, Check::Done);
+    assert_eq!(history.unhealthy_for(at(120)).unwrap().num_seconds(), 5);
 }
 
 #[test]

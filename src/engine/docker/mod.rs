@@ -44,6 +44,7 @@ use super::credentials::Credentials;
 use super::{
     Engine, EngineCalls, EngineError, EngineHost, EngineInfo, PullProgress, ServiceUpdate, Storage, Volume,
 };
+use crate::container::json::has_configuration;
 use crate::container::{ApiVersion, ContainerId, ContainerSummary, ImageId, Inspected};
 use crate::image::ImageReference;
 
@@ -160,16 +161,23 @@ impl Engine for DockerEngine {
         let path = reference_path("images", reference_or_id);
         let image: Value = self.read(&path, READ).await?;
         let info = self.info().await?;
-        if info.api < PLATFORM_OF_IMAGE || image.get("Config").is_some_and(Value::is_object) {
+        if info.api < PLATFORM_OF_IMAGE || has_configuration(&image) {
             return Ok(image);
         }
-        // The containerd store shows no configuration of an image of several platforms when it takes the wrong one.
+        // The containerd store shows no configuration of an image of several platforms when it takes the wrong one. The id
+        // that it shows for a platform is another one, which no container has.
         let platform = json!({ "os": info.os, "architecture": info.architecture }).to_string();
         let of_platform = self.json(|http, api| {
             let request = http.request(Method::GET, Some(api), &path, READ);
             request.query("platform", &platform)
         });
-        Ok(of_platform.await.unwrap_or(image))
+        Ok(match (of_platform.await, image.get("Id")) {
+            (Ok(Value::Object(mut shown)), Some(id)) => {
+                shown.insert("Id".to_owned(), id.clone());
+                Value::Object(shown)
+            }
+            _ => image,
+        })
     }
 
     async fn pull(

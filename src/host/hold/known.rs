@@ -66,6 +66,7 @@ impl KnownHolds {
             image: image.to_owned(),
             first_seen: records.first_seen(image),
             place: Place::of(known.host.as_deref().unwrap_or_default(), image),
+            rejected: records.rejected_of(delegate),
         }))
     }
 

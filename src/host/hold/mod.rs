@@ -1,16 +1,18 @@
-//! Holds on replacements that survive restarts of this program: a pause, and when an image was first
-//! seen. The engine remembers both, as empty named volumes whose labels say it: `docker container prune` and
+//! Holds on replacements that survive restarts of this program: a pause, when an image was first seen, and which images
+//! were rejected. The engine remembers them as empty named volumes whose labels say it: `docker container prune` and
 //! `docker image prune`, which clean-up crons run, leave those alone.
 
 mod known;
 mod pause;
 mod record;
+mod rejected;
 
 use chrono::{DateTime, Utc};
 
 pub use known::{KnownHolds, READ_HOLDS};
 pub use pause::{pause, resume};
 pub use record::{HostRecords, Paused, note_first_seen, read_records};
+pub use rejected::{Rejected, note_rejection};
 
 use crate::schedule::wave::Place;
 
@@ -25,4 +27,6 @@ pub struct Holds {
     pub first_seen: Option<DateTime<Utc>>,
     /// The host's place among all that take it.
     pub place: Place,
+    /// The rejected candidates of the delegate.
+    pub rejected: Vec<Rejected>,
 }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use chrono::{DateTime, TimeDelta, Utc};
 use ring::digest::{SHA256, digest};
 
+use super::Rejected;
 use crate::container::label::{IMAGE, NAME, RECORD, SINCE, UNTIL};
 use crate::engine::{Engine, EngineError, Volume};
 use crate::text::time;
@@ -14,8 +15,10 @@ use crate::text::time;
 pub(super) const PAUSE: &str = "pause";
 /// The value of [`RECORD`] for an image that was seen.
 const FIRST_SEEN: &str = "first-seen";
-/// Older records are removed when another image is noted.
-const REMEMBERED: TimeDelta = TimeDelta::days(90);
+/// The value of [`RECORD`] for a rejected candidate.
+pub(super) const REJECTED: &str = "rejected";
+/// Older records of images are removed when another image is noted.
+pub(super) const REMEMBERED: TimeDelta = TimeDelta::days(90);
 
 /// A pause. Running replacements finish all the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +45,8 @@ pub struct HostRecords {
     pub pauses: Vec<Paused>,
     /// When each image was first seen.
     first_seen: BTreeMap<String, DateTime<Utc>>,
+    /// The rejected candidates of all delegates.
+    pub rejected: Vec<Rejected>,
 }
 
 impl HostRecords {
@@ -65,6 +70,12 @@ impl HostRecords {
         self.first_seen.get(image).copied()
     }
 
+    /// The rejected candidates of this delegate.
+    pub fn rejected_of(&self, delegate: &str) -> Vec<Rejected> {
+        let is_its_own = |rejected: &&Rejected| rejected.delegate == delegate;
+        self.rejected.iter().filter(is_its_own).cloned().collect()
+    }
+
     fn of(volumes: &[Volume]) -> Self {
         let mut records = Self::default();
         for volume in volumes {
@@ -85,6 +96,7 @@ impl HostRecords {
                     let first = records.first_seen.entry(image).or_insert(since);
                     *first = since.min(*first);
                 }
+                Some(REJECTED) => records.rejected.extend(Rejected::read(volume, since)),
                 _ => {}
             }
         }
@@ -136,7 +148,7 @@ pub(super) fn volume<const N: usize>(name: String, labels: [(&str, String); N]) 
     }
 }
 
-fn moment(volume: &Volume, label: &str) -> Option<DateTime<Utc>> {
+pub(super) fn moment(volume: &Volume, label: &str) -> Option<DateTime<Utc>> {
     time::parse(volume.labels.get(label)?)
 }
 

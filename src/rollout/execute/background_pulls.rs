@@ -13,7 +13,7 @@ use tracing::{debug, info, warn};
 
 use super::progress::{Meter, PullState};
 use crate::container::ImageId;
-use crate::document::image_platform;
+use crate::document::{image_platform, is_same_image};
 use crate::engine::{Engine, EngineError, EngineInfo, PullProgress};
 use crate::host::capacity::{Disk, MARGIN, Room};
 use crate::image::{ImageReference, Pull, is_mutable_tag};
@@ -238,11 +238,12 @@ async fn pull<E: Engine>(
         })
     };
     let failed = |error: &EngineError| refused(error.explain(reference.registry()), error.retry());
-    let needed = match before.running {
-        Ok(running) => image_platform(&running),
-        Err(error) if is_refused_for_good(&error) => None,
+    let running = match before.running {
+        Ok(running) => running,
+        Err(error) if is_refused_for_good(&error) => Value::Null,
         Err(error) => return Err(error.into()),
     };
+    let needed = image_platform(&running);
     let checked_id = |image: &Value| {
         if let (Some(offered), Some(needed)) = (image_platform(image), needed.clone())
             && offered != needed
@@ -251,6 +252,11 @@ async fn pull<E: Engine>(
                 image: reference.to_string(),
                 offered,
                 needed,
+            }));
+        }
+        if is_same_image(&running, image) && image_id(&running) != image_id(image) {
+            return Err(Failure::Refused(Reason::SameImage {
+                image: reference.to_string(),
             }));
         }
         let problem = || refused("the engine shows an image without an id".to_owned(), Retry::Never);

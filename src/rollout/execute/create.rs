@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::image::image_of;
 use crate::container::{ContainerId, ImageId, Inspected, Role, label};
 use crate::document::{self, Images, Overrides};
 use crate::engine::{Engine, EngineError, EngineInfo};
@@ -198,7 +199,7 @@ pub(super) async fn create<E: Engine>(
 ) -> Result<ContainerId, Failure> {
     let EngineInfo { api, is_podman, .. } = engine.info().await?;
     let image = wanted.image;
-    let old_image = engine.inspect_image(old.image_id().as_str()).await?;
+    let old_image = image_of(engine, old).await?;
     let new_image = match engine.inspect_image(image.as_str()).await {
         Err(EngineError::NotFound(_)) => return Err(Failure::ImageVanished),
         answer => answer?,

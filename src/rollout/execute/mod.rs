@@ -2,8 +2,10 @@
 
 mod background_pulls;
 mod create;
+mod image;
 mod prepare;
 mod progress;
+mod rejection;
 mod start;
 
 use std::time::Duration;
@@ -14,8 +16,10 @@ use tracing::field::display;
 
 pub use self::background_pulls::{Pulled, Pulls};
 use self::create::{NewContainer, create, create_helper, labels, recreate};
+pub use self::image::image_of;
 use self::prepare::prepare;
 pub use self::progress::PullState;
+use self::rejection::record_rejection;
 use self::start::{UNAVAILABLE, start};
 use super::failure::Failure;
 use super::{Intent, Memory, Rollout, Step};
@@ -84,6 +88,9 @@ pub async fn execute<E: Engine>(
         | Step::Announce { id, to }
         | Step::Promote { id, to }
         | Step::Reject { id, to, .. } => {
+            if matches!(step, Step::Reject { .. }) {
+                record_rejection(engine, rollout, id, now).await;
+            }
             let candidate = rollout.candidate.as_ref().filter(|candidate| candidate.id == *id);
             let named = candidate.map(|candidate| ContainerId::new(candidate.name.as_str()));
             engine.rename(named.as_ref().unwrap_or(id), to).await?;

@@ -1,6 +1,7 @@
 //! Readies a candidate for its first start: its networks, and whether it is what it replaces.
 
 use super::Effect;
+use super::image::image_of;
 use super::start::connect;
 use crate::container::ContainerId;
 use crate::document::{self, Images, Obstacle};
@@ -39,7 +40,7 @@ async fn difference<E: Engine>(
     let candidate = engine.inspect(candidate).await?;
     let mut images = Vec::new();
     for container in [&old, &candidate] {
-        match engine.inspect_image(container.image_id().as_str()).await {
+        match image_of(engine, container).await {
             Err(EngineError::NotFound(_)) => {
                 let image = container.image_reference().to_owned();
                 let reason = Reason::Obstacle(Obstacle::ImageRemoved { image });

@@ -64,10 +64,10 @@ impl At<'_> {
             let has_lasted = serving.is_over_for(GRACE, self.now);
             return has_lasted.then_some(FailureCause::EndedAfterCommit { ending });
         }
-        let since = serving.history.unhealthy_since?;
-        let lasts = self.now - since >= span(self.policy.healthy_deadline);
+        let lasting = serving.history.unhealthy_for(self.now)?;
+        let lasts = lasting >= span(self.policy.healthy_deadline);
         (lasts && (is_free || is_retired && old.works())).then(|| FailureCause::UnhealthyAfterCommit {
-            lasting: (self.now - since).to_std().unwrap_or_default(),
+            lasting: lasting.to_std().unwrap_or_default(),
             health: serving.health.detail.clone(),
         })
     }

@@ -35,6 +35,8 @@ impl At<'_> {
         let healthy_for = history.healthy_for(self.now).unwrap_or_default();
         let seen = history.seen_since.unwrap_or(self.now);
         let deadline = seen + span(self.policy.healthy_deadline);
+        // A fresh answer comes first, and a candidate that is healthy by then may still get there.
+        let is_late = self.now >= deadline && !history.is_awaited && !candidate.works();
         let ending = candidate.end();
         let returns = candidate.has_restart_policy();
         let grace = if returns { GRACE } else { TimeDelta::zero() };
@@ -61,14 +63,15 @@ impl At<'_> {
             },
             _ if candidate.is_over_for(grace, self.now) => FailureCause::Exited { ending },
             _ if candidate.works() && healthy_for >= needed => return Proof::Proven,
-            _ if self.now >= deadline => FailureCause::NotHealthyInTime {
+            _ if is_late => FailureCause::NotHealthyInTime {
                 needed,
                 within: self.policy.healthy_deadline,
                 health: candidate.health.detail.clone(),
             },
             _ => {
                 let proven = self.now + span(needed.saturating_sub(healthy_for));
-                let until = (self.now + self.proof_interval()).min(deadline).min(proven);
+                let latest = deadline.max(self.soon());
+                let until = (self.now + self.proof_interval()).min(latest).min(proven);
                 let reason = self.proving(candidate);
                 return Proof::NotYet { reason, until };
             }

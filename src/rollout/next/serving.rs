@@ -81,8 +81,7 @@ impl At<'_> {
             }
             _ if let Some(decided) = self.may_not_start(serving, reference, intent) => decided,
             _ if intent == Intent::Upgrade
-                && let Some(quarantined) =
-                    rollout.quarantine_of(reference, id, self.facts.is_plan, self.now) =>
+                && let Some(quarantined) = rollout.quarantine_of(reference, id, self.facts, self.now) =>
             {
                 Row::Quarantined.rest(quarantined)
             }

@@ -65,7 +65,7 @@ async fn many_runs(host: &Host, upgrader: &mut Upgrader) {
 }
 
 /// How many candidates were made of the new image.
-fn attempts(host: &Host, image: &ImageId) -> usize {
+pub fn attempts(host: &Host, image: &ImageId) -> usize {
     let events = host.twin.events();
     let created = events.iter().filter(|event| {
         event.what == Happened::Created && event.image == image.as_str() && event.name == "dd.candidate"

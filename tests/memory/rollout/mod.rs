@@ -28,6 +28,7 @@ mod operator;
 mod outcomes;
 mod paths;
 mod ports;
+mod rejections;
 mod replicas;
 mod retries;
 mod rollback_faults;

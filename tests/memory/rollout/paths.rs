@@ -75,15 +75,16 @@ fn command(call: &Call) -> String {
         Operation::Rename => format!("docker rename {subject} {detail}"),
         Operation::SetRestartPolicy => format!("docker update --restart {detail} {subject}"),
         Operation::Remove => format!("docker rm {subject}"),
+        Operation::CreateVolume => format!("docker volume create {subject}"),
         Operation::RemoveImage => format!("docker rmi {subject}"),
         Operation::Connect => format!("docker network connect {detail} {subject}"),
         operation => panic!("{operation:?} changes nothing"),
     }
 }
 
-/// Without the second in a name.
+/// Without the second or the id in a name.
 fn undated(name: &str) -> String {
-    for part in [".draining-", ".withdrawn-"] {
+    for part in [".draining-", ".withdrawn-", ".rejected-"] {
         if let Some((base, _)) = name.split_once(part) {
             return format!("{base}{part}…");
         }

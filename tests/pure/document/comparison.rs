@@ -147,12 +147,7 @@ fn compares_platforms_where_both_images_name_one() {
         create_request(&container, Images { old, new }, &overrides(), OLD_ENGINE).map(|_| ())
     };
     let amd64 = platform("linux", "amd64");
-    for same in [
-        platform("linux", "x86_64"),
-        platform("linux", ""),
-        platform("", "arm64"),
-        json!({"Config": {}}),
-    ] {
+    for same in [platform("linux", "x86_64"), platform("linux", "")] {
         assert_eq!(upgraded(&amd64, &same), Ok(()), "{same}");
         assert_eq!(upgraded(&same, &amd64), Ok(()), "{same}");
     }

@@ -571,6 +571,27 @@ fn rejects_document_of_wrong_shape_with_its_path() {
     }
 }
 
+/// Documents of 28.5 with containerd's store, in which another image has the image's layer in another compression. To be
+/// without defaults is another matter.
+#[test]
+fn unknown_defaults_of_an_image_are_not_taken_for_none() {
+    let container = container(&json!({"Env": ["PATH=/bin"], "Cmd": ["run"]}), json!({}));
+    let known = image(&json!({}));
+    let nulls =
+        json!({"Cmd": null, "Entrypoint": null, "Env": null, "Labels": null, "User": "", "Volumes": null});
+    for unknown in [
+        json!({"Id": "sha256:f", "Architecture": "", "Os": "", "RootFS": {}, "Config": nulls}),
+        json!({"Id": "sha256:f", "Architecture": "amd64", "Os": "linux", "Config": null}),
+        json!({"Id": "sha256:f", "Architecture": "amd64", "Os": "linux"}),
+    ] {
+        for (old, new, which) in [(&unknown, &known, "old image"), (&known, &unknown, "new image")] {
+            let refused = create_request(&container, Images { old, new }, &overrides(), OLD_ENGINE);
+            assert_eq!(refused.unwrap_err(), Obstacle::ImageUnknown { which });
+        }
+    }
+    assert!(upgrade_on(OLD_ENGINE, &container, &nulls, &nulls).is_ok());
+}
+
 #[test]
 fn only_what_two_containers_cannot_share_forbids_two() {
     let port = |host: Value| json!({"NetworkMode": "default", "PortBindings": {"3460/tcp": [host]}});

@@ -13,6 +13,7 @@ fn holds(pause: Option<Paused>, first_seen: Option<DateTime<Utc>>) -> Facts {
             image: NEW.to_owned(),
             first_seen,
             place: Place::of("host", NEW),
+            rejected: Vec::new(),
         })),
         ..Facts::default()
     }

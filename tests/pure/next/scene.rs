@@ -251,6 +251,7 @@ pub fn holds() -> Holds {
         image: V2.to_owned(),
         first_seen: Some(ago(3600)),
         place: Place::of("host", "image"),
+        rejected: Vec::new(),
     }
 }
 

@@ -36,7 +36,7 @@ fn rows<T: VariantNames + ToString>(
     rows
 }
 
-fn obstacles() -> [Obstacle; 9] {
+fn obstacles() -> [Obstacle; 10] {
     [
         Obstacle::Managed {
             manager: "Docker Swarm",
@@ -66,6 +66,7 @@ fn obstacles() -> [Obstacle; 9] {
             old: "linux/amd64".to_owned(),
             new: "linux/arm64".to_owned(),
         },
+        Obstacle::ImageUnknown { which: "old image" },
         Obstacle::Malformed {
             document: "container",
             path: "/HostConfig",

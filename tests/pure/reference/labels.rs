@@ -44,9 +44,11 @@ const WRITTEN: &[(&str, &str, &str)] = &[
 /// What the upgrader writes on empty volumes: the label, what it is on, and its value.
 #[rustfmt::skip]
 const RECORDS: &[(&str, &str, &str)] = &[
-    (label::RECORD, "an empty volume", "`pause` or `first-seen`: the record of [a pause](../usage/changing.md#pause-and-resume), perhaps of one delegate (`io.delegate-upgrader.name`), or of [an image](../usage/schedules.md#delay-and-waves) (`io.delegate-upgrader.image`)"),
+    (label::RECORD, "an empty volume", "`pause`, `first-seen` or `rejected`: the record of [a pause](../usage/changing.md#pause-and-resume), perhaps of one delegate (`io.delegate-upgrader.name`), of [an image](../usage/schedules.md#delay-and-waves) (`io.delegate-upgrader.image`), or of a rejected candidate, which keeps its image in quarantine (with `io.delegate-upgrader.release`)"),
     (label::SINCE, "such a volume", "when it was made"),
-    (label::UNTIL, "the volume of a pause", "when the pause ends, where that is known"),
+    (label::IMAGE_ID, "the volume of a rejection", "the id of the image"),
+    (label::ATTEMPT, "the same", "how many candidates of the image had been rejected by then"),
+    (label::UNTIL, "the volume of a pause or a rejection", "when the pause or the quarantine ends, if that is known"),
 ];
 
 /// What the upgrader writes on services: the label, and its value.

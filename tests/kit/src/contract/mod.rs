@@ -37,6 +37,7 @@ macro_rules! each_rule {
             the_engine_reports_its_version,
             the_engine_reports_where_it_keeps_images_and_how_big_they_are,
             volumes_are_found_by_a_label_and_keep_theirs,
+            an_engine_remembers_rejections_and_counts_those_of_one_image,
             an_engine_says_what_tells_its_host_apart,
             a_name_is_a_mutex,
             a_rename_goes_by_id_and_keeps_the_id,

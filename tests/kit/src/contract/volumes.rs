@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use chrono::{TimeDelta, Utc};
+use delegate_upgrader::container::{ContainerId, ImageId};
 use delegate_upgrader::engine::{Engine, Volume};
-use delegate_upgrader::host::hold::{note_first_seen, pause, read_records, resume};
+use delegate_upgrader::host::hold::{Rejected, note_first_seen, note_rejection, pause, read_records, resume};
 
 use super::lab::Lab;
 
@@ -69,6 +70,39 @@ pub async fn an_engine_remembers_a_pause_and_when_an_image_was_first_seen<L: Lab
         Some(now.timestamp())
     );
     assert_eq!(seen.first_seen("contract.example/old:1"), None);
+}
+
+pub async fn an_engine_remembers_rejections_and_counts_those_of_one_image<L: Lab>(lab: &L) {
+    let engine = lab.engine();
+    let now = Utc::now();
+    let image = ("contract.example/image:1".into(), ImageId::new("sha256:1"));
+    let note = |candidate: &str, delegate: &str, hours_ago: i64| {
+        let (id, at) = (ContainerId::new(candidate), now - TimeDelta::hours(hours_ago));
+        let rejected = Rejected::new(&id, delegate, (&image.0, &image.1), 1, at);
+        note_rejection(engine, rejected, |attempt| TimeDelta::hours(attempt.into()))
+    };
+    // The last one is noted twice, and the first one was long ago.
+    for (candidate, delegate, hours_ago) in [
+        ("f00", "other", 91 * 24),
+        ("f01", "dd", 2),
+        ("f02", "dd", 1),
+        ("f02", "dd", 0),
+    ] {
+        note(candidate, delegate, hours_ago).await.expect("note");
+    }
+    let records = read_records(engine).await.expect("read");
+    assert_eq!(records.rejected_of("other"), []);
+    let rejected = records.rejected_of("dd");
+    let [rejected] = &rejected[..] else {
+        panic!("{rejected:?}")
+    };
+    assert_eq!((rejected.attempt, &rejected.image_id), (2, &image.1));
+    assert_eq!(rejected.until - rejected.since, TimeDelta::hours(2));
+    assert_eq!((now - rejected.since).num_minutes(), 60);
+    engine
+        .remove_volume("delegate-upgrader.rejected-f02")
+        .await
+        .expect("remove");
 }
 
 pub async fn an_engine_says_what_tells_its_host_apart<L: Lab>(lab: &L) {

@@ -463,6 +463,13 @@ impl Daemon {
         }
     }
 
+    /// Stops the process for so long, as a backup does.
+    pub fn pause_for(&self, time: Duration) {
+        send(Signal::STOP, &self.child.id().to_string());
+        std::thread::sleep(time);
+        send(Signal::CONT, &self.child.id().to_string());
+    }
+
     /// Sends a signal and waits for the end; the exit code, if there was one, and how long it took.
     pub fn signal(&mut self, signal: Signal) -> (Option<i32>, Duration) {
         let start = Instant::now();

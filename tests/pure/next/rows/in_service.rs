@@ -1,12 +1,16 @@
 //! One in service, and no candidate.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::config::{Strategy, Timing};
-use delegate_upgrader::container::RunState;
+use delegate_upgrader::container::{ContainerId, RunState};
 use delegate_upgrader::document::{DependencyKind, Obstacle};
+use delegate_upgrader::host::hold::{Holds, Rejected};
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{AutoRemove, Facts, Intent};
 
-use super::super::scene::{Change, Scene, V1, V2, V3, ago, copy, holds, new, old, parsed, remembered};
+use super::super::scene::{
+    Change, Scene, V1, V2, V3, ago, copy, holds, image_id, new, old, parsed, remembered,
+};
 use super::{check, table};
 
 const CREATE: &str = "create: create release 1 from old with harness/delegate:26.02.1";
@@ -136,6 +140,41 @@ fn a_quarantine_doubles_and_ends() {
     ]);
     let up = new().id("f1").policy("no").unhealthy(9000, 9000).asked_to_stop(5);
     check(vec![(pulled().failed(1, up), "quarantined: wait 500ms, quarantined")]);
+    // By another clock it ends in a year, or has not started.
+    let end = |seconds: i64| {
+        failed(1, -seconds).reason().ends_at()
+    };
+    assert_eq!((end(0), end(1800)), (Some(ago(-3600)), Some(ago(-3600))));
+    check(vec![(failed(1, -365 * 86_400), CREATE_AGAIN)]);
+}
+
+/// A prune takes the failed container, and a rollback does away with it.
+#[test]
+#[rustfmt::skip]
+fn a_recorded_rejection_keeps_its_image_in_quarantine() {
+    let recorded = |scene: Scene, seconds: i64, change: fn(&mut Rejected)| {
+        let id = ContainerId::new("f1");
+        let mut record = Rejected::new(&id, "d", (&V2.into(), &image_id(V2)), 1, ago(seconds));
+        record.until = record.since + TimeDelta::hours(2);
+        change(&mut record);
+        scene.knowing(|facts| facts.holds = Some(Ok(Holds { rejected: vec![record], ..holds() })))
+    };
+    let same = |_: &mut Rejected| ();
+    let after = |release, rolled_back: bool| Scene::new().pulled(V2).serving(old().change(|m| {
+        m.release = release;
+        m.rolled_back_from = rolled_back.then(|| remembered(V3));
+    }));
+    check(vec![
+        (recorded(published(), 7199, same), "quarantined: rest, quarantined"),
+        (recorded(pulled(), 7199, same), "quarantined: rest, quarantined"),
+        (recorded(pulled(), 7200, same), CREATE),
+        (recorded(pulled(), 60, |record| record.image_id = image_id(V3)), CREATE),
+        (recorded(pulled().demanded(Intent::Retry), 60, same), CREATE),
+        (recorded(after(1, false), 60, same), CREATE_AGAIN),
+        (recorded(after(1, true), 60, same), "quarantined: rest, quarantined"),
+        // A length that nobody wrote.
+        (recorded(pulled(), 86_400, |record| record.until = DateTime::<Utc>::MAX_UTC), CREATE),
+    ]);
 }
 
 /// A tag such as `latest` may stand for another image by now, so it is pulled first; a plan pulls nothing.

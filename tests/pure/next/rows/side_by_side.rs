@@ -103,6 +103,9 @@ fn a_candidate_is_judged_by_what_it_does() {
     check(vec![
         (with(new().unhealthy(DEADLINE - 1, 90)), "proving: wait 1s, proving"),
         (with(new().unhealthy(DEADLINE, 90)), late),
+        // A fresh answer comes first, and a candidate that is healthy by then may still get there.
+        (with(new().unhealthy(DEADLINE, 90).change(|m| m.history.is_awaited = true)), "proving: wait 500ms, proving"),
+        (with(new().running(DEADLINE, HEALTHY_TIME - 5)), "proving: wait 500ms, proving"),
         // Proven at the last moment.
         (with(new().running(DEADLINE, HEALTHY_TIME)), RETIRE),
         // What this process has not watched is no proof.

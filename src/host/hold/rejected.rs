@@ -1,0 +1,112 @@
+//! Rejected candidates: their images stay in quarantine after `docker container prune` has taken the containers.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::record::{REJECTED, REMEMBERED, moment, read_records, volume};
+use crate::container::label::{ATTEMPT, IMAGE, IMAGE_ID, NAME, RECORD, RELEASE, SINCE, UNTIL};
+use crate::container::{ContainerId, ImageId};
+use crate::engine::{Engine, EngineError, Volume};
+use crate::image::ImageName;
+use crate::text::time;
+
+/// A rejected candidate, as its record has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rejected {
+    /// The volume that is the record. The candidate's id is in its name, so a candidate has one record.
+    record: String,
+    /// The container name of the delegate.
+    pub delegate: String,
+    /// The image, as the candidate's configuration named it.
+    pub image: ImageName,
+    /// The id of the image.
+    pub image_id: ImageId,
+    /// The number of the attempt at a replacement that the candidate was.
+    pub release: u64,
+    /// How many candidates of the image had been rejected by then.
+    pub attempt: u32,
+    /// When it was rejected.
+    pub since: DateTime<Utc>,
+    /// When the quarantine of its image ends.
+    pub until: DateTime<Utc>,
+}
+
+impl Rejected {
+    /// The rejection of this candidate as the first one of the image. Its quarantine has no length yet.
+    pub fn new(
+        candidate: &ContainerId,
+        delegate: &str,
+        (image, image_id): (&ImageName, &ImageId),
+        release: u64,
+        now: DateTime<Utc>,
+    ) -> Self {
+        Self {
+            record: format!("delegate-upgrader.rejected-{candidate}"),
+            delegate: delegate.to_owned(),
+            image: image.clone(),
+            image_id: image_id.clone(),
+            release,
+            attempt: 1,
+            since: now,
+            until: now,
+        }
+    }
+
+    pub(super) fn read(volume: &Volume, since: DateTime<Utc>) -> Option<Self> {
+        let label = |name| volume.labels.get(name).map(String::as_str);
+        Some(Self {
+            record: volume.name.clone(),
+            delegate: label(NAME)?.to_owned(),
+            image: label(IMAGE)?.into(),
+            image_id: ImageId::new(label(IMAGE_ID)?),
+            release: label(RELEASE)?.parse().ok()?,
+            attempt: label(ATTEMPT)?.parse().ok()?,
+            since,
+            until: moment(volume, UNTIL)?,
+        })
+    }
+
+    fn volume(&self) -> Volume {
+        let labels = [
+            (RECORD, REJECTED.to_owned()),
+            (NAME, self.delegate.clone()),
+            (IMAGE, self.image.to_string()),
+            (IMAGE_ID, self.image_id.as_str().to_owned()),
+            (RELEASE, self.release.to_string()),
+            (ATTEMPT, self.attempt.to_string()),
+            (SINCE, time::text(self.since)),
+            (UNTIL, time::text(self.until)),
+        ];
+        volume(self.record.clone(), labels)
+    }
+}
+
+/// Has the engine remember a rejection in place of earlier ones of the same image and delegate, which it counts, and forget
+/// those of long ago. `lasting` is the length of the quarantine after so many. Noted already: success.
+///
+/// # Errors
+/// The engine did not do it.
+pub async fn note_rejection<E: Engine>(
+    engine: &E,
+    mut rejected: Rejected,
+    lasting: impl Fn(u32) -> TimeDelta,
+) -> Result<(), EngineError> {
+    let others = read_records(engine).await?.rejected;
+    if others.iter().any(|other| other.record == rejected.record) {
+        return Ok(());
+    }
+    let is_same =
+        |other: &Rejected| other.delegate == rejected.delegate && other.image_id == rejected.image_id;
+    let earlier = others.iter().filter(|other| is_same(other));
+    let attempt = earlier.map(|earlier| earlier.attempt.saturating_add(1)).max();
+    let now = rejected.since;
+    let (over, _): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .partition(|other| is_same(other) || now - other.since > REMEMBERED);
+    rejected.attempt = rejected.attempt.max(attempt.unwrap_or_default());
+    rejected.until = now + lasting(rejected.attempt);
+    engine.create_volume(&rejected.volume()).await?;
+    for other in over {
+        engine.remove_volume(&other.record).await?;
+    }
+    Ok(())
+}
