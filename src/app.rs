@@ -223,10 +223,15 @@ pub(crate) fn records(settings: &Settings) -> impl Iterator<Item = Event> + use<
 /// The containers to observe. The host's memory and disk count only where the engine runs on this host.
 pub(crate) fn scope(settings: &Settings) -> Scope {
     let is_local = matches!(settings.engine, EngineHost::Unix(_));
+    let mut known_images: Vec<_> = settings.target.image_of_own_build().into_iter().collect();
+    if let Source::Fixed(published) = &settings.source {
+        known_images.push(published.clone());
+    }
     Scope {
         workload_names: settings.workload_names.clone(),
         account: settings.account().map(str::to_owned),
         health: settings.health.clone(),
+        known_images,
         stop_timeout: settings.stop_timeout,
         max_stop_timeout: settings.max_stop_timeout,
         keep_images: settings.keep_images,

@@ -1,5 +1,6 @@
 //! A container's raw document, with typed views of the few fields that decisions rest on.
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
 use std::net::IpAddr;
@@ -9,7 +10,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::json::{at, list_at, object_at, text_at};
-use super::{ContainerId, ImageId, RunState, label, restart_policy};
+use super::{ContainerId, ImageId, RunState, label, restart_policy, sets};
 
 /// A container's document as the engine gave it. It has an id.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,15 +89,18 @@ impl Inspected {
     /// networks.
     pub(crate) fn fingerprint(&self) -> String {
         let mut hasher = DefaultHasher::new();
-        let settings = self.object("/HostConfig").into_iter().flatten();
+        let mut settings = self.object("/HostConfig").cloned().unwrap_or_default();
         // A link has the container's own name, which we change.
-        for setting in settings.filter(|(field, _)| *field != "Links") {
-            setting.hash(&mut hasher);
-        }
+        settings.remove("Links");
+        sets::sort(&mut settings);
+        settings.hash(&mut hasher);
         for (network, endpoint) in self.object("/NetworkSettings/Networks").into_iter().flatten() {
+            let aliases: BTreeSet<&str> = list_at(endpoint, "/Aliases")
+                .iter()
+                .filter_map(Value::as_str)
+                .collect();
             // The engine takes the addresses back when it stops.
-            let given = ["Aliases", "IPAMConfig"].map(|field| endpoint.get(field));
-            (network, given).hash(&mut hasher);
+            (network, aliases, endpoint.get("IPAMConfig")).hash(&mut hasher);
         }
         format!("{:016x}", hasher.finish())
     }
@@ -209,6 +213,11 @@ impl Inspected {
     /// Whether the engine removes it when it stops (`--rm`).
     pub fn auto_remove(&self) -> bool {
         self.flag("/HostConfig/AutoRemove")
+    }
+
+    /// Shows it with `--rm`, as it was read before.
+    pub(crate) fn set_auto_remove(&mut self) {
+        self.replace("/HostConfig/AutoRemove", Value::Bool(true));
     }
 
     /// Its network mode: `default`, `bridge`, `host`, `none`, `container:<id>`, or a network's name or id.

@@ -6,6 +6,7 @@ pub(crate) mod json;
 pub mod label;
 mod restart_policy;
 mod role;
+pub(crate) mod sets;
 mod state;
 
 pub use id::{ContainerId, ImageId};

@@ -15,6 +15,7 @@ use crate::engine::{
     MUTABLE_TAGS, Purpose, SWARM,
 };
 use crate::health::HealthStatus;
+use crate::health::http::HttpEndpoint;
 use crate::host;
 use crate::host::capacity::{Disk, Room};
 use crate::host::hold::read_records;
@@ -87,7 +88,7 @@ pub(super) async fn check(
         ],
     };
     let refused = permissions(engine, needs, checks).await;
-    let (rollouts, others) = match observed {
+    let (rollouts, observer) = match observed {
         Ok(observed) => observed,
         Err(error) => {
             let advice = "check that a socket proxy permits the calls above";
@@ -104,10 +105,16 @@ pub(super) async fn check(
     swarm::check(services.as_deref().unwrap_or_default(), settings, checks).await;
     let has_services = services.is_some_and(|services| !services.is_empty());
     if rollouts.is_empty() && !has_services {
-        checks.warn("delegates", none_found(&settings.workload_names, &others));
+        checks.warn(
+            "delegates",
+            none_found(&settings.workload_names, &observer.other_workloads()),
+        );
     } else if !rollouts.is_empty() {
         let names: Vec<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
         checks.ok("delegates", names.join(", "));
+    }
+    for (rollout, reason) in observer.not_delegates() {
+        checks.warn("delegates", format!("{}: {reason}", rollout.name));
     }
     health(&rollouts, needs.upgrades, checks);
     if needs.upgrades && !rollouts.is_empty() {
@@ -165,11 +172,11 @@ async fn pauses(engine: &DockerEngine, checks: &mut Checks) {
     }
 }
 
-/// The delegates as the first scheduled run sees them, and the names of other workloads.
+/// The delegates as the first scheduled run sees them, and what else was observed.
 async fn delegates(
     engine: &Arc<DockerEngine>,
     scope: &Scope,
-) -> Result<(Vec<Rollout>, Vec<String>), EngineError> {
+) -> Result<(Vec<Rollout>, Observer<HttpEndpoint>), EngineError> {
     let endpoint = app::health_endpoint(engine.as_ref(), scope)
         .await
         .map_err(|error| EngineError::Unreachable(error.to_string()))?;
@@ -180,7 +187,7 @@ async fn delegates(
         observer.settled().await;
         rollouts = observer.observe(engine, scope, &mut memory, Utc::now()).await?;
     }
-    Ok((rollouts, observer.other_workloads()))
+    Ok((rollouts, observer))
 }
 
 /// The uses of the engine on this host.

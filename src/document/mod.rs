@@ -46,7 +46,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-pub use compare::{Difference, differences, verify};
+pub use compare::{Difference, changes, differences, verify};
 pub use dependencies::{Dependency, DependencyKind, dependencies, missing_for_create, missing_for_start};
 pub use helper::of_helper;
 pub use networks::swarm_network;

@@ -72,6 +72,14 @@ pub enum SingleInstance {
         /// The device's path on the host.
         path: String,
     },
+    /// The engine of a host with SELinux gives the directory to the container that started last, for itself.
+    #[error(
+        "it mounts {path} with the option Z, for one container only: SELinux would take it from the other one"
+    )]
+    PrivateLabel {
+        /// The path on the host, or the volume's name.
+        path: String,
+    },
     /// All ports of a range that leads to it are taken, or all addresses of its network. Not read from the document: the engine
     /// refused to start a second one.
     #[error("the host has no free port or address for a second instance ({problem})")]
@@ -107,6 +115,7 @@ pub fn single_instance_reasons(container: &Inspected) -> Vec<SingleInstance> {
         reasons.push(SingleInstance::HostNetwork);
     }
     reasons.extend(devices(container));
+    reasons.extend(private_labels(container));
     reasons.extend(
         namespaces(container).map(|dependency| SingleInstance::ContainerNamespace {
             kind: dependency.kind,
@@ -168,6 +177,22 @@ fn devices(container: &Inspected) -> impl Iterator<Item = SingleInstance> {
         .map(|path| SingleInstance::Device {
             path: path.to_owned(),
         })
+}
+
+/// Only the end of a bind has options, and a path may have any colon but none behind the destination's.
+fn private_labels(container: &Inspected) -> impl Iterator<Item = SingleInstance> {
+    let binds = container
+        .list("/HostConfig/Binds")
+        .iter()
+        .filter_map(Value::as_str);
+    binds.filter_map(|bind| {
+        let mut parts = bind.splitn(3, ':');
+        let (path, _, options) = (parts.next()?, parts.next()?, parts.next()?);
+        options.split(',').any(|option| option == "Z").then(|| {
+            let path = path.to_owned();
+            SingleInstance::PrivateLabel { path }
+        })
+    })
 }
 
 /// `/dev/nvidia` stands for `/dev/nvidia0`, `/dev/nvidiactl` and `/dev/nvidia-uvm`, `/dev/dri` for all below it.

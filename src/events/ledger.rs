@@ -379,6 +379,7 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::HealthOnly
         | Kind::OptedOut
         | Kind::NotRunning
+        | Kind::NotADelegate
         | Kind::CustomImage
         | Kind::OtherGeneration
         | Kind::OtherAccount

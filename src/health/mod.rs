@@ -120,6 +120,11 @@ impl Health {
         self.probe == Probe::Running && self.is_healthy() && self.detail.starts_with(UNREACHED)
     }
 
+    /// Whether an endpoint answered as a delegate's does: well, or that it is not well.
+    pub(crate) fn is_a_delegates(&self) -> bool {
+        self.is_healthy() || self.detail.ends_with("answers 503")
+    }
+
     /// Whether the container was checked: a container that is paused, has ended or is stopping is not.
     pub fn is_of_a_check(&self) -> bool {
         self.probe != Probe::Running || self.is_healthy()

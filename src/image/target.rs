@@ -1,6 +1,8 @@
 //! From the published image to the target: what a delegate should run.
 
-use super::{ImagePolicy, ImageReference, MaxVersion, Pull, ReferenceError, Version, Violation, compose};
+use super::{
+    ImageName, ImagePolicy, ImageReference, MaxVersion, Pull, ReferenceError, Version, Violation, compose,
+};
 
 /// The registry and the path of Harness's own delegate image.
 const STOCK_REGISTRY: &str = super::DEFAULT_REGISTRY;
@@ -33,6 +35,12 @@ pub struct TargetSettings {
 }
 
 impl TargetSettings {
+    /// An image of `IMAGE_REPOSITORY`.
+    pub fn image_of_own_build(&self) -> Option<ImageReference> {
+        let repository = self.image_repository.as_deref()?;
+        compose(repository, Some(super::DEFAULT_TAG), None).parse().ok()
+    }
+
     /// The registries that the administrator names here, as `host` or `host:port`.
     pub fn own_registries(&self) -> Vec<String> {
         let named = [&self.registry_mirror, &self.image_repository];
@@ -75,7 +83,8 @@ pub enum Target {
 ///
 /// 1. `IMAGE_REPOSITORY`: that repository, the published tag. `REGISTRY_MIRROR`: the published repository under it.
 /// 2. A published repository other than the stock one is an administrator's override and followed as it is.
-/// 3. The stock image found under any prefix keeps its prefix; a custom image is not replaced by one of Harness's own.
+/// 3. Harness's image found under any prefix keeps its prefix, whichever of Harness's two repositories is published; a custom
+///    image is not replaced by one of Harness's own.
 /// 4. The suffix of the current tag, such as `.minimal` or `-tools`, is kept when the published tag is the plain one.
 /// 5. The same reference is current, unless its tag is mutable.
 /// 6. An image that the [`ImagePolicy`] does not permit is not taken up.
@@ -190,10 +199,12 @@ fn wanted(
     stock: bool,
 ) -> Result<ImageReference, String> {
     let own_build = settings.image_repository.as_deref();
+    // Only Harness decides which of its two own repositories it publishes in; a mirror has the image under one of them.
+    let keeps_place = is_harness(published) && !is_harness(current);
     let name = match (own_build, settings.registry_mirror.as_deref()) {
         (Some(repository), _) => repository.to_owned(),
         (None, Some(mirror)) if below(published, mirror).is_none() => under(mirror, published.path()),
-        (None, None) if stock => current.written_name().to_owned(),
+        (None, None) if stock || keeps_place => current.written_name().to_owned(),
         (None, _) => published.written_name().to_owned(),
     };
     let suffix = if is_harness(published) {
@@ -251,6 +262,16 @@ fn is_stock(reference: &ImageReference) -> bool {
 /// Whether this is a build of Harness's own: it lacks what a custom image has, and comes in variants.
 fn is_harness(reference: &ImageReference) -> bool {
     is_stock(reference) || (reference.registry(), reference.path()) == OTHER_STOCK
+}
+
+/// Whether an image of this name is a delegate's: Harness's own, from wherever, or one of a repository among `known`.
+pub fn is_delegate_image(image: &ImageName, known: &[ImageReference]) -> bool {
+    let Ok(image) = image.reference() else {
+        return false;
+    };
+    let is_same =
+        |known: &ImageReference| (known.registry(), known.path()) == (image.registry(), image.path());
+    is_delegate(image) || known.iter().any(is_same)
 }
 
 /// Whether this is Harness's image, under whatever registry and prefix a mirror gives it.

@@ -11,8 +11,8 @@ use super::probes::Probes;
 use super::read::Part;
 use super::{Scope, labels};
 use crate::container::{
-    ACCOUNT_ID_VARIABLE, COMPOSE_PROJECT, ContainerSummary, ImageId, Inspected, OWN_WORKLOAD, Role, RunState,
-    label,
+    ACCOUNT_ID_VARIABLE, COMPOSE_PROJECT, ContainerId, ContainerSummary, ImageId, Inspected, OWN_WORKLOAD,
+    Role, RunState, label,
 };
 use crate::document::{self, Obstacle, SingleInstance};
 use crate::engine::Engine;
@@ -62,6 +62,8 @@ pub(super) struct ReadAt {
     pub(super) begun: Moment,
     /// The last of its readings.
     pub(super) reading: (Instant, Instant),
+    /// A moment since which the engine is known not to have restarted.
+    pub(super) unbroken_since: Option<Instant>,
 }
 
 impl ReadAt {
@@ -74,7 +76,8 @@ impl ReadAt {
     }
 }
 
-/// Notes each container's health in `memory`, and reads what the rollout decides on.
+/// Notes each container's health in `memory`, and reads what the rollout decides on. Nothing is logged of containers that may
+/// not be a delegate's.
 pub(super) fn assemble<H: HealthEndpoint>(
     probes: &mut Probes<H>,
     scope: &Scope,
@@ -82,6 +85,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
     read_at: ReadAt,
     name: String,
     parts: &[Part],
+    is_delegate: bool,
 ) -> Rollout {
     let checked = check_all(probes, scope, memory, read_at, parts);
     for part in parts {
@@ -97,7 +101,9 @@ pub(super) fn assemble<H: HealthEndpoint>(
         ..Rollout::default()
     };
     for (part, checked) in parts.iter().zip(checked) {
-        let member = member(scope, memory, part, checked);
+        let mut member = member(scope, memory, part, checked, is_delegate);
+        let unbroken_since = read_at.unbroken_since.map(|since| read_at.begun.time_at(since));
+        member.note_stop(&part.container, unbroken_since);
         match part.role {
             Role::Serving => rollout.serving = Some(member),
             Role::Candidate | Role::Next => rollout.candidate = Some(member),
@@ -125,7 +131,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
     rollout
 }
 
-fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> Member {
+fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked, is_delegate: bool) -> Member {
     let Part { role, container, .. } = part;
     let Checked { health, check, seen } = checked;
     let history = memory.history(&container.id());
@@ -152,7 +158,7 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked) -> 
             detail, "the new container can only be seen to run; {WAY_OUT}"
         );
     }
-    if matches!(role, Role::Serving) && check != Check::Awaited {
+    if matches!(role, Role::Serving) && check != Check::Awaited && is_delegate {
         log_health_change(part, before, &health);
     }
     if let Some(is_well) = history.checks.take_outcome() {
@@ -211,6 +217,20 @@ fn read_configuration(rollout: &mut Rollout, container: &Inspected, scope: &Scop
     rollout.obstacle = document::managed(container)
         .or_else(|| document::podman_secret(container))
         .or_else(swarm_network);
+}
+
+/// The settings of a container that changed since the candidate was made to replace it, in words.
+pub(super) fn changes(rollout: &Rollout, parts: &[Part]) -> String {
+    let document = |id: &ContainerId| {
+        let part = parts.iter().find(|part| part.container.id() == *id);
+        part.map(|part| &part.container)
+    };
+    let changed = rollout.candidate.as_ref().and_then(|candidate| {
+        let old = rollout.member(candidate.replaces.as_ref()?)?;
+        let is_changed = candidate.fingerprint.as_ref() != Some(&old.settings);
+        Some((document(&old.id)?, document(&candidate.id)?)).filter(|_| is_changed)
+    });
+    changed.map_or_else(String::new, |(old, candidate)| document::changes(old, candidate))
 }
 
 /// The names that a part of this delegate could have, and that other containers have.

@@ -2,6 +2,7 @@
 
 mod assemble;
 mod dependencies;
+mod identity;
 mod labels;
 mod own;
 mod probes;
@@ -23,6 +24,8 @@ use crate::container::{ContainerId, ContainerSummary, ImageId, label};
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::host::capacity::{Disk, FreeDisk, FreeMemory};
+use crate::image::ImageReference;
+use crate::rollout::reason::Reason;
 use crate::rollout::{Member, Memory, Rollout};
 use crate::schedule::zone::Zone;
 
@@ -43,6 +46,8 @@ pub struct Scope {
     pub account: Option<String>,
     /// How health is checked, and how often.
     pub health: HealthSettings,
+    /// Images whose repositories hold delegates, whatever they are called: that of `IMAGE_REPOSITORY` and the published one.
+    pub known_images: Vec<ImageReference>,
     /// `CONTAINER_STOP_TIMEOUT`.
     pub stop_timeout: Duration,
     /// `MAX_STOP_TIMEOUT`.
@@ -85,6 +90,10 @@ pub struct Observer<H> {
     turn: Option<Turn>,
     /// Where changes are heard of before the next observation.
     watch: Option<Watch>,
+    /// The first observation by which this program runs in a container here: an engine that restarts ends it.
+    own_since: Option<Instant>,
+    /// The containers that have a managed `DELEGATE_NAME` and are not a delegate's, as far as was seen.
+    not_delegates: Vec<(Rollout, Reason)>,
 }
 
 impl<H: HealthEndpoint> Observer<H> {
@@ -95,6 +104,8 @@ impl<H: HealthEndpoint> Observer<H> {
             identities: Identities::default(),
             turn: None,
             watch: None,
+            own_since: None,
+            not_delegates: Vec::new(),
         }
     }
 
@@ -125,6 +136,8 @@ impl<H: HealthEndpoint> Observer<H> {
             identities,
             turn: known_turn,
             watch,
+            own_since,
+            not_delegates,
         } = self;
         if let Some(watch) = watch {
             watch.forget();
@@ -141,8 +154,16 @@ impl<H: HealthEndpoint> Observer<H> {
             begun: reading_since,
             ..
         } = read::read(engine.as_ref(), scope, identities).await?;
-        let reading = (reading_since, Instant::now());
-        let read_at = ReadAt { begun, reading };
+        let is_own = |summary: &ContainerSummary| scope.own_id.as_ref() == Some(&summary.id);
+        if containers.iter().any(is_own) {
+            own_since.get_or_insert(begun.instant);
+        }
+        let heard_since = watch.as_ref().and_then(Watch::unbroken_since);
+        let read_at = ReadAt {
+            begun,
+            reading: (reading_since, Instant::now()),
+            unbroken_since: own_since.iter().copied().chain(heard_since).min(),
+        };
         if let Some(watch) = watch {
             let parts = families.values().flatten();
             watch.set_delegates(parts.map(|part| part.container.id()));
@@ -162,11 +183,20 @@ impl<H: HealthEndpoint> Observer<H> {
         }
         probes.wait().await;
         let mut rollouts = Vec::new();
+        not_delegates.clear();
         for (name, parts) in families {
             let error = errors.remove(&name);
             let taken_names = assemble::taken_names(&name, &parts, &containers);
-            let mut rollout = assemble::assemble(probes, scope, memory, read_at, name, &parts);
+            let is_delegate = identities.are_delegates(scope, &parts);
+            let mut rollout = assemble::assemble(probes, scope, memory, read_at, name, &parts, is_delegate);
+            if error.is_none() && !is_delegate && !identities.note_answer(&parts, &rollout) {
+                identities.log_not_delegates(&rollout);
+                let reason = identity::not_a_delegate(&parts);
+                not_delegates.push((rollout, reason));
+                continue;
+            }
             rollout.taken_names = taken_names;
+            rollout.changes = assemble::changes(&rollout, &parts);
             rollout.no_free_port = assemble::no_free_port(&parts, &containers);
             rollout.obstacle =
                 dependencies::obstacle(&rollout, &identities.dependencies, &containers).or(rollout.obstacle);
@@ -199,6 +229,20 @@ impl<H: HealthEndpoint> Observer<H> {
     pub fn other_workloads(&self) -> Vec<String> {
         let names: BTreeSet<&String> = self.identities.others.values().collect();
         names.into_iter().cloned().collect()
+    }
+
+    /// The containers with a managed `DELEGATE_NAME` that the last observation did not show to be a delegate's, each with why.
+    pub fn not_delegates(&self) -> &[(Rollout, Reason)] {
+        &self.not_delegates
+    }
+
+    /// Whether the first answer of one of these is awaited, by which it may turn out to be a delegate.
+    pub fn awaits_first_answer(&self) -> bool {
+        let mut members = self
+            .not_delegates
+            .iter()
+            .flat_map(|(rollout, _)| rollout.members());
+        members.any(|member| member.is_up() && member.history.last_health().is_none())
     }
 
     /// Whether the answer of a health endpoint is awaited.

@@ -36,6 +36,12 @@ pub(super) struct Identities {
     pub(super) others: HashMap<ContainerId, String>,
     /// The dependencies of each container on others, where it has any.
     pub(super) dependencies: HashMap<ContainerId, Vec<Dependency>>,
+    /// Those of which the log says that they are not taken for delegates.
+    pub(super) told: HashSet<ContainerId>,
+    /// Those that have once answered as a delegate does.
+    pub(super) has_answered: HashSet<ContainerId>,
+    /// Those with `--rm`. Nobody can change that; only in the middle of a restart the engine shows them without it.
+    auto_removed: HashSet<ContainerId>,
     /// The containers that could not be inspected and may be delegates or not, so that each is logged once.
     uninspectable: HashSet<ContainerId>,
     /// The containers whose inspect did not end, with the time of that.
@@ -48,7 +54,19 @@ impl Identities {
         self.others.retain(|id, _| exists(id));
         self.dependencies.retain(|id, _| exists(id));
         self.hung.retain(|id, _| exists(id));
+        self.auto_removed.retain(&exists);
+        self.has_answered.retain(&exists);
+        self.told.retain(&exists);
         self.uninspectable.retain(exists);
+    }
+
+    /// Remembers whether a container has `--rm`, and shows it with it from then on.
+    fn keep_auto_remove(&mut self, container: &mut Inspected) {
+        if container.auto_remove() {
+            self.auto_removed.insert(container.id());
+        } else if self.auto_removed.contains(&container.id()) {
+            container.set_auto_remove();
+        }
     }
 
     /// Whether an inspect of this container did not end lately.
@@ -241,13 +259,14 @@ fn identify(
 ) -> Result<Seen, EngineError> {
     let own = is_own.then(|| Some(OWN_WORKLOAD.to_owned()));
     let known = own.or_else(|| identities.workloads.get(&summary.id).cloned());
-    let container = match inspected {
+    let mut container = match inspected {
         Ok(container) => container,
         // It was never seen to belong to a delegate, so none misses it.
         Err(EngineError::NotFound(_)) if known.is_none() => return Ok(Seen::Stranger),
         Err(EngineError::NotFound(_)) => return Ok(Seen::Gone),
         Err(error) => return Err(error),
     };
+    identities.keep_auto_remove(&mut container);
     let is_new = !identities.workloads.contains_key(&summary.id);
     let workload = known.flatten().or_else(|| {
         let name = container.env(DELEGATE_NAME_VARIABLE)?;

@@ -1,7 +1,7 @@
 //! Changes of delegates between two observations, as the engine reports them.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -18,10 +18,18 @@ const BURST: Duration = Duration::from_millis(500);
 /// The pause before a connection that has ended is opened again.
 const RECONNECT: Duration = Duration::from_secs(30);
 
+/// The containers that matter, and the state of the connection.
+#[derive(Debug, Default)]
+struct Heard {
+    delegates: HashSet<ContainerId>,
+    /// When the first event came over the connection that is open. An engine that restarts ends it.
+    open_since: Option<Instant>,
+}
+
 /// Hears from the engine when something happens to a delegate. Where it does not say, the next observation shows it.
 #[derive(Debug)]
 pub(super) struct Watch {
-    delegates: Arc<Mutex<HashSet<ContainerId>>>,
+    heard: Arc<Mutex<Heard>>,
     changes: watch::Receiver<()>,
     /// Something happened that no observation has shown yet, even if no caller waits for it.
     has_changed: bool,
@@ -31,11 +39,11 @@ pub(super) struct Watch {
 impl Watch {
     /// Starts to listen.
     pub(super) fn start<E: Engine>(engine: Arc<E>) -> Self {
-        let delegates = Arc::new(Mutex::new(HashSet::new()));
+        let heard = Arc::default();
         let (sender, changes) = watch::channel(());
-        let task = tokio::spawn(listen(engine, Arc::clone(&delegates), sender));
+        let task = tokio::spawn(listen(engine, Arc::clone(&heard), sender));
         Self {
-            delegates,
+            heard,
             changes,
             has_changed: false,
             task,
@@ -50,9 +58,16 @@ impl Watch {
 
     /// These are the containers of delegates now.
     pub(super) fn set_delegates(&self, delegates: impl Iterator<Item = ContainerId>) {
-        let mut known = self.delegates.lock().unwrap_or_else(PoisonError::into_inner);
-        known.clear();
-        known.extend(delegates);
+        self.heard().delegates = delegates.collect();
+    }
+
+    /// A moment since which the engine is known not to have restarted.
+    pub(super) fn unbroken_since(&self) -> Option<Instant> {
+        self.heard().open_since
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Completes half a second after something happened that no observation has shown.
@@ -73,16 +88,14 @@ impl Drop for Watch {
 }
 
 /// Listens for as long as the engine permits it.
-async fn listen<E: Engine>(
-    engine: Arc<E>,
-    delegates: Arc<Mutex<HashSet<ContainerId>>>,
-    changes: watch::Sender<()>,
-) {
+async fn listen<E: Engine>(engine: Arc<E>, heard: Arc<Mutex<Heard>>, changes: watch::Sender<()>) {
+    let lock = || heard.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let since = Instant::now();
         let tell = |id: &ContainerId| {
-            let delegates = delegates.lock().unwrap_or_else(PoisonError::into_inner);
-            if delegates.contains(id) {
+            let mut heard = lock();
+            heard.open_since.get_or_insert_with(Instant::now);
+            if heard.delegates.contains(id) {
                 changes.send_replace(());
             }
         };
@@ -94,11 +107,15 @@ async fn listen<E: Engine>(
             return;
         }
         let has_lasted = since.elapsed() > RECONNECT;
+        let is_renewed = has_lasted && matches!(ended, Err(EngineError::TimedOut(_)));
+        if !is_renewed {
+            lock().open_since = None;
+        }
         if has_lasted {
             // An engine that ends takes its containers along.
             changes.send_replace(());
         }
-        if !(has_lasted && matches!(ended, Err(EngineError::TimedOut(_)))) {
+        if !is_renewed {
             sleep(RECONNECT).await;
         }
     }

@@ -148,7 +148,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             Step::Withdraw {
                 because: Some(reason),
                 ..
-            } => self.run.skip_until_next_run(rollout, reason.clone()),
+            } => {
+                self.track(rollout).note_withdrawal(rollout, reason);
+                self.run.skip_until_next_run(rollout, reason.clone());
+            }
             Step::Reject { image, rejection, .. } => {
                 let reason = Reason::Rejected {
                     image: image.clone(),

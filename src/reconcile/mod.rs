@@ -44,10 +44,13 @@ use crate::reconcile::controller::Controller;
 use crate::reconcile::driver::Driver;
 use crate::reconcile::manager_link::ManagerLink;
 use crate::reconcile::observation::Observed;
+use crate::reconcile::questions::Answer;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::reason::{Reason, WORTH_A_WORD};
-use crate::rollout::{Decided, Decision, Desired, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, next};
+use crate::rollout::{
+    Decided, Decision, Desired, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, UpdateOrder, next,
+};
 use crate::status::evidence::EvidenceStore;
 use crate::status::planned::Planned;
 use crate::status::report::{DelegateReport, Report, none_found};
@@ -213,6 +216,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         self.run.retry(rollouts, &self.settings.target, now);
         while let Some(answered) = self.manager.next_answer(now) {
+            if let Answer::Published(Ok(image)) = &answered.answer
+                && !self.settings.scope.known_images.contains(image)
+            {
+                self.settings.scope.known_images.push(image.clone());
+            }
             self.run.note(&answered, &self.settings.target, now);
             self.services.note(&answered);
         }
@@ -300,6 +308,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             let no_free_port = rollout.no_free_port.take();
             rollout.single_instance = rollout.single_instance.take().or(no_free_port);
         }
+        let others = self.observer.not_delegates().iter().map(|(rollout, reason)| {
+            Planned::new(rollout, &Decision::Rest(reason.clone()), &UpdateOrder::StartFirst)
+        });
+        let others: Vec<Planned> = others.collect();
         let services = self.plan_services(now).await;
         let containers = rollouts.iter().map(|rollout| {
             let decision = self.planned(rollout, &rollouts, now);
@@ -307,7 +319,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             let serving = rollout.serving.as_ref().filter(|_| !rollout.is_upgrader());
             planned.with_notice(serving.and_then(|serving| serving.image.expiry()), now)
         });
-        Ok(containers.chain(services).collect())
+        Ok(containers.chain(services).chain(others).collect())
     }
 
     /// Decides as if all checks passed: a plan asks neither the Manager again nor for the host's memory.
@@ -335,7 +347,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             ..
         } = desired
             && let Some(tracked) = self.tracked.get(&rollout.name)
-            && let Some(reason) = tracked.recreations.reason(rollout)
+            && let Some(reason) = tracked
+                .recreations
+                .reason(rollout)
+                .or_else(|| tracked.unsettled(rollout))
         {
             desired = Desired::Keep(reason);
         }
@@ -425,6 +440,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
             self.report_gone(&mut report, rollouts);
             self.add_evidence(&mut report, rollouts).boxed().await;
             report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
+            for (rollout, reason) in self.observer.not_delegates() {
+                report
+                    .not_delegates
+                    .push(DelegateReport::new(rollout, reason, None));
+            }
+            if self.observer.awaits_first_answer() {
+                report.check_by(now + TimeDelta::seconds(1));
+            }
             self.keep_for_answer(observed);
             return Ok(report);
         }

@@ -146,6 +146,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         } = self;
         holds.note_observation();
         let mut rollouts = observer.observe(engine, &settings.scope, memory, now).await?;
+        // The only delegates of this host may be those that have not shown yet that they are.
+        if rollouts.is_empty() && observer.awaits_first_answer() {
+            observer.settled().await;
+            rollouts = observer.observe(engine, &settings.scope, memory, now).await?;
+        }
         // A task that has ended is its service's matter, and no unhealthy delegate.
         rollouts.retain(|rollout| rollout.owner.task_of.is_none() || rollout.members().any(Member::is_up));
         for serving in rollouts.iter().filter_map(|rollout| rollout.serving.as_ref()) {

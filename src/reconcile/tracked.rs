@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use super::recreations::Recreations;
 use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
+use crate::rollout::reason::Reason;
 use crate::rollout::{Backoff, Rollout, Row};
 
 /// One delegate's record, kept under its container name. Losing it repeats a question or a log line, and nothing else.
@@ -37,6 +38,8 @@ pub(super) struct Tracked {
     pub(super) expiry_notice: Option<String>,
     /// How another tool answers its upgrades.
     pub(super) recreations: Recreations,
+    /// The container in service whose changes withdrew its candidate, how often that came in a row, and what changed last.
+    pub(super) unsettled: Option<(ContainerId, u32, String)>,
     /// The message to log once nothing is in progress.
     pub(super) completion: Option<&'static str>,
 }
@@ -48,6 +51,35 @@ impl Tracked {
             is_task: rollout.owner.task_of.is_some(),
             ..Self::default()
         }
+    }
+
+    /// Notes why a candidate was withdrawn.
+    pub(super) fn note_withdrawal(&mut self, rollout: &Rollout, because: &Reason) {
+        let Reason::SettingsChanged { what, .. } = because else {
+            return;
+        };
+        let served = rollout
+            .candidate
+            .as_ref()
+            .and_then(|candidate| candidate.replaces.clone());
+        let before = self
+            .unsettled
+            .take()
+            .filter(|(id, ..)| served.as_ref() == Some(id));
+        let times = before.map_or(0, |(_, times, _)| times);
+        self.unsettled = served.map(|id| (id, times + 1, what.clone()));
+    }
+
+    /// Why the delegate is not upgraded again, where its settings changed during each of the last two attempts: the third one
+    /// would stop it, or double it, for nothing.
+    pub(super) fn unsettled(&self, rollout: &Rollout) -> Option<Reason> {
+        let (id, times, what) = self.unsettled.as_ref()?;
+        let is_it =
+            rollout.candidate.is_none() && rollout.serving.as_ref().is_some_and(|serving| serving.id == *id);
+        (is_it && *times >= 2).then(|| Reason::SettingsChanged {
+            what: what.clone(),
+            again: Some(rollout.name.clone()),
+        })
     }
 
     /// A new run tries again, and checks the host's memory and the obstacles again.

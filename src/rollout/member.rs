@@ -42,6 +42,8 @@ pub struct Life {
     pub restart_count: u64,
     /// How the last life ended, in words.
     pub ending: String,
+    /// Whether someone stopped it: Docker would have started it again after any other end, and has not restarted since.
+    pub was_stopped: bool,
 }
 
 /// The program that removes a container once it has ended.
@@ -185,6 +187,7 @@ impl Member {
                 finished_at: container.finished_at(),
                 restart_count: container.restart_count(),
                 ending: crate::health::ending(container),
+                was_stopped: false,
             },
             stop_timeout,
             stop_timeout_source: StopTimeoutSource::default(),
@@ -297,9 +300,35 @@ impl Member {
         self.state == RunState::Removing && too_long
     }
 
-    /// Whether it ended this long ago, or the engine never completes its removal.
+    /// Whether it ended this long ago by itself, or the engine never completes its removal. A process that has just started, as
+    /// after a backup that stopped everything, does not know who ended it, and leaves it so long to those who may start it.
     pub(super) fn is_over_for(&self, span: TimeDelta, now: DateTime<Utc>) -> bool {
-        self.has_ended_for(span, now) || self.removal_is_stuck(now)
+        let is_new = |seen: DateTime<Utc>| now - seen < span;
+        let may_return = self.is_kept_up() && self.history.seen_since.is_some_and(is_new);
+        let is_over = !self.life.was_stopped && !may_return && self.has_ended_for(span, now);
+        is_over || self.removal_is_stuck(now)
+    }
+
+    /// Whether Docker starts it again after each end but a stop.
+    fn is_kept_up(&self) -> bool {
+        matches!(self.restart_policy.as_str(), "always" | "unless-stopped")
+    }
+
+    /// Notes whether someone stopped it. `unbroken_since` is a moment since which the engine is known not to have restarted.
+    ///
+    /// A start that failed leaves an error. After its own crash an engine starts whatever has the policy `always` before it
+    /// answers, but nothing that has `unless-stopped`, so for these it counts whether it has restarted. A life that ended before
+    /// this process saw it may have been asked to stop by an earlier process.
+    pub fn note_stop(&mut self, container: &Inspected, unbroken_since: Option<DateTime<Utc>>) {
+        let Some(ended) = self.life.finished_at.filter(|_| self.state == RunState::Exited) else {
+            return;
+        };
+        let was_before = |moment: Option<DateTime<Utc>>| moment.is_some_and(|moment| moment <= ended);
+        self.life.was_stopped = self.is_kept_up()
+            && container.error().is_empty()
+            && self.history.stop_requested_at.is_none()
+            && was_before(self.history.seen_since)
+            && (self.restart_policy == "always" || was_before(unbroken_since));
     }
 
     /// How its last life ended, or continues, in words.

@@ -29,6 +29,8 @@ mod work_seen;
 use std::fmt;
 use std::time::Duration;
 
+use chrono::{DateTime, TimeDelta, Utc};
+
 pub use call_backoff::Backoff;
 pub(crate) use call_backoff::INSPECT;
 pub use checks::{Checks, RequestedRestart};
@@ -50,7 +52,7 @@ pub use step::Step;
 pub use work_seen::WorkSeen;
 
 use crate::config::{Strategy, Timing};
-use crate::container::{ContainerId, ImageId, OWN_WORKLOAD, Role};
+use crate::container::{ContainerId, ImageId, OWN_WORKLOAD, Role, is_replaced_by_compose};
 use crate::document::{Obstacle, SingleInstance};
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
@@ -90,6 +92,9 @@ pub struct Rollout {
     /// Why the container in service cannot be replaced, or the candidate not be started where none is in service, by what else
     /// is on the host.
     pub obstacle: Option<Obstacle>,
+    /// The settings of the container to be replaced that changed since the candidate was created, in words; empty where they are
+    /// not known.
+    pub changes: String,
     /// Why one of its containers could not be inspected: its state is unknown then, and it is left alone.
     pub inspect_error: Option<String>,
 }
@@ -115,6 +120,17 @@ impl Rollout {
     /// Whether it is not a delegate, but the upgrader itself.
     pub fn is_upgrader(&self) -> bool {
         self.workload == OWN_WORKLOAD
+    }
+
+    /// Whether it has the name that Compose gives to a container for a moment, and is about to lose that or to be removed. Two
+    /// minutes after the last change Compose has failed: what it left is the delegate.
+    fn is_replaced_by_compose(&self, now: DateTime<Utc>) -> bool {
+        let changes = self.members().flat_map(|member| {
+            let life = &member.life;
+            [Some(member.created_at), life.started_at, life.finished_at]
+        });
+        let is_recent = |last: DateTime<Utc>| now - last < TimeDelta::minutes(2);
+        is_replaced_by_compose(&self.name) && changes.flatten().max().is_some_and(is_recent)
     }
 
     /// Whether a replacement has to be finished.

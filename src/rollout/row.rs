@@ -33,7 +33,7 @@ rows! {
         LeftAlone
         /// Health checks only, unless a replacement has left the delegate without a container that is up: rest.
         HealthOnly
-        /// The name is one that Compose gives to a container for a moment: rest.
+        /// Compose gave it a name that it gives for a moment, and it changed less than two minutes ago: rest.
         ComposeReplaces
     }
     "Failed and withdrawn containers" {
@@ -67,7 +67,7 @@ rows! {
         CopyStart
         /// It stands for a delegate with `--rm`, and has ended: remove it after ten seconds.
         AutoRemove
-        /// It does not run, and no failure of this run is known: rest.
+        /// It does not run, and no failure of this run is known: rest, whatever old container has ended behind it.
         NotRunning
         /// Nothing new is wanted: rest, with the reason.
         NothingNew
@@ -121,7 +121,7 @@ rows! {
     "Side by side" {
         /// The container in service was made from the candidate: reject the candidate.
         MadeFromCandidate
-        /// The candidate replaces another container, or another image is wanted, or the candidate cannot be started here: withdraw it.
+        /// The candidate replaces another container, has an image that is not wanted, was stopped, or cannot be started here: withdraw it.
         Unwanted
         /// The container in service was changed since the candidate was created: withdraw the candidate.
         ServingChanged
@@ -155,6 +155,8 @@ rows! {
         RenamedWait
         /// The old container was changed before the candidate was started: withdraw the candidate.
         OldChanged
+        /// Someone stopped the candidate, and the old container has ended: rest; withdraw a candidate beside an old one that is up.
+        FreeStopped
         /// The old container is retired, and the candidate works: let the candidate take the name.
         TakeName
         /// The old container is retired, and the candidate failed or was never started: reject the candidate.

@@ -23,6 +23,9 @@ pub struct Report {
     pub observed_at: DateTime<Utc>,
     /// One row per delegate, by name.
     pub delegates: Vec<DelegateReport>,
+    /// The containers that have a managed `DELEGATE_NAME` and do not belong to a delegate, by name. They are in no count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_delegates: Vec<DelegateReport>,
     /// The upgrader's own container, where it replaces itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrader: Option<Box<DelegateReport>>,
@@ -142,14 +145,16 @@ impl Report {
         Self {
             observed_at,
             delegates: Vec::new(),
+            not_delegates: Vec::new(),
             upgrader: None,
             next_check: None,
         }
     }
 
-    /// All rows: the delegates', then the upgrader's own.
+    /// All rows: the delegates', then the upgrader's own, then those of containers that do not belong to a delegate.
     pub fn rows(&self) -> impl Iterator<Item = &DelegateReport> + Clone {
-        self.delegates.iter().chain(self.upgrader.as_deref())
+        let upgrader = self.upgrader.as_deref();
+        self.delegates.iter().chain(upgrader).chain(&self.not_delegates)
     }
 
     /// Adds the row of a delegate, or of the upgrader itself.

@@ -8,7 +8,7 @@ use strum::IntoStaticStr;
 
 use crate::health::HealthStatus;
 use crate::image::Version;
-use crate::rollout::reason::count;
+use crate::rollout::reason::{ReasonKind, count};
 use crate::status::Status;
 use crate::status::report::{DelegateReport, Report};
 use crate::text::time;
@@ -45,6 +45,9 @@ impl Tone {
 
     /// The tone of one delegate.
     pub fn of(delegate: &DelegateReport) -> Self {
+        if delegate.reason == ReasonKind::NotADelegate {
+            return Self::Good;
+        }
         Self::of_health(delegate.health).max(Self::of_action(delegate))
     }
 

@@ -80,3 +80,24 @@ fn bad_image_leaves_a_delegate_in_service() {
         assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
     }
 }
+
+/// While Docker restarts a container with `--rm`, inspect shows it without.
+#[test]
+fn a_restart_during_its_replacement_does_not_lose_rm() {
+    let lab = Lab::new("rm-restart");
+    let name = lab.delegate("1", V1, &["--rm", "--env", "DRAIN_SECONDS=8"]);
+    let mut daemon = lab
+        .upgrader(V2)
+        .with("UPGRADE_HEALTHY_TIME", "12s")
+        .with("UPGRADE_HEALTHY_DEADLINE", "60s")
+        .with("RUN_ON_START", "true")
+        .start();
+    daemon.says("reason=\"proving\"", PATIENCE);
+    docker(&["restart", "--time", "20", &name]);
+    eventually("it is replaced", PATIENCE, || {
+        lab.names() == ["1"] && image_of(&name) == image(V2)
+    });
+    assert_eq!(removed_by(&name), (false, true), "{}", daemon.log());
+    daemon.signal(Signal::TERM);
+    assert!(!daemon.log().contains("settings"), "{}", daemon.log());
+}

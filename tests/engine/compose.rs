@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use kit::lab::{Daemon, Lab, Signal, V1, V2, docker, expect, image, image_of};
+use kit::lab::{Daemon, Lab, Signal, V1, V2, docker, eventually, expect, image, image_of};
 
 /// Enough for a step of a replacement, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -290,4 +290,88 @@ fn a_delegate_with_an_inline_config_is_left_alone() {
         docker(&["inspect", "--format", "{{.Id}} {{.State.Status}}", &name]),
         format!("{id} running")
     );
+}
+
+/// `docker compose stop`, or a backup that stops everything, while the old container drains.
+#[test]
+fn what_compose_stops_in_the_drain_stays_stopped_and_no_image_is_blamed() {
+    for policy in ["always", "unless-stopped"] {
+        let project = Project::new(Lab::new(&format!("compose-stop-{policy}")), V1);
+        project.add("    stop_grace_period: 2s\n", &["DRAIN_SECONDS: '25'"]);
+        let text = fs::read_to_string(&project.file).expect("the file");
+        let text = text.replace("restart: always", &format!("restart: {policy}"));
+        fs::write(&project.file, text).expect("a compose file");
+        project.compose(&["up", "--detach"]);
+        let mut daemon = project.lab.upgrader(V2).with("RUN_ON_START", "true").start();
+        daemon.says("to stop within", PATIENCE);
+        project.compose(&["stop"]);
+        // Longer than what has ended is left to those who may start it again.
+        std::thread::sleep(Duration::from_secs(20));
+        let states = || {
+            let filter = format!("label={}", project.lab.label());
+            docker(&["ps", "--all", "--format", "{{.State}}", "--filter", &filter])
+        };
+        assert_eq!(states(), "exited\nexited", "{policy}: {}", daemon.log());
+        project.compose(&["start"]);
+        eventually("one delegate serves again", 2 * PATIENCE, || {
+            states() == "running"
+        });
+        let all = project.all();
+        assert_eq!(
+            (image_of(&all), project.container()),
+            (image(V2), all.clone()),
+            "{}",
+            daemon.log()
+        );
+        daemon.signal(Signal::TERM);
+        assert!(!daemon.log().contains("rejected"), "{}", daemon.log());
+    }
+}
+
+/// One `env_file` for all services, and somebody's shell in the delegate's image.
+#[test]
+fn a_sidecar_and_a_command_with_the_delegates_environment_are_left_alone() {
+    let project = Project::new(Lab::new("compose-sidecar"), V1);
+    let sidecar = format!("{}/sidecar:1", kit::lab::env("LAB_REGISTRY"));
+    docker(&["tag", &image(V1), &sidecar]);
+    let (label, name) = (project.lab.label(), project.lab.name.clone());
+    let lines = format!(
+        "  sidecar:\n    image: {sidecar}\n    labels: ['{label}']\n    environment: {{DELEGATE_NAME: {name}, PORT: '81'}}\n"
+    );
+    project.add(&lines, &[]);
+    project.compose(&["up", "--detach"]);
+    let delegate = project.container();
+    project.compose(&["run", "--detach", "delegate"]);
+    let all = project.all();
+    let others: Vec<&str> = all.lines().filter(|id| *id != delegate).collect();
+    assert_eq!(others.len(), 2, "{all}");
+    let looks = || -> Vec<String> {
+        let look = |id: &&str| {
+            docker(&[
+                "inspect",
+                "--format",
+                "{{.Name}} {{.State.Status}} {{.State.StartedAt}}",
+                id,
+            ])
+        };
+        others.iter().map(look).collect()
+    };
+    let before = looks();
+    let upgrader = project.lab.upgrader(V2).with("HEALTH_ACTION", "restart");
+    for command in ["plan", "doctor"] {
+        let run = upgrader.run(&[command]);
+        let named = run.text.lines().filter(|line| line.contains("left alone: "));
+        assert_eq!(named.count(), 2, "{}", run.text);
+    }
+    for probe in ["auto", "running"] {
+        upgrader
+            .clone()
+            .with("HEALTH_PROBE", probe)
+            .run(&["once"])
+            .ended(0);
+        assert_eq!(looks(), before, "{probe}");
+    }
+    let all = project.all();
+    let new: Vec<&str> = all.lines().filter(|id| !others.contains(id)).collect();
+    assert_eq!((new.len(), image_of(new[0])), (1, image(V2)));
 }

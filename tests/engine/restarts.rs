@@ -292,3 +292,32 @@ fn old_container_that_the_engine_revives_is_asked_to_stop_again() {
 fn old_container_that_a_killed_engine_revives_is_asked_to_stop_again() {
     revived_container_is_asked_to_stop_again("killed", Signal::KILL);
 }
+
+/// From 28.5 on, inspect shows ulimits that are the daemon's own in another order each time.
+#[test]
+#[ignore = "restarts the engine; make test runs it in a lab of its own"]
+fn ulimits_of_the_daemon_do_not_count_as_a_change_of_the_delegate() {
+    let _turn = turn();
+    let Some(engine) = Engine::of_the_lab() else {
+        return;
+    };
+    let path = engine.0.join("daemon.json");
+    let before = std::fs::read_to_string(&path).expect("daemon.json");
+    let mut configuration: serde_json::Value = serde_json::from_str(&before).expect("JSON");
+    for name in ["nofile", "nproc", "sigpending"] {
+        let limit = serde_json::json!({ "Name": name, "Hard": 1024, "Soft": 512 });
+        configuration["default-ulimits"][name] = limit;
+    }
+    std::fs::write(&path, configuration.to_string()).expect("daemon.json");
+    engine.restart(Signal::TERM);
+    for order in ["start-first", "stop-first"] {
+        let lab = Lab::new(&format!("ulimits-{order}"));
+        let name = lab.delegate("1", V1, &[]);
+        let upgrader = lab.upgrader(V2).with("UPGRADE_HEALTHY_TIME", "5s");
+        let run = upgrader.with("UPDATE_ORDER", order).run(&["once"]).ended(0);
+        run.never_says("changed");
+        assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
+    }
+    std::fs::write(path, before).expect("daemon.json");
+    engine.restart(Signal::TERM);
+}

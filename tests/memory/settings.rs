@@ -26,6 +26,7 @@ pub fn settings() -> Settings {
                 path: "/api/health".to_owned(),
                 command: Vec::new(),
             },
+            known_images: Vec::new(),
             stop_timeout: STOP_TIMEOUT,
             max_stop_timeout: None,
             keep_images: 1,

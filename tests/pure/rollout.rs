@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use delegate_upgrader::container::{ContainerId, ImageId};
+use delegate_upgrader::container::{ContainerId, ImageId, Inspected};
 use delegate_upgrader::document::{Obstacle, SingleInstance};
 use delegate_upgrader::health::{Health, HealthStatus, Probe};
 use delegate_upgrader::manager::ManagerError;
 use delegate_upgrader::rollout::reason::{Reason, ReasonKind, Retry};
-use delegate_upgrader::rollout::{Check, Decision, Fact, FailureCause, History, Memory, Rollout, Seen, Step};
+use delegate_upgrader::rollout::{
+    Check, Decision, Fact, FailureCause, History, Member, Memory, Rollout, Seen, Step,
+};
 use strum::VariantNames;
 
-use crate::next::scene::{Change, Scene, helper, new, old};
+use crate::next::scene::{Change, Scene, ago, helper, new, old};
 
 fn at(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_700_000_000 + second, 0).unwrap()
@@ -28,6 +30,58 @@ fn health(status: HealthStatus) -> Health {
 
 fn scene(change: impl FnOnce(Scene) -> Scene) -> Rollout {
     change(Scene::new()).rollout
+}
+
+/// Docker starts a container with such a policy again after each end but a stop; a start that failed leaves an error.
+#[test]
+fn a_container_was_stopped_where_only_that_leaves_it_so() {
+    let ended = |policy: &str, error: &str| {
+        let state = serde_json::json!({ "Status": "exited", "Error": error });
+        let document = serde_json::json!({ "Id": "x", "State": state });
+        let member = old()
+            .policy(policy)
+            .change(|m| m.history.seen_since = Some(ago(900)));
+        (member.exited(60), Inspected::new(document).unwrap())
+    };
+    let asked = |(member, document): (Member, Inspected)| (member.asked_to_stop(90), document);
+    let unseen = |(member, document): (Member, Inspected)| {
+        (member.change(|m| m.history.seen_since = Some(ago(59))), document)
+    };
+    for (name, (mut member, document), unbroken, expected) in [
+        ("stopped", ended("unless-stopped", ""), Some(60), true),
+        // After its own crash an engine starts no container with this policy.
+        (
+            "the engine may have restarted",
+            ended("unless-stopped", ""),
+            Some(59),
+            false,
+        ),
+        (
+            "nothing is known of the engine",
+            ended("unless-stopped", ""),
+            None,
+            false,
+        ),
+        (
+            "an engine starts this one before it answers",
+            ended("always", ""),
+            None,
+            true,
+        ),
+        ("no start", ended("always", "no such file"), Some(900), false),
+        ("nothing starts it again", ended("no", ""), Some(900), false),
+        ("it gives up", ended("on-failure:3", ""), Some(900), false),
+        ("by this process", asked(ended("always", "")), Some(900), false),
+        (
+            "perhaps by an earlier process",
+            unseen(ended("always", "")),
+            Some(900),
+            false,
+        ),
+    ] {
+        member.note_stop(&document, unbroken.map(ago));
+        assert_eq!(member.life.was_stopped, expected, "{name}");
+    }
 }
 
 #[test]

@@ -174,6 +174,7 @@ fn the_schema_of_status_describes_each_field() {
         report: Some(Report {
             observed_at: at(),
             delegates: vec![delegate(), gone("delegate-2", "docker-delegate")],
+            not_delegates: vec![gone("sidecar", "docker-delegate")],
             upgrader: Some(Box::new(gone("delegate-upgrader", OWN_WORKLOAD))),
             next_check: Some(at()),
         }),

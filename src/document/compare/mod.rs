@@ -7,6 +7,7 @@
 //! (`volumes::keep_anonymous`): a fault in these is invisible here. The comparison that shares nothing with this
 //! crate is `tests/fidelity/diff.rs`.
 
+mod changes;
 mod normalise;
 mod shown;
 
@@ -14,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+pub use self::changes::changes;
 pub use self::shown::Difference;
 use super::defaults::{self, Command};
 use super::unset::same_or_unset;

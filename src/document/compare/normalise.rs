@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::container::json::text_at;
+use crate::container::sets;
 use crate::document::unset::is_unset;
 
 /// Brings the host configurations of a container and of its recreated self to one spelling, so that only what means
@@ -13,7 +13,7 @@ pub(super) fn host_configs(old: &mut Map<String, Value>, new: &mut Map<String, V
         name_no_restart_policy(side);
         drop_notes(side);
         drop_unset_limits(side);
-        sort_ulimits(side);
+        sets::sort(side);
     }
     drop_what_was_filled_in(old, new);
     drop_what_was_discarded(old, new);
@@ -50,13 +50,6 @@ fn name_no_restart_policy(host_config: &mut Map<String, Value>) {
 fn drop_notes(host_config: &mut Map<String, Value>) {
     if let Some(Value::Object(annotations)) = host_config.get_mut("Annotations") {
         annotations.remove("io.podman.annotations.pids-limit");
-    }
-}
-
-/// Inspect adds the daemon's own ones, in a random order.
-fn sort_ulimits(host_config: &mut Map<String, Value>) {
-    if let Some(Value::Array(ulimits)) = host_config.get_mut("Ulimits") {
-        ulimits.sort_by(|one, other| text_at(one, "/Name").cmp(text_at(other, "/Name")));
     }
 }
 

@@ -28,6 +28,13 @@ impl Difference {
         }
     }
 
+    /// The same where the value that is expected is the former one.
+    pub(super) fn as_change(&self) -> String {
+        let path = one_line(&self.path, MAX_PATH);
+        let [before, now] = [&self.expected, &self.found].map(|value| Shown(&self.path, value));
+        format!("{path} was {before}, and is {now}")
+    }
+
     /// The keys on the way to the setting, `/Config/Env/NAME`. Names in lists and maps are part of it.
     pub fn path(&self) -> &str {
         &self.path

@@ -20,6 +20,19 @@ pub(super) struct NewContainer<'a> {
     pub(super) labels: Vec<(&'static str, String)>,
 }
 
+/// A container as it is, but with `--rm` if that was read before: in the middle of a restart the engine shows it without.
+pub(super) async fn inspect<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    id: &ContainerId,
+) -> Result<Inspected, EngineError> {
+    let mut container = engine.inspect(id).await?;
+    if rollout.member(id).is_some_and(Member::vanishes) {
+        container.set_auto_remove();
+    }
+    Ok(container)
+}
+
 /// Our labels on the successor of a delegate.
 pub(super) fn labels(
     rollout: &Rollout,
@@ -90,7 +103,7 @@ pub(super) async fn recreate<E: Engine>(
     from: &ContainerId,
     image: Option<&RememberedImage>,
 ) -> Result<ContainerId, Failure> {
-    let original = engine.inspect(from).await?;
+    let original = inspect(engine, rollout, from).await?;
     let mut labels = vec![
         (label::REPLACES, original.id().as_str().to_owned()),
         (label::NAME, rollout.name.clone()),

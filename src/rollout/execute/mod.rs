@@ -15,7 +15,7 @@ use tracing::debug;
 use tracing::field::display;
 
 pub use self::background_pulls::{Pulled, Pulls};
-use self::create::{NewContainer, create, create_helper, labels, recreate};
+use self::create::{NewContainer, create, create_helper, inspect, labels, recreate};
 pub use self::image::image_of;
 use self::prepare::prepare;
 pub use self::progress::PullState;
@@ -60,7 +60,7 @@ pub async fn execute<E: Engine>(
             release,
             intent,
         } => {
-            let old = engine.inspect(from).await?;
+            let old = inspect(engine, rollout, from).await?;
             let wanted = NewContainer {
                 name: Role::Candidate.name(&rollout.name),
                 image,

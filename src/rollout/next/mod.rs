@@ -20,7 +20,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::circumstances::circumstances;
 use super::reason::Reason;
 use super::{Decided, Desired, Facts, INSPECT, Member, Policy, Rejection, Rollout, Row, Step, UpdateOrder};
-use crate::container::{Role, RunState, is_replaced_by_compose};
+use crate::container::{Role, RunState};
 
 /// How long a container that has ended is left as it is: it may be between a stop and a start that belong together, or
 /// between a stop and the removal after it.
@@ -90,7 +90,7 @@ impl At<'_> {
                             None => rest,
                         }
                     }
-                    None if is_replaced_by_compose(&self.rollout.name) => {
+                    None if self.rollout.is_replaced_by_compose(self.now) => {
                         Row::ComposeReplaces.rest(Reason::ReplacedByCompose)
                     }
                     None => return None,

@@ -22,10 +22,16 @@ impl At<'_> {
             && up.is_some_and(|old| candidate.is_successor_of(old) && made_of != Some(&old.settings));
         match (self.proof(candidate), retired, up) {
             _ if let Some(renamed) = rollout.renamed_predecessor() => self.renamed(renamed, candidate),
-            _ if is_changed => self.withdraw(Row::OldChanged, candidate, Some(Reason::SettingsChanged)),
+            _ if is_changed => self.withdraw(
+                Row::OldChanged,
+                candidate,
+                Some(Reason::settings_changed(rollout)),
+            ),
             (Proof::Created, Some(retired), Some(_)) if self.is_helper() => {
                 Row::FreeStop.act(Step::drain(rollout, retired, self.now))
             }
+            (.., None) if candidate.life.was_stopped => Row::FreeStopped.rest(Reason::not_running(candidate)),
+            _ if candidate.life.was_stopped => self.withdraw(Row::FreeStopped, candidate, None),
             (Proof::Failed(cause), Some(_), _) => self.reject(Row::RetiredReject, candidate, cause),
             (Proof::Created, Some(_), _) => {
                 let problem = format!("{} was never started", candidate.name);

@@ -31,6 +31,8 @@ impl At<'_> {
             _ if is_retired && works && old.is_between_lives() => self.stop(Row::DrainingStop, old),
             _ if is_retired && works => Row::RetiredDrain.act(Step::drain(rollout, old, self.now)),
             _ if let Some(cause) = failure => self.reject(Row::SuccessorReject, serving, cause),
+            // Both were stopped: nothing is started, or removed, until one runs again.
+            _ if !old.is_up() && serving.life.was_stopped => return None,
             _ if old.is_up() && !is_retired && (works || was_asked) => self.stop(Row::DrainingStop, old),
             _ if !old.is_up() && works => match rollout.outdated_image(serving) {
                 // Compose may be stopping the container in service, which works until it has ended; this one then serves again.

@@ -32,15 +32,26 @@ impl At<'_> {
             }
             // Its owner recreated the container in service.
             _ if !candidate.is_successor_of(serving) => {
-                let because = self.facts.has_created.then_some(Reason::SettingsChanged);
+                let because = self.facts.has_created.then(|| Reason::settings_changed(rollout));
                 self.withdraw(Row::Unwanted, candidate, because)
             }
             // It was stopped for the candidate: from now on its name says so.
             _ if serving.has_ended() && candidate.role == Role::Next => {
                 Row::NameDraining.act(Step::drain(rollout, serving, self.now))
             }
-            _ if !self.is_wanted(candidate) => self.withdraw(Row::Unwanted, candidate, None),
-            _ if is_changed => self.withdraw(Row::ServingChanged, candidate, Some(Reason::SettingsChanged)),
+            _ if !self.is_wanted(candidate) => {
+                let image = candidate.image.to_string();
+                let stopped = candidate
+                    .life
+                    .was_stopped
+                    .then_some(Reason::CandidateVanished { image });
+                self.withdraw(Row::Unwanted, candidate, stopped)
+            }
+            _ if is_changed => self.withdraw(
+                Row::ServingChanged,
+                candidate,
+                Some(Reason::settings_changed(rollout)),
+            ),
             (Proof::Proven, _) if is_stopped && rollout.is_upgrader() => {
                 Row::NameRetired.act(Step::retire(rollout, serving))
             }
@@ -97,13 +108,13 @@ impl At<'_> {
     }
 
     /// Whether the candidate has an image that is wanted and that no other process has rejected meanwhile, and could be
-    /// started.
+    /// started, and nobody stopped it.
     fn is_wanted(&self, candidate: &Member) -> bool {
         let mut failed = self.rollout.failed.iter();
         let was_rejected = failed
             .any(|other| other.image_id == candidate.image_id && other.created_at > candidate.created_at);
         let cannot_start = candidate.is_created() && self.missing_companion().is_some();
-        self.desired.wants(candidate) && !was_rejected && !cannot_start
+        self.desired.wants(candidate) && !was_rejected && !cannot_start && !candidate.life.was_stopped
     }
 
     /// That a container which the delegate needs is not there: no candidate can be started, nor the old one again.

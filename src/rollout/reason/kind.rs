@@ -21,6 +21,7 @@ impl ReasonKind {
             | Self::HealthOnly
             | Self::OptedOut
             | Self::NotRunning
+            | Self::NotADelegate
             | Self::CustomImage
             | Self::OtherGeneration
             | Self::OtherAccount

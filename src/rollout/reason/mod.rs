@@ -1,5 +1,6 @@
 //! Why nothing (more) happens to a delegate: a [`Reason`] becomes a sentence in log, `plan` and `/status`, and its [`ReasonKind`] a label.
 
+mod awaited;
 mod kind;
 mod retried;
 mod topic;
@@ -11,7 +12,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{EnumDiscriminants, IntoStaticStr};
 
-use super::{HeldBack, InvalidLabel, Member, Rejection};
+use super::{HeldBack, InvalidLabel, Member, Rejection, Rollout};
 use crate::document::{Obstacle, SingleInstance};
 use crate::host::place::command_for;
 use crate::image::{MaxVersion, Pin};
@@ -20,9 +21,12 @@ use crate::schedule::wave::Wave;
 use crate::text::{size, time};
 
 pub use crate::net::retry::Retry;
+pub use awaited::Awaited;
 pub(crate) use topic::WORTH_A_WORD;
 pub(crate) use words::count;
-use words::{health_only, is_published, paused, retry, returning, since, times, unfinished, whole};
+use words::{
+    changed, health_only, is_published, not_a_delegate, paused, retry, returning, since, times, unfinished, whole,
+};
 
 /// Why a delegate is left as it is, for now or for good. An image is named by its reference, a problem is in the
 /// engine's words, and a verdict is the health at the last observation.
@@ -67,6 +71,9 @@ pub enum Reason {
         /// The engine's word for its state.
         state: String,
     },
+    /// It has a `DELEGATE_NAME`, and that is all that it has of a delegate. An image is named unless it is a one-off command.
+    #[error("not a delegate, and left alone: {}", not_a_delegate(.image.as_deref()))]
+    NotADelegate { image: Option<String> },
     /// Its image is not a Harness delegate image: the stock one would lose what was added to it.
     #[error(
         "{image} is a custom image, and the stock one would lose what was added to it; to upgrade it, set \
@@ -229,14 +236,17 @@ pub enum Reason {
     #[error("the new container's configuration would differ: {differences}")]
     ConfigurationMismatch { differences: String },
     /// The delegate's limits, networks or restart policy were changed after its candidate was created.
-    #[error(
-        "its settings were changed while its replacement was being prepared; retrying at the next scheduled run"
-    )]
-    SettingsChanged,
+    #[error("its settings were changed while its replacement was being prepared{}", changed(.what, .again.as_deref()))]
+    SettingsChanged {
+        /// Which ones, as they were and as they are; empty where the delegate was recreated.
+        what: String,
+        /// The delegate's name, where that came twice in a row.
+        again: Option<String>,
+    },
     #[error("{image} was rejected: {rejection}")]
     Rejected { image: String, rejection: Rejection },
     /// A candidate that this run created is gone, and this program did not remove it.
-    #[error("someone removed the new container with {image}; retrying at the next scheduled run")]
+    #[error("someone stopped or removed the new container with {image}; retrying at the next scheduled run")]
     CandidateVanished { image: String },
     /// The container in service has stopped while its candidate proves itself.
     #[error("{name} does not run; its replacement is withdrawn unless it runs again within 15 s")]
@@ -423,19 +433,13 @@ pub enum Reason {
     EngineError { step: String, problem: String },
 }
 
-/// Whose answer is awaited.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, IntoStaticStr, strum::VariantNames)]
-#[strum(serialize_all = "snake_case")]
-pub enum Awaited {
-    /// The Manager's.
-    #[error("the Manager")]
-    Manager,
-    /// That of the registry with this host name.
-    #[error("the registry {0}")]
-    Registry(String),
-}
-
 impl Reason {
+    /// The container in service was changed while its candidate was there.
+    pub(super) fn settings_changed(rollout: &Rollout) -> Self {
+        let (what, again) = (rollout.changes.clone(), None);
+        Self::SettingsChanged { what, again }
+    }
+
     /// Waits for a container that was asked to stop, or that Docker is removing.
     pub(super) fn stopping(member: &Member) -> Self {
         let name = member.name.clone();

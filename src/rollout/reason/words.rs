@@ -40,6 +40,33 @@ pub(super) fn paused(delegate: Option<&str>, until: Option<DateTime<Utc>>) -> St
     format!("{whose} are paused{until}; `{resume}` resumes them")
 }
 
+pub(super) fn not_a_delegate(image: Option<&str>) -> String {
+    match image {
+        None => "it is a command of `docker compose run`".to_owned(),
+        Some(image) => format!(
+            "{image} is not known to be a delegate's image, and it has not answered as a delegate does; if it is one, give it the \
+             label io.delegate-upgrader.enable=true"
+        ),
+    }
+}
+
+/// The settings that were changed, and when the upgrade is tried again.
+pub(super) fn changed(what: &str, again: Option<&str>) -> String {
+    let what = if what.is_empty() {
+        String::new()
+    } else {
+        format!(" ({what})")
+    };
+    let then = match again {
+        None => "retrying at the next scheduled run".to_owned(),
+        Some(delegate) => format!(
+            "that came twice in a row, so nothing is tried again until you run `{}` or recreate the delegate",
+            retry(delegate)
+        ),
+    };
+    format!("{what}; {then}")
+}
+
 pub(super) fn is_published(image: Option<&str>) -> String {
     image.map_or_else(String::new, |image| format!("{image} is published; "))
 }

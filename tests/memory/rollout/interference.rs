@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use delegate_upgrader::container::RunState;
 use delegate_upgrader::engine::EngineError;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::json;
 
 use super::host::{DRAIN, Host, NEW, NEWER, OLD, good, host_network, row};
-use kit::twin::{Behaviour, Fault, Operation, OperatorAction};
+use kit::twin::{Behaviour, Fault, Happened, Operation, OperatorAction};
 
 #[tokio::test(start_paused = true)]
 async fn reports_a_delegate_that_is_gone_at_the_end_of_a_run_once() {
@@ -123,6 +124,78 @@ async fn a_late_withdrawal_does_not_reach_a_candidate_that_was_promoted() {
     next.start_run(Mode::Upgrade);
     let upgrade = host.continue_for(&mut next, Duration::from_secs(60));
     promoted_before(&host, "dd.withdrawn-", upgrade).await;
+}
+
+/// `docker compose stop`, or a backup that stops everything, while the old container drains: nobody starts anything, and no image is
+/// blamed.
+#[tokio::test(start_paused = true)]
+async fn what_its_owner_stops_in_the_drain_stays_stopped_until_it_is_started() {
+    for (is_stop_first, stops_old) in [(false, true), (false, false), (true, false)] {
+        let context = format!("stop-first: {is_stop_first}, the old one, too: {stops_old}");
+        let host = Host::new();
+        let old = host.run_with("dd", |body| {
+            if is_stop_first {
+                host_network(body);
+            }
+        });
+        let mut upgrader = host.upgrader(NEW).watching();
+        upgrader.start_run(Mode::Upgrade);
+        // Start-first, the old one drains until 76; stop-first, the candidate starts then.
+        let after = Duration::from_secs(if is_stop_first { 65 } else { 30 });
+        host.continue_for(&mut upgrader, after).await;
+        let new = if is_stop_first { "dd.candidate" } else { "dd" };
+        if stops_old {
+            let name = host
+                .names()
+                .into_iter()
+                .find(|name| name.starts_with("dd.draining-"));
+            host.by_hand(OperatorAction::Kill, &name.unwrap());
+        }
+        let new_id = host.find(new).id;
+        host.by_hand(OperatorAction::Kill, new);
+        let before = host.events_of(&old).len();
+        host.continue_for(&mut upgrader, Duration::from_secs(1800)).await;
+        let names = host.names();
+        assert!(
+            names.contains(&new.to_owned()) && names.len() == 2,
+            "{context}: {names:?}"
+        );
+        assert!(
+            host.containers()
+                .iter()
+                .all(|(_, state, _)| *state == RunState::Exited),
+            "{context}"
+        );
+        let is_started = host.events_of(&old)[before..]
+            .iter()
+            .any(|event| event.what == Happened::Started);
+        assert!(!is_started, "{context}");
+        host.by_hand(OperatorAction::Start, new_id.as_str());
+        let report = host.finish(&mut upgrader).await;
+        assert!(!report.has_failures(), "{context}: {report:?}");
+        host.assert_settled_on("dd", NEW, &context);
+    }
+}
+
+/// Its limits change in the middle of each attempt, as an engine that shows another setting each time would have it.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_whose_settings_change_in_each_attempt_is_left_alone_after_two() {
+    let host = Host::new();
+    host.run("dd");
+    let mut upgrader = host.upgrader(NEW);
+    for (run, attempts) in [(1, 1), (2, 2), (3, 2), (4, 2)] {
+        upgrader.start_run(Mode::Upgrade);
+        host.continue_for(&mut upgrader, Duration::from_secs(8)).await;
+        let memory = OperatorAction::SetMemory("dd".to_owned(), run * 1_000_000);
+        host.twin.by_hand(memory).unwrap();
+        let report = host.finish(&mut upgrader).await;
+        let dd = row(&report, "dd");
+        assert_eq!(dd.reason.as_str(), "settings_changed", "{}", dd.message);
+        assert_eq!(host.count(Operation::Create), attempts, "{}", dd.message);
+        let [was, is] = [run.min(2) - 1, run.min(2)].map(|value| value * 1_000_000);
+        let what = format!("/HostConfig/Memory was {was}, and is {is})");
+        assert!(dd.message.contains(&what), "{}", dd.message);
+    }
 }
 
 /// A unit or a loop around `docker rm --force` and `docker run --rm` owns the container: each upgrade would cut tasks.

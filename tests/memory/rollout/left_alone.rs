@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::faults::killed_when;
 use super::host::{GROUP, HOUR, Host, NEW, NEWER, OLD, good, host_network, row};
-use kit::twin::{OperatorAction, delegate_body};
+use kit::twin::{Behaviour, OperatorAction, delegate_body};
 
 #[tokio::test(start_paused = true)]
 async fn writes_name_no_other_container() {
@@ -31,6 +31,54 @@ async fn writes_name_no_other_container() {
         assert_eq!(host.writes_on(name), []);
         assert_eq!(host.writes_on(id.as_str()), []);
         assert_eq!(host.events_of(&id).len(), 2);
+    }
+}
+
+/// One `env_file` for all services gives `DELEGATE_NAME` to a sidecar, and `docker compose run` to a shell.
+#[tokio::test(start_paused = true)]
+async fn what_only_has_the_name_of_a_delegate_is_named_and_not_touched() {
+    const SIDECAR: &str = "registry.corp/sidecar:1";
+    const OURS: &str = "registry.corp/delegate:26.03.1";
+    let one_off = json!({ "com.docker.compose.oneoff": "True" });
+    let own_word = json!({ "io.delegate-upgrader.enable": "true" });
+    let sidecar = |body: &mut Value| body["Image"] = json!(SIDECAR);
+    // What listens on the delegate's port answers as one does.
+    for (what, port, is_delegate, change) in [
+        ("sidecar", 80, false, &sidecar as &dyn Fn(&mut Value)),
+        ("sidecar in the host's network", 80, false, &|body| {
+            sidecar(body);
+            host_network(body);
+        }),
+        ("command", 3460, false, &|body| body["Labels"] = one_off.clone()),
+        ("custom image", 3460, true, &sidecar),
+        ("custom image out of reach", 80, true, &|body| {
+            sidecar(body);
+            body["Labels"] = own_word.clone();
+        }),
+    ] {
+        let mut host = Host::new();
+        host.publish(OURS, good());
+        host.run("dd");
+        let behaviour = Behaviour { port, ..good() };
+        host.twin.add_image(SIDECAR, host.twin.image(behaviour));
+        let id = host.run_with("other", change);
+        let plan = host.upgrader(OURS).plan(|_| ()).await.unwrap();
+        let planned = plan.iter().find(|planned| planned.container == "other").unwrap();
+        let is_named = planned
+            .reason
+            .is_some_and(|reason| reason.as_str() == "not_a_delegate");
+        assert_eq!(is_named, !is_delegate, "{what}: {planned:?}");
+        (host.health_only, host.restarts_unhealthy) = (true, true);
+        let mut watch = host.upgrader(OURS);
+        host.continue_for(&mut watch, HOUR).await;
+        (host.health_only, host.restarts_unhealthy) = (false, false);
+        let report = host.once(OURS).await;
+        let counted = report.delegates.iter().any(|row| row.container == "other");
+        assert_eq!(counted, is_delegate, "{what}: {report:?}");
+        assert_eq!(report.not_delegates.len(), usize::from(!is_delegate), "{what}");
+        assert_eq!(row(&report, "dd").image, OURS, "{what}");
+        let is_touched = !host.writes_on("other").is_empty() || !host.writes_on(id.as_str()).is_empty();
+        assert_eq!(is_touched, is_delegate, "{what}");
     }
 }
 

@@ -1,6 +1,11 @@
 //! What a container differs in from the one it was made from, and what two containers share.
 
+use std::time::Duration;
+
+use delegate_upgrader::container::Role;
 use delegate_upgrader::document::{self, Images, Obstacle};
+use delegate_upgrader::health::{Health, HealthStatus, Probe};
+use delegate_upgrader::rollout::{History, Member};
 use serde_json::{Value, json};
 
 use kit::document::{image, inspect, inspected};
@@ -9,6 +14,97 @@ use super::rules::{
     ID, OLD_ENGINE, OTHER_ID, body, connected, container, create_request, differences, overrides,
     single_instance_reasons, upgrade_on, volume,
 };
+
+/// The settings of a container as they are compared while its candidate is there, and whether a candidate of other spelling is the
+/// same.
+fn settings(host_config: &Value) -> String {
+    let container = inspected(&container(&json!({}), host_config.clone()));
+    let health = Health {
+        status: HealthStatus::Healthy,
+        probe: Probe::Running,
+        detail: String::new(),
+        failed_checks: 0,
+    };
+    Member::read(
+        &container,
+        Role::Serving,
+        health,
+        Duration::ZERO,
+        History::default(),
+    )
+    .settings
+}
+
+/// An engine shows ulimits in another order at each inspect where several are the daemon's own.
+#[test]
+fn sets_are_compared_as_sets_and_lists_as_lists() {
+    let ulimit = |name: &str, soft: u64| json!({"Name": name, "Soft": soft, "Hard": 9});
+    let image = image(&json!({}));
+    for (field, one, other, is_set) in [
+        ("Ulimits", ulimit("nofile", 1), ulimit("core", 2), true),
+        ("CapAdd", json!("CAP_A"), json!("CAP_B"), true),
+        ("CapDrop", json!("CAP_A"), json!("CAP_B"), true),
+        ("GroupAdd", json!("1"), json!("2"), true),
+        ("Binds", json!("/a:/a"), json!("/b:/b"), true),
+        ("MaskedPaths", json!("/a"), json!("/b"), true),
+        ("ReadonlyPaths", json!("/a"), json!("/b"), true),
+        ("Dns", json!("1.1.1.1"), json!("9.9.9.9"), false),
+        ("DnsSearch", json!("a"), json!("b"), false),
+        ("ExtraHosts", json!("a:1.1.1.1"), json!("a:9.9.9.9"), false),
+        ("VolumesFrom", json!("a"), json!("b"), false),
+        ("DeviceCgroupRules", json!("c 1:3 mr"), json!("a 7:* rmw"), false),
+        ("SecurityOpt", json!("label=type:a"), json!("label=type:b"), false),
+    ] {
+        let [forth, back] = [json!({field: [one, other]}), json!({field: [other, one]})];
+        assert_eq!(settings(&forth) == settings(&back), is_set, "{field}");
+        let [old, new] = [&forth, &back].map(|config| container(&json!({}), config.clone()));
+        let found = differences(
+            &old,
+            &new,
+            Images {
+                old: &image,
+                new: &image,
+            },
+        );
+        assert_eq!(found.is_empty(), is_set, "{field}: {found:?}");
+    }
+    assert_ne!(
+        settings(&json!({"Ulimits": [ulimit("core", 1)]})),
+        settings(&json!({"Ulimits": [ulimit("core", 2)]}))
+    );
+}
+
+#[test]
+fn names_what_was_changed_with_both_values() {
+    let told = |before: Value, now: Value| {
+        let [before, now] = [before, now].map(|config| inspected(&container(&json!({}), config)));
+        document::changes(&now, &before)
+    };
+    for (before, now, expected) in [
+        (
+            json!({"Memory": 1}),
+            json!({"Memory": 2, "AutoRemove": true}),
+            "/HostConfig/Memory was 1, and is 2",
+        ),
+        (
+            json!({"RestartPolicy": {"Name": ""}}),
+            json!({"RestartPolicy": {"Name": "always"}}),
+            "/HostConfig/RestartPolicy/Name was \"no\", and is \"always\"",
+        ),
+        (
+            json!({"Sysctls": {"a": "secret"}}),
+            json!({}),
+            "/HostConfig/Sysctls was a value (not shown), and is nothing",
+        ),
+        (json!({}), json!({}), ""),
+    ] {
+        assert_eq!(told(before, now), expected);
+    }
+    let [alone, both] =
+        [json!({"a": {}}), json!({"a": {}, "b": {}})].map(|networks| inspected(&connected("a", networks)));
+    let expected = "/NetworkSettings/Networks/b was false, and is true";
+    assert_eq!(document::changes(&both, &alone), expected);
+}
 
 #[test]
 fn reports_frozen_default_of_the_old_image() {

@@ -637,6 +637,11 @@ fn only_what_two_containers_cannot_share_forbids_two() {
         (device("/dev/sdb"), vec!["device"]),
         (device("/dev/nullity"), vec!["device"]),
         (device("/dev/fuse"), vec![]),
+        (json!({"Binds": ["/srv/data:/data:rw,Z"]}), vec!["private_label"]),
+        (
+            json!({"Binds": ["/srv/Z:/data:z", "/Z:/Z", "a:/a:Zz,ro"]}),
+            vec![],
+        ),
         (device("/dev/net/tun"), vec![]),
         (device("/dev/dri/renderD128"), vec![]),
         (device("/dev/nvidia0"), vec![]),

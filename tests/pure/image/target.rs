@@ -103,6 +103,11 @@ fn follows_other_harness_repository_except_for_custom_images() {
             "replace us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.03.1"),
         ("us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.03.1", "harness/delegate:26.02.1.minimal",
             "replace us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.03.1.minimal"),
+        // A mirror keeps its prefix, whichever of the two is published.
+        ("us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.03.1", "mirror/harness/delegate:26.02.1",
+            "replace mirror/harness/delegate:26.03.1"),
+        ("us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.03.1", "gcr.corp/a/harness/delegate:26.03.1",
+            "current"),
         ("us-docker.pkg.dev/other/harness/delegate:26.03.1", "harness/delegate:26.02.1.minimal",
             "replace us-docker.pkg.dev/other/harness/delegate:26.03.1"),
     ]);

@@ -84,6 +84,7 @@ pub fn old() -> Member {
             finished_at: None,
             restart_count: 0,
             ending: "exited with code 3".to_owned(),
+            was_stopped: false,
         },
         stop_timeout: Duration::from_secs(3600),
         stop_timeout_source: StopTimeoutSource::Setting,
@@ -197,6 +198,11 @@ pub trait Change: Sized {
             m.life.started_at = Some(started(m));
             m.life.finished_at = Some(ago(seconds));
         })
+    }
+
+    /// Someone stopped it so many seconds ago.
+    fn stopped(self, seconds: i64) -> Self {
+        self.exited(seconds).change(|m| m.life.was_stopped = true)
     }
 
     fn restarts(self, count: u64) -> Self {

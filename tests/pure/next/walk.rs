@@ -114,6 +114,11 @@ impl Walk {
             Some(serving) => serving.is_in_use() || serving.is_created(),
             None => start.candidate.iter().chain(&start.old).any(can_serve) || !start.relatives.is_empty(),
         };
+        // The one that would serve is as its owner left it, and so is all beside it.
+        let mut new_ones = end.serving.iter().chain(&end.candidate);
+        if new_ones.any(|member| member.life.was_stopped) {
+            return Ok(());
+        }
         let is_served = end.serving.iter().chain(&end.relatives).any(Member::is_in_use);
         if was_served && !is_served {
             return Err("no delegate serves");

@@ -75,7 +75,7 @@ fn obstacles() -> [Obstacle; 10] {
     ]
 }
 
-fn single_instance() -> [SingleInstance; 8] {
+fn single_instance() -> [SingleInstance; 9] {
     [
         SingleInstance::HostNetwork,
         SingleInstance::PublishedPort {
@@ -95,6 +95,9 @@ fn single_instance() -> [SingleInstance; 8] {
         },
         SingleInstance::Device {
             path: "/dev/ttyUSB0".to_owned(),
+        },
+        SingleInstance::PrivateLabel {
+            path: "/srv/delegate".to_owned(),
         },
         SingleInstance::NoFreePort {
             problem: "port is already allocated".to_owned(),

@@ -46,6 +46,9 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         ReasonKind::NotRunning => Reason::NotRunning {
             state: "exited".to_owned(),
         },
+        ReasonKind::NotADelegate => Reason::NotADelegate {
+            image: Some("nginx:1.29".to_owned()),
+        },
         ReasonKind::CustomImage => Reason::CustomImage {
             image: "registry.example/team/our-delegate:26.02.88404".to_owned(),
         },
@@ -154,7 +157,10 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         ReasonKind::ConfigurationMismatch => Reason::ConfigurationMismatch {
             differences: "/HostConfig/Memory: 2147483648 expected, 0 found".to_owned(),
         },
-        ReasonKind::SettingsChanged => Reason::SettingsChanged,
+        ReasonKind::SettingsChanged => Reason::SettingsChanged {
+            what: "/HostConfig/Memory was 2147483648, and is 0".to_owned(),
+            again: None,
+        },
         ReasonKind::Rejected => Reason::Rejected {
             image,
             rejection: Rejection {

@@ -19,6 +19,7 @@ const WAIT: &str = "wait.";
 const WAIT_OR_RETRY: &str = "wait, or run `delegate-upgrader retry NAME`.";
 const RESTARTS: &str = "[Restarts](../usage/health.md#restarts-of-unhealthy-delegates)";
 const STOP_FIRST: &str = "[Stop-first](../usage/replacement.md#stop-first)";
+const WHICH: &str = "[Which containers](../usage/configuration.md#which-containers-are-delegates)";
 const TARGET: &str = "[The target image](../usage/configuration.md#the-target-image)";
 const SCHEDULES: &str = "[Schedules](../usage/schedules.md#schedules)";
 const WINDOWS: &str = "[Windows](../usage/schedules.md#upgrade-windows)";
@@ -55,6 +56,7 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::HealthOnly => Words("`DISABLE_AUTO_UPGRADE` is true.", "to upgrade it, unset that.", ""),
         Kind::OptedOut => Words("Its owner opted it out; the line names the label.", NOTHING, LABELS),
         Kind::NotRunning => Words("It is stopped, paused or was never started.", "start it, if it should be upgraded.", ""),
+        Kind::NotADelegate => Words("It has a managed `DELEGATE_NAME`, as an `env_file` for all services gives it, but its image is none of a delegate, and it has never answered as one; or it is a command of `docker compose run`.", "nothing; if it is a delegate, give it that label.", WHICH),
         Kind::CustomImage => Words("Its image is not `harness/delegate`.", "set `IMAGE_REPOSITORY` to the repository of your build.", TARGET),
         Kind::OtherGeneration => Words("Harness Delegate 3.x, in the same repository, is another product.", "nothing, or install the other product beside it.", ""),
         Kind::RecreatedByAnother => Words("Twice, right after an upgrade, a unit, Ansible or another tool recreated it from the previous image.", "change the image in that tool.", TOOLS),
@@ -98,9 +100,9 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::NameTaken => Words("Another container has the name of a candidate, a retired container or a helper.", "rename that container.", ""),
         Kind::CreateRefused => Words("Engine or cluster refused the new container.", "read the engine's words in the line.", ""),
         Kind::ConfigurationMismatch => Words("The candidate's settings would differ. The line names the differences, without secrets.", "report it, please: this program is at fault.", ""),
-        Kind::SettingsChanged => Words("Someone changed the delegate during its replacement. The changed container serves.", "nothing; the next scheduled run tries again.", PEOPLE),
+        Kind::SettingsChanged => Words("Someone changed the delegate during its replacement; the line names the setting. The changed container serves.", "nothing; the next scheduled run tries again. After two in a row: `delegate-upgrader retry NAME`.", PEOPLE),
         Kind::Rejected => Words("The candidate failed. In parentheses: what else was wrong then.", "read its log in `status`, or `docker logs NAME.failed-1`.", REJECTED),
-        Kind::CandidateVanished => Words("Someone else, or Compose, removed the candidate.", "nothing; the next scheduled run tries again.", PEOPLE),
+        Kind::CandidateVanished => Words("Someone else, or Compose, stopped or removed the candidate.", "nothing; the next scheduled run tries again.", PEOPLE),
         Kind::Halted => Words("Another replica failed.", "see the reason of that replica.", ""),
         Kind::RestartBackoff => Words("The delegate failed its health checks shortly after its last start.", "wait; the line says when the restart follows.", RESTARTS),
         Kind::RestartHeldBack => Words("The delegate failed its health checks and is not restarted; `cause` says why.", "repair what the line names.", RESTARTS),

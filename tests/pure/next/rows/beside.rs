@@ -57,6 +57,7 @@ fn old_containers_end_once_the_successor_works() {
     let by_compose = || works().with(|r| r.owner.compose_grace = TimeDelta::seconds(15));
     let fails = |seconds| Scene::new().serving(new().unhealthy(1000, seconds));
     let ended = |seconds| Scene::new().serving(new().running(1000, 0).exited(seconds));
+    let stopped = || Scene::new().serving(new().running(1000, 0).stopped(900));
     let vanishing = || old().auto_remove(AutoRemove::ByDocker);
     let stuck = || old().state(RunState::Removing).change(|m| m.life.finished_at = Some(ago(601)));
     let unhealthy = "reject new as d.failed-1: not healthy for 10m after it had taken over: /api/health says unhealthy";
@@ -92,6 +93,10 @@ fn old_containers_end_once_the_successor_works() {
             (fails(DEADLINE).draining(90, old().exited(40)), row("successor_reject", unhealthy)),
             (fails(DEADLINE).draining(90, vanishing()), row("successor_reject", unhealthy)),
             (ended(10).draining(90, old()), row("successor_reject", exited)),
+            // Its owner stopped it. The drain ends, and nothing is started until one of the two runs again.
+            (stopped().draining(90, old().asked_to_stop(90)), "draining_stop: wait 9s, draining"),
+            (stopped().draining(90, old().exited(40)), "not_running: rest, not_running"),
+            (stopped().retired(old()), "old_wait: wait 5s, successor_unhealthy"),
             // One that outlives its time to stop was never asked.
             (fails(DEADLINE).draining(3600, old()).host_network(), "old_wait: wait 5s, successor_unhealthy"),
             (fails(DEADLINE).draining(3601, old()).host_network(), row("successor_reject", unhealthy)),

@@ -62,6 +62,10 @@ fn a_candidate_takes_the_free_name_or_the_old_container_gets_it_back() {
             (draining(old().exited(30), proven()), "free_promote: rename new to d"),
             (draining(old().exited(30), new().running(20, 20)), "free_proving: wait 5s, proving"),
             (draining(old().exited(30), new().exited(10)), row("free_reject", exited)),
+            // Its owner stopped it, as a backup does that stops everything.
+            (draining(old().exited(30), new().stopped(9000)), "free_stopped: rest, not_running"),
+            (alone(new().stopped(9000)), "free_stopped: rest, not_running"),
+            (retired(new().stopped(9000)), "free_stopped: withdraw new as d.withdrawn-now"),
             // Start-first, and its owner ended the old container: two can run at once.
             (Scene::new().draining(90, old()).candidate(proven()), "free_promote: rename new to d"),
             // Someone removed all others.

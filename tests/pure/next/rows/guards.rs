@@ -1,7 +1,7 @@
 //! What comes before everything else.
 
-use delegate_upgrader::rollout::Backoff;
 use delegate_upgrader::rollout::reason::{Reason, Retry};
+use delegate_upgrader::rollout::{Backoff, Member};
 
 use super::super::scene::{Change, Scene, V2, ago, copy, new, old};
 use super::table;
@@ -32,6 +32,10 @@ fn guards_decide_before_anything_else() {
     let unread = |scene: Scene| scene.with(|rollout| rollout.inspect_error = Some("no answer".to_owned()));
     let health_only = |scene: Scene| scene.policy(|policy| policy.health_only = true);
     let stop_first = |new| health_only(Scene::new().draining(90, old().exited(30)).candidate(new).host_network());
+    let left_by_compose = |member: Member| {
+        let scene = Scene::new().serving(member).pulled(V2);
+        scene.with(|rollout| rollout.name = "0123456789ab_d".to_owned())
+    };
     let busy = || Scene::new().serving(old()).candidate(new()).failed(1, new().unhealthy(90, 90));
     table(
         "Guards",
@@ -54,10 +58,10 @@ fn guards_decide_before_anything_else() {
             (health_only(Scene::new().serving(new().running(90, 90)).draining(90, old().exited(30))), "health_only: rest, health_only"),
             (busy().with(|r| r.owner.opted_out = Some("a label")), "left_alone: rest, opted_out"),
             (busy().with(|r| r.owner.task_of = Some("a service".to_owned())), "left_alone: rest, task_of_service"),
-            (
-                busy().with(|r| r.name = "0123456789ab_d".to_owned()),
-                "compose_replaces: rest, replaced_by_compose",
-            ),
+            (left_by_compose(old().exited(119)), "compose_replaces: rest, replaced_by_compose"),
+            (left_by_compose(new().change(|m| m.created_at = ago(119))), "compose_replaces: rest, replaced_by_compose"),
+            // Compose has failed by then, and what it left is the delegate.
+            (left_by_compose(old().running(120, 120)), "create: create release 1 from old with harness/delegate:26.02.1"),
         ],
     );
 }

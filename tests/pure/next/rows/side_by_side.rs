@@ -66,6 +66,7 @@ fn a_candidate_proves_itself_beside_the_one_in_service() {
                 "serving_down: wait 1s, interrupted",
             ),
             (behind(old().exited(15)), "serving_stopped: withdraw new as d.withdrawn-now: not_running"),
+            (with(new().stopped(30)), "unwanted: withdraw new as d.withdrawn-now: candidate_vanished"),
             (with(new().exited(30)), "candidate_reject: reject new as d.failed-1: exited with code 3 before it had proven itself"),
             (compared(Comparison::Pending), "prepare: prepare new"),
             (compared(Comparison::Different("/Env".to_owned())), "different: withdraw new as d.withdrawn-now: configuration_mismatch"),

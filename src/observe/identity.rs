@@ -1,0 +1,77 @@
+//! Which containers with a managed `DELEGATE_NAME` are a delegate's: one `env_file` may give it to every service of a Compose
+//! file. A wrong step is dear and a wrong verdict cheap, so what is not known to be a delegate is not touched.
+
+use tracing::info;
+
+use super::Scope;
+use super::read::{Identities, Part, is_ours};
+use crate::container::{OWN_WORKLOAD, Role, label};
+use crate::health::Probe;
+use crate::image::{ImageName, is_delegate_image};
+use crate::rollout::Rollout;
+use crate::rollout::reason::Reason;
+
+/// `True` on the container of a `docker compose run`: a command that someone gave, with the environment of the service.
+const ONE_OFF: &str = "com.docker.compose.oneoff";
+
+impl Identities {
+    /// Whether these are the containers of a delegate, as far as they show it: by the image of one, by its owner's label, as one
+    /// that this program made, or by an earlier answer.
+    pub(super) fn are_delegates(&self, scope: &Scope, parts: &[Part]) -> bool {
+        let is_shown = |part: &Part| {
+            let container = &part.container;
+            let image = ImageName::from(container.image_reference());
+            part.workload == OWN_WORKLOAD
+                || container.service().is_some()
+                || container.label(label::ENABLE).is_some()
+                || is_ours(container, Role::parse(container.name()).0)
+                || is_delegate_image(&image, &scope.known_images)
+                || self.has_answered.contains(&container.id())
+        };
+        parts.is_empty() || !parts.iter().any(is_one_off) && parts.iter().any(is_shown)
+    }
+
+    /// Logs once that a container is not taken for a delegate's, when it had the time to answer.
+    pub(super) fn log_not_delegates(&mut self, rollout: &Rollout) {
+        let Some(member) = rollout.representative() else {
+            return;
+        };
+        if member.history.last_health().is_some() && self.told.insert(member.id.clone()) {
+            let (container, image) = (&member.name, &member.image);
+            info!(container, %image, "has a managed DELEGATE_NAME, but is not known to be a delegate; leaving it alone");
+        }
+    }
+
+    /// Whether one of these containers, which show nothing, answers as a delegate does; it is remembered. An answer counts only
+    /// from a network of the container's own: another container may answer in a network that they share.
+    pub(super) fn note_answer(&mut self, parts: &[Part], rollout: &Rollout) -> bool {
+        let answers = |part: &&Part| {
+            let member = rollout.member(&part.container.id());
+            let has_own_network = !part.container.addresses().is_empty();
+            has_own_network
+                && member.is_some_and(|member| {
+                    let health = &member.health;
+                    member.work.is_some()
+                        || health.probe == Probe::Exec && health.is_healthy()
+                        || health.probe == Probe::Http && health.is_a_delegates()
+                })
+        };
+        let answering = parts.iter().filter(|part| !is_one_off(part)).find(answers);
+        if let Some(part) = answering {
+            self.has_answered.insert(part.container.id());
+        }
+        answering.is_some()
+    }
+}
+
+/// Why these containers are not taken for a delegate's.
+pub(super) fn not_a_delegate(parts: &[Part]) -> Reason {
+    let part = parts.first().filter(|part| !is_one_off(part));
+    let image = part.map(|part| part.container.image_reference().to_owned());
+    Reason::NotADelegate { image }
+}
+
+fn is_one_off(part: &Part) -> bool {
+    let value = part.container.label(ONE_OFF);
+    value.is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
