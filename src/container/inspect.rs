@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::json::{at, list_at, object_at, text_at};
-use super::{ContainerId, ImageId, RunState, label, restart_policy, sets};
+use super::{ContainerId, ContainerSummary, ImageId, RunState, label, restart_policy, sets};
 
 /// A container's document as the engine gave it. It has an id.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +50,20 @@ impl Inspected {
         Some(Self(document))
     }
 
+    /// As much of a document as the list shows, for a container that cannot be inspected.
+    pub(crate) fn outline(summary: &ContainerSummary) -> Option<Self> {
+        let (image, image_id) = summary.image.clone().unwrap_or_default();
+        let created = DateTime::from_timestamp(summary.created, 0).unwrap_or_default();
+        Self::new(serde_json::json!({
+            "Id": summary.id.as_str(),
+            "Name": summary.name,
+            "Created": created.to_rfc3339(),
+            "Image": image_id,
+            "Config": { "Image": image, "Labels": summary.labels },
+            "State": { "Status": summary.state.as_str() },
+        }))
+    }
+
     /// The whole document.
     pub fn document(&self) -> &Value {
         &self.0
@@ -78,10 +92,11 @@ impl Inspected {
         at(&self.0, pointer) == Some(&Value::Bool(true))
     }
 
-    /// Puts another value in the place of one that is there.
+    /// Sets a field of an object that is there. The last part of the pointer has nothing to escape.
     pub(crate) fn replace(&mut self, pointer: &str, value: Value) {
-        if let Some(slot) = self.0.pointer_mut(pointer) {
-            *slot = value;
+        let (object, field) = pointer.rsplit_once('/').unwrap_or_default();
+        if let Some(Value::Object(object)) = self.0.pointer_mut(object) {
+            object.insert(field.to_owned(), value);
         }
     }
 

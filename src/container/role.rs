@@ -24,6 +24,12 @@ pub enum Role {
         /// Seconds since the epoch, rounded up.
         since: i64,
     },
+    /// `NAME.trial-<unix>`: shows that the engine can start such a candidate, before the container in service is asked to
+    /// stop. It does nothing, and lives for a moment at most.
+    Trial {
+        /// Seconds since the epoch, rounded up.
+        since: i64,
+    },
     /// `NAME.failed-<attempt>`: a rejected candidate, kept as evidence and as the quarantine of its image.
     Failed {
         /// How many times this image was rejected in a row, from 1.
@@ -44,11 +50,16 @@ impl Role {
             && !base.is_empty()
         {
             match suffix {
-                "candidate" => return (base, Self::Candidate),
                 "next" => return (base, Self::Next),
-                "retired" => return (base, Self::Retired),
                 "helper" => return (base, Self::Helper { is_ready: false }),
                 "helper-ready" => return (base, Self::Helper { is_ready: true }),
+                _ => {}
+            }
+            // Where one that is left over has the name, the next one is beside it: `NAME.candidate-2`.
+            let (part, number) = suffix.split_once('-').unwrap_or((suffix, "2"));
+            match part {
+                "candidate" if digits::<u32>(number).is_some() => return (base, Self::Candidate),
+                "retired" if digits::<u32>(number).is_some() => return (base, Self::Retired),
                 _ => {}
             }
             if let Some(since) = suffix.strip_prefix("draining-").and_then(second) {
@@ -56,6 +67,9 @@ impl Role {
             }
             if let Some(since) = suffix.strip_prefix("withdrawn-").and_then(second) {
                 return (base, Self::Withdrawn { since });
+            }
+            if let Some(since) = suffix.strip_prefix("trial-").and_then(second) {
+                return (base, Self::Trial { since });
             }
             if let Some(attempt) = suffix.strip_prefix("failed-").and_then(digits) {
                 return (base, Self::Failed { attempt });
@@ -73,6 +87,7 @@ impl Role {
             Self::Retired => format!("{base}.retired"),
             Self::Draining { since } => format!("{base}.draining-{since}"),
             Self::Withdrawn { since } => format!("{base}.withdrawn-{since}"),
+            Self::Trial { since } => format!("{base}.trial-{since}"),
             Self::Failed { attempt } => format!("{base}.failed-{attempt}"),
             Self::Helper { is_ready: false } => format!("{base}.helper"),
             Self::Helper { is_ready: true } => format!("{base}.helper-ready"),
@@ -115,6 +130,7 @@ mod tests {
             Role::Next,
             Role::Draining { since: 1_700_000_000 },
             Role::Withdrawn { since: 1_700_000_000 },
+            Role::Trial { since: 1_700_000_000 },
             Role::Retired,
             Role::Failed { attempt: 3 },
             Role::Helper { is_ready: false },
@@ -123,6 +139,12 @@ mod tests {
             let name = role.name("docker-delegate");
             assert_eq!(Role::parse(&name), ("docker-delegate", role), "{name}");
         }
+    }
+
+    #[test]
+    fn a_part_beside_one_that_is_left_over_is_the_same_part() {
+        assert_eq!(Role::parse("d.candidate-2"), ("d", Role::Candidate));
+        assert_eq!(Role::parse("d.retired-3"), ("d", Role::Retired));
     }
 
     #[test]
@@ -137,6 +159,8 @@ mod tests {
             "a.draining-1x",
             "a.withdrawn-",
             "a.helper-",
+            "a.candidate-",
+            "a.retired-x",
         ] {
             assert_eq!(Role::parse(name), (name, Role::Serving), "{name}");
         }

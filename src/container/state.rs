@@ -106,6 +106,10 @@ pub struct ContainerSummary {
     pub state: RunState,
     /// Those of its labels that [`is_listed`] names: there may be thousands of rows.
     pub labels: BTreeMap<String, String>,
+    /// Its image, where it has one of those labels: its reference and its id.
+    pub image: Option<(String, String)>,
+    /// When it was created, in seconds since the epoch.
+    pub created: i64,
     /// The ports of the host that lead to it, each with its protocol, `tcp`.
     pub host_ports: Vec<(u16, String)>,
 }

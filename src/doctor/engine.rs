@@ -117,6 +117,7 @@ pub(super) async fn check(
         checks.warn("delegates", format!("{}: {reason}", rollout.name));
     }
     health(&rollouts, needs.upgrades, checks);
+    left_over(&rollouts, checks);
     if needs.upgrades && !rollouts.is_empty() {
         disk(engine.as_ref(), &scope.disk(), &rollouts, checks).await;
         containers::check(engine.as_ref(), &scope, &settings.source, &rollouts, checks).await;
@@ -125,6 +126,25 @@ pub(super) async fn check(
         pauses(engine.as_ref(), checks).await;
     }
     Some(Host { rollouts, refused })
+}
+
+/// The containers that nothing waits for, to be cleared away by hand if they stay.
+fn left_over(rollouts: &[Rollout], checks: &mut Checks) {
+    for rollout in rollouts {
+        for problem in &rollout.unread {
+            let text = format!(
+                "cannot inspect {problem}; it is left over, so nothing waits for it; remove it, or restart Docker"
+            );
+            checks.warn(&rollout.name, text);
+        }
+        let ended = rollout.old.iter().chain(&rollout.withdrawn);
+        let ended = ended.filter(|member| rollout.is_left_over(&member.id) && member.is_removable());
+        for member in ended.chain(rollout.superseded()) {
+            let name = &member.name;
+            let text = format!("{name} is left over; if it stays, `docker rm {name}` says why");
+            checks.warn(&rollout.name, text);
+        }
+    }
 }
 
 /// The delegates that fail their health check, those whose health endpoint cannot be reached from here, and those whose version
@@ -301,7 +321,7 @@ mod tests {
         };
         API_CALLS
             .iter()
-            .filter(|call| is_needed(call, needs, OLDEST_TESTED))
+            .filter(|call| is_needed(call, needs))
             .map(|call| (call.path, optional_for(call, needs)))
             .collect()
     }

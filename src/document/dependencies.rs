@@ -142,6 +142,8 @@ mod tests {
             name: name.to_owned(),
             state: RunState::Running,
             labels: BTreeMap::new(),
+            image: None,
+            created: 0,
             host_ports: Vec::new(),
         };
         let all = [

@@ -14,6 +14,7 @@
 //! | anonymous volumes come along with their data | `volumes` |
 //! | the image and our labels are ours, and nothing that we create has `--rm` | `overrides` |
 //! | the helper of an upgrader shares nothing with it that only one can have | `helper` |
+//! | a trial shares nothing with the container in service that only one can have, and does nothing | `trial` |
 //!
 //! Inspect does not show these, so they cannot be kept:
 //! - a value the owner gave that is just what the old image says: it is taken for the image's;
@@ -39,6 +40,7 @@ mod overrides;
 mod platform;
 mod shape;
 mod single_instance;
+mod trial;
 mod unset;
 mod volumes;
 
@@ -54,6 +56,7 @@ pub use obstacle::{Obstacle, managed, podman_secret};
 pub use overrides::Overrides;
 pub(crate) use platform::{image_platform, is_same_image, offered_platforms, platform};
 pub use single_instance::{SingleInstance, no_free_port, single_instance_reasons};
+pub use trial::{TRIAL_COMMAND, of_trial};
 use unset::is_unset;
 
 use crate::container::json::object_at;

@@ -111,7 +111,7 @@ mod tests {
         ] {
             assert!(!is_same_image(&image, &other), "{other}");
         }
-        // What is unknown is not the same.
+        // Two unknown images are not the same.
         let unknown = json!({ "Id": "sha256:1", "Os": "", "Config": {}, "RootFS": {} });
         assert!(!is_same_image(&unknown, &unknown));
     }

@@ -142,9 +142,17 @@ impl EngineError {
 
     /// Whether a start failed for what another instance has: its port, or the last address of its network.
     pub fn is_for_another_instance(&self) -> bool {
-        let is_without_address =
-            matches!(self, Self::Refused { message, .. } if messages::is_without_address(message));
-        self.is_port_taken() || is_without_address
+        self.is_port_taken() || self.is_without_address()
+    }
+
+    /// Whether a start of this command failed only because the image does not have it: see the engine's messages.
+    pub fn is_command_missing(&self, command: &str) -> bool {
+        matches!(self, Self::Refused { message, .. } if messages::is_command_missing(message, command))
+    }
+
+    /// Whether a start failed because the network has no free address.
+    pub fn is_without_address(&self) -> bool {
+        matches!(self, Self::Refused { message, .. } if messages::is_without_address(message))
     }
 
     /// Whether a refused start is the fault of the engine, and so may pass: see the engine's messages.

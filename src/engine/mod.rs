@@ -19,7 +19,7 @@ use serde_json::Value;
 pub use calls::EngineCalls;
 pub use credentials::{ConfigFile, Credentials, StaticCredentials};
 pub use docker::DockerEngine;
-pub(crate) use docker::messages::{host_problem, is_abandoned_start};
+pub(crate) use docker::messages::{DISK_FULL, host_problem, is_abandoned_start};
 pub use error::EngineError;
 pub use permissions::{
     API_CALLS, ApiCall, HEALTH_ACTION_RESTART, HEALTH_PROBE_EXEC, MUTABLE_TAGS, Purpose, SWARM,

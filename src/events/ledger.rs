@@ -365,6 +365,7 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::CannotStartFirst
         | Kind::NameTaken
         | Kind::CreateRefused
+        | Kind::StartRefused
         | Kind::ConfigurationMismatch
         | Kind::SettingsChanged
         | Kind::RemovalStuck

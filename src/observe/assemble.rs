@@ -106,10 +106,19 @@ pub(super) fn assemble<H: HealthEndpoint>(
         member.note_stop(&part.container, unbroken_since);
         match part.role {
             Role::Serving => rollout.serving = Some(member),
-            Role::Candidate | Role::Next => rollout.candidate = Some(member),
+            Role::Candidate | Role::Next => {
+                // Beside one that was left over, and can be read again.
+                let is_older = |other: &Member| other.created_at > member.created_at;
+                let earlier = if rollout.candidate.as_ref().is_some_and(is_older) {
+                    Some(member)
+                } else {
+                    rollout.candidate.replace(member)
+                };
+                rollout.withdrawn.extend(earlier.map(left_over));
+            }
             Role::Retired | Role::Draining { .. } => rollout.old.push(member),
             Role::Failed { .. } => rollout.failed.push(member),
-            Role::Withdrawn { .. } => rollout.withdrawn.push(member),
+            Role::Withdrawn { .. } | Role::Trial { .. } => rollout.withdrawn.push(member),
             Role::Helper { .. } => rollout.helper = Some(member),
         }
     }
@@ -125,10 +134,19 @@ pub(super) fn assemble<H: HealthEndpoint>(
         .failed
         .sort_by_key(|member| (member.created_at, member.role));
     // The delegate itself before what was made from it.
-    if let Some(part) = parts.iter().min_by_key(|part| part.role) {
+    if let Some(part) = parts.iter().min_by_key(|part| (part.is_outline, part.role)) {
         read_configuration(&mut rollout, &part.container, scope);
     }
     rollout
+}
+
+/// A candidate that was given up goes like one that was withdrawn.
+fn left_over(candidate: Member) -> Member {
+    let since = candidate.created_at.timestamp();
+    Member {
+        role: Role::Withdrawn { since },
+        ..candidate
+    }
 }
 
 fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked, is_delegate: bool) -> Member {
@@ -353,7 +371,7 @@ fn question_of<H: HealthEndpoint>(
     scope: &Scope,
 ) -> Result<Question, Health> {
     match part.role {
-        Role::Draining { .. } | Role::Withdrawn { .. } | Role::Failed { .. }
+        Role::Draining { .. } | Role::Withdrawn { .. } | Role::Trial { .. } | Role::Failed { .. }
             if part.container.state() == RunState::Running =>
         {
             Err(Health {

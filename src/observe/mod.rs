@@ -177,7 +177,7 @@ impl<H: HealthEndpoint> Observer<H> {
                 .or(known_turn.take())
                 .or_else(|| Some(Turn::behind(own.short()))),
         };
-        let mut errors = read::inspect_errors(uninspected, &mut families, identities)?;
+        let mut errors = read::inspect_errors(uninspected, &containers, &mut families, identities)?;
         for parts in families.values() {
             assemble::ask(engine, probes, scope, memory, now, parts);
         }
@@ -185,11 +185,11 @@ impl<H: HealthEndpoint> Observer<H> {
         let mut rollouts = Vec::new();
         not_delegates.clear();
         for (name, parts) in families {
-            let error = errors.remove(&name);
+            let error = errors.remove(&name).unwrap_or_default();
             let taken_names = assemble::taken_names(&name, &parts, &containers);
             let is_delegate = identities.are_delegates(scope, &parts);
             let mut rollout = assemble::assemble(probes, scope, memory, read_at, name, &parts, is_delegate);
-            if error.is_none() && !is_delegate && !identities.note_answer(&parts, &rollout) {
+            if error.problem.is_none() && !is_delegate && !identities.note_answer(&parts, &rollout) {
                 identities.log_not_delegates(&rollout);
                 let reason = identity::not_a_delegate(&parts);
                 not_delegates.push((rollout, reason));
@@ -200,10 +200,9 @@ impl<H: HealthEndpoint> Observer<H> {
             rollout.no_free_port = assemble::no_free_port(&parts, &containers);
             rollout.obstacle =
                 dependencies::obstacle(&rollout, &identities.dependencies, &containers).or(rollout.obstacle);
-            if let Some(error) = error {
-                rollout.workload = error.workload.unwrap_or(rollout.workload);
-                rollout.inspect_error = Some(error.problem);
-            }
+            rollout.workload = error.workload.unwrap_or(rollout.workload);
+            rollout.inspect_error = error.problem;
+            rollout.unread = error.beside;
             rollouts.push(rollout);
         }
         relate(&mut rollouts, &containers);

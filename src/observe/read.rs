@@ -19,6 +19,11 @@ use crate::engine::{Engine, EngineError};
 /// most this many times in all.
 const MAX_READINGS: usize = 3;
 
+/// For how long a container without a process cannot be inspected before it counts as left over.
+const UNREAD_DOWN: Duration = Duration::from_secs(30);
+/// The same of a candidate that is up: it has as long for its proof.
+const UNREAD_UP: Duration = Duration::from_secs(300);
+
 /// How many inspects are open at once.
 const MAX_OPEN: usize = 8;
 /// The limit of an inspect that did not end within the last minute, so that it costs the others little.
@@ -42,8 +47,8 @@ pub(super) struct Identities {
     pub(super) has_answered: HashSet<ContainerId>,
     /// Those with `--rm`. Nobody can change that; only in the middle of a restart the engine shows them without it.
     auto_removed: HashSet<ContainerId>,
-    /// The containers that could not be inspected and may be delegates or not, so that each is logged once.
-    uninspectable: HashSet<ContainerId>,
+    /// The containers that cannot be inspected, and since when.
+    uninspectable: HashMap<ContainerId, Instant>,
     /// The containers whose inspect did not end, with the time of that.
     hung: HashMap<ContainerId, Instant>,
 }
@@ -57,7 +62,7 @@ impl Identities {
         self.auto_removed.retain(&exists);
         self.has_answered.retain(&exists);
         self.told.retain(&exists);
-        self.uninspectable.retain(exists);
+        self.uninspectable.retain(|id, _| exists(id));
     }
 
     /// Remembers whether a container has `--rm`, and shows it with it from then on.
@@ -90,6 +95,8 @@ pub(super) struct Part {
     pub(super) container: Inspected,
     /// Its `DELEGATE_NAME`.
     pub(super) workload: String,
+    /// Whether it could not be inspected, and is as the list shows it.
+    pub(super) is_outline: bool,
 }
 
 /// The containers of each delegate, by the delegate's name.
@@ -112,11 +119,14 @@ pub(super) struct Reading {
 }
 
 /// Why not all containers of a delegate could be inspected.
+#[derive(Default)]
 pub(super) struct InspectError {
     /// Its `DELEGATE_NAME`, where that is known from an earlier inspect.
     pub(super) workload: Option<String>,
-    /// The container and the engine's error.
-    pub(super) problem: String,
+    /// The container and the engine's error; `None` where only what is left over cannot be inspected.
+    pub(super) problem: Option<String>,
+    /// The same of each container that is left over.
+    pub(super) beside: Vec<String>,
 }
 
 /// Reads until list and inspects agree.
@@ -160,13 +170,7 @@ async fn read_once<E: Engine>(
         reading.own.has(&summary.id) || is_delegate
     };
     // A Swarm keeps the containers of earlier tasks.
-    let is_over = |summary: &ContainerSummary| {
-        let is_up = matches!(
-            summary.state,
-            RunState::Running | RunState::Restarting | RunState::Paused
-        );
-        summary.is_task() && !is_up
-    };
+    let is_over = |summary: &ContainerSummary| summary.is_task() && !is_up(&summary.state);
     let is_asked = |summary: &&ContainerSummary| is_asked(summary) && !is_over(summary);
     let asked: Vec<&ContainerSummary> = containers.iter().filter(is_asked).collect();
     let is_hung = |summary: &&&ContainerSummary| identities.is_hung(&summary.id);
@@ -199,6 +203,7 @@ async fn read_once<E: Engine>(
                     role,
                     container: *container,
                     workload,
+                    is_outline: false,
                 });
             }
             // As many as are open at once hang, and none was shown: that is the engine.
@@ -355,15 +360,34 @@ fn release_strangers(families: &mut Families) {
     }
 }
 
+/// Whether a container that cannot be inspected for so long is left over: it was given up, or nothing shows that it will serve
+/// or serves. Where nothing of the delegate is up (`is_served`), that is found out after half a minute.
+fn is_left_over(role: Role, summary: &ContainerSummary, is_served: bool, unread_for: Duration) -> bool {
+    let is_up = is_up(&summary.state);
+    let has_lasted = unread_for > if is_up { UNREAD_UP } else { UNREAD_DOWN };
+    match role {
+        Role::Failed { .. } | Role::Withdrawn { .. } | Role::Trial { .. } => true,
+        // One that starts may take long.
+        Role::Candidate | Role::Next => has_lasted,
+        Role::Retired | Role::Draining { .. } => has_lasted && !is_up,
+        Role::Serving | Role::Helper { .. } => has_lasted && !is_up && !is_served,
+    }
+}
+
+fn is_up(state: &RunState) -> bool {
+    matches!(state, RunState::Running | RunState::Restarting | RunState::Paused)
+}
+
 /// Finds the delegates with a container that could not be inspected, and adds those that are not among `families`.
 ///
-/// A container that may or may not be a delegate is logged and skipped. Where no delegate is found, each such container
-/// may be one: nothing was observed then.
+/// A container that is left over is taken as the list shows it, so that it holds up nothing. One that may or may not be a delegate
+/// is logged and skipped. Where no delegate is found, each such container may be one: nothing was observed then.
 ///
 /// # Errors
 /// No delegate was found, and a container could not be inspected.
 pub(super) fn inspect_errors(
     uninspected: Vec<(ContainerSummary, EngineError)>,
+    containers: &[ContainerSummary],
     families: &mut Families,
     identities: &mut Identities,
 ) -> Result<BTreeMap<String, InspectError>, EngineError> {
@@ -376,6 +400,12 @@ pub(super) fn inspect_errors(
         let name = name.unwrap_or(summary.id.short());
         let (base, role) = Role::parse(name);
         let ours = summary.labels.get(label::NAME).is_some_and(|name| name == base);
+        // As in `base_and_role`.
+        let (base, role) = match role {
+            Role::Serving | Role::Retired | Role::Draining { .. } => (base, role),
+            role if ours => (base, role),
+            _ => (name, Role::Serving),
+        };
         let family = if families.contains_key(base) || (ours && workload.is_some()) {
             Some(base)
         } else {
@@ -384,16 +414,46 @@ pub(super) fn inspect_errors(
                 _ => name,
             })
         };
-        if let Some(family) = family {
-            families.entry(family.to_owned()).or_default();
-            let problem = format!("{name}: {error}");
-            errors.insert(family.to_owned(), InspectError { workload, problem });
-            continue;
-        }
-        if identities.uninspectable.insert(summary.id.clone()) {
+        let now = Instant::now();
+        let since = *identities.uninspectable.entry(summary.id.clone()).or_insert(now);
+        if since == now {
             let id = &summary.id;
             let problem = error.to_string();
             warn!(container = name, container_id = %id, problem, "cannot inspect container; skipping it");
+        }
+        if let Some(family) = family {
+            let parts = families.entry(family.to_owned()).or_default();
+            let of_family =
+                |other: &&ContainerSummary| is_up(&other.state) && Role::parse(&other.name).0 == family;
+            let is_served = containers.iter().any(|other| of_family(&other));
+            let known: &mut InspectError = errors.entry(family.to_owned()).or_default();
+            let problem = format!("{name}: {error}");
+            let role = if family == name { Role::Serving } else { role };
+            match Inspected::outline(&summary) {
+                Some(container) if is_left_over(role, &summary, is_served, since.elapsed()) => {
+                    let first = parts.first().map(|part| part.workload.clone());
+                    let workload = workload.or(first).unwrap_or_default();
+                    let role = match role {
+                        // It is given up.
+                        Role::Candidate => Role::Withdrawn {
+                            since: summary.created,
+                        },
+                        role => role,
+                    };
+                    parts.push(Part {
+                        role,
+                        container,
+                        workload,
+                        is_outline: true,
+                    });
+                    known.beside.push(problem);
+                }
+                _ => {
+                    known.workload = workload.or(known.workload.take());
+                    known.problem = Some(problem);
+                }
+            }
+            continue;
         }
         skipped.get_or_insert(error);
     }

@@ -6,15 +6,16 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use super::Reconciler;
 use super::log::{completion_message, log_result, log_step, seconds};
 use super::observation::Observed;
-use super::{Reconciler, Stalled};
-use crate::engine::Engine;
+use super::tracked::MOST_IN_A_MINUTE;
+use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::image::ImageReference;
 use crate::manager::ImageSource;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Backoff, Decision, Effect, Fact, Failure, Pulled, Rollout, Step, execute};
+use crate::rollout::{Decided, Decision, Effect, Fact, Failure, Pulled, Rollout, Row, Step, execute};
 use crate::status::report::Report;
 
 /// The outcome of one observation.
@@ -50,11 +51,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub(super) async fn step_or_report(&mut self, observed: &Observed) -> Outcome {
         let (rollouts, now) = (&observed.rollouts, observed.now);
         let mut report = Report::new(now);
-        let mut stalled = Stalled::new();
         for rollout in self.run.in_order(rollouts) {
-            let decided = self.decide(rollout, rollouts, &stalled, now);
-            if decided.decision.is_to_do() && !observed.may_act() {
-                return Outcome::Changed;
+            let mut decided = self.decide(rollout, rollouts, now);
+            if decided.decision.is_to_do() {
+                if !observed.may_act() {
+                    return Outcome::Changed;
+                }
+                if let Err((rest, is_news)) = self.track(rollout).budget.take() {
+                    decided = over_budget(rollout, &decided.decision, now + rest, is_news);
+                }
             }
             self.log_decision(rollout, &decided);
             match decided.decision {
@@ -77,9 +82,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 Decision::Rest(reason) => {
                     self.report(&mut report, rollout, &reason, None);
                     self.ledger.note_reason(rollout.into(), &reason, now).await;
-                    if reason.is_failure() {
-                        stalled.insert(rollout.name.clone(), reason.failure());
-                    }
                 }
             }
         }
@@ -127,7 +129,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         now: DateTime<Utc>,
     ) {
         log_result(rollout, step, effect, took);
-        self.track(rollout).backoff = None;
+        self.note_step(rollout, step, None, now);
         if let Some(message) = completion_message(rollout, step) {
             self.track(rollout).completion = Some(message);
         }
@@ -166,20 +168,20 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     fn note_failure(&mut self, rollout: &Rollout, step: &Step, failure: Failure, now: DateTime<Utc>) {
         match (step, failure) {
             (step, Failure::ImageRemoved(reference)) => {
-                let problem = problem(&Failure::ImageRemoved(reference.clone()));
-                self.backoff(rollout, &step.to_string(), problem, now);
                 self.start_pull(rollout, &reference);
+                let problem = problem(&Failure::ImageRemoved(reference));
+                self.note_step(rollout, step, Some(problem), now);
             }
             // A replacement in progress needs the step, so it is tried until it succeeds, whatever the run wants.
             (Step::Recreate { .. } | Step::Stop { .. }, failure) if rollout.is_in_progress() => {
-                self.backoff(rollout, &step.to_string(), problem(&failure), now);
+                self.note_step(rollout, step, Some(problem(&failure)), now);
             }
             (_, Failure::Refused(reason)) => self.run.skip_until_next_run(rollout, reason),
             // A replacement in progress is tried until it succeeds.
             (step, Failure::Doubtful(error))
                 if rollout.serving.is_some()
                     && rollout.candidate.is_none()
-                    && self.has_just_failed(rollout, step) =>
+                    && self.track(rollout).backoffs.of(&step.key()).is_some() =>
             {
                 let problem = error.to_string();
                 self.run
@@ -195,17 +197,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                         .skip_until_next_run(rollout, Reason::CreateRefused { problem });
                 }
             }
-            (step, failure) => self.backoff(rollout, &step.to_string(), problem(&failure), now),
+            (step, failure) => self.note_step(rollout, step, Some(problem(&failure)), now),
         }
-    }
-
-    /// Whether this step failed last.
-    fn has_just_failed(&self, rollout: &Rollout, step: &Step) -> bool {
-        let tracked = self.tracked.get(&rollout.name);
-        let last = tracked.and_then(|tracked| tracked.backoff.as_ref());
-        last.is_some_and(|last| {
-            matches!(&last.reason, Reason::EngineError { step: failed, .. } if *failed == step.to_string())
-        })
     }
 
     /// Records the pulls that have ended.
@@ -230,14 +223,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 }
                 Err(failure) => {
                     let step = Step::Pull { reference };
-                    self.backoff(&rollout, &step.to_string(), problem(&failure), now);
+                    self.note_step(&rollout, &step, Some(problem(&failure)), now);
                     continue;
                 }
             };
-            // One that brings a delegate back is tried again after its pause: its image may still not be there.
-            if rollout.serving.is_some() {
-                self.track(&rollout).backoff = None;
-            }
+            let step = Step::Pull {
+                reference: reference.clone(),
+            };
+            self.track(&rollout).backoffs.forget(&step.key());
             if let Err(reason) = &result
                 && reason.is_failure()
             {
@@ -254,22 +247,64 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// After a failed call only the next observation shows what it did. It is made after a pause.
-    pub(super) fn backoff(&mut self, rollout: &Rollout, step: &str, problem: String, now: DateTime<Utc>) {
+    /// Notes an attempt at a step: it failed with this problem, or the engine said that it was done. Only the next observation
+    /// shows what it did.
+    fn note_step(&mut self, rollout: &Rollout, step: &Step, problem: Option<String>, now: DateTime<Utc>) {
+        let is_beside = step.container().is_some_and(|id| rollout.is_left_over(id));
+        self.note_attempt(rollout, &step.key(), step.to_string(), problem, is_beside, now);
+    }
+
+    /// Notes that a question failed: nothing is changed before its answer is known.
+    pub(super) fn note_failed_question(
+        &mut self,
+        rollout: &Rollout,
+        fact: &Fact,
+        step: &str,
+        error: &EngineError,
+        now: DateTime<Utc>,
+    ) {
+        let problem = Some(error.to_string());
+        self.note_attempt(rollout, fact.kind(), step.to_owned(), problem, false, now);
+    }
+
+    /// Every attempt passes here, so that no repetition is without a pause.
+    pub(super) fn note_attempt(
+        &mut self,
+        rollout: &Rollout,
+        key: &str,
+        step: String,
+        problem: Option<String>,
+        is_beside: bool,
+        now: DateTime<Utc>,
+    ) {
+        if let Some(problem) = &problem {
+            let (container, workload) = (&rollout.name, &rollout.workload);
+            warn!(
+                container,
+                workload, step, problem, "engine call failed; will retry"
+            );
+        }
+        let tracked = self.track(rollout);
+        if problem.is_some() {
+            // Others may have taken the memory by the next try.
+            tracked.free_memory.take_if(|answer| answer.is_ok());
+        }
+        tracked.backoffs.note(key.to_owned(), step, problem, is_beside, now);
+    }
+}
+
+/// Something has a delegate take one step after the other, each of which is said to succeed: it waits for the next minute.
+fn over_budget(rollout: &Rollout, decision: &Decision, until: DateTime<Utc>, is_news: bool) -> Decided {
+    let problem = format!("{MOST_IN_A_MINUTE} steps in a minute, and it is not done");
+    let step = decision.to_string();
+    if is_news {
         let (container, workload) = (&rollout.name, &rollout.workload);
         warn!(
             container,
-            workload, step, problem, "engine call failed; will retry"
+            workload, step, problem, "too many steps; pausing for a minute"
         );
-        let reason = Reason::EngineError {
-            step: step.to_owned(),
-            problem,
-        };
-        let tracked = self.track(rollout);
-        // Others may have taken the memory by the next try.
-        tracked.free_memory.take_if(|answer| answer.is_ok());
-        tracked.backoff = Some(Backoff::after(tracked.backoff.as_ref(), reason, now));
     }
+    Row::CallFailed.wait(Reason::EngineError { step, problem }, until)
 }
 
 fn problem(failure: &Failure) -> String {

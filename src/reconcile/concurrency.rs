@@ -1,5 +1,7 @@
 //! How many delegates are replaced at once: one replica of a workload, and ten delegates of a host.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
 
 use crate::container::{ContainerId, ImageId};
@@ -10,12 +12,14 @@ use crate::rollout::{Member, Rollout};
 const MAX_PROVING: usize = 10;
 
 /// The replica that a delegate waits for before it gets this image. Replicas are replaced one at a time, and the failure
-/// of one (`halted`: its name, and why) halts the others, unless one of them runs the image well.
+/// of one (`halted`: its name, and why) halts the others, unless one of them runs the image well. One that has come to rest
+/// in the middle of its replacement (`resting`) has a problem of its own, which is not waited for.
 pub(super) fn awaited_replica(
     rollout: &Rollout,
     all: &[Rollout],
     image: Option<&ImageId>,
     halted: Option<&(String, Reason)>,
+    resting: &HashSet<String>,
 ) -> Option<Reason> {
     let mut replicas = all.iter().filter(|other| other.workload == rollout.workload);
     let runs_well = |other: &Rollout| {
@@ -35,7 +39,7 @@ pub(super) fn awaited_replica(
     let is_awaited = |other: &&Rollout| rollout.is_upgrader() || other.workload == rollout.workload;
     all.iter()
         .filter(is_awaited)
-        .find(|other| other.name != rollout.name && other.blocks_replicas())
+        .find(|other| other.name != rollout.name && other.blocks_replicas() && !resting.contains(&other.name))
         .map(|other| Reason::WaitingForReplica {
             name: other.name.clone(),
         })

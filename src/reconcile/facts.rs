@@ -42,7 +42,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             is_plan: false,
             delegates: in_use.clone().count(),
             unhealthy_delegates: in_use.filter(is_unhealthy).count(),
-            backoff: tracked.and_then(|tracked| tracked.backoff.clone()),
+            backoffs: tracked
+                .map(|tracked| tracked.backoffs.clone())
+                .unwrap_or_default(),
             is_pulling: matches!(
                 desired, Desired::Image { reference, .. } if self.pulls.is_in_progress(reference)
             ),
@@ -124,7 +126,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             (Fact::Holds, _) => {
                 if let Err(error) = self.read_holds().await {
                     let now = self.now();
-                    self.backoff(rollout, READ_HOLDS, error.to_string(), now);
+                    self.note_failed_question(rollout, &Fact::Holds, READ_HOLDS, &error, now);
                 }
             }
             (Fact::Health { container }, _) => self.memory.history(&container).checks.is_due = true,
@@ -265,12 +267,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             // Nothing is changed before it is known.
             Err(error) => {
                 let now = self.now();
-                self.backoff(rollout, LOOK_FOR_OBSTACLES, error.to_string(), now);
+                self.note_failed_question(rollout, &Fact::HiddenObstacle, LOOK_FOR_OBSTACLES, &error, now);
                 return;
             }
         };
         let tracked = self.track(rollout);
-        tracked.backoff = None;
+        tracked.backoffs.forget(Fact::HiddenObstacle.kind());
         tracked.hidden_obstacle = Some((serving.id.clone(), answer));
     }
 

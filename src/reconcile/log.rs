@@ -55,6 +55,17 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
+    /// Adds those that are not taken for delegates. The first answer of one may show that it is one.
+    pub(super) fn report_not_delegates(&self, report: &mut Report, now: DateTime<Utc>) {
+        let rows = self.observer.not_delegates().iter();
+        report.not_delegates = rows
+            .map(|(rollout, reason)| DelegateReport::new(rollout, reason, None))
+            .collect();
+        if self.observer.awaits_first_answer() {
+            report.check_by(now + chrono::TimeDelta::seconds(1));
+        }
+    }
+
     pub(super) async fn add_evidence(&mut self, report: &mut Report, rollouts: &[Rollout]) {
         self.evidence.forget_absent(rollouts);
         let upgrader = report.upgrader.as_deref_mut();

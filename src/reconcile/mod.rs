@@ -44,13 +44,10 @@ use crate::reconcile::controller::Controller;
 use crate::reconcile::driver::Driver;
 use crate::reconcile::manager_link::ManagerLink;
 use crate::reconcile::observation::Observed;
-use crate::reconcile::questions::Answer;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::reason::{Reason, WORTH_A_WORD};
-use crate::rollout::{
-    Decided, Decision, Desired, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, UpdateOrder, next,
-};
+use crate::rollout::{Decided, Decision, Desired, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, next};
 use crate::status::evidence::EvidenceStore;
 use crate::status::planned::Planned;
 use crate::status::report::{DelegateReport, Report, none_found};
@@ -216,11 +213,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         self.run.retry(rollouts, &self.settings.target, now);
         while let Some(answered) = self.manager.next_answer(now) {
-            if let Answer::Published(Ok(image)) = &answered.answer
-                && !self.settings.scope.known_images.contains(image)
-            {
-                self.settings.scope.known_images.push(image.clone());
-            }
+            self.note_published(&answered.answer);
             self.run.note(&answered, &self.settings.target, now);
             self.services.note(&answered);
         }
@@ -237,11 +230,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 open.since = since;
             }
         }
-    }
-
-    fn forget_last_run(&mut self) {
-        self.memory.forget_attempts();
-        self.tracked.values_mut().for_each(Tracked::start_run);
     }
 
     fn track(&mut self, rollout: &Rollout) -> &mut Tracked {
@@ -308,10 +296,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             let no_free_port = rollout.no_free_port.take();
             rollout.single_instance = rollout.single_instance.take().or(no_free_port);
         }
-        let others = self.observer.not_delegates().iter().map(|(rollout, reason)| {
-            Planned::new(rollout, &Decision::Rest(reason.clone()), &UpdateOrder::StartFirst)
-        });
-        let others: Vec<Planned> = others.collect();
+        let others = self.planned_not_delegates();
         let services = self.plan_services(now).await;
         let containers = rollouts.iter().map(|rollout| {
             let decision = self.planned(rollout, &rollouts, now);
@@ -333,15 +318,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     /// Decides on one delegate, given all others.
-    fn decide(&self, rollout: &Rollout, all: &[Rollout], stalled: &Stalled, now: DateTime<Utc>) -> Decided {
+    fn decide(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Decided {
         let mut desired = self.run.desired(rollout, all);
-        // A replica that comes first and has come to rest does not move before the next run.
-        if let Desired::Keep(Reason::WaitingForReplica { name }) = &desired
-            && let Some(because) = stalled.get(name)
-        {
-            let (name, because) = (name.clone(), because.clone());
-            desired = Desired::Keep(Reason::Halted { name, because });
-        }
         if let Desired::Image {
             intent: Intent::Upgrade,
             ..
@@ -361,10 +339,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Finds the failures of all replicas before anything is decided on one of them.
     fn note_failures(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in self.run.in_order(rollouts) {
-            let decided = self.decide(rollout, rollouts, &Stalled::new(), now);
+            let decided = self.decide(rollout, rollouts, now);
             if let Some(reason) = decided.decision.reason() {
                 self.run.halt_replicas(rollout, reason);
             }
+            self.run
+                .note_rest(rollout, matches!(decided.decision, Decision::Rest(_)));
         }
     }
 }
@@ -440,14 +420,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
             self.report_gone(&mut report, rollouts);
             self.add_evidence(&mut report, rollouts).boxed().await;
             report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
-            for (rollout, reason) in self.observer.not_delegates() {
-                report
-                    .not_delegates
-                    .push(DelegateReport::new(rollout, reason, None));
-            }
-            if self.observer.awaits_first_answer() {
-                report.check_by(now + TimeDelta::seconds(1));
-            }
+            self.report_not_delegates(&mut report, now);
             self.keep_for_answer(observed);
             return Ok(report);
         }
@@ -517,6 +490,3 @@ fn next_word(waited: Option<Duration>, now: DateTime<Utc>) -> Option<DateTime<Ut
     let wait = WORTH_A_WORD.checked_sub(waited?).unwrap_or(WAITING_INTERVAL);
     Some(now + TimeDelta::from_std(wait).unwrap_or_default())
 }
-
-/// The delegates that have come to rest with a failure, each with the reason in words.
-type Stalled = HashMap<String, String>;

@@ -7,10 +7,13 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::Reconciler;
+use super::questions::Answer;
+use super::tracked::Tracked;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
-use crate::rollout::{Backoff, INSPECT, Member, Rollout};
+use crate::rollout::{Decision, INSPECT, Member, Rollout, UpdateOrder};
+use crate::status::planned::Planned;
 use crate::text::duration;
 
 /// An observation that is so young shows what is there well enough to say that there is nothing to do.
@@ -62,6 +65,30 @@ enum KeptFor {
 }
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
+    pub(super) fn forget_last_run(&mut self) {
+        self.memory.forget_attempts();
+        self.tracked.values_mut().for_each(Tracked::start_run);
+    }
+
+    /// From the next observation on, what has the published image is a delegate.
+    pub(super) fn note_published(&mut self, answer: &Answer) {
+        let known = &mut self.settings.scope.known_images;
+        if let Answer::Published(Ok(image)) = answer
+            && !known.contains(image)
+        {
+            known.push(image.clone());
+        }
+    }
+
+    /// The rows of a plan for those that are not taken for delegates.
+    pub(super) fn planned_not_delegates(&self) -> Vec<Planned> {
+        let all = self.observer.not_delegates().iter();
+        let rows = all.map(|(rollout, reason)| {
+            Planned::new(rollout, &Decision::Rest(reason.clone()), &UpdateOrder::StartFirst)
+        });
+        rows.collect()
+    }
+
     /// Keeps an observation for the answer of the Manager or a registry that is awaited.
     pub(super) fn keep_for_answer(&mut self, observed: Observed) {
         let is_enough = self.run.awaited().is_some() && !self.observer.is_waiting();
@@ -110,9 +137,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.recent = None;
         self.memory.shift(by);
         for tracked in self.tracked.values_mut() {
-            if let Some(backoff) = &mut tracked.backoff {
-                backoff.retry_at += by;
-            }
+            tracked.backoffs.shift(by);
             if let Some(since) = &mut tracked.name_free_since {
                 *since += by;
             }
@@ -168,15 +193,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// A container that cannot be inspected is inspected again after a pause, as after any other error.
     fn note_inspect_errors(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in rollouts {
-            let tracked = self.track(rollout);
-            let backoff = tracked.backoff.as_ref();
+            let backoffs = &mut self.track(rollout).backoffs;
             match &rollout.inspect_error {
-                Some(problem) if backoff.is_none_or(|backoff| backoff.retry_at <= now) => {
-                    let problem = problem.clone();
-                    self.backoff(rollout, INSPECT, problem, now);
+                None => backoffs.forget(INSPECT),
+                Some(_) if backoffs.of(INSPECT).is_some_and(|last| last.retry_at > now) => {}
+                Some(problem) => {
+                    let (problem, is_beside) = (Some(problem.clone()), false);
+                    self.note_attempt(rollout, INSPECT, INSPECT.to_owned(), problem, is_beside, now);
                 }
-                None if backoff.is_some_and(Backoff::is_inspect_error) => tracked.backoff = None,
-                _ => {}
             }
         }
     }

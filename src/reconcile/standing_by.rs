@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::{info, warn};
 
-use super::{Reconciler, Stalled};
+use super::Reconciler;
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
@@ -53,7 +53,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Completes the upgrader's own exchange, and returns when to look again.
     async fn exchange(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) -> TimeDelta {
         for rollout in rollouts.iter().filter(|rollout| rollout.is_upgrader()) {
-            let decided = self.decide(rollout, rollouts, &Stalled::new(), now);
+            let decided = self.decide(rollout, rollouts, now);
             self.log_decision(rollout, &decided);
             match decided.decision {
                 Decision::Act(step) => {

@@ -1,14 +1,16 @@
 //! The reconciler's memory of one delegate between two observations.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::time::Instant;
 
 use super::recreations::Recreations;
 use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Backoff, Rollout, Row};
+use crate::rollout::{Backoffs, Rollout, Row};
 
 /// One delegate's record, kept under its container name. Losing it repeats a question or a log line, and nothing else.
 #[derive(Debug, Default)]
@@ -16,8 +18,10 @@ pub(super) struct Tracked {
     pub(super) workload: String,
     /// Whether it is a task of a service: tasks are short-lived.
     pub(super) is_task: bool,
-    /// The last call to the engine for it failed.
-    pub(super) backoff: Option<Backoff>,
+    /// The attempts for it.
+    pub(super) backoffs: Backoffs,
+    /// The minute that its steps are counted in, and how many they are.
+    pub(super) budget: Budget,
     /// Whether the host has the memory for a second container; known until its replacement is over.
     pub(super) free_memory: Option<Result<(), SingleInstance>>,
     /// The containers that take the memory which a second one needs. It is asked again once one of them is done.
@@ -84,7 +88,7 @@ impl Tracked {
 
     /// A new run tries again, and checks the host's memory and the obstacles again.
     pub(super) fn start_run(&mut self) {
-        self.backoff = None;
+        self.backoffs.start_run();
         self.forget_memory();
         self.hidden_obstacle = None;
     }
@@ -114,5 +118,51 @@ impl Tracked {
             .as_ref()
             .filter(|(id, _)| *id == serving.id)?;
         Some(answer.clone())
+    }
+}
+
+/// So many steps and questions a delegate has in a minute. A replacement needs fifteen.
+pub(super) const MOST_IN_A_MINUTE: u32 = 100;
+
+/// Bounds what a fault could start that no back-off knows of.
+#[derive(Debug, Default)]
+pub(super) struct Budget {
+    since: Option<Instant>,
+    used: u32,
+}
+
+impl Budget {
+    /// Takes one from it. Gives the rest of the minute where nothing is left, and whether that is so for the first time in
+    /// it.
+    pub(super) fn take(&mut self) -> Result<(), (TimeDelta, bool)> {
+        let minute = Duration::from_secs(60);
+        let elapsed = self.since.map(|since| since.elapsed());
+        let Some(elapsed) = elapsed.filter(|elapsed| *elapsed < minute) else {
+            (self.since, self.used) = (Some(Instant::now()), 1);
+            return Ok(());
+        };
+        self.used = self.used.saturating_add(1);
+        if self.used <= MOST_IN_A_MINUTE {
+            return Ok(());
+        }
+        let rest = TimeDelta::from_std(minute.saturating_sub(elapsed)).unwrap_or_default();
+        Err((rest, self.used == MOST_IN_A_MINUTE + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_minute_has_room_for_a_hundred_steps_and_says_once_that_it_is_full() {
+        let mut budget = Budget::default();
+        for _ in 0..2 {
+            assert!((0..MOST_IN_A_MINUTE).all(|_| budget.take().is_ok()));
+            tokio::time::advance(Duration::from_secs(20)).await;
+            assert_eq!(budget.take(), Err((TimeDelta::seconds(40), true)));
+            assert_eq!(budget.take(), Err((TimeDelta::seconds(40), false)));
+            tokio::time::advance(Duration::from_secs(40)).await;
+        }
     }
 }

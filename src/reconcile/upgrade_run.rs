@@ -56,6 +56,8 @@ pub struct UpgradeRun {
     skipped: HashMap<String, Reason>,
     /// The workloads whose other replicas keep their image: the container that failed, and why.
     halted: HashMap<String, (String, Reason)>,
+    /// The delegates that have come to rest, by container name: none waits for them.
+    resting: HashSet<String>,
     /// When what failed is tried again: how often that was done, and the next time. `None` where only the next run does so.
     retries: Option<(usize, Option<DateTime<Utc>>)>,
     /// The answers of the Manager.
@@ -315,9 +317,14 @@ impl UpgradeRun {
             });
         }
         if candidate.is_none()
-            && let Some(reason) =
-                awaited_replica(rollout, all, id.as_ref(), self.halted.get(&rollout.workload))
-                    .or_else(|| too_many_at_once(all).filter(|_| self.intent == Intent::Upgrade))
+            && let Some(reason) = awaited_replica(
+                rollout,
+                all,
+                id.as_ref(),
+                self.halted.get(&rollout.workload),
+                &self.resting,
+            )
+            .or_else(|| too_many_at_once(all).filter(|_| self.intent == Intent::Upgrade))
         {
             return Err(reason);
         }
@@ -403,9 +410,18 @@ impl UpgradeRun {
         self.skipped.insert(rollout.name.clone(), reason);
     }
 
+    /// Notes whether a delegate has come to rest.
+    pub(super) fn note_rest(&mut self, rollout: &Rollout, rests: bool) {
+        if !rests {
+            self.resting.remove(&rollout.name);
+        } else if rollout.blocks_replicas() {
+            self.resting.insert(rollout.name.clone());
+        }
+    }
+
     /// Halts the other replicas of the workload where the reason may apply to them, too.
     pub(super) fn halt_replicas(&mut self, rollout: &Rollout, reason: &Reason) {
-        if reason.kind().halts_replicas() {
+        if reason.kind().halts_replicas() && !rollout.is_own_problem(reason) {
             self.halted
                 .entry(rollout.workload.clone())
                 .or_insert_with(|| (rollout.name.clone(), reason.clone()));

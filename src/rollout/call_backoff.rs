@@ -1,19 +1,30 @@
-//! Engine calls that failed are repeated after a pause, which grows with each failure.
+//! Each attempt for a delegate is repeated after a pause, which grows with each time, whether it failed or only had no effect.
+
+use std::collections::HashMap;
+use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::reason::Reason;
+use super::{Decided, Decision, Member, Rollout, Row, Step};
+use crate::container::Role;
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: TimeDelta = TimeDelta::seconds(60);
 
-/// After this many failures in a row, which take five minutes, a delegate's next step is no longer waited for.
+/// The same for a container that is left over: nothing depends on it, and each attempt may take a minute of all others.
+const LONGEST_BESIDE: TimeDelta = TimeDelta::hours(1);
+
+/// After this many attempts in a row, which take five minutes, a delegate's next step is no longer waited for.
 const MAX_AWAITED_RETRIES: u32 = 9;
+
+/// A wish that returns so long after its pause is a new one.
+const FORGOTTEN_AFTER: TimeDelta = TimeDelta::minutes(10);
 
 /// The call that failed where a container cannot be inspected.
 pub(crate) const INSPECT: &str = "inspect";
 
-/// The last call to the engine for a delegate failed.
+/// The last attempt failed, or had no effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backoff {
     /// The call that failed, and how.
@@ -28,11 +39,10 @@ impl Backoff {
     /// The pause after a failure: 2 s after the first one, doubled with each that follows, at most a minute.
     pub(crate) fn after(previous: Option<&Self>, reason: Reason, now: DateTime<Utc>) -> Self {
         let attempts = previous.map_or(1, |previous| previous.attempts.saturating_add(1));
-        let pause = TimeDelta::seconds(1 << attempts.min(6)).min(LONGEST_PAUSE);
         Self {
             reason,
             attempts,
-            retry_at: now + pause,
+            retry_at: now + pause(attempts, LONGEST_PAUSE),
         }
     }
 
@@ -45,15 +55,136 @@ impl Backoff {
         }
     }
 
-    /// Whether a container of the delegate could not be inspected.
-    pub(crate) fn is_inspect_error(&self) -> bool {
-        matches!(&self.reason, Reason::EngineError { step, .. } if step == INSPECT)
+    /// The wait until then, or rest.
+    fn or_rest(&self, row: Row) -> Decided {
+        if self.is_hopeless() {
+            row.rest(self.reason.clone())
+        } else {
+            row.wait(self.reason.clone(), self.retry_at)
+        }
     }
 
-    /// Whether it has failed so often that a run no longer waits for it. It is still tried again whenever the
+    /// Whether it has been tried so often that a run no longer waits for it. It is still tried again whenever the
     /// reconciler observes.
     pub(crate) fn is_hopeless(&self) -> bool {
         self.attempts > MAX_AWAITED_RETRIES
+    }
+}
+
+/// 2 s for the first attempt, doubled with each that follows; nothing for none.
+fn pause(attempts: u32, longest: TimeDelta) -> TimeDelta {
+    match attempts {
+        0 => TimeDelta::zero(),
+        attempts => TimeDelta::seconds(1 << attempts.min(12)).min(longest),
+    }
+}
+
+/// The attempts for one delegate, each by what it was about: one container's trouble does not keep another one waiting.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Backoffs(HashMap<String, Attempts>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Attempts {
+    last: Backoff,
+    /// Whether it was about a container that is left over.
+    is_beside: bool,
+}
+
+impl Backoffs {
+    /// Notes an attempt that failed with `problem`, or that was said to succeed. What succeeds may be repeated once at once,
+    /// and after that it is paused as well: an engine that reports success and does nothing is not asked without end.
+    pub fn note(
+        &mut self,
+        key: String,
+        step: String,
+        problem: Option<String>,
+        is_beside: bool,
+        now: DateTime<Utc>,
+    ) {
+        let before = self.0.get(&key).map(|attempts| &attempts.last);
+        let before = before.filter(|last| now - last.retry_at <= FORGOTTEN_AFTER);
+        let before = before.map_or(0, |last| last.attempts);
+        let longest = if is_beside { LONGEST_BESIDE } else { LONGEST_PAUSE };
+        let pause = pause(before + u32::from(problem.is_some()), longest);
+        let problem =
+            problem.unwrap_or_else(|| "the engine reports success, and nothing has changed".to_owned());
+        let last = Backoff {
+            reason: Reason::EngineError { step, problem },
+            attempts: before.saturating_add(1),
+            retry_at: now + pause,
+        };
+        self.0.insert(key, Attempts { last, is_beside });
+    }
+
+    /// The last attempt at this.
+    pub fn of(&self, key: &str) -> Option<&Backoff> {
+        self.0.get(key).map(|attempts| &attempts.last)
+    }
+
+    /// The decision, unless the last attempt at it pauses.
+    pub(super) fn paced(&self, decided: Decided, now: DateTime<Utc>) -> Decided {
+        // Most delegates have none.
+        let key = decided.decision.key().filter(|_| !self.0.is_empty());
+        let last = key.and_then(|key| self.of(&key));
+        match last.filter(|last| last.retry_at > now) {
+            Some(last) => last.or_rest(Row::CallFailed),
+            None => decided,
+        }
+    }
+
+    /// The same beside the replacement. What has no process and cannot be cleared away is not worth a word in the end.
+    pub(super) fn paced_beside(
+        &self,
+        decided: Decided,
+        rollout: &Rollout,
+        now: DateTime<Utc>,
+    ) -> Option<Decided> {
+        let Decision::Act(step) = &decided.decision else {
+            return Some(decided);
+        };
+        let member = step.container().and_then(|id| rollout.member(id));
+        let is_up = member.is_some_and(Member::is_up);
+        let paced = self.paced(decided, now);
+        (is_up || !matches!(paced.decision, Decision::Rest(_))).then_some(paced)
+    }
+
+    /// The wait where a container that may serve cannot be inspected.
+    pub(super) fn not_inspected(&self, problem: &str, now: DateTime<Utc>) -> Decided {
+        let row = Row::NotInspected;
+        if let Some(last) = self.of(INSPECT) {
+            return last.or_rest(row);
+        }
+        let (step, problem) = (INSPECT.to_owned(), problem.to_owned());
+        let reason = Reason::EngineError { step, problem };
+        row.wait(reason, now + TimeDelta::seconds(1))
+    }
+
+    /// Why a container cannot be ended or cleared away, after ten attempts: nothing waits for that.
+    pub(super) fn stuck(&self, member: &Member) -> Option<&Backoff> {
+        let (id, to) = (member.id.clone(), String::new());
+        let step = match member.role {
+            _ if member.is_up() => Step::stop(member, Duration::ZERO),
+            Role::Retired => Step::Drain { id, to },
+            _ => Step::remove(member),
+        };
+        self.of(&step.key()).filter(|last| last.is_hopeless())
+    }
+
+    /// That is over.
+    pub fn forget(&mut self, key: &str) {
+        self.0.remove(key);
+    }
+
+    /// A new run tries again at once, but for what is left over.
+    pub fn start_run(&mut self) {
+        self.0.retain(|_, attempts| attempts.is_beside);
+    }
+
+    /// Moves all moments along with a clock that was set by so much.
+    pub fn shift(&mut self, by: TimeDelta) {
+        for attempts in self.0.values_mut() {
+            attempts.last.retry_at += by;
+        }
     }
 }
 
@@ -62,14 +193,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pause_doubles_up_to_a_minute() {
-        let (now, mut last) = (DateTime::UNIX_EPOCH, None);
-        let mut pauses = Vec::new();
-        for _ in 0..8 {
-            let backoff = Backoff::after(last.as_ref(), Reason::NoContainer, now);
-            pauses.push((backoff.retry_at - now).num_seconds());
-            last = Some(backoff);
-        }
-        assert_eq!(pauses, [2, 4, 8, 16, 32, 60, 60, 60]);
+    fn the_pause_doubles_for_failures_and_for_what_has_no_effect() {
+        let pauses = |problem: Option<&str>, is_beside: bool| {
+            let (mut backoffs, mut now) = (Backoffs::default(), DateTime::UNIX_EPOCH);
+            let pauses = (0..13).map(|_| {
+                let (key, problem) = ("stop d".to_owned(), problem.map(str::to_owned));
+                backoffs.note(key.clone(), key.clone(), problem, is_beside, now);
+                let pause = backoffs.of(&key).map_or(now, |last| last.retry_at) - now;
+                now += pause;
+                pause.num_seconds()
+            });
+            pauses.collect::<Vec<_>>()
+        };
+        assert_eq!(pauses(Some("no"), false)[..8], [2, 4, 8, 16, 32, 60, 60, 60]);
+        assert_eq!(pauses(None, false)[..8], [0, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(pauses(Some("no"), true)[8..], [512, 1024, 2048, 3600, 3600]);
     }
 }

@@ -70,6 +70,15 @@ impl Decision {
         }
     }
 
+    /// The subject, by which its attempts are counted; `None` where there is nothing to do.
+    pub(crate) fn key(&self) -> Option<String> {
+        match self {
+            Self::Act(step) => Some(step.key()),
+            Self::Learn(fact) => Some(fact.kind().to_owned()),
+            Self::Wait { .. } | Self::Rest(_) => None,
+        }
+    }
+
     /// Whether there is something to do, rather than to wait for.
     pub fn is_to_do(&self) -> bool {
         matches!(self, Self::Act(_) | Self::Learn(_))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::reason::Reason;
-use super::{Backoff, Decided, Fact, Row};
+use super::{Backoffs, Decided, Fact, Row};
 use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
 use crate::host::hold::Holds;
@@ -17,8 +17,8 @@ const CROWD_INTERVAL: TimeDelta = TimeDelta::seconds(5);
 /// decision hangs on it, the answer is [`Decision::Learn`](super::Decision::Learn).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// The last call to the engine for this delegate failed.
-    pub backoff: Option<Backoff>,
+    /// The attempts for this delegate.
+    pub backoffs: Backoffs,
     /// Whether this is a plan, which pulls nothing: of an image that is not here, only the reference is known.
     pub is_plan: bool,
     /// Whether the desired image is being pulled.

@@ -34,6 +34,8 @@ pub struct History {
     pub starts: RefusedStarts,
     /// Whether it differs from the container that it is to replace.
     pub comparison: Comparison,
+    /// Whether the engine can start such a container, once that was tried; or why not.
+    pub trial: Option<Result<(), String>>,
     /// The most restarts that the engine has counted; it forgets them when a container is stopped.
     pub max_restart_count: u64,
     /// The work that it reported.

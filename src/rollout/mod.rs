@@ -31,8 +31,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-pub use call_backoff::Backoff;
 pub(crate) use call_backoff::INSPECT;
+pub use call_backoff::{Backoff, Backoffs};
 pub use checks::{Checks, RequestedRestart};
 pub use decided::Decided;
 pub use decision::{Decision, Fact};
@@ -70,7 +70,7 @@ pub struct Rollout {
     pub candidate: Option<Member>,
     /// Old containers that gave up the name: the draining ones, the earliest first, and after them one that is retired.
     pub old: Vec<Member>,
-    /// Candidates that are no longer wanted, the earliest first.
+    /// Candidates that are no longer wanted, and trials that were not removed, the earliest first.
     pub withdrawn: Vec<Member>,
     /// Rejected candidates, the earliest created first. More than one only for a moment.
     pub failed: Vec<Member>,
@@ -97,6 +97,8 @@ pub struct Rollout {
     pub changes: String,
     /// Why one of its containers could not be inspected: its state is unknown then, and it is left alone.
     pub inspect_error: Option<String>,
+    /// The same of those that only are left over, each with its name: they are as the list shows them.
+    pub unread: Vec<String>,
 }
 
 impl Rollout {
@@ -225,6 +227,13 @@ impl Rollout {
         self.withdrawn.iter().rev().chain(self.failed.iter().rev())
     }
 
+    /// Whether this one is only left over: a container serves, and this one, old or given up, does not return.
+    pub fn is_left_over(&self, id: &ContainerId) -> bool {
+        let ended = self.old.iter().filter(|old| !old.is_up());
+        let mut left_over = ended.chain(self.given_up());
+        self.serving.is_some() && left_over.any(|member| member.id == *id)
+    }
+
     /// The name that a replacement needs, and that another container has.
     fn name_conflict(&self) -> Option<String> {
         let mut needed = vec![Role::Candidate, Role::Retired];
@@ -243,6 +252,15 @@ impl Rollout {
             since += 1;
         }
         role(since).name(&self.name)
+    }
+
+    /// The name of this part; where a container that is left over has it, the next one that is free.
+    fn free_name(&self, role: Role) -> String {
+        let name = role.name(&self.name);
+        let beside = (2..=u32::MAX).map(|number| format!("{name}-{number}"));
+        let is_free = |name: &String| self.members().all(|member| member.name != *name);
+        let mut names = std::iter::once(name.clone()).chain(beside);
+        names.find(is_free).unwrap_or(name)
     }
 
     /// Whether a container that is not ours has the name of this part.

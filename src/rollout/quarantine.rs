@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::reason::Reason;
 use super::{Facts, Member, Rollout};
 use crate::container::{ContainerId, ImageId, Role};
-use crate::engine::host_problem;
+use crate::engine::{DISK_FULL, host_problem};
 use crate::host::hold::Rejected;
 use crate::image::{ImageName, ImageReference, is_mutable_tag};
 
@@ -74,23 +74,37 @@ impl Rollout {
         })
     }
 
-    /// A rejected one that is no longer of use: not the newest, or behind a healthy one in service of a later release.
+    /// The rejected ones that are no longer of use: not the newest, or behind a healthy one in service of a later release.
     /// Neither a restored container nor the result of a rollback counts as a later release.
-    pub(super) fn superseded(&self) -> Option<&Member> {
+    pub(crate) fn superseded(&self) -> impl Iterator<Item = &Member> {
         let serving = self
             .serving
             .as_ref()
             .filter(|serving| serving.health.is_healthy());
         let serving = serving.filter(|_| self.old.is_empty());
-        let is_later = |rejected: &Member| {
+        let is_later = move |rejected: &Member| {
             serving.is_some_and(|serving| {
                 rejected.created_at < serving.created_at && self.has_succeeded_since(rejected.release)
             })
         };
         let newest = self.failed.last().map(|newest| &newest.id);
-        let mut failed = self.failed.iter();
-        failed
-            .find(|rejected| rejected.is_removable() && (Some(&rejected.id) != newest || is_later(rejected)))
+        let failed = self.failed.iter();
+        failed.filter(move |rejected| {
+            rejected.is_removable() && (Some(&rejected.id) != newest || is_later(rejected))
+        })
+    }
+
+    /// Whether a rejection says nothing about the image: the host lacks something for this one container, such as a mount or
+    /// its address.
+    pub(crate) fn is_own_problem(&self, reason: &Reason) -> bool {
+        match reason {
+            Reason::Rejected { rejection, .. } => is_about_the_host(&rejection.cause.to_string()),
+            Reason::Quarantined { .. } => {
+                let last = self.failed.last();
+                last.is_some_and(|rejected| is_about_the_host(&rejected.life.ending))
+            }
+            _ => false,
+        }
     }
 
     /// The name for the next failure of this image, whose number counts them.
@@ -115,6 +129,11 @@ impl Rollout {
         let mut failed = self.failed.iter();
         failed.find(|other| other.role == role && other.is_removable())
     }
+}
+
+/// Whether such a failure is about the host, and about nothing that all its containers share: their disk.
+fn is_about_the_host(problem: &str) -> bool {
+    host_problem(problem).is_some_and(|lacking| lacking != DISK_FULL)
 }
 
 impl Member {

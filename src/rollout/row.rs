@@ -25,9 +25,9 @@ macro_rules! rows {
 
 rows! {
     "Guards" {
-        /// The last engine call failed, and its pause is not over: wait; after ten failures in a row, rest.
+        /// The same call failed or had no effect, and its pause is not over: wait; after ten in a row, rest.
         CallFailed
-        /// Docker cannot show one of the containers: wait, and do nothing to any of them.
+        /// Docker cannot show a container that may serve, or is about to: wait, and do nothing to any of them.
         NotInspected
         /// The owner opted the delegate out, or it belongs to a Swarm service or another account: rest.
         LeftAlone
@@ -43,7 +43,7 @@ rows! {
         GivenUpStop
         /// Docker is removing it: wait, for ten minutes at most.
         GivenUpRemoving
-        /// It is withdrawn, and ended three seconds ago or earlier: remove it.
+        /// It is withdrawn or a trial, and was never started or ended three seconds ago: remove it.
         WithdrawnRemove
         /// It failed, but another one failed later, or a later release serves and is healthy: remove it.
         FailedRemove
@@ -141,6 +141,8 @@ rows! {
         WaitForIdle
         /// Docker is restarting the container in service, whose candidate's turn has come: name the candidate next, then ask that one to stop.
         BetweenLives
+        /// Stop-first, and Docker has not shown that it can start such a container: have it try, and withdraw the candidate if it cannot.
+        TryStart
         /// Stop-first, and the candidate was created, or it is next, and the container in service has ended: name that one draining.
         NameDraining
         /// The candidate is proven: name the container in service retired.
@@ -217,7 +219,7 @@ impl Row {
         self.decide(Decision::Learn(fact))
     }
 
-    pub(super) fn wait(self, reason: Reason, until: DateTime<Utc>) -> Decided {
+    pub(crate) fn wait(self, reason: Reason, until: DateTime<Utc>) -> Decided {
         self.decide(Decision::Wait { reason, until })
     }
 

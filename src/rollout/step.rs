@@ -35,6 +35,13 @@ pub enum Step {
     },
     /// Connect a candidate to its networks, and compare it with the container that it is to replace.
     Prepare { id: ContainerId, name: String },
+    /// Have the engine start a container like the candidate that does nothing, and remove it.
+    TryStart {
+        id: ContainerId,
+        name: String,
+        /// The name of that container.
+        trial: String,
+    },
     /// Make `NAME` once more, as it was: from an old one that the engine can no longer start, or from a candidate and the
     /// image before.
     Recreate {
@@ -114,6 +121,14 @@ impl Step {
         }
     }
 
+    pub(super) fn try_start(rollout: &Rollout, candidate: &Member, now: DateTime<Utc>) -> Self {
+        Self::TryStart {
+            id: candidate.id.clone(),
+            name: candidate.name.clone(),
+            trial: rollout.dated_name(round_up(now), |since| Role::Trial { since }),
+        }
+    }
+
     pub(super) fn start(member: &Member) -> Self {
         Self::Start {
             id: member.id.clone(),
@@ -150,7 +165,7 @@ impl Step {
     pub(super) fn retire(rollout: &Rollout, serving: &Member) -> Self {
         Self::Retire {
             id: serving.id.clone(),
-            to: Role::Retired.name(&rollout.name),
+            to: rollout.free_name(Role::Retired),
         }
     }
 
@@ -214,6 +229,13 @@ impl Step {
         }
     }
 
+    /// The subject, by which its attempts are counted: the kind of step, and the container. The same step has another
+    /// name or another grace a second later.
+    pub(crate) fn key(&self) -> String {
+        let id = self.container().map(ContainerId::as_str);
+        format!("{} {}", self.kind(), id.unwrap_or_default())
+    }
+
     /// The metric label: one word per kind of step.
     pub fn kind(&self) -> &'static str {
         self.into()
@@ -228,6 +250,9 @@ impl fmt::Display for Step {
             Self::Pull { reference } => write!(f, "pulling {reference}"),
             Self::Create { reference, .. } => write!(f, "creating the candidate with {reference}"),
             Self::Prepare { name, .. } => write!(f, "preparing {name}"),
+            Self::TryStart { name, .. } => {
+                write!(f, "trying whether Docker can start a container like {name}")
+            }
             Self::Recreate { from, image } => {
                 let image = image.as_ref().map(|image| format!(" with {}", image.reference));
                 write!(
@@ -284,6 +309,7 @@ impl Step {
             Self::Pull { reference } => format!("pulled {reference}"),
             Self::Create { .. } => "created the candidate".to_owned(),
             Self::Prepare { name, .. } => format!("prepared {name}"),
+            Self::TryStart { name, .. } => format!("Docker can start a container like {name}"),
             Self::Recreate { .. } => "recreated the old container".to_owned(),
             Self::CreateHelper { .. } => "created the helper".to_owned(),
             Self::Start { name, .. } => format!("started {name}"),
@@ -308,6 +334,7 @@ impl Step {
     pub(crate) fn container(&self) -> Option<&ContainerId> {
         match self {
             Self::Prepare { id, .. }
+            | Self::TryStart { id, .. }
             | Self::Start { id, .. }
             | Self::Retire { id, .. }
             | Self::Drain { id, .. }

@@ -124,6 +124,11 @@ impl Planned {
                     (UpdateOrder::StopFirst, Some(conflict)) => format!(" because {conflict}"),
                     _ => String::new(),
                 };
+                let trial = if *update_order == UpdateOrder::StopFirst && !rollout.is_upgrader() {
+                    ", once a trial has shown that Docker can start another one"
+                } else {
+                    ""
+                };
                 let serving = rollout.serving.as_ref().filter(|_| !rollout.is_upgrader());
                 let weak = if serving.is_some_and(|serving| serving.health.is_weak()) {
                     "; its health endpoint cannot be reached, so HEALTH_COMMAND proves the new container, or that it runs"
@@ -136,8 +141,9 @@ impl Planned {
                     let (limit, source) = (duration::text(serving.stop_timeout), serving.stop_timeout_source);
                     format!("; it has up to {limit} to finish its tasks, by {source}")
                 });
-                let message =
-                    format!("replace {image} with {older}{reference}, {update_order}{because}{weak}{time}");
+                let message = format!(
+                    "replace {image} with {older}{reference}, {update_order}{because}{trial}{weak}{time}"
+                );
                 ("replace", message, None)
             }
             Decision::Rest(reason) | Decision::Wait { reason, .. } => {

@@ -1,5 +1,6 @@
 //! The addresses of names: what servers and the system's files say, and what is made of it.
 
+use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ fn resolver(scripts: &[Script], lines: &str, hosts: &str) -> (Resolver, TempDir)
     let mut resolv_conf = format!("# written by a test\n{lines}\n");
     for (host, script) in (1..).zip(scripts) {
         server(([127, 0, 0, host], port).into(), *script);
-        resolv_conf.push_str(&format!("nameserver 127.0.0.{host}\n"));
+        writeln!(resolv_conf, "nameserver 127.0.0.{host}").unwrap();
     }
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| -> PathBuf {

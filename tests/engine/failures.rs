@@ -52,7 +52,7 @@ fn a_candidate_that_never_gets_healthy_is_rejected() {
 }
 
 /// The delegate's image with further lines, pushed under a tag of the test's own.
-fn push_image(lab: &Lab, number: usize, lines: &str) -> String {
+pub(super) fn push_image(lab: &Lab, number: usize, lines: &str) -> String {
     let version = format!("26.08.{}{number}", std::process::id());
     let reference = image(&version);
     let context = tempfile::tempdir().expect("a directory for an image");

@@ -1,5 +1,5 @@
 //! Images whose records in the engine's store are not what they were: the same manifest under another index, a tag that
-//! somebody pulled again, a layer in another compression. With containerd's store an image's id is the digest of its index.
+//! was pulled again, a layer in another compression. With containerd's store an image's id is the digest of its index.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -173,7 +173,7 @@ fn same_manifest_under_another_index_is_not_a_new_image() {
 
 /// On 26.1, containerd's store then has no record of the image that runs.
 #[test]
-fn image_whose_tag_somebody_pulled_again_is_still_known() {
+fn image_that_lost_its_tag_to_a_pull_is_still_known() {
     let lab = Lab::new("moved-tag");
     let repository = Repository::with(&lab, &[V1, V2]);
     let latest = repository.reference("latest");

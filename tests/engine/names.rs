@@ -1,5 +1,6 @@
 //! The static program finds the Manager by its name where curl does.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use kit::lab::servers::{asking, manager};
@@ -49,7 +50,7 @@ fn static_program_finds_the_manager_beside_bad_name_servers() {
         for (host, script) in (1..).zip(scripts) {
             let address = SocketAddr::from(([127, 53, scene, host], 53));
             server(address, *script);
-            resolv_conf.push_str(&format!("nameserver {}\n", address.ip()));
+            writeln!(resolv_conf, "nameserver {}", address.ip()).expect("a String takes it");
         }
         std::fs::write(&file, &resolv_conf).expect("a file");
         let run = upgrader.run(&["plan"]);

@@ -15,12 +15,22 @@ type Calls = Arc<Mutex<Vec<String>>>;
 const FORBIDDEN: &str = "HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\nContent-Length: 58\r\nConnection: close\r\n\r\n\
                          <html><body><h1>403 Forbidden</h1>\nBy rule.\n</body></html>";
 
+const BROKEN: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\nContent-Length: 41\r\nConnection: close\r\n\r\n\
+                      {\"message\":\"transport endpoint is gone\"}\n";
+
+const IGNORED: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 18\r\nConnection: close\r\n\r\n\
+                       {\"Warnings\": null}";
+
 /// What becomes of a call.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Treatment {
     LetThrough,
     /// It is answered with 403.
     Refused,
+    /// The engine cannot do it: it is answered with 500.
+    Broken,
+    /// The engine reports success and does nothing.
+    Ignored,
     /// It is never answered.
     Silence,
     /// The first half of the engine's answer, and nothing more.
@@ -120,6 +130,14 @@ impl Proxy {
                 }
                 Treatment::KilledBefore => {
                     kit::lab::kill_peer(client.get_ref());
+                    return;
+                }
+                Treatment::Broken => {
+                    let _ = client.get_mut().write_all(BROKEN.as_bytes());
+                    return;
+                }
+                Treatment::Ignored => {
+                    let _ = client.get_mut().write_all(IGNORED.as_bytes());
                     return;
                 }
                 Treatment::Silence => return held.push(client.into_inner()),

@@ -65,6 +65,14 @@ pub(in crate::engine) fn is_dependency_missing(message: &str) -> bool {
         || message.ends_with("is not running")
 }
 
+/// Whether a start failed only because the image does not have its command: the runtime, the mounts and the devices were
+/// there. So was the network on 20.10; 28.5 connects it later.
+///
+/// Docker 20.10.24 and 28.5.2 with runc 1.1. Unknown words: the start counts as refused.
+pub(in crate::engine) fn is_command_missing(message: &str, command: &str) -> bool {
+    message.contains(command)
+}
+
 /// Faults of an image, in the field's words.
 const IMAGE_PROBLEMS: [(&str, &str); 6] = [
     (
@@ -83,6 +91,8 @@ const IMAGE_PROBLEMS: [(&str, &str); 6] = [
 
 const NO_DRIVER: &str = "the driver of a device that it needs is missing on this host";
 const NO_DEVICE: &str = "a device that it needs is missing on this host";
+/// That the engine has no room left, in the field's words.
+pub(crate) const DISK_FULL: &str = "the engine's disk is full";
 
 /// Things that the host lacks, whatever the image.
 const HOST_PROBLEMS: [(&str, &str); 14] = [
@@ -92,7 +102,7 @@ const HOST_PROBLEMS: [(&str, &str); 14] = [
         "bind source path does not exist",
         "the source of one of its bind mounts is missing on the host",
     ),
-    ("no space left on device", "the engine's disk is full"),
+    ("no space left on device", DISK_FULL),
     (
         "unknown or invalid runtime name",
         "its runtime is not installed on this host",

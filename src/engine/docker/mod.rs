@@ -65,7 +65,7 @@ const EXEC_LINES: usize = 3;
 /// How many lines an engine is asked for, at least. It keeps a line in pieces of 16 KiB and counts those: as many as a
 /// line of 3 MB has, and those around it.
 const LOG_PIECES: usize = 256;
-/// From this version on, an image can be inspected for one platform.
+/// From this version on, an image can be inspected for one platform. In containerd's store it has another id then.
 const PLATFORM_OF_IMAGE: ApiVersion = ApiVersion::new(1, 49);
 /// The most bytes of a log that are read.
 const MAX_STREAM_BYTES: usize = 8 * 1024 * 1024;
@@ -159,25 +159,21 @@ impl Engine for DockerEngine {
 
     async fn inspect_image(&self, reference_or_id: &str) -> Result<Value, EngineError> {
         let path = reference_path("images", reference_or_id);
-        let image: Value = self.read(&path, READ).await?;
-        let info = self.info().await?;
+        let (image, info): (Value, _) = (self.read(&path, READ).await?, self.info().await?);
         if info.api < PLATFORM_OF_IMAGE || has_configuration(&image) {
             return Ok(image);
         }
-        // The containerd store shows no configuration of an image of several platforms when it takes the wrong one. The id
-        // that it shows for a platform is another one, which no container has.
         let platform = json!({ "os": info.os, "architecture": info.architecture }).to_string();
         let of_platform = self.json(|http, api| {
             let request = http.request(Method::GET, Some(api), &path, READ);
             request.query("platform", &platform)
         });
-        Ok(match (of_platform.await, image.get("Id")) {
-            (Ok(Value::Object(mut shown)), Some(id)) => {
-                shown.insert("Id".to_owned(), id.clone());
-                Value::Object(shown)
-            }
-            _ => image,
-        })
+        let id = image["Id"].clone();
+        let mut shown = of_platform.await.unwrap_or(image);
+        if let Some(shown) = shown.get_mut("Id") {
+            *shown = id;
+        }
+        Ok(shown)
     }
 
     async fn pull(

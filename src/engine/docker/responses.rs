@@ -81,6 +81,12 @@ struct Row {
     #[serde(default)]
     labels: Option<BTreeMap<String, String>>,
     #[serde(default)]
+    image: String,
+    #[serde(default, rename = "ImageID")]
+    image_id: String,
+    #[serde(default)]
+    created: i64,
+    #[serde(default)]
     ports: Value,
 }
 
@@ -93,11 +99,14 @@ impl From<Row> for ContainerRow {
             .map(|name| name.trim_start_matches('/'))
             .find(|name| !name.contains('/'));
         let labels = row.labels.into_iter().flatten();
+        let labels: BTreeMap<String, String> = labels.filter(|(label, _)| is_listed(label)).collect();
         Self(ContainerSummary {
             id: ContainerId::new(row.id),
             name: name.unwrap_or_default().to_owned(),
             state: RunState::from(row.state.as_str()),
-            labels: labels.filter(|(label, _)| is_listed(label)).collect(),
+            image: (!labels.is_empty()).then_some((row.image, row.image_id)),
+            created: row.created,
+            labels,
             host_ports: list_at(&row.ports, "").iter().filter_map(host_port).collect(),
         })
     }

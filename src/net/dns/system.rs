@@ -85,10 +85,8 @@ impl Config {
         }
         let searched = self.search.iter().map(|domain| format!("{name}.{domain}"));
         let mut names: Vec<String> = searched.collect();
-        let place = match name.matches('.').count() >= self.ndots {
-            true => 0,
-            false => names.len(),
-        };
+        let has_dots = name.matches('.').count() >= self.ndots;
+        let place = if has_dots { 0 } else { names.len() };
         names.insert(place, name.to_owned());
         names
     }

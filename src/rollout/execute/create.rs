@@ -249,9 +249,15 @@ pub(super) async fn create<E: Engine>(
 
 /// The new container, unless it has another image: its tag may have moved since the image was looked up.
 async fn checked<E: Engine>(engine: &E, id: ContainerId, image: &ImageId) -> Result<ContainerId, Failure> {
-    if engine.inspect(&id).await?.image_id() == *image {
-        return Ok(id);
-    }
+    match engine.inspect(&id).await {
+        Ok(created) if created.image_id() == *image => return Ok(id),
+        // Nothing can be known of it, so it is made again.
+        Err(error @ EngineError::Refused { .. }) => {
+            engine.remove(&id).await?;
+            return Err(error.into());
+        }
+        created => created?,
+    };
     engine.remove(&id).await?;
     Err(Failure::ImageVanished)
 }

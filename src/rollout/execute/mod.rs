@@ -7,6 +7,7 @@ mod prepare;
 mod progress;
 mod rejection;
 mod start;
+mod trial;
 
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use self::prepare::prepare;
 pub use self::progress::PullState;
 use self::rejection::record_rejection;
 use self::start::{UNAVAILABLE, start};
+use self::trial::try_start;
 use super::failure::Failure;
 use super::{Intent, Memory, Rollout, Step};
 use crate::container::{ContainerId, ImageId, Role, restart_policy_document};
@@ -62,7 +64,7 @@ pub async fn execute<E: Engine>(
         } => {
             let old = inspect(engine, rollout, from).await?;
             let wanted = NewContainer {
-                name: Role::Candidate.name(&rollout.name),
+                name: rollout.free_name(Role::Candidate),
                 image,
                 reference: reference.to_string(),
                 by_id: *intent == Intent::Rollback,
@@ -71,6 +73,11 @@ pub async fn execute<E: Engine>(
             return Ok(Effect::Created(create(engine, &old, wanted).await?));
         }
         Step::Prepare { id, .. } => return prepare(engine, rollout, id, memory).await,
+        Step::TryStart { id, trial, .. } => {
+            if let Some(candidate) = rollout.member(id) {
+                return try_start(engine, rollout, candidate, trial, memory).await;
+            }
+        }
         Step::Recreate { from, image } => {
             let id = recreate(engine, rollout, from, image.as_ref()).await?;
             return Ok(Effect::Created(id));

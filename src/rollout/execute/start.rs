@@ -12,7 +12,7 @@ use crate::rollout::{Member, Memory, RefusedStarts, Rollout};
 pub(super) const UNAVAILABLE: u16 = 503;
 
 /// A start that the engine itself fails at is tried this often before it counts against the image.
-const START_ATTEMPTS: u32 = 3;
+pub(super) const START_ATTEMPTS: u32 = 3;
 
 /// Connects a container to the networks that its create call did not take.
 pub(super) async fn connect<E: Engine>(engine: &E, id: &ContainerId) -> Result<(), EngineError> {

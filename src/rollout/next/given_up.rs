@@ -22,10 +22,12 @@ impl At<'_> {
     }
 
     fn end(&self, member: &Member) -> Option<Decided> {
-        let is_withdrawn = matches!(member.role, Role::Withdrawn { .. });
+        let is_withdrawn = matches!(member.role, Role::Withdrawn { .. } | Role::Trial { .. });
+        let keep_stopped = Step::keep_stopped(member);
+        let was_tried = member.is_up() && self.facts.backoffs.of(&keep_stopped.key()).is_some();
         Some(match member.state {
             RunState::Removing => return self.removing(Row::GivenUpRemoving, member),
-            _ if member.has_restart_policy() => Row::GivenUpPolicy.act(Step::keep_stopped(member)),
+            _ if member.has_restart_policy() && !was_tried => Row::GivenUpPolicy.act(keep_stopped),
             _ if member.is_up() => self.stop(Row::GivenUpStop, member),
             _ if is_withdrawn => self.remove_after(OTHERS_REMOVE_FIRST, Row::WithdrawnRemove, member),
             _ => return None,

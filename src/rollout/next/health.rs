@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{At, span};
-use crate::container::RunState;
+use crate::container::{Role, RunState};
 use crate::rollout::checks::FAILED_CHECKS;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Decision, Fact, HeldBack, Member, Row, Step};
@@ -50,7 +50,9 @@ impl At<'_> {
     fn restart_unhealthy(&self, serving: &Member, reason: &Reason) -> Option<Decided> {
         let checks = &serving.history.checks;
         let has_failed = serving.state == RunState::Running && !serving.works();
-        let is_touched = self.rollout.is_in_progress() || self.in_the_way().is_some();
+        let is_other = |it: &Member| !matches!(it.role, Role::Serving | Role::Failed { .. });
+        let is_in_progress = |it: &Member| is_other(it) && self.facts.backoffs.stuck(it).is_none();
+        let is_touched = self.rollout.members().any(is_in_progress) || self.in_the_way().is_some();
         let may_be_replaced = matches!(
             reason,
             Reason::WaitingForReplica { .. }

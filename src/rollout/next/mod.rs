@@ -19,7 +19,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::circumstances::circumstances;
 use super::reason::Reason;
-use super::{Decided, Desired, Facts, INSPECT, Member, Policy, Rejection, Rollout, Row, Step, UpdateOrder};
+use super::{Decided, Desired, Facts, Member, Policy, Rejection, Rollout, Row, Step, UpdateOrder};
 use crate::container::{Role, RunState};
 
 /// How long a container that has ended is left as it is: it may be between a stop and a start that belong together, or
@@ -46,12 +46,15 @@ pub fn next(
         order: rollout.update_order(policy, facts),
         now,
     };
+    let paced = |decided| facts.backoffs.paced(decided, now);
     if let Some(decided) = at.guards().or_else(|| at.own_turn()) {
-        return decided;
+        return paced(decided);
     }
-    match Decided::earliest(at.given_up().chain(at.old_ones())) {
-        Some(beside) => beside.or(|| at.situation()),
-        None => at.situation(),
+    let beside = at.given_up().chain(at.old_ones());
+    let beside = beside.filter_map(|decided| facts.backoffs.paced_beside(decided, rollout, now));
+    match Decided::earliest(beside) {
+        Some(beside) => beside.or(|| paced(at.situation())),
+        None => paced(at.situation()),
     }
 }
 
@@ -68,35 +71,24 @@ struct At<'a> {
 impl At<'_> {
     /// The rows that come before everything else.
     fn guards(&self) -> Option<Decided> {
-        let unread = self.rollout.inspect_error.as_ref();
-        let is_pausing = |retry_at| retry_at > self.now || unread.is_some();
-        let backoff = self.facts.backoff.as_ref();
-        Some(
-            match (backoff.filter(|backoff| is_pausing(backoff.retry_at)), unread) {
-                (Some(backoff), _) if backoff.is_hopeless() => Row::CallFailed.rest(backoff.reason.clone()),
-                (Some(backoff), _) => Row::CallFailed.wait(backoff.reason.clone(), backoff.retry_at),
-                (None, Some(problem)) => {
-                    let (step, problem) = (INSPECT.to_owned(), problem.clone());
-                    let reason = Reason::EngineError { step, problem };
-                    Row::NotInspected.wait(reason, self.now + TimeDelta::seconds(1))
+        if let Some(problem) = &self.rollout.inspect_error {
+            return Some(self.facts.backoffs.not_inspected(problem, self.now));
+        }
+        Some(match self.rollout.left_alone() {
+            Some(reason) => Row::LeftAlone.rest(reason),
+            None if self.policy.health_only && !self.rollout.is_to_be_served() => {
+                let published = self.desired.published();
+                let rest = Row::HealthOnly.rest(Reason::HealthOnly { published });
+                match self.rollout.serving.as_ref() {
+                    Some(serving) => self.or_restart(serving, rest),
+                    None => rest,
                 }
-                _ => match self.rollout.left_alone() {
-                    Some(reason) => Row::LeftAlone.rest(reason),
-                    None if self.policy.health_only && !self.rollout.is_to_be_served() => {
-                        let published = self.desired.published();
-                        let rest = Row::HealthOnly.rest(Reason::HealthOnly { published });
-                        match self.rollout.serving.as_ref() {
-                            Some(serving) => self.or_restart(serving, rest),
-                            None => rest,
-                        }
-                    }
-                    None if self.rollout.is_replaced_by_compose(self.now) => {
-                        Row::ComposeReplaces.rest(Reason::ReplacedByCompose)
-                    }
-                    None => return None,
-                },
-            },
-        )
+            }
+            None if self.rollout.is_replaced_by_compose(self.now) => {
+                Row::ComposeReplaces.rest(Reason::ReplacedByCompose)
+            }
+            None => return None,
+        })
     }
 
     /// The table for the containers that exist: one in service, a candidate, both or neither.
@@ -188,13 +180,16 @@ impl At<'_> {
     }
 
     /// The candidate's name says from now on that it failed. Where Docker cannot rename it, since it is between two lives,
-    /// it is stopped first; and another failure that has that name goes.
+    /// it is stopped first; and another failure that has that name goes, or else the next name is taken.
     fn reject(&self, row: Row, candidate: &Member, rejection: impl Into<Rejection>) -> Decided {
         if let Some(first) = self.before_a_rename(row, candidate) {
             return first;
         }
         if let Some(holder) = self.rollout.in_the_way_of_failure(&candidate.image_id) {
-            return row.act(Step::remove(holder));
+            let remove = Step::remove(holder);
+            if self.facts.backoffs.of(&remove.key()).is_none() {
+                return row.act(remove);
+            }
         }
         let mut rejection = rejection.into();
         rejection.circumstances = circumstances(self.rollout, self.facts, candidate);

@@ -30,7 +30,11 @@ impl At<'_> {
             _ if serving.is_copy && serving.is_created() => self.start_copy(serving),
             _ if serving.auto_remove == AutoRemove::ByUpgrader
                 && serving.has_ended()
-                && self.rollout.old.is_empty() =>
+                && self
+                    .rollout
+                    .old
+                    .iter()
+                    .all(|old| self.facts.backoffs.stuck(old).is_some()) =>
             {
                 self.remove_after(GRACE, Row::AutoRemove, serving)
             }
@@ -72,9 +76,7 @@ impl At<'_> {
             (Some(id), ..) if *id == serving.image_id => {
                 Row::UpToDate.rest(serving.unchanged_reason(reference, intent))
             }
-            _ if let Some(reason) = self.has_to_wait_for_drains(reference) => {
-                Row::EnoughDrains.wait(reason, self.now + self.proof_interval())
-            }
+            _ if let Some(wait) = self.has_to_wait_for_drains(reference) => wait,
             (_, Some(obstacle), _) => Row::Obstacle.rest(Reason::Obstacle(obstacle.clone())),
             (None, ..) if self.facts.is_pulling => {
                 Row::Pulling.wait(Reason::Pulling { image: image() }, self.now + PULL_INTERVAL)
@@ -125,25 +127,37 @@ impl At<'_> {
         })
     }
 
-    /// Why no further container can be added now; `None` where one can. What still ends must not run beside a stop-first candidate.
-    fn has_to_wait_for_drains(&self, reference: &ImageReference) -> Option<Reason> {
-        let rollout = self.rollout;
+    /// The wait where no further container can be added now. What is up must not run beside a stop-first candidate.
+    fn has_to_wait_for_drains(&self, reference: &ImageReference) -> Option<Decided> {
+        let (rollout, stuck) = (self.rollout, |it: &Member| self.facts.backoffs.stuck(it));
+        let in_the_way = self.in_the_way().or(rollout.withdrawn.get(MOST_DRAINS));
+        if let Some(last) = in_the_way.and_then(stuck) {
+            return Some(Row::EnoughDrains.rest(last.reason.clone()));
+        }
         let others = rollout
             .old
             .iter()
             .chain(rollout.given_up())
             .chain(&rollout.helper);
-        let drains = others.filter(|other| other.is_up()).count();
-        let is_exchanging =
-            rollout.helper.is_some() || rollout.old.iter().any(|old| old.role == Role::Retired);
+        let others: Vec<_> = others.filter(|other| stuck(other).is_none()).collect();
+        let drains = others.iter().filter(|other| other.is_up()).count();
+        let is_exchanging = others
+            .iter()
+            .any(|it| matches!(it.role, Role::Retired | Role::Helper { .. }));
         let image = reference.to_string();
-        let waits = drains >= MOST_DRAINS || is_exchanging || self.in_the_way().is_some();
-        waits.then_some(Reason::AwaitingDrains { image, drains })
+        let reason = Reason::AwaitingDrains { image, drains };
+        let waits = drains >= MOST_DRAINS || is_exchanging || in_the_way.is_some();
+        waits.then(|| Row::EnoughDrains.wait(reason, self.now + self.proof_interval()))
     }
 
     pub(super) fn wait_for_end(&self, row: Row, other: &Member) -> Decided {
-        let asked = other.history.stop_requested_at;
-        let until = asked.map_or(self.now + TimeDelta::seconds(1), |asked| self.next_check(asked));
-        row.wait(Reason::stopping(other), until)
+        match self.facts.backoffs.stuck(other) {
+            Some(last) => row.rest(last.reason.clone()),
+            None => {
+                let asked = other.history.stop_requested_at;
+                let until = asked.map_or(self.now + TimeDelta::seconds(1), |asked| self.next_check(asked));
+                row.wait(Reason::stopping(other), until)
+            }
+        }
     }
 }

@@ -90,12 +90,26 @@ impl At<'_> {
             (Proof::Created, UpdateOrder::StopFirst) if rollout.is_upgrader() => {
                 self.with_helper(serving, candidate)
             }
+            (Proof::Created, UpdateOrder::StopFirst) if let Some(decided) = self.try_start(candidate) => {
+                decided
+            }
             (Proof::Created, UpdateOrder::StopFirst) => {
                 Row::NameDraining.act(Step::drain(rollout, serving, self.now))
             }
             (Proof::Proven, _) => Row::NameRetired.act(Step::retire(rollout, serving)),
             (Proof::NotYet { reason, until }, _) => Row::Proving.wait(reason, until),
         }
+    }
+
+    /// Before the only one at work is asked to stop, Docker shows that another one can start.
+    fn try_start(&self, candidate: &Member) -> Option<Decided> {
+        Some(match candidate.history.trial.clone() {
+            Some(Ok(())) => return None,
+            Some(Err(problem)) => {
+                self.withdraw(Row::TryStart, candidate, Some(Reason::StartRefused { problem }))
+            }
+            None => Row::TryStart.act(Step::try_start(self.rollout, candidate, self.now)),
+        })
     }
 
     /// The tasks of the container in service, and until when its candidate waits for their end. A stop-first replacement keeps

@@ -65,6 +65,7 @@ impl ReasonKind {
             | Self::CannotStartFirst
             | Self::NameTaken
             | Self::CreateRefused
+            | Self::StartRefused
             | Self::ConfigurationMismatch
             | Self::SettingsChanged
             | Self::Rejected
@@ -96,12 +97,7 @@ impl ReasonKind {
         matches!(
             self,
             // One disk holds the images of all of them.
-            Self::PullFailed
-                | Self::TooLittleDisk
-                | Self::CreateRefused
-                | Self::ConfigurationMismatch
-                | Self::Quarantined
-                | Self::Rejected
+            Self::PullFailed | Self::TooLittleDisk | Self::Quarantined | Self::Rejected
         )
     }
 }

@@ -71,7 +71,6 @@ pub enum Reason {
         /// The engine's word for its state.
         state: String,
     },
-    /// It has a `DELEGATE_NAME`, and that is all that it has of a delegate. An image is named unless it is a one-off command.
     #[error("not a delegate, and left alone: {}", not_a_delegate(.image.as_deref()))]
     NotADelegate { image: Option<String> },
     /// Its image is not a Harness delegate image: the stock one would lose what was added to it.
@@ -232,17 +231,15 @@ pub enum Reason {
     /// The engine refused to create the candidate.
     #[error("cannot create the new container: {problem}")]
     CreateRefused { problem: String },
+    /// The engine refused to start a container like the candidate, before the container in service was asked to stop.
+    #[error("not stopped, since Docker cannot start the new container: {problem}")]
+    StartRefused { problem: String },
     /// The candidate differs from the delegate it is to replace.
     #[error("the new container's configuration would differ: {differences}")]
     ConfigurationMismatch { differences: String },
     /// The delegate's limits, networks or restart policy were changed after its candidate was created.
     #[error("its settings were changed while its replacement was being prepared{}", changed(.what, .again.as_deref()))]
-    SettingsChanged {
-        /// Which ones, as they were and as they are; empty where the delegate was recreated.
-        what: String,
-        /// The delegate's name, where that came twice in a row.
-        again: Option<String>,
-    },
+    SettingsChanged { what: String, again: Option<String> },
     #[error("{image} was rejected: {rejection}")]
     Rejected { image: String, rejection: Rejection },
     /// A candidate that this run created is gone, and this program did not remove it.
@@ -434,7 +431,6 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The container in service was changed while its candidate was there.
     pub(super) fn settings_changed(rollout: &Rollout) -> Self {
         let (what, again) = (rollout.changes.clone(), None);
         Self::SettingsChanged { what, again }

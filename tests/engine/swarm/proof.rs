@@ -36,8 +36,6 @@ fn with_shell(version: &str, tag: &str, options: &str) {
 fn an_image_that_never_becomes_healthy_replaces_no_task() {
     let service = Service::new("swarm-never", &[]);
     let (before, tasks) = (service.document(), service.tasks("{{.ID}}"));
-    let plan = service.proven(NEVER_HEALTHY).run(&["plan"]);
-    plan.says("or else HEALTH_COMMAND, where the image has that command");
     let run = service.proven(NEVER_HEALTHY).run(&["once"]).ended(1);
     let failed = service.label("failed-image").expect("it is in quarantine");
     assert!(failed.starts_with(&image(NEVER_HEALTHY)), "{failed}");
@@ -50,6 +48,8 @@ fn an_image_that_never_becomes_healthy_replaces_no_task() {
         "{}",
         run.text
     );
+    let plan = service.proven(V2).run(&["plan"]);
+    plan.says("or else HEALTH_COMMAND, where the image has that command");
     // A good image is taken with the check, and the next one without it, if that is all that proves it.
     service.proven(V2).run(&["once"]).ended(0);
     assert_eq!(service.running(), [image(V2), image(V2)]);

@@ -27,6 +27,9 @@ pub const A: u8 = 1;
 /// The other one.
 pub const AAAA: u8 = 28;
 
+/// The flags of an answer without an error.
+const GOOD: [u8; 2] = [0x81, 0x80];
+
 /// Starts a server for as long as the test runs. `says` gets the name and the family.
 pub fn server(at: SocketAddr, says: impl Fn(&str, u8) -> Says + Clone + Send + 'static) {
     let (udp, tcp) = (UdpSocket::bind(at).unwrap(), TcpListener::bind(at).unwrap());
@@ -93,7 +96,6 @@ fn answers(question: &[u8], says: &impl Fn(&str, u8) -> Says, by_tcp: bool) -> V
         }
         message
     };
-    const GOOD: [u8; 2] = [0x81, 0x80];
     match says(&name, kind) {
         Says::Has(found) => vec![answer(GOOD, found)],
         Says::Code(code) => vec![answer([0x81, 0x80 | code], &[])],

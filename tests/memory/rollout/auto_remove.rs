@@ -130,8 +130,8 @@ async fn rejects_candidate_that_ends_at_once() {
     assert_eq!(host.names(), ["dd", "dd.failed-1"]);
     assert_eq!(
         host.count(Operation::Start),
-        2,
-        "the candidate, and the old one again"
+        3,
+        "the trial, the candidate, and the old one again"
     );
 }
 

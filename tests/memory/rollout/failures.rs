@@ -275,7 +275,7 @@ async fn ends_a_run_where_the_engine_refuses_to_change_a_restart_policy() {
     host.run("dd");
     host.fault(Operation::SetRestartPolicy, Fault::Refuse(500));
     let report = host.once(NEW).await;
-    assert_eq!(row(&report, "dd").reason.as_str(), "engine_error", "{report:?}");
+    assert_eq!(row(&report, "dd").reason.as_str(), "rejected", "{report:?}");
     host.twin.clear_faults();
     host.once(NEW).await;
     assert_eq!(host.restart_policy("dd.failed-1"), "no");

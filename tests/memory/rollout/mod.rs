@@ -21,6 +21,7 @@ mod interference;
 mod itself;
 mod itself_crashes;
 mod left_alone;
+mod left_overs;
 mod log;
 mod nobody_in_service;
 mod obstacles;

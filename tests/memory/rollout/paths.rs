@@ -84,7 +84,7 @@ fn command(call: &Call) -> String {
 
 /// Without the second or the id in a name.
 fn undated(name: &str) -> String {
-    for part in [".draining-", ".withdrawn-", ".rejected-"] {
+    for part in [".draining-", ".withdrawn-", ".rejected-", ".trial-"] {
         if let Some((base, _)) = name.split_once(part) {
             return format!("{base}{part}…");
         }

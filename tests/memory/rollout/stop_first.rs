@@ -82,6 +82,68 @@ async fn withdraws_a_successor_that_differs_without_downtime() {
     assert_eq!(host.names(), ["dd"]);
 }
 
+/// What runs goes on to run where an update broke what starts containers: Docker has to show first that it can start one.
+#[tokio::test(start_paused = true)]
+async fn stops_nothing_where_docker_can_start_nothing() {
+    for change in [host_network, published_port] {
+        let host = Host::new();
+        let old = host.run_with("dd", change);
+        host.twin
+            .break_runtime(Some("OCI runtime create failed: exit status 1"));
+        let report = host.once(NEW).await;
+        let delegate = row(&report, "dd");
+        assert_eq!(delegate.reason.as_str(), "start_refused");
+        assert!(delegate.message.contains("exit status 1"), "{}", delegate.message);
+        assert_eq!(host.writes_on(old.as_str()), []);
+        assert_eq!(host.names(), ["dd"]);
+        host.twin.break_runtime(None);
+        host.upgrade(NEW).await;
+    }
+}
+
+/// Nor where the engine fails, but not for long.
+#[tokio::test(start_paused = true)]
+async fn tries_again_where_the_engine_failed_to_start_a_trial() {
+    let host = Host::new();
+    host.run_with("dd", published_port);
+    let mut failures = 0;
+    host.twin.set_faults(move |call| {
+        let is_trial = call.operation == Operation::Start && call.subject.starts_with("dd.trial-");
+        failures += usize::from(is_trial);
+        if is_trial && failures < 3 {
+            return Fault::Refuse(500);
+        }
+        Fault::None
+    });
+    host.upgrade(NEW).await;
+}
+
+/// A trial whose image has its command may run when it is to be removed, or stay behind a process that was killed.
+#[tokio::test(start_paused = true)]
+async fn removes_every_trial() {
+    let host = Host::new();
+    let behaviour = Behaviour {
+        has_true: true,
+        ..good()
+    };
+    host.publish(NEW, behaviour);
+    host.run_with("dd", published_port);
+    let mut removals = 0;
+    host.twin.set_faults(move |call| {
+        let is_removal = call.operation == Operation::Remove;
+        removals += usize::from(is_removal);
+        if is_removal && removals == 1 {
+            Fault::ErrBefore
+        } else {
+            Fault::None
+        }
+    });
+    host.upgrade(NEW).await;
+    let trials = host.twin.events();
+    let started = trials.iter().filter(|event| event.what == Happened::Started);
+    assert_eq!(started.count(), 3, "the old one, the trial and the new one");
+}
+
 /// It came back once; that says nothing about the next time it is asked to stop.
 #[tokio::test(start_paused = true)]
 async fn starts_an_old_container_that_comes_back_twice_twice() {

@@ -279,6 +279,7 @@ impl Name<'_> {
                     Role::Retired => "retired",
                     Role::Draining { .. } => "draining",
                     Role::Withdrawn { .. } => "withdrawn",
+                    Role::Trial { .. } => "trial",
                     Role::Failed { .. } => "failed",
                     Role::Helper { .. } => "helper",
                 };

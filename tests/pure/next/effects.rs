@@ -75,12 +75,13 @@ impl Scene {
                         });
                         (m.release, m.previous_release) = (*release, old.release);
                         m.created_at = moment;
-                        m.history.comparison = Comparison::Pending;
+                        (m.history.comparison, m.history.trial) = (Comparison::Pending, None);
                     });
                 self.facts.has_created = true;
                 *self = self.clone().candidate(made);
             }
             Step::Prepare { id, .. } => self.change_member(id, |m| m.history.comparison = Comparison::Same),
+            Step::TryStart { id, .. } => self.change_member(id, |m| m.history.trial = Some(Ok(()))),
             Step::Recreate { from, image } => {
                 let original = self.member(from);
                 let made = copy().id("recreated").replaces(from.as_str()).change(|m| {
@@ -258,7 +259,7 @@ impl Scene {
         match role {
             Role::Serving => assert!(rollout.serving.replace(member).is_none()),
             Role::Next => assert!(rollout.candidate.replace(member).is_none()),
-            Role::Candidate | Role::Helper { .. } => panic!("{to}"),
+            Role::Candidate | Role::Trial { .. } | Role::Helper { .. } => panic!("{to}"),
             Role::Retired | Role::Draining { .. } => rollout.old.push(member),
             Role::Withdrawn { .. } => rollout.withdrawn.push(member),
             Role::Failed { .. } => rollout.failed.push(member),

@@ -37,7 +37,9 @@ impl Scene {
             .healthy_since
             .map(|since| (self.now - since).num_seconds());
         let is_proven = candidate.works() && healthy_for >= Some(HEALTHY_TIME);
-        let is_ready = candidate.is_created() && candidate.history.comparison == Comparison::Same;
+        let history = &candidate.history;
+        let is_tried = history.trial == Some(Ok(()));
+        let is_ready = candidate.is_created() && history.comparison == Comparison::Same && is_tried;
         let is_its_successor = candidate.is_successor_of(serving);
         let is_unchanged = candidate.fingerprint.as_ref() == Some(&serving.settings);
         is_its_successor
@@ -52,7 +54,7 @@ impl Scene {
     fn may_stop(&self, row: Row, member: &Member) -> bool {
         let rollout = &self.rollout;
         match member.role {
-            Role::Failed { .. } | Role::Withdrawn { .. } | Role::Helper { .. } => true,
+            Role::Failed { .. } | Role::Withdrawn { .. } | Role::Trial { .. } | Role::Helper { .. } => true,
             // Its name says that it was never asked; between two lives Docker cannot rename it.
             Role::Retired => member.is_between_lives() && (row == Row::CopyStart || self.serving_works()),
             Role::Draining { .. } => match row {
@@ -98,7 +100,7 @@ impl Scene {
         let target = match step {
             Step::Create { from, .. } | Step::Recreate { from, .. } | Step::CreateHelper { from, .. } => Some(of(from)),
             Step::NoteFirstSeen { .. } | Step::Pull { .. } | Step::RemoveImage { .. } => None,
-            Step::Prepare { id, .. } | Step::Start { id, .. } | Step::Retire { id, .. } | Step::Drain { id, .. }
+            Step::Prepare { id, .. } | Step::TryStart { id, .. } | Step::Start { id, .. } | Step::Retire { id, .. } | Step::Drain { id, .. }
             | Step::Withdraw { id, .. } | Step::Announce { id, .. } | Step::Promote { id, .. } | Step::Reject { id, .. } | Step::Restore { id, .. }
             | Step::SetRestartPolicy { id, .. } | Step::Stop { id, .. } | Step::Restart { id, .. }
             | Step::Remove { id, .. } => Some(of(id)),
@@ -122,6 +124,7 @@ impl Scene {
                 "a candidate is made of the one in service, and is the only one",
             ),
             Step::Prepare { .. } => (is(Role::Candidate) && target.is_created(), "only a candidate is connected, before its start"),
+            Step::TryStart { .. } => (is(Role::Candidate) && target.is_created() && serving.is_some_and(Member::is_up), "only a candidate is tried, beside the one in service"),
             Step::Recreate { .. } => (
                 serving.is_none() && (target.role.is_candidate() && rollout.old.iter().all(|old| old.state == RunState::Removing) || nothing_else && target.role.is_old()),
                 "a copy is made where nothing else could serve",

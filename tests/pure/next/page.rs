@@ -83,8 +83,9 @@ fn code() -> String {
         .unwrap()
         .collect();
     files.sort_by_key(|file| file.as_ref().unwrap().file_name());
-    let read = |file: std::io::Result<fs::DirEntry>| fs::read_to_string(file.unwrap().path()).unwrap();
-    files.into_iter().map(read).collect()
+    let paths = files.into_iter().map(|file| file.unwrap().path());
+    let paths = paths.chain([project().join("src/rollout/call_backoff.rs")]);
+    paths.map(|path| fs::read_to_string(path).unwrap()).collect()
 }
 
 #[test]

@@ -103,6 +103,7 @@ pub fn new() -> Member {
         m.fingerprint = Some("as made".to_owned());
         m.created_at = ago(1000);
         m.history.comparison = Comparison::Same;
+        m.history.trial = Some(Ok(()));
     })
 }
 
@@ -324,6 +325,13 @@ impl Scene {
         self
     }
 
+    /// Not removed when it was tried, so many seconds ago.
+    pub fn trial(mut self, seconds: i64, member: Member) -> Self {
+        let since = ago(seconds).timestamp();
+        self.rollout.withdrawn.push(named(member, Role::Trial { since }));
+        self
+    }
+
     /// Rejected before the run began.
     pub fn failed(mut self, attempt: u32, member: Member) -> Self {
         self.facts.known_rejections.push(member.id.clone());
@@ -448,6 +456,7 @@ impl Scene {
             }
             Step::Pull { reference } => format!("pull {reference}"),
             Step::Prepare { id, .. } => format!("prepare {id}"),
+            Step::TryStart { id, trial, .. } => format!("try {id} as {}", relative(&trial)),
             Step::CreateHelper { from, image } => format!("create a helper from {from} with {image}"),
             Step::Recreate { from, image } => {
                 let image = image.map(|image| format!(" with {}", image.reference));
@@ -489,6 +498,7 @@ fn relative(name: &str) -> String {
     let (base, word, since) = match Role::parse(name) {
         (base, Role::Draining { since }) => (base, "draining", since),
         (base, Role::Withdrawn { since }) => (base, "withdrawn", since),
+        (base, Role::Trial { since }) => (base, "trial", since),
         _ => return name.to_owned(),
     };
     match now().timestamp() - since {

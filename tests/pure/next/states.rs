@@ -50,6 +50,8 @@ fn candidates() -> Vec<Option<Member>> {
             base(),
             compared(Comparison::Pending),
             compared(Comparison::Different("/Env".to_owned())),
+            base().change(|m| m.history.trial = None),
+            base().change(|m| m.history.trial = Some(Err("no runtime".to_owned()))),
             base().refused_for_good(),
             base().running(90, HEALTHY_TIME),
             base().running(90, 3),
@@ -123,6 +125,7 @@ fn given_up() -> Vec<Part> {
         }),
         Box::new(|scene| scene.withdrawn(60, new().id("w").running(90, 0))),
         Box::new(|scene| scene.withdrawn(60, new().id("w").policy("no").exited(1))),
+        Box::new(|scene| scene.trial(60, new().id("t").policy("no").running(1, 0))),
         Box::new(|scene| {
             scene.withdrawn(
                 60,

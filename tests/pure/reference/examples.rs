@@ -153,6 +153,7 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         ReasonKind::NameTaken => Reason::NameTaken {
             name: "delegate-1.candidate".to_owned(),
         },
+        ReasonKind::StartRefused => Reason::StartRefused { problem },
         ReasonKind::CreateRefused => Reason::CreateRefused { problem },
         ReasonKind::ConfigurationMismatch => Reason::ConfigurationMismatch {
             differences: "/HostConfig/Memory: 2147483648 expected, 0 found".to_owned(),

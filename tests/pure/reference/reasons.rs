@@ -98,6 +98,7 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::Obstacle => Words("It cannot be recreated as it is; `cause` is the kind.", "let its manager upgrade it, or recreate it without the obstacle.", OBSTACLES),
         Kind::CannotStartFirst => Words("Start-first is required, but two instances cannot run at once.", "use `auto` or `stop-first`, or remove the conflict.", STOP_FIRST),
         Kind::NameTaken => Words("Another container has the name of a candidate, a retired container or a helper.", "rename that container.", ""),
+        Kind::StartRefused => Words("Stop-first: the engine refused to start a container like the new one, so nothing was stopped.", "mend what the engine's words name.", ""),
         Kind::CreateRefused => Words("Engine or cluster refused the new container.", "read the engine's words in the line.", ""),
         Kind::ConfigurationMismatch => Words("The candidate's settings would differ. The line names the differences, without secrets.", "report it, please: this program is at fault.", ""),
         Kind::SettingsChanged => Words("Someone changed the delegate during its replacement; the line names the setting. The changed container serves.", "nothing; the next scheduled run tries again. After two in a row: `delegate-upgrader retry NAME`.", PEOPLE),
@@ -117,7 +118,7 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::NobodyServes => Words("The successor is gone, two cannot run at once, and the old container finishes its tasks.", "wait, or end its tasks; the line has the deadline.", DRAINS),
         Kind::SuccessorUnhealthy => Words("The old container is kept until the new one is healthy.", "read the log of the new one.", FAILS),
         Kind::NoContainer => Words("No container has the name, and none is left to restore.", "recreate the delegate, or remove what is left of it.", BY_HAND),
-        Kind::EngineError => Words("A call to the engine failed. It is tried again after two seconds, later each time.", "if it lasts, read the engine's words in the line.", ENGINE),
+        Kind::EngineError => Words("A call to the engine failed, or had no effect. It is tried again after two seconds, later each time.", "if it lasts, read the engine's words in the line.", ENGINE),
     }
 }
 

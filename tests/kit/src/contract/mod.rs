@@ -64,6 +64,7 @@ macro_rules! each_rule {
             an_auto_remove_container_has_no_restart_policy,
             an_auto_remove_container_that_cannot_start_vanishes,
             a_container_that_cannot_start_stays_created,
+            a_command_that_the_image_lacks_is_named,
             a_crash_shows_in_the_restart_count,
             retries_on_failure_are_counted_and_end,
             a_policy_taken_away_keeps_a_crash_down,

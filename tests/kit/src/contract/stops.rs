@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use delegate_upgrader::container::RunState;
+use delegate_upgrader::document::TRIAL_COMMAND;
 use delegate_upgrader::engine::Engine;
 use delegate_upgrader::health;
 use serde_json::json;
@@ -55,6 +56,16 @@ pub async fn a_container_that_cannot_start_stays_created<L: Lab>(lab: &L) {
     assert_eq!(seen.state(), RunState::Created);
     assert!(!seen.error().is_empty(), "the engine tells why");
     assert_ne!(seen.exit_code(), 0);
+}
+
+/// So that a start with such a command shows that all else is there.
+pub async fn a_command_that_the_image_lacks_is_named<L: Lab>(lab: &L) {
+    let mut body = lab.body(&lab.image(Behaviour::default()).await);
+    body["Entrypoint"] = json!([TRIAL_COMMAND]);
+    let id = created(lab, "lacks", &body).await;
+    let error = lab.engine().start(&id).await.expect_err("refused");
+    assert!(error.is_command_missing(TRIAL_COMMAND), "{error}");
+    assert_eq!(state_of(lab, &id).await, RunState::Created);
 }
 
 pub async fn stop_is_final_and_can_be_repeated<L: Lab>(lab: &L) {

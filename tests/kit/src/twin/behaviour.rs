@@ -17,6 +17,8 @@ pub struct Behaviour {
     pub port: u16,
     /// The engine cannot start it at all, for this reason.
     pub start_error: Option<String>,
+    /// Whether the image has `/bin/true`.
+    pub has_true: bool,
     /// The lines it prints as each of its lives begins, on both streams in turn, the first on standard output.
     pub prints: Vec<String>,
 }
@@ -66,6 +68,7 @@ impl Default for Behaviour {
             on_stop: OnStop::Drain(Duration::ZERO),
             port: 3460,
             start_error: None,
+            has_true: false,
             prints: Vec::new(),
         }
     }
@@ -117,6 +120,15 @@ impl Behaviour {
         Self {
             health: Wellness::Flaps { up, down },
             ..Self::default()
+        }
+    }
+
+    /// What a container of the image does whose entry point is this instead.
+    pub(super) fn with_entry_point(&self, path: &str) -> Self {
+        let missing = format!("exec: {path:?}: stat {path}: no such file or directory");
+        Self {
+            start_error: (!self.has_true).then_some(missing),
+            ..Self::exits(Duration::ZERO, 0)
         }
     }
 

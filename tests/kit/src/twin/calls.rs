@@ -105,6 +105,8 @@ pub enum Fault {
     Refuse(u16),
     /// The engine answers with this status and these words, and does nothing.
     RefuseWith(u16, &'static str),
+    /// The engine answers that it is done, and does nothing: of a call that has no answer beside that.
+    Ignore,
     /// It arrives twice in a row, as after a proxy's retry, and the caller gets the second answer.
     Twice,
     /// Nothing, but it takes this much longer; half of it before its effect.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use delegate_upgrader::container::ApiVersion;
+use delegate_upgrader::document::TRIAL_COMMAND;
 use delegate_upgrader::engine::EngineError;
 use serde_json::{Value, json};
 
@@ -56,6 +57,10 @@ impl State {
             )));
         }
         let id = self.new_id();
+        let behaviour = match body["Entrypoint"][0].as_str() {
+            Some(path) if path == TRIAL_COMMAND => image.behaviour.with_entry_point(path),
+            _ => image.behaviour.clone(),
+        };
         let mut body = merge(body, &image.config, &id);
         if let Some(garble) = &mut self.garble {
             garble(&mut body.config);
@@ -79,7 +84,7 @@ impl State {
             body,
             image_id: image.id,
             image_reference: reference.to_owned(),
-            behaviour: image.behaviour,
+            behaviour,
             created: self.now,
             status: Status::Created,
             started: None,

@@ -62,6 +62,20 @@ impl Twin {
         admitted
     }
 
+    /// A call that has no answer beside its success.
+    async fn command(
+        &self,
+        operation: Operation,
+        id: &ContainerId,
+        detail: String,
+        mut effect: impl FnMut(&mut State) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        let admitted = self.admit(operation, id.as_str(), detail).await;
+        let is_ignored = admitted.fault == Fault::Ignore;
+        let effect = |state: &mut State| if is_ignored { Ok(()) } else { effect(state) };
+        self.finish(admitted, effect).await
+    }
+
     /// One call: logged, faulty if the hook says so, its effect between two halves of the latency.
     async fn call<T>(
         &self,
@@ -96,7 +110,7 @@ impl Twin {
             message: message.to_owned(),
         };
         let result = match admitted.fault {
-            Fault::None | Fault::Slow(_) => act(),
+            Fault::None | Fault::Ignore | Fault::Slow(_) => act(),
             Fault::Twice => {
                 let _unseen = act();
                 act()
@@ -220,6 +234,14 @@ impl Engine for Twin {
                     .filter(|(key, _)| is_listed(key))
                     .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
                     .collect(),
+                image: Some((
+                    container.body.config["Image"]
+                        .as_str()
+                        .unwrap_or_default()
+                        .to_owned(),
+                    container.image_id.as_str().to_owned(),
+                )),
+                created: state.wall(container.created).timestamp(),
                 host_ports: container
                     .life()
                     .into_iter()
@@ -316,7 +338,7 @@ impl Engine for Twin {
 
     async fn stop(&self, id: &ContainerId, grace: Duration) -> Result<(), EngineError> {
         let detail = format!("{}s", grace.as_secs());
-        self.call(Operation::Stop, id.as_str(), detail, |state| {
+        self.command(Operation::Stop, id, detail, |state| {
             state.stop(id.as_str(), grace)
         })
         .await?;
@@ -333,7 +355,7 @@ impl Engine for Twin {
     }
 
     async fn rename(&self, id: &ContainerId, name: &str) -> Result<(), EngineError> {
-        self.call(Operation::Rename, id.as_str(), name.to_owned(), |state| {
+        self.command(Operation::Rename, id, name.to_owned(), |state| {
             state.rename(id.as_str(), name)
         })
         .await
@@ -341,14 +363,14 @@ impl Engine for Twin {
 
     async fn set_restart_policy(&self, id: &ContainerId, policy: &Value) -> Result<(), EngineError> {
         let detail = policy["Name"].as_str().unwrap_or_default().to_owned();
-        self.call(Operation::SetRestartPolicy, id.as_str(), detail, |state| {
+        self.command(Operation::SetRestartPolicy, id, detail, |state| {
             state.set_restart_policy(id.as_str(), policy)
         })
         .await
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), EngineError> {
-        self.call(Operation::Remove, id.as_str(), String::new(), |state| {
+        self.command(Operation::Remove, id, String::new(), |state| {
             state.remove(id.as_str())
         })
         .await

@@ -65,13 +65,11 @@ impl State {
         }
         let addresses = self.addresses_for(index)?;
         let container = &self.containers[index];
-        if let Some(reason) = container.behaviour.start_error.clone() {
+        let start_error = container.behaviour.start_error.clone().map(|reason| (400, reason));
+        let runtime_error = self.runtime_error.clone().map(|reason| (500, reason));
+        if let Some((status, reason)) = runtime_error.or(start_error) {
             self.log(index, Happened::NotStarted);
-            return refused(400, reason);
-        }
-        if let Some(reason) = self.runtime_error.clone() {
-            self.log(index, Happened::NotStarted);
-            return refused(500, reason);
+            return refused(status, reason);
         }
         let collides = mode == "host" && container.listens_on().is_some_and(|port| taken.contains(&port));
         let now = self.now;

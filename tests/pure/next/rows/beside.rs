@@ -35,6 +35,7 @@ fn failed_and_withdrawn_containers_end_by_themselves() {
             (withdrawn(stuck()), AT_REST),
             (withdrawn(down("new")), "withdrawn_remove: remove new"),
             (withdrawn(new().policy("no")), "withdrawn_remove: remove new"),
+            (Scene::new().serving(old()).trial(90, new().policy("no")), "withdrawn_remove: remove new"),
             // Compose removes what it stopped, and fails where that is being removed already.
             (withdrawn(new().policy("no").exited(2)), "withdrawn_remove: wait 1s, stopping"),
             // The newest failure is kept, until a later release works.

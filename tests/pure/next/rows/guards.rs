@@ -1,29 +1,30 @@
 //! What comes before everything else.
 
+use chrono::TimeDelta;
 use delegate_upgrader::rollout::reason::{Reason, Retry};
 use delegate_upgrader::rollout::{Backoff, Member};
 
 use super::super::scene::{Change, Scene, V2, ago, copy, new, old};
 use super::table;
 
-fn engine_error() -> Reason {
-    Reason::EngineError {
-        step: "start d".to_owned(),
-        problem: "timed out".to_owned(),
-    }
+/// This was tried so often in a row, in vain, the last time so many seconds ago.
+fn tried(scene: Scene, key: &str, attempts: u32, seconds: i64) -> Scene {
+    scene.knowing(|facts| {
+        for attempt in (0..attempts).rev() {
+            let (step, problem) = ("start d".to_owned(), Some("timed out".to_owned()));
+            let at = ago(seconds) - TimeDelta::minutes(attempt.into());
+            facts.backoffs.note(key.to_owned(), step, problem, false, at);
+        }
+    })
 }
 
-/// The last call has failed so often, and is tried again in so many seconds.
 fn failed_calls(attempts: u32, seconds: i64) -> Scene {
-    let backoff = Backoff {
-        reason: engine_error(),
+    tried(
+        Scene::new().serving(old()).pulled(V2),
+        "create ",
         attempts,
-        retry_at: ago(-seconds),
-    };
-    Scene::new()
-        .serving(old())
-        .pulled(V2)
-        .knowing(|facts| facts.backoff = Some(backoff))
+        seconds,
+    )
 }
 
 #[test]
@@ -40,14 +41,17 @@ fn guards_decide_before_anything_else() {
     table(
         "Guards",
         vec![
-            (failed_calls(1, 2), "call_failed: wait 2s, engine_error"),
-            (failed_calls(9, 60), "call_failed: wait 1m, engine_error"),
-            (failed_calls(10, 60), "call_failed: rest, engine_error"),
-            (failed_calls(10, 0), "create: create release 1 from old with harness/delegate:26.02.1"),
-            (failed_calls(1, 2).with(|r| r.owner.opted_out = Some("a label")), "call_failed: wait 2s, engine_error"),
+            (failed_calls(1, 0), "call_failed: wait 2s, engine_error"),
+            (failed_calls(9, 0), "call_failed: wait 1m, engine_error"),
+            (failed_calls(10, 0), "call_failed: rest, engine_error"),
+            (failed_calls(10, 60), "create: create release 1 from old with harness/delegate:26.02.1"),
+            // Of another call.
+            (tried(Scene::new().serving(old()).pulled(V2), "stop other", 1, 0), "create: create release 1 from old with harness/delegate:26.02.1"),
+            (failed_calls(1, 0).with(|r| r.owner.opted_out = Some("a label")), "left_alone: rest, opted_out"),
             (unread(busy()), "not_inspected: wait 1s, engine_error"),
+            (tried(unread(busy()), "inspect", 1, 0), "not_inspected: wait 2s, engine_error"),
             // The next observation ends the pause, not the clock.
-            (unread(failed_calls(10, -5)), "call_failed: rest, engine_error"),
+            (tried(unread(busy()), "inspect", 10, 65), "not_inspected: rest, engine_error"),
             (busy().policy(|policy| policy.health_only = true), "health_only: rest, health_only"),
             // What leaves the delegate without a container that is up is finished, or taken back.
             (stop_first(new()), "free_start: start new"),

@@ -38,6 +38,10 @@ fn behind(serving: Member) -> Scene {
         .pulled(V2)
 }
 
+fn tried(trial: Option<Result<(), String>>) -> Scene {
+    with(new().change(|m| m.history.trial = trial))
+}
+
 fn proven() -> Member {
     new().running(90, HEALTHY_TIME)
 }
@@ -83,6 +87,9 @@ fn a_candidate_proves_itself_beside_the_one_in_service() {
             (next_after(old().state(RunState::Restarting)), "between_lives: stop old within 1h"),
             (next_after(old().exited(1)), DRAIN),
             (next_after(old().running(5, 3)), RETIRE),
+            (tried(None).host_network(), "try_start: try new as d.trial-now"),
+            (tried(Some(Err("no runtime".to_owned()))).host_network(), "try_start: withdraw new as d.withdrawn-now: start_refused"),
+            (tried(None), "candidate_start: start new"),
             (with(new()).host_network(), DRAIN),
             (with(proven()), RETIRE),
             (with(proven()).host_network(), RETIRE),

@@ -1,0 +1,75 @@
+//! Shows whether the engine can start a candidate, while the container in service still runs: what runs lives on
+//! where a host can start nothing new.
+
+use super::Effect;
+use super::create::{NewContainer, create};
+use super::start::{START_ATTEMPTS, UNAVAILABLE};
+use crate::container::label;
+use crate::document::{self, TRIAL_COMMAND};
+use crate::engine::{Engine, EngineError};
+use crate::rollout::failure::Failure;
+use crate::rollout::{Member, Memory, Rollout};
+
+/// Creates, starts and removes a container like the candidate, which does nothing. What is left of it after an
+/// interruption is removed as a withdrawn candidate is.
+pub(super) async fn try_start<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    candidate: &Member,
+    name: &str,
+    memory: &mut Memory,
+) -> Result<Effect, Failure> {
+    let replaces = candidate.replaces.as_ref().unwrap_or(&candidate.id);
+    let wanted = NewContainer {
+        name: name.to_owned(),
+        image: &candidate.image_id,
+        reference: candidate.image.to_string(),
+        by_id: true,
+        labels: vec![
+            (label::REPLACES, replaces.as_str().to_owned()),
+            (label::NAME, rollout.name.clone()),
+            (label::RELEASE, candidate.release.to_string()),
+        ],
+    };
+    let document = document::of_trial(&engine.inspect(&candidate.id).await?);
+    let history = memory.history(&candidate.id);
+    let trial = match create(engine, &document, wanted).await {
+        Err(Failure::Refused(reason)) => {
+            history.trial = Some(Err(reason.to_string()));
+            return Ok(Effect::Nothing(reason.to_string()));
+        }
+        created => created?,
+    };
+    let started = engine.start(&trial).await;
+    // It may not have ended yet: then the next decision finds it.
+    let _later = engine.remove(&trial).await;
+    let error = match started {
+        Ok(()) => {
+            history.trial = Some(Ok(()));
+            return Ok(Effect::Done);
+        }
+        Err(error) => error,
+    };
+    let status = match &error {
+        EngineError::Refused { status, .. } if *status != UNAVAILABLE => *status,
+        EngineError::NotFound(_) => 404,
+        _ => return Err(error.into()),
+    };
+    // The trial itself is gone, or a container that it needs.
+    if error.is_dependency_missing() {
+        return Err(error.into());
+    }
+    // All else was there; or the container in service has the last address, which it gives up.
+    let can_start = error.is_command_missing(TRIAL_COMMAND) || error.is_without_address();
+    history.starts.count += u32::from(!can_start);
+    let may_pass = status >= 500 || error.is_about_the_engine();
+    if !can_start && may_pass && history.starts.count < START_ATTEMPTS {
+        return Err(error.into());
+    }
+    history.trial = Some(if can_start {
+        Ok(())
+    } else {
+        Err(error.explain_start())
+    });
+    Ok(Effect::Nothing(error.to_string()))
+}

@@ -1,0 +1,91 @@
+//! What is left over and broken, behind a proxy that answers for the engine.
+
+use std::time::Duration;
+
+use super::proxy::{Proxy, Treatment};
+use kit::lab::{CRASHES, Lab, NEVER_HEALTHY, Signal, V1, V2, docker, eventually, image, image_of, life};
+
+#[test]
+fn a_failed_one_that_is_broken_keeps_no_good_image_out() {
+    for is_inspected in [false, true] {
+        let lab = Lab::new(if is_inspected { "stuck" } else { "unread" });
+        let options = ["--network", "host", "--userns", "host", "--env", "PORT=43472"];
+        let name = lab.delegate("1", V1, &options);
+        let times = |version: &str| {
+            let upgrader = lab.upgrader(version).with("UPGRADE_HEALTHY_TIME", "1s");
+            upgrader.with("UPGRADE_HEALTHY_DEADLINE", "3s")
+        };
+        times(NEVER_HEALTHY).run(&["once"]).ended(1);
+        assert_eq!(lab.names(), ["1", "1.failed-1"]);
+        let failed = life(&format!("{name}.failed-1")).0;
+        let proxy = Proxy::that_treats(move |method, path| match path {
+            _ if !path.contains(&failed) || is_inspected && method == "GET" => Treatment::LetThrough,
+            _ => Treatment::Broken,
+        });
+        let through = times(V2).with("DOCKER_HOST", &proxy.host());
+        let doctor = through.run(&["doctor"]);
+        let is_warned_of = |line: &str| line.starts_with("warn") && line.contains("failed-1: ");
+        let is_said = doctor.text.lines().any(is_warned_of);
+        assert_eq!(is_said, !is_inspected, "{}", doctor.text);
+        let daemon = through.begin("once");
+        let replaced = format!("{name} {}", image(V2));
+        let list = || docker(&["ps", "--format", "{{.Names}} {{.Image}}"]);
+        let is_replaced = || list().lines().any(|line| line == replaced);
+        eventually("it is replaced", Duration::from_secs(60), is_replaced);
+        assert_eq!(lab.names().last().map(String::as_str), Some("1.failed-1"));
+        drop(daemon);
+        let doctor = times(V2).run(&["doctor"]);
+        assert!(doctor.text.contains("is left over"), "{}", doctor.text);
+        times(V2).run(&["once"]).ended(0);
+        assert_eq!(lab.names(), ["1"]);
+    }
+}
+
+/// Without a pause these were 482 calls a second.
+#[test]
+fn an_update_that_has_no_effect_is_repeated_ever_more_rarely() {
+    let lab = Lab::new("ignored");
+    lab.delegate("1", V1, &["--restart", "unless-stopped"]);
+    let proxy = Proxy::that_treats(|_, path| {
+        if path.ends_with("/update") {
+            Treatment::Ignored
+        } else {
+            Treatment::LetThrough
+        }
+    });
+    let upgrader = lab.upgrader(CRASHES).with("UPGRADE_HEALTHY_TIME", "1s");
+    let upgrader = upgrader.with("DOCKER_HOST", &proxy.host());
+    let mut once = upgrader.begin("once");
+    let updates = || {
+        proxy
+            .asked()
+            .iter()
+            .filter(|call| call.ends_with("/update"))
+            .count()
+    };
+    eventually("it is rejected", Duration::from_secs(60), || updates() > 0);
+    std::thread::sleep(Duration::from_secs(20));
+    once.signal(Signal::KILL);
+    let asked = proxy.asked().len();
+    assert!(
+        (2..8).contains(&updates()) && asked < 400,
+        "{} of {asked}",
+        updates()
+    );
+}
+
+/// Its file is gone: that is its own matter.
+#[test]
+fn a_replica_whose_mount_is_missing_does_not_halt_the_other() {
+    let lab = Lab::new("own-problem");
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = directory.path().join("gone");
+    std::fs::create_dir(&source).expect("a directory to mount");
+    let mount = format!("type=bind,source={},target=/gone", source.display());
+    let broken = lab.delegate("1", V1, &["--mount", &mount]);
+    let other = lab.delegate("2", V1, &[]);
+    std::fs::remove_dir(&source).expect("the mounted directory");
+    let run = lab.upgrader(V2).run(&["once"]).ended(1);
+    run.says("gone");
+    assert_eq!((image_of(&broken), image_of(&other)), (image(V1), image(V2)));
+}

@@ -1,0 +1,301 @@
+//! What is left over and broken never holds up the living, and no call is repeated without a pause.
+
+use std::time::Duration;
+
+use delegate_upgrader::container::RunState;
+use delegate_upgrader::reconcile::controller::Controller as _;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
+use serde_json::json;
+
+use super::faults::killed_when;
+use super::host::{HOUR, Host, NEW, NEWER, OLD, Upgrader, good, host_network, row};
+use kit::twin::{Behaviour, Fault, Operation, OperatorAction};
+
+const BAD: &str = "harness/delegate:26.03.9";
+
+/// These calls about the container of this name meet this fault.
+fn broken(host: &Host, name: &str, operations: &'static [Operation], fault: Fault) {
+    let name = name.to_owned();
+    host.twin.set_faults(move |call| {
+        if call.subject == name && operations.contains(&call.operation) {
+            fault.clone()
+        } else {
+            Fault::None
+        }
+    });
+}
+
+/// A host on which a bad image was rejected; `stop_first` says how.
+async fn with_failure(stop_first: bool) -> Host {
+    let host = Host::new();
+    host.publish(BAD, Behaviour::never_healthy());
+    host.publish(NEWER, good());
+    host.run_with("dd", |body| {
+        if stop_first {
+            host_network(body);
+        }
+    });
+    host.once(BAD).await;
+    assert_eq!(host.names(), ["dd", "dd.failed-1"]);
+    host
+}
+
+const ALL: &[Operation] = &[
+    Operation::Inspect,
+    Operation::SetRestartPolicy,
+    Operation::Stop,
+    Operation::Rename,
+    Operation::Remove,
+];
+
+/// A dead mount, a device that is busy, a task that is stuck: whichever call fails, and however.
+#[tokio::test(start_paused = true)]
+async fn a_failed_one_that_is_broken_keeps_no_good_image_out() {
+    for stop_first in [false, true] {
+        for operations in [&[Operation::Inspect][..], &[Operation::Remove], ALL] {
+            for fault in [Fault::Refuse(500), Fault::Hang, Fault::Ignore] {
+                if fault == Fault::Ignore && operations[0] == Operation::Inspect {
+                    continue;
+                }
+                let context = format!("{operations:?} {fault:?}, stop-first: {stop_first}");
+                let host = with_failure(stop_first).await;
+                broken(&host, "dd.failed-1", operations, fault);
+                let report = host.once(NEWER).await;
+                assert_eq!(row(&report, "dd").reason.as_str(), "up_to_date", "{context}");
+                assert!(!report.has_failures(), "{context}: {report:?}");
+                assert_eq!(host.find("dd").image, NEWER, "{context}");
+                // It is cleared away once that succeeds.
+                host.twin.clear_faults();
+                host.once(NEWER).await;
+                host.assert_settled_on("dd", NEWER, &context);
+            }
+        }
+    }
+}
+
+/// Its image stays in quarantine, and a free name is found for the next failure.
+#[tokio::test(start_paused = true)]
+async fn one_that_cannot_be_inspected_is_a_quarantine_as_before_and_its_name_is_taken() {
+    let host = with_failure(false).await;
+    broken(&host, "dd.failed-1", ALL, Fault::Refuse(500));
+    assert_eq!(host.reason(BAD).await, "quarantined");
+    host.publish(NEW, Behaviour::never_healthy());
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "dd").reason.as_str(), "rejected");
+    assert_eq!(host.names(), ["dd", "dd.failed-1", "dd.failed-2"]);
+    assert_eq!(host.find("dd").image, OLD);
+}
+
+/// What an earlier process left, of which nothing can be done about one part: it was not the one that serves.
+#[tokio::test(start_paused = true)]
+async fn what_is_left_of_a_replacement_keeps_no_later_image_out() {
+    use Operation::{Create, Remove, Start, Stop};
+    // The call at which the process ends, and what is broken then.
+    for (killed_at, name) in [
+        (Start, "dd.candidate"),
+        (Remove, "dd.draining"),
+        (Stop, "dd.draining"),
+    ] {
+        for fault in [Fault::Refuse(500), Fault::Hang] {
+            let context = format!("{killed_at:?} {name} {fault:?}");
+            let host = Host::new();
+            host.publish(NEWER, good());
+            host.run("dd");
+            assert!(killed_when(&host, move |call| call.operation == killed_at).await);
+            let all = host.names();
+            assert!(all[1].starts_with(name), "{context}: {all:?}");
+            // A process that is stuck can be neither stopped nor removed.
+            let calls = if killed_at == Stop { &[Stop, Remove] } else { ALL };
+            broken(&host, &all[1], calls, fault);
+            let mut upgrader = host.upgrader(NEWER);
+            host.continue_for(&mut upgrader, Duration::from_secs(60)).await;
+            upgrader.start_run(Mode::Upgrade);
+            let report = host.continue_for(&mut upgrader, 2 * HOUR).await;
+            let context = format!("{context} {report:?}");
+            assert_eq!(host.find("dd").image, NEWER, "{context}: {:?}", host.names());
+            assert!(host.find(&all[1]).state != RunState::Removing, "{context}");
+            assert!(host.fewest_working() >= 1, "{context}");
+            assert!(host.count(Create) <= 3, "{context}");
+        }
+    }
+}
+
+/// An engine that makes broken containers only makes few of them.
+#[tokio::test(start_paused = true)]
+async fn broken_candidates_are_not_made_without_end() {
+    let host = Host::new();
+    host.run("dd");
+    host.twin.set_faults(|call| {
+        let is_met = call.subject.starts_with("dd.candidate") && ALL.contains(&call.operation);
+        if is_met { Fault::Refuse(500) } else { Fault::None }
+    });
+    let report = host.once(NEW).await;
+    assert!(row(&report, "dd").failed, "{report:?}");
+    assert!(host.names().len() <= 4, "{:?}", host.names());
+    host.twin.clear_faults();
+    host.upgrade(NEW).await;
+}
+
+/// Stop-first, the candidate cannot even be described once it has ended, and nobody serves: the old one comes back.
+#[tokio::test(start_paused = true)]
+async fn a_broken_candidate_does_not_keep_the_old_one_from_its_name() {
+    for operations in [&[Operation::Inspect][..], ALL] {
+        let host = Host::new();
+        host.publish(
+            BAD,
+            Behaviour {
+                start_error: Some("mount is gone".to_owned()),
+                ..good()
+            },
+        );
+        host.run_with("dd", host_network);
+        let mut upgrader = host.upgrader(BAD);
+        upgrader.start_run(Mode::Upgrade);
+        host.twin.set_faults(move |call| match call.subject.as_str() {
+            "dd.candidate" if call.operation == Operation::Start => Fault::Hang,
+            _ => Fault::None,
+        });
+        while !host.names().iter().any(|name| name.starts_with("dd.draining")) {
+            host.continue_for(&mut upgrader, Duration::from_secs(1)).await;
+        }
+        let operations: &'static [Operation] = operations;
+        host.twin.set_faults(move |call| {
+            let is_met = operations.contains(&call.operation) || call.operation == Operation::Start;
+            if is_met && call.subject.starts_with("dd.candidate") {
+                Fault::Refuse(500)
+            } else {
+                Fault::None
+            }
+        });
+        host.continue_for(&mut upgrader, 2 * HOUR).await;
+        let dd = host.find("dd");
+        assert_eq!(
+            (dd.image.as_str(), dd.state),
+            (OLD, RunState::Running),
+            "{:?}",
+            host.names()
+        );
+    }
+}
+
+/// A left-over that runs has what a stop-first candidate needs, so it is waited for, and the reason says for what.
+#[tokio::test(start_paused = true)]
+async fn one_that_runs_and_cannot_be_stopped_is_named_where_the_next_one_cannot_run_beside_it() {
+    for stop_first in [false, true] {
+        let host = Host::new();
+        host.publish(BAD, Behaviour::never_healthy());
+        host.publish(NEWER, good());
+        host.run_with("dd", |body| {
+            if stop_first {
+                host_network(body);
+            }
+        });
+        broken(&host, "dd.failed-1", &[Operation::Stop], Fault::Refuse(500));
+        let mut upgrader = host.upgrader(BAD);
+        upgrader.start_run(Mode::Upgrade);
+        host.continue_for(&mut upgrader, HOUR).await;
+        let report = host.once(NEWER).await;
+        let dd = row(&report, "dd");
+        if stop_first {
+            assert!(
+                dd.failed && dd.message.contains("dd.failed-1") && dd.message.contains("stop"),
+                "{dd:?}"
+            );
+        } else {
+            assert_eq!(host.find("dd").image, NEWER, "{dd:?}");
+        }
+    }
+}
+
+/// An engine that answers 200 to an update and ignores it: 482 calls a second.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_has_no_effect_is_repeated_ever_more_rarely() {
+    for (operation, name) in [
+        (Operation::SetRestartPolicy, "dd.failed-1"),
+        (Operation::Stop, "dd.draining"),
+        (Operation::Remove, "dd.draining"),
+        (Operation::Rename, "dd"),
+    ] {
+        let host = Host::new();
+        host.publish(BAD, Behaviour::never_healthy());
+        host.run("dd");
+        host.twin.set_faults(move |call| {
+            let is_met = call.operation == operation && call.subject.starts_with(name);
+            if is_met { Fault::Ignore } else { Fault::None }
+        });
+        let image = if operation == Operation::SetRestartPolicy {
+            BAD
+        } else {
+            NEW
+        };
+        let mut upgrader: Upgrader = host.upgrader(image);
+        upgrader.start_run(Mode::Upgrade);
+        host.continue_for(&mut upgrader, HOUR).await;
+        let calls = host.count(operation);
+        assert!(
+            (1..75).contains(&calls),
+            "{operation:?} {name}: {calls} calls in an hour"
+        );
+        assert!(host.fewest_working() >= 1, "{operation:?}");
+    }
+}
+
+/// What one replica lacks is its own problem.
+#[tokio::test(start_paused = true)]
+async fn the_problem_of_one_replica_does_not_halt_the_other() {
+    const MOUNT: &str = "invalid mount config for type \"bind\": bind source path does not exist: /srv/gone";
+    type Break = fn(&Host);
+    let create: Break = |host| {
+        host.twin.set_faults(|call| {
+            let is_first = call.operation == Operation::Create && call.subject.starts_with("aa");
+            if is_first {
+                Fault::RefuseWith(400, MOUNT)
+            } else {
+                Fault::None
+            }
+        });
+    };
+    let start: Break = |host| {
+        host.twin.set_faults(|call| {
+            let is_first = call.operation == Operation::Start && call.subject.starts_with("aa");
+            if is_first {
+                Fault::RefuseWith(400, MOUNT)
+            } else {
+                Fault::None
+            }
+        });
+    };
+    let hung: Break = |host| {
+        host.twin.set_faults(|call| {
+            let is_first = call.operation == Operation::Start && call.subject.starts_with("aa");
+            if is_first { Fault::Refuse(503) } else { Fault::None }
+        });
+    };
+    for (what, breaks) in [("create", create), ("start", start), ("start, for now", hung)] {
+        let host = Host::new();
+        host.run("aa");
+        host.run("bb");
+        breaks(&host);
+        let report = host.once(NEW).await;
+        assert!(row(&report, "aa").failed, "{what}: {report:?}");
+        assert_eq!(host.find("aa").image, OLD, "{what}");
+        assert_eq!(host.find("bb").image, NEW, "{what}: {report:?}");
+    }
+}
+
+/// Its owner takes one replica out in the middle of its replacement: the other one does not wait for that.
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_rests_in_the_middle_of_its_replacement_is_not_waited_for() {
+    let host = Host::new();
+    host.run("aa");
+    host.run("bb");
+    assert!(killed_when(&host, |call| call.operation == Operation::Start).await);
+    assert_eq!(host.names(), ["aa", "aa.candidate", "bb"]);
+    host.by_hand(OperatorAction::Remove, "aa");
+    host.run_with("aa", |body| {
+        body["Labels"] = json!({ "io.delegate-upgrader.enable": "false" });
+    });
+    let report = host.once(NEW).await;
+    assert_eq!(row(&report, "aa").reason.as_str(), "opted_out");
+    assert_eq!(host.find("bb").image, NEW, "{report:?}");
+}
