@@ -13,7 +13,7 @@ use tracing::debug;
 use crate::status::Reader;
 use crate::status::liveness::Liveness;
 use crate::status::view::Headline;
-use crate::text::one_line;
+use crate::text::{Foreign, one_line};
 
 /// How many notifications are sent in the time within which systemd expects one.
 const PER_LIMIT: u32 = 3;
@@ -99,7 +99,8 @@ pub(crate) async fn notify(state: State) {
         return;
     }
     let notified = spawn_blocking(move || match &state {
-        State::Status(line) => sd_notify::notify(&[NotifyState::Status(line)]),
+        // Another line would be another notification.
+        State::Status(line) => sd_notify::notify(&[NotifyState::Status(&Foreign(line).to_string())]),
         State::Ready => sd_notify::notify(&[NotifyState::Ready]),
         State::Alive => sd_notify::notify(&[NotifyState::Watchdog]),
         // With the time, as `Type=notify-reload` wants it.

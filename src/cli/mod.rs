@@ -31,7 +31,8 @@ use serde_json::{Map, json};
 
 use crate::config::{Needs, Settings};
 use crate::telemetry;
-use crate::text::json::indented;
+use crate::text::foreign::lines;
+use crate::text::json::{indented, text as json_text};
 
 /// Keeps Harness Docker delegates healthy and current: a new container proves itself before the old one drains.
 ///
@@ -415,19 +416,19 @@ fn version(json: bool) -> Exit {
 
 /// Prints an error. A failure to print is ignored, since the exit code reports the error, too.
 fn fail(problem: impl Display, exit: Exit) -> Exit {
-    let _ = writeln!(std::io::stderr(), "{problem}");
+    let _ = writeln!(std::io::stderr(), "{}", lines(&problem.to_string()));
     exit
 }
 
 fn print(text: &str) -> Exit {
-    match writeln!(std::io::stdout(), "{text}") {
+    match writeln!(std::io::stdout(), "{}", lines(text)) {
         Ok(()) => Exit::Ok,
         Err(_) => Exit::Unavailable,
     }
 }
 
 fn print_json(value: &impl serde::Serialize) -> Exit {
-    match serde_json::to_string(value) {
+    match json_text(value) {
         Ok(json) => print(&indented(&json)),
         Err(error) => fail(error, Exit::Unavailable),
     }

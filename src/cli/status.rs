@@ -19,6 +19,9 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 /// How long another command waits for the daemon's answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// The most bytes of an answer: another program may listen there.
+const LONGEST: usize = 16 << 20;
+
 /// The daemon's answer, or the problem to print and the exit.
 async fn get(address: SocketAddr, path: &str) -> Result<String, (String, Exit)> {
     let address = reachable(address);
@@ -29,9 +32,14 @@ async fn get(address: SocketAddr, path: &str) -> Result<String, (String, Exit)> 
     };
     let client = plain_client().map_err(unreachable)?;
     let url = format!("http://{address}{path}");
-    let answer = client.get(url).send().await.map_err(unreachable)?;
-    let status = answer.status();
-    let text = answer.text().await.map_err(unreachable)?;
+    let mut answer = client.get(url).send().await.map_err(unreachable)?;
+    let (status, mut text) = (answer.status(), Vec::new());
+    while text.len() < LONGEST
+        && let Some(chunk) = answer.chunk().await.map_err(unreachable)?
+    {
+        text.extend_from_slice(&chunk);
+    }
+    let text = String::from_utf8_lossy(&text).into_owned();
     if status.is_success() {
         Ok(text)
     } else {

@@ -13,11 +13,8 @@ use super::ProxySettings;
 use crate::engine::EngineHost;
 use crate::image::{check_mirror, check_repository};
 use crate::schedule::zone::Zone;
-use crate::text::duration;
+use crate::text::duration::{self, LONGEST};
 use crate::text::secret::Secret;
-
-/// Longer durations are a slip of a unit or a digit.
-const LONGEST: Duration = Duration::from_secs(30 * 86_400);
 
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {

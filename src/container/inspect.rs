@@ -10,11 +10,13 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::json::{at, list_at, object_at, text_at};
-use super::{ContainerId, ContainerSummary, ImageId, RunState, label, restart_policy, sets};
+use super::{ContainerId, ContainerSummary, ImageId, Role, RunState, label, restart_policy, sets};
+use crate::text::duration::LONGEST;
+use crate::text::time;
 
-/// A container's document as the engine gave it. It has an id.
+/// A container's document as the engine gave it. It has an id. The second part: whether labels of ours on it are its image's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Inspected(Value);
+pub struct Inspected(Value, bool);
 
 /// The result of a container's HEALTHCHECK.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +49,7 @@ impl Inspected {
     /// Takes a document; `None` unless it has an id.
     pub fn new(document: Value) -> Option<Self> {
         document.get("Id")?.as_str().filter(|id| !id.is_empty())?;
-        Some(Self(document))
+        Some(Self(document, false))
     }
 
     /// As much of a document as the list shows, for a container that cannot be inspected.
@@ -121,9 +123,7 @@ impl Inspected {
     }
 
     fn time(&self, pointer: &str) -> Option<DateTime<Utc>> {
-        let time = DateTime::parse_from_rfc3339(self.text(pointer))
-            .ok()?
-            .with_timezone(&Utc);
+        let time = time::parse(self.text(pointer))?;
         // The engine writes the year 1 for "never".
         (time.timestamp() > 0).then_some(time)
     }
@@ -177,10 +177,46 @@ impl Inspected {
         entries.filter_map(|entry| entry.as_str()?.split_once('='))
     }
 
-    /// The value of a label; an empty one is none.
+    /// The value of a label; an empty one is none, and so is one of ours that came with its image.
     pub fn label(&self, name: &str) -> Option<&str> {
         let value = self.object("/Config/Labels")?.get(name)?.as_str();
-        value.filter(|value| !value.is_empty())
+        value.filter(|value| !(value.is_empty() || self.1 && label::OURS.contains(&name)))
+    }
+
+    /// Whether its image has to say whose its labels of ours are, since a commit copies them: they are those of another name,
+    /// or what they ask for would harm a container of its owner's.
+    pub(crate) fn has_doubtful_labels(&self) -> bool {
+        let asks = |name| self.label(name) == Some("true");
+        label::OURS.iter().any(|name| self.label(name).is_some())
+            && (!self.is_ours() || asks(label::AUTO_REMOVE) || asks(label::COPY))
+    }
+
+    /// Whether its labels and its name say that this program created it: see [`label::are_ours`].
+    fn is_ours(&self) -> bool {
+        let mut names = [self.name(), Role::parse(self.name()).0].into_iter();
+        names.any(|name| label::are_ours(|label| self.label(label), name))
+    }
+
+    /// Whether its labels of ours came with its image, as far as that was asked.
+    pub(crate) fn has_labels_of_image(&self) -> bool {
+        self.1
+    }
+
+    /// Notes whether they did.
+    pub(crate) fn set_labels_of_image(&mut self, are_of_image: bool) {
+        self.1 = are_of_image;
+    }
+
+    /// Its labels of ours do not count where its image has them too; where there is no image, if the name does not fit.
+    pub(crate) fn check_labels(&mut self, image: Option<&Value>) {
+        let replaces = |labels: &Map<String, Value>| labels.get(label::REPLACES).cloned();
+        self.1 = match image {
+            Some(image) => object_at(image, "/Config/Labels").is_some_and(|labels| {
+                let has_ours = label::OURS.iter().any(|name| labels.contains_key(*name));
+                has_ours && self.object("/Config/Labels").and_then(replaces) == replaces(labels)
+            }),
+            None => !self.is_ours(),
+        };
     }
 
     /// When it was created.
@@ -259,11 +295,19 @@ impl Inspected {
         self.object("/NetworkSettings/Networks")
     }
 
-    /// The time to stop that its owner gave it (`--stop-timeout`); `None` too where it is without an end.
+    /// The time to stop that its owner gave it (`--stop-timeout`), at most [`LONGEST`]; that too where it is without an end.
     pub fn stop_timeout(&self) -> Option<Duration> {
-        const YEAR: u64 = 365 * 86_400;
-        self.number("/Config/StopTimeout")
-            .map(|seconds| Duration::from_secs(seconds.min(YEAR)))
+        let seconds = self.stop_seconds()?.try_into();
+        Some(seconds.map_or(LONGEST, Duration::from_secs).min(LONGEST))
+    }
+
+    /// Whether its owner lets it take however long it takes to stop (`--stop-timeout=-1`).
+    pub fn has_endless_stop(&self) -> bool {
+        self.stop_seconds().is_some_and(i64::is_negative)
+    }
+
+    fn stop_seconds(&self) -> Option<i64> {
+        at(&self.0, "/Config/StopTimeout")?.as_i64()
     }
 
     /// Its memory limit in bytes, if it has one.

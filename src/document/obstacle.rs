@@ -52,6 +52,15 @@ pub enum Obstacle {
         /// The file's path in the container.
         path: String,
     },
+    /// The list of its changed files is too much to know, so any of them may have been copied into it.
+    #[error(
+        "too many files changed in it to find those that were copied into it (Compose inline config or secret) and would be \
+         lost: {problem}; recreate it with Compose, and mount what it writes as a volume"
+    )]
+    FilesUnknown {
+        /// The list and its bound.
+        problem: String,
+    },
     /// A variable with the value of a Podman secret: inspect shows the secret's name, and neither the variable's nor the
     /// value.
     #[error(

@@ -103,6 +103,26 @@ pub trait Engine: Send + Sync + 'static {
     /// The container's document with all its fields.
     fn inspect(&self, id: &ContainerId) -> impl Future<Output = Result<Inspected, EngineError>> + Send;
 
+    /// Has a container's labels of ours count only where they did not come with its image. The image is asked for in case of
+    /// doubt alone.
+    fn check_labels(
+        &self,
+        container: &mut Inspected,
+    ) -> impl Future<Output = Result<(), EngineError>> + Send {
+        async {
+            if container.has_doubtful_labels() {
+                let image = match self.inspect_image(container.image_id().as_str()).await {
+                    Err(error @ (EngineError::Unreachable(_) | EngineError::TimedOut(_))) => {
+                        return Err(error);
+                    }
+                    answer => answer.ok(),
+                };
+                container.check_labels(image.as_ref());
+            }
+            Ok(())
+        }
+    }
+
     /// The image's document, by reference or by id.
     fn inspect_image(&self, reference_or_id: &str)
     -> impl Future<Output = Result<Value, EngineError>> + Send;

@@ -10,6 +10,7 @@ use super::note::Notes;
 use crate::container::Role;
 use crate::managed::Managed;
 use crate::rollout::{Member, Rollout};
+use crate::text::duration::span;
 
 /// An outcome that the containers show.
 #[derive(Clone, Debug, PartialEq)]
@@ -326,7 +327,7 @@ impl At<'_> {
 fn was_killed(old: &Member) -> bool {
     // The engine's code for SIGKILL. Someone else may have sent a SIGKILL, but hardly in that second.
     let is_killed = old.has_ended() && old.life.ending.starts_with("exited with code 137");
-    let grace = TimeDelta::from_std(old.stop_timeout).unwrap_or(TimeDelta::MAX);
+    let grace = span(old.stop_timeout);
     let is_late = old.stopping_since().zip(old.life.finished_at);
     is_killed && is_late.is_some_and(|(since, ended)| ended - since >= grace - TimeDelta::seconds(1))
 }

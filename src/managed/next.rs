@@ -3,8 +3,6 @@
 //! Changes by others to a service or a Deployment always take precedence: the table never adopts them, never undoes them, and
 //! never takes them for a verdict on an image.
 
-use std::time::Duration;
-
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Attempt, Managed, Orchestrator, Progress, RolloutFailure, Step, TaskFailure};
@@ -12,6 +10,7 @@ use crate::host::hold::Holds;
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Backoff, Beginning, Desired, Holdup, Intent, Policy, quarantine};
+use crate::text::duration::span;
 
 /// How often a workload is observed while its orchestrator is at work.
 const POLL: TimeDelta = TimeDelta::seconds(2);
@@ -411,8 +410,4 @@ impl At<'_> {
         let lately = failure.filter(|failure| self.now < failure.at + span(long));
         lately.is_some_and(|failure| failure.ran_for.is_none_or(|ran_for| ran_for < long))
     }
-}
-
-fn span(duration: Duration) -> TimeDelta {
-    TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX / 4)
 }

@@ -18,6 +18,7 @@ use crate::document::{self, Obstacle, SingleInstance};
 use crate::engine::Engine;
 use crate::health::{self, Health, HealthEndpoint, HealthStatus, Probe, Question};
 use crate::rollout::{Check, Member, Memory, Rollout, Seen, StopTimeoutSource};
+use crate::text::duration::span;
 
 /// Advice for an operator where a container can only be seen to run.
 pub(crate) const WAY_OUT: &str =
@@ -48,10 +49,8 @@ pub(super) struct Moment {
 impl Moment {
     /// The time at another instant, before or after.
     fn time_at(self, instant: Instant) -> DateTime<Utc> {
-        let span = |later: Instant, earlier: Instant| {
-            TimeDelta::from_std(later.saturating_duration_since(earlier)).unwrap_or_default()
-        };
-        self.time + span(instant, self.instant) - span(self.instant, instant)
+        let between = |later: Instant, earlier| span(later.saturating_duration_since(earlier));
+        self.time + between(instant, self.instant) - between(self.instant, instant)
     }
 }
 
@@ -202,10 +201,11 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked, is_
 /// How long a container may take to stop, and what says so. An upgrader has no task to finish, and ends at once when it is
 /// asked to stop.
 fn stop_timeout(container: &Inspected, scope: &Scope, is_upgrader: bool) -> (Duration, StopTimeoutSource) {
-    use StopTimeoutSource::{Bound, Label, Own, Setting};
+    use StopTimeoutSource::{Bound, Endless, Label, Own, Setting};
     let (limit, source) = match (labels::stop_timeout(container), container.stop_timeout()) {
         (Some(label), _) => (label, Label),
         (None, own) if is_upgrader => (own.unwrap_or(UPGRADER_STOP_TIMEOUT), Own),
+        (None, Some(own)) if container.has_endless_stop() => (own, Endless),
         (None, Some(own)) if own > scope.stop_timeout => (own, Own),
         _ => (scope.stop_timeout, Setting),
     };
@@ -223,8 +223,7 @@ fn read_configuration(rollout: &mut Rollout, container: &Inspected, scope: &Scop
     let is_other = |account: &&str| scope.account.as_deref().is_some_and(|own| own != *account);
     rollout.owner.other_account = account.filter(is_other).map(str::to_owned);
     if container.label(COMPOSE_PROJECT).is_some() {
-        let own = container.stop_timeout().unwrap_or_default();
-        let own = TimeDelta::from_std(own).unwrap_or(LONGEST_COMPOSE_GRACE) + TimeDelta::seconds(5);
+        let own = span(container.stop_timeout().unwrap_or_default()) + TimeDelta::seconds(5);
         rollout.owner.compose_grace = own.clamp(LEAST_COMPOSE_GRACE, LONGEST_COMPOSE_GRACE);
     }
     rollout.single_instance = document::single_instance_reasons(container).into_iter().next();

@@ -37,11 +37,7 @@ fn strategy(text: &str) -> Option<Strategy> {
 
 /// The owner's time-out for stopping it.
 pub(super) fn stop_timeout(container: &Inspected) -> Option<Duration> {
-    positive_duration(container.label(label::STOP_TIMEOUT)?)
-}
-
-fn positive_duration(text: &str) -> Option<Duration> {
-    duration::parse(text).filter(|duration| !duration.is_zero())
+    duration::foreign(container.label(label::STOP_TIMEOUT)?)
 }
 
 /// The owner's settings for upgrades, read from these labels.
@@ -74,7 +70,7 @@ pub(crate) fn owner<'a>(labels: impl Fn(&str) -> Option<&'a str>, zone: &Zone) -
         compose_grace: TimeDelta::zero(),
         task_of: labels(SERVICE).map(str::to_owned),
         strategy: labels(label::STRATEGY).and_then(strategy),
-        healthy_deadline: labels(label::HEALTHY_DEADLINE).and_then(positive_duration),
+        healthy_deadline: labels(label::HEALTHY_DEADLINE).and_then(duration::foreign),
         pin: pin.and_then(Result::ok),
         snooze_until: snooze.flatten(),
         window: window.and_then(Result::ok),
@@ -99,7 +95,7 @@ pub(super) fn log_invalid(container: &Inspected) {
             label::HEALTHY_DEADLINE,
             container
                 .label(label::HEALTHY_DEADLINE)
-                .and_then(positive_duration)
+                .and_then(duration::foreign)
                 .is_none(),
             "seconds, or a duration such as 45m",
         ),

@@ -49,6 +49,8 @@ pub(super) struct Identities {
     auto_removed: HashSet<ContainerId>,
     /// The containers that cannot be inspected, and since when.
     uninspectable: HashMap<ContainerId, Instant>,
+    /// Whether labels of ours came with the image, of each container of which that was doubtful.
+    of_image: HashMap<ContainerId, bool>,
     /// The containers whose inspect did not end, with the time of that.
     hung: HashMap<ContainerId, Instant>,
 }
@@ -58,6 +60,7 @@ impl Identities {
         self.workloads.retain(|id, _| exists(id));
         self.others.retain(|id, _| exists(id));
         self.dependencies.retain(|id, _| exists(id));
+        self.of_image.retain(|id, _| exists(id));
         self.hung.retain(|id, _| exists(id));
         self.auto_removed.retain(&exists);
         self.has_answered.retain(&exists);
@@ -192,6 +195,7 @@ async fn read_once<E: Engine>(
         identities.note_hung(&summary.id, hangs);
         time_outs += usize::from(hangs);
         answers += usize::from(!hangs);
+        let inspected = check_labels(engine, identities, inspected).await;
         let is_own = reading.own.has(&summary.id);
         match identify(scope, identities, &containers, (summary, is_own), inspected) {
             Ok(Seen::Stranger) => {}
@@ -253,6 +257,25 @@ async fn inspect<E: Engine>(engine: &E, id: &ContainerId, is_hung: bool) -> Resu
     }
     let in_time = timeout(HUNG_LIMIT, inspect).await;
     in_time.unwrap_or(Err(EngineError::TimedOut(HUNG_LIMIT)))
+}
+
+/// Its labels of ours count only where they did not come with its image, which is asked for once.
+async fn check_labels<E: Engine>(
+    engine: &E,
+    identities: &mut Identities,
+    inspected: Result<Inspected, EngineError>,
+) -> Result<Inspected, EngineError> {
+    let mut container = inspected?;
+    match identities.of_image.get(&container.id()) {
+        Some(are_of_image) => container.set_labels_of_image(*are_of_image),
+        None if container.has_doubtful_labels() => {
+            engine.check_labels(&mut container).await?;
+            let are_of_image = container.has_labels_of_image();
+            identities.of_image.insert(container.id(), are_of_image);
+        }
+        None => {}
+    }
+    Ok(container)
 }
 
 fn identify(
@@ -430,7 +453,9 @@ pub(super) fn inspect_errors(
             let problem = format!("{name}: {error}");
             let role = if family == name { Role::Serving } else { role };
             match Inspected::outline(&summary) {
-                Some(container) if is_left_over(role, &summary, is_served, since.elapsed()) => {
+                Some(mut container) if is_left_over(role, &summary, is_served, since.elapsed()) => {
+                    let are_of_image = identities.of_image.get(&summary.id);
+                    container.set_labels_of_image(are_of_image.copied().unwrap_or_default());
                     let first = parts.first().map(|part| part.workload.clone());
                     let workload = workload.or(first).unwrap_or_default();
                     let role = match role {

@@ -104,13 +104,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         self.ledger.before(rollout, step, now).await;
         let begun = Instant::now();
-        match execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await {
+        let executed = execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await;
+        // A pause starts when the call ends, which may take a minute.
+        let ended = self.now();
+        match executed {
             Ok(effect) => {
-                let ended = self.now();
                 self.note_success(rollout, step, &effect, begun.elapsed(), ended);
                 self.ledger.after(rollout, step, &effect, ended).await;
             }
-            Err(failure) => self.note_failure(rollout, step, failure, now),
+            Err(failure) => self.note_failure(rollout, step, failure, ended),
         }
     }
 
@@ -136,7 +138,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         match step {
             Step::Stop { id, .. } => {
                 // The grace counts from when the engine passed the request on, not from when it was sent.
-                self.memory.history(id).stop_requested_at = Some(now);
+                self.memory.history(id).stop_requested_at.get_or_insert(now);
             }
             Step::Promote { .. } => {
                 if let Some(candidate) = &rollout.candidate {
@@ -289,7 +291,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             // Others may have taken the memory by the next try.
             tracked.free_memory.take_if(|answer| answer.is_ok());
         }
-        tracked.backoffs.note(key.to_owned(), step, problem, is_beside, now);
+        tracked
+            .backoffs
+            .note(key.to_owned(), step, problem, is_beside, now);
     }
 }
 

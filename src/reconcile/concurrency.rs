@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::container::{ContainerId, ImageId};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Member, Rollout};
+use crate::rollout::{FAILED_CHECKS, Member, Rollout};
 
 /// The most candidates that prove themselves at once: each takes as much of the host as the delegate beside it.
 const MAX_PROVING: usize = 10;
@@ -34,6 +34,17 @@ pub(super) fn awaited_replica(
             name: name.clone(),
             because: because.failure(),
         });
+    }
+    // Replicas of which none works need no turn.
+    let is_out = |other: &Rollout| {
+        let serving = other.serving.as_ref();
+        serving.is_none_or(|serving| {
+            serving.is_between_lives() || serving.history.checks.failed >= FAILED_CHECKS
+        })
+    };
+    let mut replicas = all.iter().filter(|other| other.workload == rollout.workload);
+    if !rollout.is_upgrader() && replicas.all(is_out) {
+        return None;
     }
     // The upgrader replaces itself while no delegate's replacement has to prove itself.
     let is_awaited = |other: &&Rollout| rollout.is_upgrader() || other.workload == rollout.workload;

@@ -251,8 +251,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 _ => {}
             }
             let files = match container.label(COMPOSE_PROJECT) {
-                Some(_) => engine.copied_files(&serving.id).await?,
-                None => Vec::new(),
+                None => Ok(Vec::new()),
+                Some(_) => engine.copied_files(&serving.id).await,
+            };
+            let files = match files {
+                Err(EngineError::Malformed(problem)) => return Ok(Some(Obstacle::FilesUnknown { problem })),
+                files => files?,
             };
             let copied = files.into_iter().next();
             Ok(copied.map(|path| Obstacle::CopiedFile { path }))

@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::health::{Health, Probe};
 
 /// The failed checks in a row after which a delegate is restarted.
-pub(super) const FAILED_CHECKS: u64 = 3;
+pub(crate) const FAILED_CHECKS: u64 = 3;
 /// The longest pause between the start of a life and the restart that ends it.
 const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(60);
 

@@ -80,6 +80,9 @@ pub enum StopTimeoutSource {
     /// The container's own time-out, which is longer.
     #[strum(to_string = "its own stop timeout, which is longer than CONTAINER_STOP_TIMEOUT")]
     Own,
+    /// The container's own time-out of `-1`: however long it takes. Thirty days end it.
+    #[strum(to_string = "its own stop timeout, which has no end")]
+    Endless,
     /// Its owner's label.
     #[strum(to_string = "its label io.delegate-upgrader.stop-timeout")]
     Label,

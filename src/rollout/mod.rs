@@ -33,6 +33,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 pub(crate) use call_backoff::INSPECT;
 pub use call_backoff::{Backoff, Backoffs};
+pub(crate) use checks::FAILED_CHECKS;
 pub use checks::{Checks, RequestedRestart};
 pub use decided::Decided;
 pub use decision::{Decision, Fact};

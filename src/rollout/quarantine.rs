@@ -10,6 +10,7 @@ use crate::container::{ContainerId, ImageId, Role};
 use crate::engine::{DISK_FULL, host_problem};
 use crate::host::hold::Rejected;
 use crate::image::{ImageName, ImageReference, is_mutable_tag};
+use crate::text::duration::span;
 
 /// The quarantine of an image after its first rejection; doubled with each further one.
 const QUARANTINE: Duration = Duration::from_secs(3600);
@@ -159,13 +160,12 @@ impl Member {
             Some(_) => QUARANTINE,
             None => quarantine(attempt),
         };
-        TimeDelta::from_std(lasting).unwrap_or(TimeDelta::MAX / 4)
+        span(lasting)
     }
 }
 
 fn of_record(rejected: &Rejected, now: DateTime<Utc>) -> Option<Reason> {
-    let limit = TimeDelta::from_std(QUARANTINE_LIMIT).unwrap_or_default();
-    let lasting = (rejected.until - rejected.since).min(limit);
+    let lasting = (rejected.until - rejected.since).min(span(QUARANTINE_LIMIT));
     Some(Reason::Quarantined {
         delegate: rejected.delegate.clone(),
         image: rejected.image.to_string(),

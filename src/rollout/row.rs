@@ -171,7 +171,7 @@ rows! {
         FreeStart
         /// The candidate is proven: let it take the name.
         FreePromote
-        /// The candidate failed, and an old container is there: reject the candidate.
+        /// The candidate failed, and an old container is there: start that one if both have ended, and reject the candidate.
         FreeReject
         /// The candidate failed, and no old container is there: after 15 seconds, recreate the old one from it.
         Recreate
@@ -183,7 +183,7 @@ rows! {
         Restore
         /// Two cannot run at once, and the old container finishes its tasks: ask it to stop, since only a new life can serve.
         RestoreStop
-        /// The old container ended less than ten seconds ago, or Docker is restarting it, or a container that it cannot run beside is up: wait.
+        /// The name has been free, or the old container ended by itself, for less than ten seconds, or another one is in the way: wait.
         RestoreWait
         /// The old container finishes its tasks, is being removed, or Docker refused three times to start it: recreate it from itself.
         RecreateOld

@@ -1,12 +1,13 @@
 //! When a replacement may start: what the administrator and the owner of a delegate say about it.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
 use super::{Intent, OwnerSettings};
 use crate::config::Timing;
 use crate::host::hold::Holds;
 use crate::image::{Expiry, ImageReference};
 use crate::rollout::reason::Reason;
+use crate::text::duration::span;
 
 /// The settings and facts that say when another image may start.
 #[derive(Clone, Copy, Debug)]
@@ -116,8 +117,7 @@ impl Beginning<'_> {
             until: pause.until,
         });
         let first_seen = holds.first_seen.unwrap_or(self.now);
-        let delay = TimeDelta::from_std(timing.delay).unwrap_or(TimeDelta::MAX / 4);
-        let delayed_until = first_seen + delay;
+        let delayed_until = first_seen + span(timing.delay);
         let delayed = (delayed_until > self.now).then(|| Reason::Delayed {
             image: image(),
             first_seen,

@@ -1,6 +1,6 @@
 //! Points in time as people write them.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
+use chrono::{DateTime, Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 
 use super::dst;
 use super::zone::Zone;
@@ -26,5 +26,12 @@ pub fn parse(text: &str, zone: &Zone) -> Option<DateTime<Utc>> {
     let mut times = formats
         .iter()
         .filter_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
-    dst::instant_of(date().or_else(|| times.next())?, zone)
+    let local = date().or_else(|| times.next())?;
+    // A search for a change of the clocks starts there, and a later year would leave it no room.
+    let has_room = (0..=9999).contains(&local.date().year());
+    if has_room {
+        dst::instant_of(local, zone)
+    } else {
+        None
+    }
 }

@@ -13,6 +13,8 @@ use crate::health::HealthStatus;
 use crate::manager::heartbeat::ManagerStatus;
 use crate::status::Status;
 use crate::status::report::DelegateReport;
+use crate::text::Foreign;
+use crate::text::foreign::is_unsafe;
 
 /// The labels of a series: name and value.
 type Labels = Vec<(&'static str, String)>;
@@ -188,7 +190,17 @@ pub fn text(status: &Status) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = encode(&mut text, &registry);
-    as_prometheus(&text)
+    let text = as_prometheus(&text);
+    // In a label, a backslash stands before another one.
+    let shown = text
+        .split_inclusive('\n')
+        .map(|line| match line.strip_suffix('\n') {
+            Some(line) if line.contains(is_unsafe) => {
+                Foreign(line).to_string().replace("\\u{", "\\\\u{") + "\n"
+            }
+            _ => line.to_owned(),
+        });
+    shown.collect()
 }
 
 /// Converts OpenMetrics to the older Prometheus format, which every scraper reads. There, the metadata of a counter

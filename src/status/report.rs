@@ -13,6 +13,7 @@ use crate::managed::Managed;
 use crate::rollout::reason::{Reason, ReasonKind};
 use crate::rollout::{Member, PullState, Rollout};
 use crate::status::evidence::Evidence;
+use crate::text::duration::span;
 use crate::text::time;
 
 /// The state of all delegates, read from the engine after the last step.
@@ -134,7 +135,7 @@ impl Drain {
                 .history
                 .stop_requested_at
                 .or(since)
-                .map(|asked| asked + member.stop_timeout),
+                .map(|asked| asked + span(member.stop_timeout)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, stdout};
 
 use crate::status::view::Tone;
-use crate::text;
+use crate::text::{self, Foreign};
 
 /// The narrowest last column that is still worth a table.
 const MIN_LAST: usize = 24;
@@ -77,7 +77,8 @@ impl Look {
     /// A text after `begin`, which takes `indent` columns. A text longer than the terminal is wide continues on lines
     /// with the same indent.
     pub fn paragraph(self, begin: &str, indent: usize, text: &str) -> Vec<String> {
-        let mut lines = wrapped(text, self.room(indent)).into_iter();
+        let text = Foreign(text).to_string();
+        let mut lines = wrapped(&text, self.room(indent)).into_iter();
         let first = format!("{begin}{}", lines.next().unwrap_or_default());
         let margin = " ".repeat(indent);
         let rest = lines.map(|line| format!("{margin}{line}"));
@@ -109,7 +110,8 @@ impl Table {
 
     /// Adds a row: a cell for each heading.
     pub fn row(&mut self, tone: Tone, cells: Vec<String>) {
-        self.rows.push((tone, cells));
+        let cells = cells.into_iter().map(|cell| Foreign(&cell).to_string());
+        self.rows.push((tone, cells.collect()));
     }
 
     /// The table as lines.

@@ -8,6 +8,7 @@ use crate::status::report::DelegateReport;
 use crate::status::table::{Look, Table};
 use crate::status::view::{Headline, Tone, ago, rough, rows, soon};
 use crate::status::{Mode, Status};
+use crate::text::Foreign;
 
 /// Characters of an image reference that a row has room for.
 const MAX_IMAGE: usize = 40;
@@ -123,7 +124,7 @@ fn details(delegate: &DelegateReport, look: Look, now: DateTime<Utc>) -> Vec<Str
     let of = |line: String| {
         let text = line.trim_start();
         let (name, indent) = (&delegate.container, line.len() - text.len());
-        let begin = format!("  {name}: {}", " ".repeat(indent));
+        let begin = format!("  {}: {}", Foreign(name), " ".repeat(indent));
         look.paragraph(&begin, begin.chars().count(), text)
     };
     let mut lines: Vec<String> = lines.into_iter().flat_map(of).collect();

@@ -1,69 +1,124 @@
-//! The format of a log line.
+//! The format of a log line. No value leaves it but as [`Foreign`], of whichever origin.
 
-use std::fmt;
+use std::fmt::{Debug, Write as _};
 
-use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::fmt::format::{Format, Full, Json, Writer};
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
-use tracing_subscriber::registry::LookupSpan;
+use chrono::{SecondsFormat, Utc};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level};
 
 use crate::config::LogFormat;
+use crate::text::{Foreign, json};
 
-/// A line. It is one type for all looks, since each type of a layer takes 20 kB of the binary.
+/// The looks of a line.
 pub(super) struct Line {
-    /// Whether it starts with its priority, as the journal reads it (sd-daemon(3)): `<4>` is a warning.
-    has_priority: bool,
-    look: Look,
-}
-
-enum Look {
-    /// Words for people.
-    Text(Format<Full>),
-    /// Without time and level, which the journal has.
-    Bare(Format<Full, ()>),
-    /// One JSON object.
-    Json(Format<Json>),
+    format: LogFormat,
+    /// For the journal, which has times of its own: it starts with its priority instead (sd-daemon(3)): `<4>` is a warning.
+    is_journal: bool,
+    has_colour: bool,
 }
 
 impl Line {
-    pub(super) fn of(format: LogFormat, is_journal: bool) -> Self {
-        let line = Format::default().with_target(false);
-        let look = match format {
-            LogFormat::Text if is_journal => Look::Bare(line.with_level(false).without_time()),
-            LogFormat::Text => Look::Text(line),
-            LogFormat::Json => Look::Json(line.json().flatten_event(true)),
-        };
+    pub(super) fn of(format: LogFormat, is_journal: bool, has_colour: bool) -> Self {
+        let has_colour = has_colour && !is_journal && format == LogFormat::Text;
         Self {
-            has_priority: is_journal,
-            look,
+            format,
+            is_journal,
+            has_colour,
+        }
+    }
+
+    /// The line about an event, with its line break.
+    pub(super) fn text(&self, event: &Event<'_>) -> String {
+        let level = *event.metadata().level();
+        let time = Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true);
+        let mut values = Values {
+            is_json: self.format == LogFormat::Json,
+            message: String::new(),
+            fields: String::new(),
+        };
+        event.record(&mut values);
+        let Values { message, fields, .. } = values;
+        let (priority, number) = match level {
+            Level::ERROR => (3, 31),
+            Level::WARN => (4, 33),
+            Level::INFO => (6, 32),
+            Level::DEBUG => (7, 34),
+            Level::TRACE => (7, 35),
+        };
+        let mut line = String::new();
+        if self.is_journal {
+            let _ = write!(line, "<{priority}>");
+        }
+        let _ = match self.format {
+            LogFormat::Json => write!(
+                line,
+                "{{\"timestamp\":\"{time}\",\"level\":\"{level}\"{message}{fields}}}"
+            ),
+            LogFormat::Text if self.is_journal => write!(line, "{message}{fields}"),
+            LogFormat::Text if self.has_colour => write!(
+                line,
+                "\x1b[2m{time}\x1b[0m \x1b[{number}m{level:>5}\x1b[0m {message}{fields}"
+            ),
+            LogFormat::Text => write!(line, "{time} {level:>5} {message}{fields}"),
+        };
+        line.push('\n');
+        line
+    }
+}
+
+/// The values of an event, as they are shown.
+struct Values {
+    is_json: bool,
+    message: String,
+    fields: String,
+}
+
+impl Values {
+    fn add(&mut self, field: &Field, value: &str) {
+        let (name, is_message) = (field.name(), field.name() == "message");
+        let slot = if is_message {
+            &mut self.message
+        } else {
+            &mut self.fields
+        };
+        let _ = match (self.is_json, is_message) {
+            (true, _) => write!(slot, ",\"{name}\":{value}"),
+            (false, true) => write!(slot, "{}", Foreign(value)),
+            (false, false) => write!(slot, " {name}={}", Foreign(value)),
+        };
+    }
+
+    fn add_text(&mut self, field: &Field, text: &str) {
+        if self.is_json {
+            self.add(field, &json::string(text));
+        } else {
+            self.add(field, text);
         }
     }
 }
 
-impl<S, N> FormatEvent<S, N> for Line
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    fn format_event(
-        &self,
-        context: &FmtContext<'_, S, N>,
-        mut writer: Writer<'_>,
-        event: &Event<'_>,
-    ) -> fmt::Result {
-        if self.has_priority {
-            let priority = match *event.metadata().level() {
-                Level::ERROR => 3,
-                Level::WARN => 4,
-                Level::INFO => 6,
-                _ => 7,
-            };
-            write!(writer, "<{priority}>")?;
+impl Visit for Values {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.add_text(field, &format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if self.is_json || field.name() == "message" {
+            self.add_text(field, value);
+        } else {
+            self.add(field, &format!("{value:?}"));
         }
-        match &self.look {
-            Look::Text(line) => line.format_event(context, writer, event),
-            Look::Bare(line) => line.format_event(context, writer, event),
-            Look::Json(line) => line.format_event(context, writer, event),
-        }
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.add(field, &value.to_string());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.add(field, &value.to_string());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.add(field, &value.to_string());
     }
 }

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use tracing::error;
 use tracing::level_filters::LevelFilter;
+use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::writer::BoxMakeWriter;
-use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::config::{LogFormat, LogSettings};
+use crate::config::LogSettings;
 use crate::text::has_colour;
 use journal::is_journal;
 use line::Line;
@@ -39,27 +39,43 @@ pub fn start(settings: &LogSettings, beside_json: bool) {
         .with_target("delegate_upgrader", level);
     let stream = std::env::var("JOURNAL_STREAM").ok();
     let is_journal = is_journal(stream.as_deref(), &stdout());
-    let layer = tracing_subscriber::fmt::layer()
-        .event_format(Line::of(settings.format, is_journal))
-        .with_ansi(settings.format == LogFormat::Text && !is_journal && !beside_json && has_colour())
-        .with_writer(output(beside_json));
+    if !beside_json && let Ok(queue) = Queue::start(stdout(), tell) {
+        let _ = QUEUE.set(queue);
+    }
+    let log = Log {
+        line: Line::of(settings.format, is_journal, !beside_json && has_colour()),
+        beside_json,
+    };
     // In tests, a second start in one process keeps the first.
     let _ = tracing_subscriber::registry()
-        .with(layer.with_filter(targets))
+        .with(log.with_filter(targets))
         .try_init();
 }
 
-/// Standard output, by way of the queue. Without a thread for it, the logging thread writes its lines.
-fn output(beside_json: bool) -> BoxMakeWriter {
-    if beside_json {
-        return BoxMakeWriter::new(stderr);
+/// Writes the lines of this process.
+struct Log {
+    line: Line,
+    beside_json: bool,
+}
+
+impl<S: Subscriber> Layer<S> for Log {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let line = self.line.text(event);
+        if self.beside_json {
+            let _ = stderr().write_all(line.as_bytes());
+        } else {
+            write(&line);
+        }
     }
-    if let Some(queue) = QUEUE.get() {
-        return BoxMakeWriter::new(queue.clone());
-    }
-    match Queue::start(stdout(), tell) {
-        Ok(queue) => BoxMakeWriter::new(QUEUE.get_or_init(|| queue).clone()),
-        Err(_) => BoxMakeWriter::new(stdout),
+}
+
+/// To standard output, by way of the queue. Without a thread for it, the logging thread writes.
+fn write(text: &str) {
+    match QUEUE.get() {
+        Some(queue) => queue.push(text.as_bytes()),
+        None => {
+            let _ = stdout().write_all(text.as_bytes());
+        }
     }
 }
 
@@ -71,13 +87,7 @@ fn tell(lines: u64) {
 
 /// Writes a line that is not a log line where log lines go, in order with them.
 pub fn print_line(line: &str) {
-    let line = format!("{line}\n");
-    match QUEUE.get() {
-        Some(queue) => queue.push(line.as_bytes()),
-        None => {
-            let _ = stdout().write_all(line.as_bytes());
-        }
-    }
+    write(&format!("{line}\n"));
 }
 
 /// How many log lines were dropped since the start.

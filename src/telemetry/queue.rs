@@ -6,8 +6,6 @@ use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tracing_subscriber::fmt::MakeWriter;
-
 /// How many bytes may wait, and as many more are being written; a single line is taken whatever its length.
 const LIMIT: usize = 64 << 10;
 
@@ -109,26 +107,6 @@ impl Queue {
         let is_busy = |state: &mut State| state.is_writing || !state.waiting.is_empty();
         // Whether it was in time changes nothing.
         let _ = self.0.changed.wait_timeout_while(self.state(), limit, is_busy);
-    }
-}
-
-/// Each write is one line: that is how the formatter writes.
-impl Write for Queue {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.push(line);
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Queue {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
     }
 }
 

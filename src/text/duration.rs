@@ -3,6 +3,12 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use chrono::TimeDelta;
+
+/// The longest time that a setting, a label or a container asks for. What is longer is a slip of a unit or a digit, and a sum
+/// of such times with a time that an engine or a server wrote stays within what `chrono` can hold.
+pub const LONGEST: Duration = Duration::from_secs(30 * 86_400);
+
 const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
 /// Reads a duration: a bare number is seconds; else numbers with the units `d`, `h`, `m`, `s`, largest first.
@@ -23,6 +29,18 @@ pub fn parse(text: &str) -> Option<Duration> {
         rest = after;
     }
     (rest.is_empty() && !text.is_empty()).then_some(Duration::from_secs(total))
+}
+
+/// A duration that another wrote, such as an owner on a label: more than nothing, and [`LONGEST`] at most.
+pub fn foreign(text: &str) -> Option<Duration> {
+    let given = parse(text).filter(|given| !given.is_zero())?;
+    Some(given.min(LONGEST))
+}
+
+/// A duration as a distance between two times. It ends after a century, so that no sum overflows.
+pub fn span(duration: Duration) -> TimeDelta {
+    const CENTURY: TimeDelta = TimeDelta::days(36_525);
+    TimeDelta::from_std(duration).map_or(CENTURY, |span| span.min(CENTURY))
 }
 
 /// How to write a duration such as `1 h`, `1.5h` or `3 days` for [`parse`].

@@ -1,4 +1,59 @@
-//! Indented JSON.
+//! JSON on its way out: the one way to write it, which shows the texts in it as [`super::Foreign`] does.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::one_line::is_unsafe;
+
+/// The characters of one text that are written: more than [`super::foreign::LONGEST`], since a program may read them.
+const LONGEST: usize = 16_000;
+
+/// A value as JSON, whose texts have an end, and escapes for what would steer a terminal.
+///
+/// # Errors
+/// It has no form in JSON.
+#[expect(clippy::disallowed_methods, reason = "this is the one place for it")]
+pub fn text(value: &impl Serialize) -> serde_json::Result<String> {
+    Ok(safe(&serde_json::to_string(value)?))
+}
+
+/// A text as a JSON string, in quotes.
+pub fn string(text: &str) -> String {
+    safe(&serde_json::Value::from(super::shortened(text, super::foreign::LONGEST)).to_string())
+}
+
+/// JSON with escapes for what serde_json leaves as it is, and without the rest of texts that are too long.
+fn safe(json: &str) -> String {
+    let mut safe = String::with_capacity(json.len());
+    let (mut in_string, mut length) = (false, 0_usize);
+    let mut rest = json;
+    while let Some(c) = rest.chars().next() {
+        // An escape is one character of the text.
+        let end = match rest.as_bytes() {
+            [b'\\', b'u', ..] => 6,
+            [b'\\', ..] => 2,
+            _ => c.len_utf8(),
+        };
+        let (unit, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        rest = after;
+        length = length.saturating_add(1);
+        if c == '"' {
+            (in_string, length) = (!in_string, 0);
+        }
+        if in_string && length > LONGEST {
+            if length == LONGEST + 1 {
+                safe.push('…');
+            }
+        } else if is_unsafe(c) {
+            // None of them is beyond the first plane.
+            let _ = write!(safe, "\\u{:04x}", u32::from(c));
+        } else {
+            safe.push_str(unit);
+        }
+    }
+    safe
+}
 
 /// JSON with one value to a line. serde_json's own pretty printer would be compiled for each type again.
 pub fn indented(json: &str) -> String {
@@ -51,6 +106,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn json_is_shown_without_what_steers_a_terminal_and_stays_the_same_value() {
+        let value = json!({ "a\u{7f}": "\u{1b}[2J\u{9b}\u{202e}\n\"\\é", "b": [1, true, null] });
+        let shown = text(&value).unwrap();
+        assert!(!shown.contains(is_unsafe), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+        for long in ["\u{1b}", "\\", "é", "x"] {
+            let shown = text(&[long.repeat(20_000).as_str(), "end"]).unwrap();
+            let read: Vec<String> = serde_json::from_str(&shown).unwrap();
+            assert_eq!(read, [long.repeat(LONGEST) + "…", "end".to_owned()]);
+        }
+    }
 
     #[test]
     fn indents_json_as_serde_json_does() {

@@ -1,6 +1,7 @@
 //! Text in and out: durations, times, sizes, secrets, and text from outside.
 
 pub mod duration;
+pub mod foreign;
 pub mod json;
 mod one_line;
 pub mod redact;
@@ -17,5 +18,6 @@ pub(crate) fn has_colour() -> bool {
     stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb
 }
 
+pub use foreign::Foreign;
 pub(crate) use one_line::shortened;
 pub use one_line::{one_line, quoted};

@@ -29,17 +29,20 @@ pub(crate) fn printable(text: &str) -> String {
         match c {
             '\u{1b}' => skip_sequence(&mut rest),
             '\t' | '\r' | '\n' => printable.push(' '),
-            '\u{ad}'
-            | '\u{61c}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}'
-            | '\u{feff}' => printable.push('\u{fffd}'),
-            c if c.is_control() => printable.push('\u{fffd}'),
+            c if is_unsafe(c) => printable.push('\u{fffd}'),
             c => printable.push(c),
         }
     }
     printable
+}
+
+/// Whether a character steers a terminal, starts a line, turns the direction of writing or is not seen.
+pub(crate) fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
+        )
 }
 
 /// The first `max` characters, with an ellipsis where there are more.

@@ -10,7 +10,7 @@ pub fn text<Z: TimeZone<Offset: Display + Copy>>(time: DateTime<Z>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// Reads a time in RFC 3339, of whichever zone.
+/// Reads a time in RFC 3339, of whichever zone. It is in the years 0 to 9999, so that no sum with a duration overflows.
 pub fn parse(text: &str) -> Option<DateTime<Utc>> {
     Some(DateTime::parse_from_rfc3339(text).ok()?.to_utc())
 }

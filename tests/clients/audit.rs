@@ -76,7 +76,7 @@ async fn truncates_single_file() {
 async fn a_record_that_was_cut_off_costs_no_other() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.log");
-    let whole = serde_json::to_string(&event(1)).unwrap();
+    let whole = delegate_upgrader::text::json::text(&event(1)).unwrap();
     fs::write(&path, format!("{whole}\n{}", &whole[..40])).unwrap();
     let log = AuditLog::open(&path, ROTATION).unwrap();
     log.record(&event(2)).await;

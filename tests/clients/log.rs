@@ -39,7 +39,7 @@ async fn unread_log_does_not_block_the_daemon() {
     fcntl_setfl(&writer, flags).unwrap();
     drop(writer);
 
-    // Each run says that no container has this name, so that a few lines are many bytes.
+    // Each run says that no container has this name, in a line that is as long as any.
     let name = "a".repeat(50_000);
     let mut daemon = Daemon::start(|command| {
         command
@@ -93,7 +93,7 @@ async fn unread_log_does_not_block_the_daemon() {
     let begun = Instant::now();
     while dropped(&address).await == before {
         assert!(
-            begun.elapsed() < Duration::from_secs(30),
+            begun.elapsed() < Duration::from_secs(120),
             "the pipe is full again"
         );
         tokio::time::sleep(Duration::from_millis(50)).await;

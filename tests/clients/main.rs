@@ -12,6 +12,7 @@ mod daemon;
 mod deadman;
 mod docker;
 mod health_endpoint;
+mod hostile;
 mod log;
 mod manager;
 mod names;

@@ -9,7 +9,7 @@ use kit::lab::{
 /// A version that is no longer accepted ends at once, again and again: Docker cannot rename it between its lives.
 #[test]
 fn delegates_that_end_at_once_are_replaced() {
-    for (number, port) in [None, Some("127.0.0.1:43471:3460")].into_iter().enumerate() {
+    for (number, port) in [None, Some("127.0.0.1:43490:3460")].into_iter().enumerate() {
         let lab = Lab::new(&format!("ends-at-once-{number}"));
         let mut options = vec!["--restart", "always", "--env", "CRASH_AFTER_SECONDS=0"];
         options.extend(port.iter().flat_map(|port| ["--publish", port]));
@@ -31,7 +31,7 @@ fn delegates_that_end_at_once_are_replaced() {
 #[test]
 fn candidate_that_ignores_sigterm_keeps_the_old_container_out_for_ten_seconds() {
     let lab = Lab::new("deaf");
-    let options = ["--publish", "127.0.0.1:43472:3460"];
+    let options = ["--publish", "127.0.0.1:43491:3460"];
     let name = lab.delegate("1", V1, &options);
     let before = life(&name);
     let version = lab.image_with("26.08.3", "HEALTH=never\nIGNORE_SIGTERM=true");
@@ -97,7 +97,7 @@ fn old_container_and_image_that_were_pruned_come_back() {
 #[test]
 fn health_checks_only_end_a_replacement_that_left_the_delegate_stopped() {
     let lab = Lab::new("health-only-between");
-    let options = ["--publish", "127.0.0.1:43473:3460", "--env", "DRAIN_SECONDS=5"];
+    let options = ["--publish", "127.0.0.1:43492:3460", "--env", "DRAIN_SECONDS=5"];
     let name = lab.delegate("1", V1, &options);
     let mut upgrader = lab.upgrader(V2).begin("once");
     eventually("the old container drains", Duration::from_secs(60), || {

@@ -2,7 +2,6 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
-use bollard::auth::DockerCredentials;
 use serde_json::json;
 
 use crate::text::secret::Secret;
@@ -34,24 +33,6 @@ impl Login {
         }
     }
 
-    /// The credentials as bollard sends them; [`url_safe`] must repair the header it makes of them.
-    pub(in crate::engine) fn credentials(&self) -> DockerCredentials {
-        let serveraddress = Some(server_address(&self.registry).to_owned());
-        match &self.account {
-            Account::Password { username, password } => DockerCredentials {
-                username: Some(username.clone()),
-                password: Some(password.expose().to_owned()),
-                serveraddress,
-                ..DockerCredentials::default()
-            },
-            Account::IdentityToken(token) => DockerCredentials {
-                identitytoken: Some(token.expose().to_owned()),
-                serveraddress,
-                ..DockerCredentials::default()
-            },
-        }
-    }
-
     /// The value of [`HEADER`] in a request of our own.
     pub(in crate::engine) fn header(&self) -> String {
         let serveraddress = server_address(&self.registry);
@@ -73,10 +54,4 @@ pub(in crate::engine) fn server_address(registry: &str) -> &str {
         "docker.io" => "https://index.docker.io/v1/",
         other => other,
     }
-}
-
-/// From the standard base64 alphabet to the one that engines decode. They silently drop a credential in the wrong
-/// one, so that only some passwords fail.
-pub(in crate::engine) fn url_safe(header: &str) -> String {
-    header.replace('+', "-").replace('/', "_")
 }

@@ -1,25 +1,31 @@
-//! bollard's client, with two of its faults (0.21.1) repaired: it leaves out the version prefix, and it writes registry
-//! credentials in an alphabet that engines do not read.
+//! bollard's client, with two of its faults (0.21.1) repaired: it leaves out the version prefix, and it reads the message of an
+//! error whatever its size. It sends commands alone, of whose answers it reads no more than the status.
 
+use std::future::poll_fn;
+use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bollard::errors::Error as BollardError;
 use bollard::{BollardRequest, ClientVersion, Docker};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use hyper::Response;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{HeaderValue, USER_AGENT};
+use hyper::{Response, StatusCode, Uri};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::UnixStream;
+use tower_service::Service;
 
-use super::pull;
+use super::WRITE;
+use super::http::{MOST_MESSAGE, message};
 use super::tls::mutual_tls;
 use crate::container::ApiVersion;
 use crate::engine::EngineHost;
-use crate::engine::credentials::header;
 use crate::net::{self, dns::Resolver, tls_without_roots};
 
 /// Makes the client, for this version of the API. Nothing is sent.
@@ -28,21 +34,24 @@ pub(super) fn new(host: &EngineHost, api: ApiVersion) -> Result<Docker, BollardE
         major_version: api.major.into(),
         minor_version: api.minor.into(),
     };
-    // The longest time that any call may take to start its answer; each has its own, shorter limit.
-    let seconds = pull::IDLE.as_secs();
+    // For the start of an answer; the caller bounds the whole call.
+    let seconds = WRITE.as_secs();
     let docker = match host {
-        EngineHost::Unix(path) => Docker::connect_with_unix(&path.to_string_lossy(), seconds, &version)?,
+        EngineHost::Unix(path) => {
+            let socket = over(Socket(path.clone()));
+            Docker::connect_with_custom_transport(socket, Some("http://docker"), seconds, &version)?
+        }
         EngineHost::Tcp { address, tls } => {
             let (scheme, tls) = match tls {
                 Some(directory) => ("https", mutual_tls(directory)),
                 None => ("http", tls_without_roots()),
             };
-            Docker::connect_with_custom_transport(
-                over_tcp(tls.map_err(std::io::Error::other)?),
-                Some(format!("{scheme}://{address}")),
-                seconds,
-                &version,
-            )?
+            // bollard's own would trust the system's authorities as well, show no certificate, and leave names to the C library.
+            let mut tcp = HttpConnector::new_with_resolver(Resolver::default());
+            tcp.enforce_http(false);
+            let tcp = HttpsConnector::from((tcp, tls.map_err(std::io::Error::other)?));
+            let address = format!("{scheme}://{address}");
+            Docker::connect_with_custom_transport(over(tcp), Some(address), seconds, &version)?
         }
     };
     Ok(docker.with_request_modifier(move |mut request| {
@@ -53,32 +62,60 @@ pub(super) fn new(host: &EngineHost, api: ApiVersion) -> Result<Docker, BollardE
         {
             *request.uri_mut() = uri;
         }
-        if let Some(header) = request.headers_mut().get_mut(header::HEADER)
-            && let Some(repaired) = header
-                .to_str()
-                .ok()
-                .and_then(|text| header::url_safe(text).parse().ok())
-        {
-            *header = repaired;
-        }
         request
     }))
 }
 
-/// A connection for each call. bollard's own would trust the system's authorities too, show no certificate, and leave names
-/// to the C library.
-fn over_tcp(
-    tls: rustls::ClientConfig,
+/// A connection for each call.
+fn over(
+    connector: impl Connect + Clone + Send + Sync + 'static,
 ) -> impl Fn(BollardRequest) -> BoxFuture<'static, Result<Response<Incoming>, BollardError>> {
-    let mut tcp = HttpConnector::new_with_resolver(Resolver::default());
-    tcp.enforce_http(false);
     let client = Client::builder(TokioExecutor::new())
         .pool_max_idle_per_host(0)
-        .build(HttpsConnector::from((tcp, tls)));
+        .build(connector);
     let client = Arc::new(client);
     move |request: BollardRequest| {
         let client = Arc::clone(&client);
-        async move { client.request(request).await.map_err(BollardError::from) }.boxed()
+        async move { successful(client.request(request).await?).await }.boxed()
+    }
+}
+
+/// The answer if it is a success; otherwise the beginning of its message.
+async fn successful(response: Response<Incoming>) -> Result<Response<Incoming>, BollardError> {
+    let status = response.status();
+    if status.is_success() || status == StatusCode::NOT_MODIFIED {
+        return Ok(response);
+    }
+    let (mut body, mut problem) = (response.into_body(), Vec::new());
+    while problem.len() < MOST_MESSAGE
+        && let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await
+    {
+        if let Some(data) = frame?.data_ref() {
+            problem.extend_from_slice(data);
+        }
+    }
+    Err(BollardError::DockerResponseServerError {
+        status_code: status.as_u16(),
+        message: message(&problem),
+    })
+}
+
+/// Connects to the engine's socket, whatever the address.
+#[derive(Clone)]
+struct Socket(PathBuf);
+
+impl Service<Uri> for Socket {
+    type Response = TokioIo<UnixStream>;
+    type Error = std::io::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let path = self.0.clone();
+        async { UnixStream::connect(path).await.map(TokioIo::new) }.boxed()
     }
 }
 
@@ -102,12 +139,12 @@ mod tests {
         let api = ApiVersion::new(1, 41);
         for (given, expected) in [
             (
-                "unix://2f64/containers/json?all=1",
-                Some("unix://2f64/v1.41/containers/json?all=1"),
+                "http://docker/containers/json?all=1",
+                Some("http://docker/v1.41/containers/json?all=1"),
             ),
             ("http://h:2375/version", Some("http://h:2375/v1.41/version")),
-            ("unix://2f64/v1.41/containers/json", None),
-            ("unix://2f64/v1.53/info", None),
+            ("http://h:2375/v1.41/containers/json", None),
+            ("http://h:2375/v1.53/info", None),
         ] {
             assert_eq!(with_version_prefix(given, api).as_deref(), expected, "{given}");
         }

@@ -10,7 +10,7 @@
 //! A delegate with such a file is not upgraded until it is recreated. Conversely, a file is missed where the clocks of
 //! Compose's host and of the engine's host differ.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -37,28 +37,53 @@ pub(super) struct Change {
     kind: u8,
 }
 
-/// The files that are new or changed, since a config may replace a file of the image. The shortest paths come first.
-/// The engine answers `null` where nothing changed.
-pub(super) fn changed_files(changes: Option<Vec<Change>>) -> Vec<String> {
-    const REMOVED: u8 = 2;
-    let changes = changes.unwrap_or_default();
-    // The engine lists the directories of each file as changed, too. They need no check.
-    let directories: HashSet<&str> = changes
-        .iter()
-        .filter_map(|change| Some(change.path.rsplit_once('/')?.0))
-        .collect();
-    let mut paths: Vec<String> = changes
-        .iter()
-        .filter(|change| change.kind != REMOVED && !directories.contains(change.path.as_str()))
-        .map(|change| change.path.clone())
-        .collect();
-    paths.sort_by_cached_key(|path| (path.matches('/').count(), path.clone()));
-    let unchecked = paths.len().saturating_sub(MAX_FILES);
-    if unchecked > 0 {
-        warn!(unchecked, "only the first {MAX_FILES} changed files were checked");
-        paths.truncate(MAX_FILES);
+/// The files that are new or changed, since a config may replace a file of the image: those with the shortest paths. There may
+/// be millions, and no more of them are kept than are checked, and as many again.
+#[derive(Default)]
+pub(super) struct ChangedFiles {
+    /// Each with the depth of its path.
+    paths: BTreeSet<(usize, String)>,
+    /// The first directories of changed files.
+    directories: HashSet<String>,
+    dropped: usize,
+}
+
+impl ChangedFiles {
+    pub(super) fn note(&mut self, change: Change) {
+        const REMOVED: u8 = 2;
+        let depth = |path: &str| path.matches('/').count();
+        // The engine lists the directories of each file as changed too, mostly before it. They need no check; that of one
+        // which is left shows that it is none.
+        if let Some((directory, _)) = change.path.rsplit_once('/')
+            && !self.directories.contains(directory)
+        {
+            self.paths.remove(&(depth(directory), directory.to_owned()));
+            if self.directories.len() < 10 * MAX_FILES {
+                self.directories.insert(directory.to_owned());
+            }
+        }
+        if change.kind == REMOVED || self.directories.contains(&change.path) {
+            return;
+        }
+        self.paths.insert((depth(&change.path), change.path));
+        if self.paths.len() > 2 * MAX_FILES {
+            self.paths.pop_last();
+            self.dropped = self.dropped.saturating_add(1);
+        }
     }
-    paths
+
+    /// The shortest paths come first.
+    pub(super) fn files(self) -> impl Iterator<Item = String> {
+        let unchecked = self
+            .paths
+            .len()
+            .saturating_sub(MAX_FILES)
+            .saturating_add(self.dropped);
+        if unchecked > 0 {
+            warn!(unchecked, "only the first {MAX_FILES} changed files were checked");
+        }
+        self.paths.into_iter().take(MAX_FILES).map(|(_, path)| path)
+    }
 }
 
 #[derive(Deserialize)]

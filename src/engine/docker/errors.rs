@@ -36,9 +36,6 @@ pub(super) fn from_bollard(error: BollardError, limit: Duration) -> EngineError 
             from_status(status_code, &message)
         }
         BollardError::RequestTimeoutError => EngineError::TimedOut(limit),
-        BollardError::DockerStreamError { error } => in_stream(&error),
-        BollardError::JsonDataError { message, .. } => EngineError::Malformed(message),
-        BollardError::JsonSerdeError { err } => EngineError::Malformed(err.to_string()),
         other => EngineError::Unreachable(innermost(&other)),
     }
 }

@@ -6,6 +6,7 @@ use reqwest::Method;
 use serde::Deserialize;
 
 use super::DockerEngine;
+use super::stream::Lines;
 use crate::container::ContainerId;
 use crate::engine::EngineError;
 
@@ -38,16 +39,14 @@ impl DockerEngine {
         let request = http
             .request(Method::GET, Some(session.info.api), &["events"], WATCH)
             .query("filters", WATCHED);
-        let mut unread: Vec<u8> = Vec::new();
+        let mut lines = Lines::default();
         let take = |chunk: &[u8]| {
-            unread.extend_from_slice(chunk);
-            while let Some(end) = unread.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = unread.drain(..=end).collect();
+            lines.read(chunk, |line| {
                 // A line that cannot be read is not an event of a container.
-                if let Ok(line) = serde_json::from_slice::<Line>(&line) {
+                if let Ok(line) = serde_json::from_slice::<Line>(line) {
                     report(&ContainerId::new(line.actor.id));
                 }
-            }
+            });
         };
         self.track_session(http.follow(request, usize::MAX, take).await)
             .await

@@ -7,15 +7,29 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::time::{Instant, timeout};
 
 use super::call_log::logged;
 use super::errors::from_status;
+use super::stream::{Elements, too_much};
 use super::tls::mutual_tls;
 use crate::container::ApiVersion;
 use crate::engine::{EngineCalls, EngineError, EngineHost};
 use crate::net::client::USER_AGENT;
 use crate::net::dns::Resolver;
 use crate::net::{innermost, tls_without_roots};
+
+/// The most bytes of a document, and of a list of them. Within the 100 MB that the upgrader may have, there is room for what is
+/// made of it, which can be sixteen times as much.
+const MOST: usize = 2 << 20;
+pub(super) const MOST_OF_DOCUMENTS: usize = 8 << 20;
+/// The most bytes of a message about an error.
+pub(super) const MOST_MESSAGE: usize = 64 << 10;
+/// The most bytes of a list that is read element by element.
+const MOST_OF_LIST: usize = 128 << 20;
+
+/// How many times its limit an answer may take in which something arrives all the time.
+const PATIENCE: u32 = 10;
 
 /// A client of the engine's API that neither models nor alters what it carries.
 #[derive(Clone, Debug)]
@@ -32,8 +46,10 @@ pub(super) struct Request {
     url: Url,
     body: Option<Vec<u8>>,
     header: Option<(&'static str, String)>,
-    /// The time it may take, with its whole answer.
+    /// The time in which something of its answer must arrive.
     limit: Duration,
+    /// The most bytes that are read of the answer.
+    most: usize,
 }
 
 impl HttpClient {
@@ -96,15 +112,39 @@ impl HttpClient {
             body: None,
             header: None,
             limit,
+            most: MOST,
         }
     }
 
-    /// Sends a request; the body of the answer. Errs for any status but 2xx and 304.
+    /// Sends a request; the body of the answer. Errs for any status but 2xx and 304, and for more than any answer has.
     pub(super) async fn send(&self, request: Request) -> Result<Vec<u8>, EngineError> {
-        let mut body = Vec::new();
+        let (mut body, path, most) = (Vec::new(), request.path().to_owned(), request.most);
         let take = |chunk: &[u8]| body.extend_from_slice(chunk);
-        self.stream(request, usize::MAX, take).await?;
+        self.stream(request, most, take).await?;
+        if body.len() >= most {
+            return Err(EngineError::Malformed(format!(
+                "{path}: {}",
+                too_much("it", most)
+            )));
+        }
         Ok(body)
+    }
+
+    /// Sends a request whose answer is a list, and reads its elements one by one.
+    pub(super) async fn each<T: DeserializeOwned>(
+        &self,
+        request: Request,
+        mut take: impl FnMut(T) -> Result<(), String> + Send,
+    ) -> Result<(), EngineError> {
+        let path = request.path().to_owned();
+        let mut elements = Elements::default();
+        let read = |chunk: &[u8]| {
+            elements.read(chunk, |element| {
+                take(serde_json::from_slice(element).map_err(|error| error.to_string())?)
+            });
+        };
+        self.stream(request, MOST_OF_LIST, read).await?;
+        elements.end(&path, MOST_OF_LIST)
     }
 
     /// Sends a request whose answer may be long, and hands out the chunks of its body until there are `max` bytes. Errs
@@ -127,25 +167,24 @@ impl HttpClient {
         mut take: impl FnMut(&[u8]) + Send,
     ) -> Result<(), EngineError> {
         let limit = request.limit;
-        let mut response = self.response(request).await?;
+        let response = self.open(request).await?;
+        read(response, limit, max, &mut take).await
+    }
+
+    /// Sends a request; the answer, whose body is not read yet. Errs for any status but 2xx and 304.
+    pub(super) async fn open(&self, request: Request) -> Result<reqwest::Response, EngineError> {
+        let limit = request.limit;
+        let response = self.response(request).await?;
         let status = response.status();
-        let is_success = status.is_success() || status == StatusCode::NOT_MODIFIED;
-        let (mut length, mut problem) = (0_usize, Vec::new());
-        while length < max
-            && let Some(chunk) = response.chunk().await.map_err(|error| failure(&error, limit))?
-        {
-            length = length.saturating_add(chunk.len());
-            if is_success {
-                take(&chunk);
-            } else {
-                problem.extend_from_slice(&chunk);
-            }
+        if status.is_success() || status == StatusCode::NOT_MODIFIED {
+            return Ok(response);
         }
-        if is_success {
-            Ok(())
-        } else {
-            Err(from_status(status.as_u16(), &message(&problem)))
-        }
+        let mut problem = Vec::new();
+        read(response, limit, MOST_MESSAGE, &mut |chunk| {
+            problem.extend_from_slice(chunk);
+        })
+        .await?;
+        Err(from_status(status.as_u16(), &message(&problem)))
     }
 
     /// Sends a request and reads the answer as JSON.
@@ -175,7 +214,7 @@ impl HttpClient {
 
     async fn response(&self, request: Request) -> Result<reqwest::Response, EngineError> {
         let limit = request.limit;
-        let mut builder = self.client.request(request.method, request.url).timeout(limit);
+        let mut builder = self.client.request(request.method, request.url);
         if let Some((name, value)) = request.header {
             builder = builder.header(name, value);
         }
@@ -183,9 +222,9 @@ impl HttpClient {
             builder = builder.header(CONTENT_TYPE, "application/json").body(body);
         }
         // Boxed, since each future that awaits a call holds a place for this one.
-        Box::pin(builder.send())
-            .await
-            .map_err(|error| failure(&error, limit))
+        let sent = timeout(limit, Box::pin(builder.send())).await;
+        sent.map_err(|_| EngineError::TimedOut(limit))?
+            .map_err(|error| failure(&error))
     }
 }
 
@@ -215,6 +254,11 @@ impl Request {
         self
     }
 
+    pub(super) fn at_most(mut self, most: usize) -> Self {
+        self.most = most;
+        self
+    }
+
     pub(super) fn header(mut self, name: &'static str, value: String) -> Self {
         self.header = Some((name, value));
         self
@@ -227,17 +271,35 @@ pub(super) fn parse<T: DeserializeOwned>(path: &str, body: &[u8]) -> Result<T, E
 }
 
 /// The engine's own message: `{"message": …}`, or the body as it is where something in between answered.
-fn message(body: &[u8]) -> String {
+pub(super) fn message(body: &[u8]) -> String {
     serde_json::from_slice::<Value>(body)
         .ok()
         .and_then(|value| Some(value.get("message")?.as_str()?.to_owned()))
         .unwrap_or_else(|| String::from_utf8_lossy(body).into_owned())
 }
 
-fn failure(error: &reqwest::Error, limit: Duration) -> EngineError {
-    if error.is_timeout() {
-        EngineError::TimedOut(limit)
-    } else {
-        EngineError::Unreachable(innermost(error))
+/// Hands out the chunks of a body until there are `max` bytes. A slow one has as long as something arrives, up to ten times
+/// `limit`: one that sends a byte now and then holds up nothing for long.
+async fn read(
+    mut response: reqwest::Response,
+    limit: Duration,
+    max: usize,
+    take: &mut (impl FnMut(&[u8]) + Send),
+) -> Result<(), EngineError> {
+    let (mut length, begun) = (0_usize, Instant::now());
+    while length < max {
+        let left = limit.saturating_mul(PATIENCE).saturating_sub(begun.elapsed());
+        let chunk = timeout(limit.min(left), response.chunk()).await;
+        let chunk = chunk.map_err(|_| EngineError::TimedOut(limit))?;
+        let Some(chunk) = chunk.map_err(|error| failure(&error))? else {
+            break;
+        };
+        length = length.saturating_add(chunk.len());
+        take(&chunk);
     }
+    Ok(())
+}
+
+fn failure(error: &reqwest::Error) -> EngineError {
+    EngineError::Unreachable(innermost(error))
 }

@@ -274,15 +274,6 @@ pub(in crate::engine) fn is_missing_image(message: &str) -> bool {
     .any(|sign| message.contains(sign))
 }
 
-/// Whether the stream of a pull ended with an incomplete line, which is its end and not a failure: bollard reads
-/// a line before its line break, which may come alone.
-///
-/// tokio-util 0.7's words, which reach us through bollard: it has one kind of error for all that happens to a body.
-/// Unknown words: a pull from such an engine fails. A test in `tests/clients/docker/pull.rs` holds them.
-pub(super) fn is_unfinished_line(error: &str) -> bool {
-    error == "bytes remaining on stream"
-}
-
 /// The meaning of a layer's status in the stream of a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LayerStatus {

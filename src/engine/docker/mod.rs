@@ -1,5 +1,4 @@
-//! The Docker Engine API behind the port: bollard for plain commands, requests of our own for documents, which
-//! bollard's models would cut down to the fields that they know.
+//! The Docker Engine API behind the port: documents pass through whole, and no answer is read without a bound.
 
 mod arguments;
 mod bollard_client;
@@ -17,6 +16,7 @@ mod responses;
 mod services;
 mod session;
 mod stop;
+mod stream;
 mod tls;
 mod volumes;
 
@@ -25,21 +25,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bollard::models::ContainerUpdateBody;
-use bollard::query_parameters::{
-    RemoveContainerOptions, RemoveImageOptions, RenameContainerOptions, RestartContainerOptions,
-    StopContainerOptions,
-};
+use bollard::query_parameters::{RemoveContainerOptions, RenameContainerOptions};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
-use tokio::time::timeout;
 
 use self::arguments::{checked_id, reference_path, restart_policy};
+use self::copied_files::ChangedFiles;
 use self::http::HttpClient;
 use self::logs::Tail;
 use self::responses::{ContainerRow, Created, HostInfo};
 use self::session::Session;
-use self::stop::{kills_when_the_client_leaves, stays_stopped_when_the_client_leaves, whole_seconds};
 use super::credentials::Credentials;
 use super::{
     Engine, EngineCalls, EngineError, EngineHost, EngineInfo, PullProgress, ServiceUpdate, Storage, Volume,
@@ -48,7 +44,7 @@ use crate::container::json::has_configuration;
 use crate::container::{ApiVersion, ContainerId, ContainerSummary, ImageId, Inspected};
 use crate::image::ImageReference;
 
-/// The limit of calls that the engine answers from its memory.
+/// The limit of calls that the engine answers from its memory. As all of these, it is the time in which something must arrive.
 const READ: Duration = Duration::from_secs(10);
 /// The limit of calls that make the engine work: create, start, rename, remove.
 const WRITE: Duration = Duration::from_secs(60);
@@ -67,6 +63,8 @@ const EXEC_LINES: usize = 3;
 const LOG_PIECES: usize = 256;
 /// From this version on, an image can be inspected for one platform. In containerd's store it has another id then.
 const PLATFORM_OF_IMAGE: ApiVersion = ApiVersion::new(1, 49);
+/// The most containers that are known. A row takes some hundred bytes.
+const MAX_CONTAINERS: usize = 50_000;
 /// The most bytes of a log that are read.
 const MAX_STREAM_BYTES: usize = 8 * 1024 * 1024;
 
@@ -142,13 +140,19 @@ impl Engine for DockerEngine {
     }
 
     async fn containers(&self) -> Result<Vec<ContainerSummary>, EngineError> {
-        let rows: Vec<ContainerRow> = self
-            .json(|http, api| {
-                http.request(Method::GET, Some(api), &["containers", "json"], READ)
-                    .query("all", "1")
-            })
-            .await?;
-        Ok(rows.into_iter().map(|row| row.0).collect())
+        let session = self.session().await?;
+        let http = &self.shared.http;
+        let request = http.request(Method::GET, Some(session.info.api), &["containers", "json"], READ);
+        let mut rows = Vec::new();
+        let take = |row: ContainerRow| {
+            rows.push(row.0);
+            let fits = rows.len() <= MAX_CONTAINERS;
+            fits.then_some(())
+                .ok_or_else(|| format!("more than {MAX_CONTAINERS} containers, which is too much to know"))
+        };
+        let read = http.each(request.query("all", "1"), take).await;
+        self.track_session(read).await?;
+        Ok(rows)
     }
 
     async fn inspect(&self, id: &ContainerId) -> Result<Inspected, EngineError> {
@@ -249,45 +253,11 @@ impl Engine for DockerEngine {
     }
 
     async fn stop(&self, id: &ContainerId, grace: Duration) -> Result<(), EngineError> {
-        let name = checked_id(id)?;
-        if !grace.is_zero() && kills_when_the_client_leaves(&self.info().await?.version) {
-            return self.signal_to_stop(id).await;
-        }
-        let seconds = whole_seconds(grace);
-        let options = StopContainerOptions {
-            t: Some(seconds),
-            ..StopContainerOptions::default()
-        };
-        let call = format!("POST /containers/{name}/stop?t={seconds}");
-        self.command(call, |docker| async move {
-            let stopped = docker.stop_container(name, Some(options));
-            // After that the engine continues by itself.
-            timeout(STOP_WAIT, stopped).await.unwrap_or(Ok(()))
-        })
-        .await
+        self.ask_to_stop(id, grace).await
     }
 
     async fn restart(&self, id: &ContainerId, grace: Duration) -> Result<(), EngineError> {
-        let name = checked_id(id)?;
-        let version = self.info().await?.version;
-        if stays_stopped_when_the_client_leaves(&version) {
-            let message = format!(
-                "Docker {version} may leave a container stopped that it is to restart (moby 46688); update it to 24.0.7 or newer"
-            );
-            return Err(EngineError::Refused { status: 501, message });
-        }
-        let seconds = whole_seconds(grace);
-        let options = RestartContainerOptions {
-            t: Some(seconds),
-            ..RestartContainerOptions::default()
-        };
-        let call = format!("POST /containers/{name}/restart?t={seconds}");
-        self.command(call, |docker| async move {
-            let restarted = docker.restart_container(name, Some(options));
-            // After that the engine continues by itself.
-            timeout(STOP_WAIT, restarted).await.unwrap_or(Ok(()))
-        })
-        .await
+        self.ask_to_restart(id, grace).await
     }
 
     async fn rename(&self, id: &ContainerId, name: &str) -> Result<(), EngineError> {
@@ -336,14 +306,8 @@ impl Engine for DockerEngine {
     }
 
     async fn remove_image(&self, id: &ImageId) -> Result<(), EngineError> {
-        let options = RemoveImageOptions {
-            force: false,
-            ..RemoveImageOptions::default()
-        };
-        let call = format!("DELETE /images/{id}");
-        let removed = self.command(call, |docker| async move {
-            docker.remove_image(id.as_str(), Some(options), None).await
-        });
+        let path = ["images", id.as_str()];
+        let removed = self.send(|http, api| http.request(Method::DELETE, Some(api), &path, WRITE));
         match removed.await {
             Err(EngineError::NotFound(_)) => Ok(()),
             other => other.map(|_| ()),
@@ -429,9 +393,18 @@ impl Engine for DockerEngine {
 
     async fn copied_files(&self, id: &ContainerId) -> Result<Vec<String>, EngineError> {
         let container = self.inspect(id).await?;
-        let changes = self.read(&["containers", id.as_str(), "changes"], WRITE).await?;
+        let session = self.session().await?;
+        let http = &self.shared.http;
+        let path = ["containers", id.as_str(), "changes"];
+        let request = http.request(Method::GET, Some(session.info.api), &path, WRITE);
+        let mut changed = ChangedFiles::default();
+        let read = http.each(request, |change| {
+            changed.note(change);
+            Ok(())
+        });
+        self.track_session(read.await).await?;
         let mut files = Vec::new();
-        for path in copied_files::changed_files(changes) {
+        for path in changed.files() {
             let session = self.session().await?;
             let http = &self.shared.http;
             let archive = ["containers", id.as_str(), "archive"];

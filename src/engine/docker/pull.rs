@@ -3,26 +3,47 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use bollard::Docker;
-use bollard::errors::Error as BollardError;
-use bollard::models::CreateImageInfo;
-use bollard::query_parameters::CreateImageOptions;
-use futures_util::StreamExt;
+use reqwest::Method;
+use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
 use super::DockerEngine;
 use super::call_log::logged;
-use super::errors::{from_bollard, in_stream};
-use super::messages::{LayerStatus, is_unfinished_line, layer_status};
-use crate::engine::credentials::header::Login;
+use super::errors::in_stream;
+use super::http::{HttpClient, Request};
+use super::messages::{LayerStatus, layer_status};
+use super::stream::Lines;
+use crate::engine::credentials::header::{self, Login};
 use crate::engine::{EngineError, PullProgress};
 use crate::image::ImageReference;
+use crate::net::innermost;
 use crate::text::duration;
 
 /// A pull may take any time, but must not stand still for longer than this.
-pub(super) const IDLE: Duration = Duration::from_secs(120);
+const IDLE: Duration = Duration::from_secs(120);
 /// The same once all bytes are there: some engines say nothing while they unpack a layer.
 const UNPACKING: Duration = Duration::from_secs(1800);
+/// An image has 127 layers at most; of more, the rest is not counted.
+const MAX_LAYERS: usize = 1000;
+
+/// A line of the answer.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Line {
+    id: Option<String>,
+    status: Option<String>,
+    #[serde(rename = "progressDetail")]
+    detail: Option<Detail>,
+    error: Option<String>,
+}
+
+/// The bytes of a layer.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Detail {
+    current: Option<i64>,
+    total: Option<i64>,
+}
 
 impl DockerEngine {
     /// Pulls with this login, and counts the call.
@@ -34,59 +55,53 @@ impl DockerEngine {
         progress: impl FnMut(PullProgress) + Send,
     ) -> Result<(), EngineError> {
         let session = self.session().await?;
-        let pulled = pull(&session.docker, reference, platform, login, progress);
-        let call = format!("POST /images/create?fromImage={reference}");
-        let pulled = logged(&self.shared.http.calls, call, pulled).await;
+        let http = &self.shared.http;
+        let (from_image, tag) = pull_source(reference);
+        let mut request = http.request(Method::POST, Some(session.info.api), &["images", "create"], IDLE);
+        request = request.query("fromImage", &from_image);
+        for (name, value) in [("tag", tag.as_deref()), ("platform", platform)] {
+            if let Some(value) = value {
+                request = request.query(name, value);
+            }
+        }
+        if let Some(login) = login {
+            request = request.header(header::HEADER, login.header());
+        }
+        let call = request.to_string();
+        let pulled = logged(&http.calls, call, pull(http, request, reference, progress)).await;
         self.track_session(pulled).await
     }
 }
 
 /// Pulls an image. A stream that ends well may still have brought nothing: inspecting the image shows it.
 async fn pull(
-    docker: &Docker,
+    http: &HttpClient,
+    request: Request,
     reference: &ImageReference,
-    platform: Option<&str>,
-    login: Option<&Login>,
     mut progress: impl FnMut(PullProgress) + Send,
 ) -> Result<(), EngineError> {
-    let (from_image, tag) = pull_source(reference);
-    let options = CreateImageOptions {
-        from_image: Some(from_image),
-        tag,
-        platform: platform.unwrap_or_default().to_owned(),
-        ..CreateImageOptions::default()
-    };
-    let credentials = login.map(Login::credentials);
-    let mut stream = std::pin::pin!(docker.create_image(Some(options), None, credentials));
-    let mut layers = Layers::default();
+    let mut answer = http.open(request).await?;
+    let (mut layers, mut lines) = (Layers::default(), Lines::default());
     let mut moved = Instant::now();
     loop {
         let limit = layers.limit();
-        let line = timeout_at(moved + limit, stream.next()).await;
+        let chunk = timeout_at(moved + limit, answer.chunk()).await;
         // The containerd store repeats a layer that stands still ten times a second.
-        let line = line.ok().filter(|_| moved.elapsed() < limit);
-        match line {
-            // The engine is there, and waits for the registry.
-            None => {
-                let (idle, registry) = (duration::text(limit), reference.registry());
-                return Err(in_stream(&format!(
-                    "nothing arrived for {idle}; check that the engine can reach {registry}"
-                )));
-            }
-            Some(None) => return Ok(()),
-            // The end of the stream after all; inspecting the image shows whether the pull succeeded.
-            Some(Some(Err(BollardError::IOError { err }))) if is_unfinished_line(&err.to_string()) => {
-                return Ok(());
-            }
-            Some(Some(Err(BollardError::IOError { err }))) => {
-                return Err(in_stream(&format!("the engine's answer broke off: {err}")));
-            }
-            Some(Some(Err(error))) => return Err(from_bollard(error, IDLE)),
-            // `{"error": …}` alone: bollard does not know that field, so all fields of the line are empty.
-            Some(Some(Ok(line))) if line == CreateImageInfo::default() => {
-                return Err(in_stream("the engine broke off the pull"));
-            }
-            Some(Some(Ok(line))) => {
+        let chunk = chunk.ok().filter(|_| moved.elapsed() < limit);
+        // The engine is there, and waits for the registry.
+        let Some(chunk) = chunk else {
+            let (idle, registry) = (duration::text(limit), reference.registry());
+            return Err(in_stream(&format!(
+                "nothing arrived for {idle}; check that the engine can reach {registry}"
+            )));
+        };
+        let chunk = chunk.map_err(|error| {
+            let why = innermost(&error);
+            in_stream(&format!("the engine's answer broke off: {why}"))
+        })?;
+        let mut problem = None;
+        let mut take = |line: &[u8]| match read(line) {
+            Ok(line) => {
                 if layers.moves(&line) {
                     moved = Instant::now();
                 }
@@ -94,7 +109,34 @@ async fn pull(
                     progress(now);
                 }
             }
+            Err(error) => problem = problem.take().or(Some(error)),
+        };
+        let Some(chunk) = chunk else {
+            // The last line may have no line break.
+            take(lines.rest());
+            return problem.map_or(Ok(()), Err);
+        };
+        let all_fit = lines.read(&chunk, take);
+        if let Some(error) = problem {
+            return Err(error);
         }
+        if !all_fit {
+            return Err(in_stream(
+                "the engine's answer has a line that is too much to know",
+            ));
+        }
+    }
+}
+
+fn read(line: &[u8]) -> Result<Line, EngineError> {
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Line::default());
+    }
+    let line: Line = serde_json::from_slice(line)
+        .map_err(|error| EngineError::Malformed(format!("a line of a pull: {error}")))?;
+    match line.error {
+        Some(error) => Err(in_stream(&error)),
+        None => Ok(line),
     }
 }
 
@@ -116,10 +158,14 @@ struct Layers {
 
 impl Layers {
     /// Whether a line says something new.
-    fn moves(&mut self, line: &CreateImageInfo) -> bool {
-        let count = line.progress_detail.as_ref().and_then(|detail| detail.current);
+    fn moves(&mut self, line: &Line) -> bool {
+        let count = line.detail.as_ref().and_then(|detail| detail.current);
         let now = (line.status.clone().unwrap_or_default(), count);
-        let before = self.said.insert(line.id.clone().unwrap_or_default(), now.clone());
+        let id = line.id.clone().unwrap_or_default();
+        if self.said.len() >= MAX_LAYERS && !self.said.contains_key(&id) {
+            return false;
+        }
+        let before = self.said.insert(id, now.clone());
         before != Some(now)
     }
 
@@ -136,11 +182,11 @@ impl Layers {
         limit
     }
 
-    fn take(&mut self, line: CreateImageInfo) -> Option<PullProgress> {
-        let id = line.id?;
+    fn take(&mut self, line: Line) -> Option<PullProgress> {
+        let id = line.id.filter(|id| self.said.contains_key(id))?;
         match layer_status(line.status.as_deref()?) {
             LayerStatus::Downloading => {
-                let detail = line.progress_detail?;
+                let detail = line.detail?;
                 let layer = PullProgress {
                     current: u64::try_from(detail.current?).ok()?,
                     total: u64::try_from(detail.total.unwrap_or_default()).ok()?,
@@ -168,7 +214,7 @@ impl Layers {
 mod tests {
     use super::*;
 
-    fn line(id: &str, status: &str, current: i64) -> CreateImageInfo {
+    fn line(id: &str, status: &str, current: i64) -> Line {
         let line = serde_json::json!({ "id": id, "status": status, "progressDetail": { "current": current, "total": 9 } });
         serde_json::from_value(line).unwrap()
     }

@@ -3,6 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::http::MOST_OF_DOCUMENTS;
 use super::messages::NO_MANAGER;
 use super::{DockerEngine, READ, WRITE};
 use crate::engine::credentials::header;
@@ -16,6 +17,7 @@ impl DockerEngine {
         let found = self
             .json(|http, api| {
                 http.request(Method::GET, Some(api), &["services"], READ)
+                    .at_most(MOST_OF_DOCUMENTS)
                     .query("status", "true")
             })
             .await;
@@ -37,14 +39,18 @@ impl DockerEngine {
         let filters = json!({ "service": services }).to_string();
         self.json(|http, api| {
             http.request(Method::GET, Some(api), &["tasks"], READ)
+                .at_most(MOST_OF_DOCUMENTS)
                 .query("filters", &filters)
         })
         .await
     }
 
     pub(super) async fn list_nodes(&self) -> Result<Vec<Value>, EngineError> {
-        self.json(|http, api| http.request(Method::GET, Some(api), &["nodes"], READ))
-            .await
+        self.json(|http, api| {
+            http.request(Method::GET, Some(api), &["nodes"], READ)
+                .at_most(MOST_OF_DOCUMENTS)
+        })
+        .await
     }
 
     pub(super) async fn change_service(&self, update: ServiceUpdate<'_>) -> Result<(), EngineError> {

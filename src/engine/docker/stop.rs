@@ -1,17 +1,60 @@
-//! Stops and restarts on engines that abandon them when the client disconnects.
+//! Stops and restarts, which engines complete without us; some abandon them when the client disconnects.
 
 use std::time::Duration;
 
-use bollard::query_parameters::KillContainerOptions;
+use bollard::query_parameters::{KillContainerOptions, RestartContainerOptions, StopContainerOptions};
 use serde_json::Value;
+use tokio::time::timeout;
 
-use super::{DockerEngine, checked_id};
+use super::{DockerEngine, STOP_WAIT, checked_id};
 use crate::container::{ContainerId, RunState};
 use crate::engine::{Engine, EngineError};
 
 impl DockerEngine {
+    pub(super) async fn ask_to_stop(&self, id: &ContainerId, grace: Duration) -> Result<(), EngineError> {
+        let name = checked_id(id)?;
+        if !grace.is_zero() && kills_when_the_client_leaves(&self.info().await?.version) {
+            return self.signal_to_stop(id).await;
+        }
+        let seconds = whole_seconds(grace);
+        let options = StopContainerOptions {
+            t: Some(seconds),
+            ..StopContainerOptions::default()
+        };
+        let call = format!("POST /containers/{name}/stop?t={seconds}");
+        self.command(call, |docker| async move {
+            let stopped = docker.stop_container(name, Some(options));
+            // After that the engine continues by itself.
+            timeout(STOP_WAIT, stopped).await.unwrap_or(Ok(()))
+        })
+        .await
+    }
+
+    pub(super) async fn ask_to_restart(&self, id: &ContainerId, grace: Duration) -> Result<(), EngineError> {
+        let name = checked_id(id)?;
+        let version = self.info().await?.version;
+        if stays_stopped_when_the_client_leaves(&version) {
+            let message = format!(
+                "Docker {version} may leave a container stopped that it is to restart (moby 46688); update it to 24.0.7 or newer"
+            );
+            return Err(EngineError::Refused { status: 501, message });
+        }
+        let seconds = whole_seconds(grace);
+        let options = RestartContainerOptions {
+            t: Some(seconds),
+            ..RestartContainerOptions::default()
+        };
+        let call = format!("POST /containers/{name}/restart?t={seconds}");
+        self.command(call, |docker| async move {
+            let restarted = docker.restart_container(name, Some(options));
+            // After that the engine continues by itself.
+            timeout(STOP_WAIT, restarted).await.unwrap_or(Ok(()))
+        })
+        .await
+    }
+
     /// Sends the stop signal only. When the grace has ended, the caller stops the container with a grace of zero.
-    pub(super) async fn signal_to_stop(&self, id: &ContainerId) -> Result<(), EngineError> {
+    async fn signal_to_stop(&self, id: &ContainerId) -> Result<(), EngineError> {
         let inspected = self.inspect(id).await?;
         if !matches!(
             inspected.state(),
@@ -41,19 +84,21 @@ impl DockerEngine {
 }
 
 /// A grace in whole seconds, rounded up.
-pub(super) fn whole_seconds(grace: Duration) -> i32 {
-    let seconds = grace.as_secs() + u64::from(grace.subsec_nanos() > 0);
+fn whole_seconds(grace: Duration) -> i32 {
+    let seconds = grace
+        .as_secs()
+        .saturating_add(u64::from(grace.subsec_nanos() > 0));
     i32::try_from(seconds).unwrap_or(i32::MAX)
 }
 
 /// Engines 23.0 and 24.0.0 to 24.0.2 end the grace of a stop when its client disconnects and send SIGKILL
 /// (moby 45731).
-pub(super) fn kills_when_the_client_leaves(version: &str) -> bool {
+fn kills_when_the_client_leaves(version: &str) -> bool {
     is_23_0_or_24_0_up_to(2, version)
 }
 
 /// Engines 23.0 and 24.0.0 to 24.0.6 do not start a container again whose restart has lost its client (moby 46688).
-pub(super) fn stays_stopped_when_the_client_leaves(version: &str) -> bool {
+fn stays_stopped_when_the_client_leaves(version: &str) -> bool {
     is_23_0_or_24_0_up_to(6, version)
 }
 

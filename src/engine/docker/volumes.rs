@@ -4,6 +4,7 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::http::MOST_OF_DOCUMENTS;
 use super::{DockerEngine, READ, WRITE};
 use crate::engine::{EngineError, Volume};
 
@@ -20,6 +21,7 @@ impl DockerEngine {
         let found: Volumes = self
             .json(|http, api| {
                 http.request(Method::GET, Some(api), &["volumes"], READ)
+                    .at_most(MOST_OF_DOCUMENTS)
                     .query("filters", &filters)
             })
             .await?;

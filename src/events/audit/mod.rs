@@ -22,6 +22,7 @@ pub use self::file::{AuditFile, Known, Rotation};
 pub use self::reader::read;
 use super::event::{Event, EventId};
 use crate::telemetry;
+use crate::text::json;
 
 /// How long the next step waits for a record to be on disk.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -53,7 +54,7 @@ impl AuditLog {
 
     /// Writes a record, and returns once it is on disk, or when that has taken too long.
     pub async fn record(&self, event: &Event) {
-        let Ok(line) = serde_json::to_string(event) else {
+        let Ok(line) = json::text(event) else {
             return;
         };
         match self {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::wording::Words;
 use crate::config::WebhookFormat;
 use crate::events::Event;
-use crate::text::time;
+use crate::text::{json as json_text, time};
 
 /// The characters that a segment of a URI's path may hold unescaped.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
@@ -30,7 +30,7 @@ pub fn body(format: WebhookFormat, event: &Event) -> String {
         WebhookFormat::Slack => slack(&Words::of(event)),
         WebhookFormat::Teams => teams(&Words::of(event)),
     };
-    body.to_string()
+    json_text::text(&body).unwrap_or_default()
 }
 
 /// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md>

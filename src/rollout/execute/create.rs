@@ -30,6 +30,7 @@ pub(super) async fn inspect<E: Engine>(
     if rollout.member(id).is_some_and(Member::vanishes) {
         container.set_auto_remove();
     }
+    engine.check_labels(&mut container).await?;
     Ok(container)
 }
 

@@ -21,6 +21,7 @@ use super::circumstances::circumstances;
 use super::reason::Reason;
 use super::{Decided, Desired, Facts, Member, Policy, Rejection, Rollout, Row, Step, UpdateOrder};
 use crate::container::{Role, RunState};
+use crate::text::duration::span;
 
 /// How long a container that has ended is left as it is: it may be between a stop and a start that belong together, or
 /// between a stop and the removal after it.
@@ -239,7 +240,3 @@ impl At<'_> {
 /// How long after its deadline a container that was asked to stop is asked again, to stop at once. Engines 23.0 to
 /// 24.0.2 forget the deadline when the client that asked is gone.
 const STOP_SLACK: TimeDelta = TimeDelta::milliseconds(500);
-
-fn span(duration: Duration) -> TimeDelta {
-    TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX / 4)
-}

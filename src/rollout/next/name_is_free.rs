@@ -45,6 +45,15 @@ impl At<'_> {
             (Proof::Created, ..) if let Some(missing) = self.missing_companion() => {
                 Row::CompanionMissing.rest(Reason::Obstacle(missing.clone()))
             }
+            // As long as neither runs, a prune would take both.
+            (Proof::Failed(_), ..)
+                if let Some(ended) = old
+                    .filter(|_| !candidate.is_up())
+                    .filter(|old| self.may_start_again(old)) =>
+            {
+                Row::FreeReject.act(Step::start(ended))
+            }
+            (Proof::Failed(cause), ..) if old.is_some() => self.reject(Row::FreeReject, candidate, cause),
             (_, None, Some(old)) if is_created || self.is_stop_first() => self.stop(Row::FreeStop, old),
             (Proof::Created, ..) if let Some(other) = self.in_the_way() => {
                 self.wait_for_end(Row::FreeStart, other)
@@ -53,7 +62,6 @@ impl At<'_> {
             (Proof::Proven, ..) if !rollout.is_upgrader() => {
                 Row::FreePromote.act(Step::promote(rollout, candidate))
             }
-            (Proof::Failed(cause), ..) if old.is_some() => self.reject(Row::FreeReject, candidate, cause),
             (Proof::Failed(_), ..) => self.recreate(candidate),
             (Proof::NotYet { reason, until }, ..) => Row::FreeProving.wait(reason, until),
             (Proof::Proven, ..) => Row::FreeProving.wait(self.proving(candidate), self.soon()),

@@ -31,7 +31,17 @@ impl At<'_> {
                 Row::RestoreWait.wait(Reason::Returning { name, at }, self.soon())
             }
             _ if old.is_up() && is_unasked || is_mine => Row::Restore.act(Step::restore(rollout, old)),
-            _ if old.is_up() && self.may_be_copied(old) => recreate(old),
+            _ if old.is_up() && old.vanishes() => recreate(old),
+            // Compose may be about to create the delegate again.
+            _ if old.is_up() && self.may_be_copied(old) => {
+                let free_for = span(self.facts.name_free_for);
+                let (name, at) = (rollout.name.clone(), self.now + GRACE - free_for);
+                if free_for >= GRACE {
+                    recreate(old)
+                } else {
+                    Row::RestoreWait.wait(Reason::Returning { name, at: Some(at) }, at)
+                }
+            }
             _ if old.is_up() => match self.stop(Row::RestoreStop, old) {
                 Decided {
                     row,
@@ -40,10 +50,20 @@ impl At<'_> {
                 decided => decided,
             },
             (_, Some(other)) => self.wait_for_end(Row::RestoreWait, other),
-            _ if let Some(wait) = self.may_return(Row::RestoreWait, old, GRACE) => wait,
+            _ if old.history.stop_requested_at.is_none()
+                && let Some(wait) = self.may_return(Row::RestoreWait, old, GRACE) =>
+            {
+                wait
+            }
             _ if old.history.starts.count >= START_ATTEMPTS => recreate(old),
             _ => Row::RestoreStart.act(Step::start(old)),
         }
+    }
+
+    /// Whether an old container has ended, since this process asked it to stop, and Docker has not refused to start it.
+    pub(super) fn may_start_again(&self, old: &Member) -> bool {
+        let is_next = old.has_ended() && old.history.stop_requested_at.is_some();
+        is_next && old.history.starts.count == 0 && self.in_the_way().is_none()
     }
 
     /// Whether a copy may serve while the old container finishes its tasks. One with `--rm` never serves again itself.

@@ -153,11 +153,7 @@ impl At<'_> {
     pub(super) fn wait_for_end(&self, row: Row, other: &Member) -> Decided {
         match self.facts.backoffs.stuck(other) {
             Some(last) => row.rest(last.reason.clone()),
-            None => {
-                let asked = other.history.stop_requested_at;
-                let until = asked.map_or(self.now + TimeDelta::seconds(1), |asked| self.next_check(asked));
-                row.wait(Reason::stopping(other), until)
-            }
+            None => row.wait(Reason::stopping(other), self.now + TimeDelta::seconds(1)),
         }
     }
 }

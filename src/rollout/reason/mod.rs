@@ -1,6 +1,7 @@
 //! Why nothing (more) happens to a delegate: a [`Reason`] becomes a sentence in log, `plan` and `/status`, and its [`ReasonKind`] a label.
 
 mod awaited;
+mod ends;
 mod kind;
 mod retried;
 mod topic;
@@ -25,7 +26,8 @@ pub use awaited::Awaited;
 pub(crate) use topic::WORTH_A_WORD;
 pub(crate) use words::count;
 use words::{
-    changed, health_only, is_published, not_a_delegate, paused, retry, returning, since, times, unfinished, whole,
+    changed, health_only, is_published, not_a_delegate, paused, retry, returning, since, times, unfinished,
+    whole,
 };
 
 /// Why a delegate is left as it is, for now or for good. An image is named by its reference, a problem is in the
@@ -275,7 +277,7 @@ pub enum Reason {
     #[error("waiting for {name}: replicas are replaced one at a time")]
     WaitingForReplica { name: String },
     /// As many new containers prove themselves as the host may carry at once.
-    #[error("waiting for {count} other replacements: the host may carry no more at once")]
+    #[error("waiting for {count} other replacements")]
     WaitingForOthers { count: usize },
     /// The replacement of another replica failed, which halts the rest until the next scheduled run.
     #[error("halted until the next scheduled run, because {name} failed: {because}")]
@@ -468,31 +470,6 @@ impl Reason {
             Self::RestartHeldBack { because, .. } => Some(because.into()),
             Self::Rejected { rejection, .. } => Some(rejection.cause.kind()),
             _ => None,
-        }
-    }
-
-    /// When it is over at the latest, where tasks are waited for.
-    pub fn deadline(&self) -> Option<DateTime<Utc>> {
-        match self {
-            Self::WaitingForIdle { until, .. }
-            | Self::Draining { until, .. }
-            | Self::NobodyServes { until, .. }
-            | Self::Restarting { until, .. } => Some(*until),
-            _ => None,
-        }
-    }
-
-    /// When it ends by itself, where that is known.
-    pub fn ends_at(&self) -> Option<DateTime<Utc>> {
-        match self {
-            Self::Paused { until, .. } => *until,
-            Self::Snoozed { until, .. }
-            | Self::Delayed { until, .. }
-            | Self::AwaitingWave { until, .. }
-            | Self::OutsideWindow { until, .. }
-            | Self::Quarantined { until, .. }
-            | Self::RestartBackoff { until, .. } => Some(*until),
-            reason => reason.deadline(),
         }
     }
 

@@ -21,7 +21,7 @@ pub(super) fn since(waited: Duration, last_error: Option<&str>) -> String {
     }
 }
 
-/// Who starts a container that has stopped, and when.
+/// How a container that has stopped starts again.
 pub(super) fn returning(at: Option<DateTime<Utc>>) -> String {
     at.map_or_else(
         || "Docker starts it again".to_owned(),

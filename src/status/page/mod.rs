@@ -14,7 +14,7 @@ use crate::status::Status;
 use crate::status::evidence::Evidence;
 use crate::status::report::{DelegateReport, Drain};
 use crate::status::view::{Headline, Tone, ago, rough, rows, soon};
-use crate::text::time;
+use crate::text::{Foreign, time};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -212,7 +212,7 @@ fn evidence_html(evidence: &Evidence, now: DateTime<Utc>) -> String {
     let outcome = evidence.message.as_deref().or(evidence.ending.as_deref());
     let mut text = String::new();
     for line in evidence.health_log.iter().chain(&evidence.log_tail) {
-        text.push_str(line);
+        text.push_str(&escaped(line));
         text.push('\n');
     }
     let (container, outcome) = (
@@ -228,8 +228,7 @@ fn evidence_html(evidence: &Evidence, now: DateTime<Utc>) -> String {
         return begin;
     }
     format!(
-        "{begin}<details data-key=\"{container}\"><summary>last lines of {container}</summary><pre>{}</pre></details>",
-        escaped(&text)
+        "{begin}<details data-key=\"{container}\"><summary>last lines of {container}</summary><pre>{text}</pre></details>"
     )
 }
 
@@ -276,7 +275,9 @@ fn prose(text: &str) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
+    Foreign(text)
+        .to_string()
+        .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")

@@ -52,7 +52,7 @@ async fn asked_with(credentials: &Credentials, registry: &str) -> Option<String>
     engine.last_call().credentials
 }
 
-/// The header of a pull, which bollard writes.
+/// The header of a pull.
 async fn pulled_with(credentials: &Credentials, registry: &str) -> String {
     let engine = ScriptedEngine::start(|_| answer(200, r#"{"status":"Pulling"}"#)).await;
     let docker = engine.docker.clone().with_credentials(credentials.clone());

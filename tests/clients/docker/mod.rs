@@ -1,5 +1,6 @@
 //! The Docker client: what it asks of an engine, and what it makes of the answers. The engine is a script.
 
+mod bounds;
 mod calls;
 mod copied_files;
 mod credentials;

@@ -4,13 +4,16 @@
 use std::time::Duration;
 
 use delegate_upgrader::container::RunState;
+use delegate_upgrader::engine::Engine as _;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::faults::{killed_when, points, stride};
-use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, auto_remove, bad_images, good, host_network, row};
-use kit::twin::{Behaviour, Fault, Operation, OperatorAction, Wellness};
+use super::host::{
+    DRAIN, GROUP, HOUR, Host, NEW, NEWER, OLD, auto_remove, bad_images, good, host_network, row,
+};
+use kit::twin::{Behaviour, Fault, Operation, OperatorAction, Wellness, delegate_body};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -218,4 +221,46 @@ async fn keeps_a_successor_that_loses_its_health_when_the_old_container_is_gone(
     let now = host.find("dd");
     assert_eq!((now.image.as_str(), now.state), (NEW, RunState::Running));
     assert_eq!(host.names(), ["dd"]);
+}
+
+/// `docker commit` copies our labels into an image. What an owner makes of that image is the owner's: it is neither removed
+/// once it has ended, nor started when it never was, whatever its name.
+#[tokio::test(start_paused = true)]
+async fn labels_that_came_with_an_image_are_not_ours() {
+    for name in ["backup", "dd"] {
+        let host = Host::new();
+        host.run_with("dd", auto_remove);
+        host.upgrade(NEW).await;
+        let document = host.twin.document("dd").unwrap();
+        let mut labels = document["Config"]["Labels"].clone();
+        labels["io.delegate-upgrader.copy"] = "true".into();
+        let mut committed = host.twin.image(good());
+        committed.config["Labels"] = labels.clone();
+        host.twin.add_image("mine:1", committed);
+        host.by_hand(OperatorAction::Kill, "dd");
+        host.finish(&mut host.upgrader(NEW)).await;
+        assert!(host.names().is_empty());
+
+        let mut body = delegate_body(GROUP, "mine:1");
+        body["Labels"] = labels;
+        body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no", "MaximumRetryCount": 0 });
+        host.twin.run(name, &body);
+        host.by_hand(OperatorAction::Stop, name);
+        host.twin.create("created", None, &body).await.unwrap();
+        tokio::time::sleep(HOUR).await;
+        for _ in 0..2 {
+            host.once(NEW).await;
+        }
+        let states: Vec<_> = host
+            .containers()
+            .into_iter()
+            .map(|(name, state, _)| (name, state))
+            .collect();
+        let mut expected = [
+            ("created".to_owned(), RunState::Created),
+            (name.to_owned(), RunState::Exited),
+        ];
+        expected.sort_by(|a, b| a.0.cmp(&b.0));
+        assert_eq!(states, expected);
+    }
 }

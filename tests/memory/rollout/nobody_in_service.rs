@@ -59,7 +59,7 @@ async fn a_copy_of_the_old_container_serves_while_that_finishes_its_tasks() {
         let host = Host::new();
         host.twin.set_behaviour(OLD, &Behaviour::drains(HOUR / 2));
         let old = host.run_with("dd", |body| {
-            body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no" })
+            body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no" });
         });
         let before = host.twin.document("dd").unwrap();
         // The new one works when it takes the name, and soon after that no longer.
@@ -147,6 +147,30 @@ async fn comes_back_after_prune_took_the_old_container_and_its_image() {
             before["HostConfig"]
         );
     }
+}
+
+/// The canary protects delegates that work.
+#[tokio::test(start_paused = true)]
+async fn replicas_of_which_none_works_need_no_turn() {
+    let host = Host::new();
+    host.twin
+        .set_behaviour(OLD, &Behaviour::exits(Duration::from_millis(50), 1));
+    let names = ["aa", "bb", "cc"];
+    for name in names {
+        host.run_with(name, restarts_always);
+    }
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    host.continue_for(&mut upgrader, Duration::from_secs(6)).await;
+    let candidates = host
+        .names()
+        .iter()
+        .filter(|name| name.ends_with(".candidate"))
+        .count();
+    assert_eq!(candidates, 3, "{:?}", host.containers());
+    host.finish(&mut upgrader).await;
+    assert_eq!(host.names(), names);
+    assert!(host.containers().iter().all(|(_, _, image)| image == NEW));
 }
 
 /// The very case for which an upgrade exists: the version is no longer accepted, and the delegate ends at once.

@@ -58,6 +58,18 @@ async fn asks_for_copied_files_once_and_upgrades_where_a_proxy_forbids_it() {
     }
 }
 
+/// Half a million files changed in it: any of them may have been copied.
+#[tokio::test(start_paused = true)]
+async fn too_many_changed_files_are_an_obstacle() {
+    let host = Host::new();
+    host.fault(Operation::CopiedFiles, Fault::TooMuch);
+    host.run_with("dd", |body| body["Labels"] = json!({ COMPOSE: "site" }));
+    let report = host.once(NEW).await;
+    let dd = row(&report, "dd");
+    assert_eq!((dd.reason.as_str(), dd.image.as_str()), ("obstacle", OLD));
+    assert!(dd.message.contains("too many files changed"), "{}", dd.message);
+}
+
 /// Without an answer a file may be there, and would be lost. Mostly there is one at the next observation.
 #[tokio::test(start_paused = true)]
 async fn asks_again_for_copied_files_before_anything_is_done() {

@@ -34,7 +34,7 @@ impl Audited {
         let directory = tempfile::tempdir().unwrap();
         let at = Self { host, directory };
         // By the clock of the host, the log begins before everything else.
-        let first = serde_json::to_string(&template(at.host.twin.wall_clock())).unwrap();
+        let first = delegate_upgrader::text::json::text(&template(at.host.twin.wall_clock())).unwrap();
         std::fs::write(at.path(), first + "\n").unwrap();
         at
     }

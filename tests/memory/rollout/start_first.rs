@@ -115,6 +115,49 @@ async fn kills_a_container_that_ignores_its_signal_at_its_stop_timeout() {
     }
 }
 
+/// A label of a million years would overflow every sum of times, and a container's own `-1` means "however long it takes".
+#[tokio::test(start_paused = true)]
+async fn times_of_owners_end_after_thirty_days() {
+    const EPOCHS: &str = "31536000000000";
+    let label = |name: &str, value| json!({ "Labels": { format!("io.delegate-upgrader.{name}"): value } });
+    let its_own = "up to 30d to finish its tasks, by its own stop timeout";
+    for (change, said) in [
+        (
+            label("stop-timeout", EPOCHS),
+            "up to 30d to finish its tasks, by its label",
+        ),
+        (label("healthy-deadline", EPOCHS), ""),
+        (
+            json!({ "StopTimeout": -1 }),
+            "by its own stop timeout, which has no end",
+        ),
+        (json!({ "StopTimeout": i64::MAX }), its_own),
+    ] {
+        let host = Host::new();
+        let long = STOP_TIMEOUT * 2;
+        host.twin.set_behaviour(OLD, &Behaviour::drains(long));
+        let old = host.run_with("dd", |body| {
+            for (key, value) in change.as_object().unwrap() {
+                body[key] = value.clone();
+            }
+        });
+        let plan = host.upgrader(NEW).plan(|_| ()).await.unwrap();
+        assert!(plan[0].message.contains(said), "{}", plan[0].message);
+        host.upgrade(NEW).await;
+        let (told, ended, code) = host.end_of(&old).unwrap();
+        let expected = if said.is_empty() {
+            (137, STOP_TIMEOUT)
+        } else {
+            (0, long)
+        };
+        assert_eq!(code, expected.0, "{change}");
+        assert!(
+            (ended - told).abs_diff(expected.1) < Duration::from_secs(2),
+            "{change}"
+        );
+    }
+}
+
 /// Its time begins when it receives the signal, however long the engine takes to pass the request on.
 #[tokio::test(start_paused = true)]
 async fn gives_a_draining_container_its_whole_time_beside_a_slow_engine() {

@@ -11,6 +11,7 @@ use super::director::note_standstill;
 use super::people::{Act, People, family};
 use super::random::Random;
 use super::scenario::{Faults, HOUR, Scenario};
+use super::upgraders::IDLE;
 use super::world::World;
 use kit::twin::{OnStop, Operation};
 
@@ -81,7 +82,8 @@ pub(super) async fn strike(world: &World, random: &mut Random) {
             let time = random.seconds(10..600);
             world.count("hardship: nothing starts");
             world.tell(format!("RUNTIME starts nothing for {time:?}"));
-            note_standstill(world, time);
+            // After nine failures the next one is tried when an idle daemon looks.
+            note_standstill(world, time + IDLE);
             let reason = "failed to create shim task: OCI runtime create failed";
             world.twin.break_runtime(Some(reason));
             sleep(time).await;

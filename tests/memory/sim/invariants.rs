@@ -42,9 +42,7 @@ pub fn violations(world: &World) -> (Vec<String>, BTreeSet<String>) {
     violations.extend(moments.settings_of_served());
     violations.extend(reports(world, &book));
     let (gaps, states) = serves(&timeline, &book, &moments);
-    if is_held_to_service() {
-        violations.extend(gaps);
-    }
+    violations.extend(gaps);
     if book.endless {
         if !is_restless(world) {
             violations.push("the story does not come to rest".to_owned());
@@ -53,11 +51,6 @@ pub fn violations(world: &World) -> (Vec<String>, BTreeSet<String>) {
         violations.extend(ending(&timeline, &book, &moments));
     }
     (violations, states)
-}
-
-/// `SERVES=1` holds the stories to the invariant of service, which the code does not keep yet.
-pub fn is_held_to_service() -> bool {
-    std::env::var("SERVES").is_ok_and(|on| on == "1")
 }
 
 /// Of two replicas whose image falls ill again and again, one is always being restarted.

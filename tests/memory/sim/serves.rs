@@ -176,22 +176,19 @@ impl Name<'_> {
                 .flat_map(|life| life.signals.iter().copied().chain(life.end));
             signals.chain(shadow.renames_by()).any(by_hand) || shadow.is_paused(at)
         });
-        let last = self.shadows.iter().filter_map(|shadow| {
-            let life = shadow.lives.iter().rfind(|life| life.from < gap)?;
-            Some((life.from, *shadow, life))
-        });
         let before = gap.saturating_sub(NOW);
-        let ended_by_itself = last
-            .max_by_key(|(from, ..)| *from)
-            .is_some_and(|(_, shadow, life)| {
-                let ended = life.end.is_some_and(|(end, cause)| end <= gap && !is_ours(cause));
-                let asked = life.signals.iter().any(|(_, cause)| is_ours(*cause));
-                let had_old = self
-                    .shadows
-                    .iter()
-                    .any(|old| old.role(before).is_some_and(Role::is_old));
-                ended && !asked && shadow.role(before) == Some(Role::Serving) && !had_old
-            });
+        let is_old = |shadow: &&Shadow| shadow.role(before).is_some_and(Role::is_old);
+        let had_old = self.shadows.iter().any(is_old);
+        let ended_by_itself = self.shadows.iter().any(|shadow| {
+            let mut lives = shadow.lives.iter();
+            let life = lives.rfind(|life| life.from < gap);
+            shadow.role(before) == Some(Role::Serving)
+                && life.is_some_and(|life| {
+                    let ended = life.end.is_some_and(|(end, cause)| end <= gap && !is_ours(cause));
+                    ended && !life.signals.iter().any(|(_, cause)| is_ours(*cause))
+                })
+        });
+        let ended_by_itself = ended_by_itself && !had_old;
         touched || ended_by_itself || self.has_lost_images()
     }
 

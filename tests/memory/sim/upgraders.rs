@@ -21,7 +21,7 @@ use super::world::World;
 use kit::twin::Twin;
 
 /// The longest time between two observations of an idle daemon.
-const IDLE: Duration = Duration::from_secs(600);
+pub(super) const IDLE: Duration = Duration::from_secs(600);
 
 /// The longest that an answer of the Manager takes, with the engine away meanwhile.
 const ANSWER: Duration = Duration::from_secs(60);

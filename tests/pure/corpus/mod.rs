@@ -5,7 +5,7 @@ mod seeds;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kit::checks::{document, image_reference, manager_answer};
+use kit::checks::{border, document, image_reference, manager_answer};
 
 fn corpus(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -40,4 +40,11 @@ fn an_answer_of_the_manager_keeps_its_promises_over_the_corpus() {
 #[test]
 fn an_image_reference_keeps_its_promises_over_the_corpus() {
     replay("image_reference", image_reference::check);
+}
+
+/// Every exit shows every hostile value, on one line, with an end and without what steers a terminal.
+#[test]
+fn a_foreign_text_keeps_its_promises_at_every_exit() {
+    replay("border", border::check);
+    border::check("\u{1b}[31m".repeat(30_000).as_bytes());
 }

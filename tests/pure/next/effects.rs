@@ -151,6 +151,12 @@ impl Scene {
     /// Lets time pass, and what was asked for or begun happen.
     pub(super) fn pass(&mut self, until: DateTime<Utc>, fate: Fate) {
         let since = std::mem::replace(&mut self.now, until);
+        let free_for = self.facts.name_free_for + (until - since).to_std().unwrap();
+        self.facts.name_free_for = if self.rollout.serving.is_none() {
+            free_for
+        } else {
+            Duration::ZERO
+        };
         let after = |from: Option<DateTime<Utc>>, seconds| {
             from.is_some_and(|from| until - from >= TimeDelta::seconds(seconds))
         };

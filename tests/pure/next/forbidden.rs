@@ -38,7 +38,7 @@ impl Scene {
             .map(|since| (self.now - since).num_seconds());
         let is_proven = candidate.works() && healthy_for >= Some(HEALTHY_TIME);
         let history = &candidate.history;
-        let is_tried = history.trial == Some(Ok(()));
+        let is_tried = history.trial == Some(Ok(())) || serving.is_between_lives();
         let is_ready = candidate.is_created() && history.comparison == Comparison::Same && is_tried;
         let is_its_successor = candidate.is_successor_of(serving);
         let is_unchanged = candidate.fingerprint.as_ref() == Some(&serving.settings);
@@ -134,7 +134,7 @@ impl Scene {
                     && !self.would_collide(target)
                     && match target.role {
                         Role::Serving => target.is_created() && target.is_copy || row == Row::RestartInProgress,
-                        role if role.is_old() => nothing_else,
+                        role if role.is_old() => nothing_else || row == Row::FreeReject && serving.is_none(),
                         Role::Candidate | Role::Next => target.is_created(),
                         role => matches!(role, Role::Helper { .. }),
                     },

@@ -89,7 +89,9 @@ impl Walk {
         let is_successor = |serving: &Member| rollout.old.iter().any(|old| serving.is_successor_of(old));
         let is_stopped =
             |serving: &Member| !serving.is_in_use() && !serving.is_created() && !is_successor(serving);
-        if rollout.serving.as_ref().is_some_and(is_stopped) {
+        let was_stopped = |member: &Member| member.life.was_stopped;
+        let mut new_ones = rollout.serving.iter().chain(&rollout.candidate);
+        if rollout.serving.as_ref().is_some_and(is_stopped) || new_ones.any(was_stopped) {
             return true;
         }
         named.chain(&mut old_ones).any(Member::is_up)

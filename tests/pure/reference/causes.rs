@@ -36,7 +36,7 @@ fn rows<T: VariantNames + ToString>(
     rows
 }
 
-fn obstacles() -> [Obstacle; 10] {
+fn obstacles() -> [Obstacle; 11] {
     [
         Obstacle::Managed {
             manager: "Docker Swarm",
@@ -55,6 +55,9 @@ fn obstacles() -> [Obstacle; 10] {
         },
         Obstacle::CopiedFile {
             path: "/etc/settings.yml".to_owned(),
+        },
+        Obstacle::FilesUnknown {
+            problem: "it has more than 128 MiB, which is too much to know".to_owned(),
         },
         Obstacle::PodmanSecret {
             secret: "delegate-token".to_owned(),

@@ -18,8 +18,8 @@ const OWNERS: &[(&str, &str, &str)] = &[
     (label::PIN, "a version or a month, such as `26.03.88501` or `26.03`", "only that version, or the versions of that month, may be installed; other versions wait ([`pinned`](reasons.md#pinned))"),
     (label::SNOOZE_UNTIL, "a date or a time in `TZ`, such as `2026-12-01` or `2026-12-01T08:00`, or one with its offset", "no upgrade starts before then ([`snoozed`](reasons.md#snoozed))"),
     (label::WINDOW, "as [`UPGRADE_WINDOW`](../usage/schedules.md#upgrade-windows)", "its own window, instead of that"),
-    (label::HEALTHY_DEADLINE, "a duration longer than `UPGRADE_HEALTHY_TIME`", "overrides `UPGRADE_HEALTHY_DEADLINE`, for a delegate that starts slowly; any other value is ignored"),
-    (label::STOP_TIMEOUT, "a duration", "overrides `CONTAINER_STOP_TIMEOUT` and `--stop-timeout`; any other value is ignored with a warning"),
+    (label::HEALTHY_DEADLINE, "a duration longer than `UPGRADE_HEALTHY_TIME`, of which 30 days count", "overrides `UPGRADE_HEALTHY_DEADLINE`, for a delegate that starts slowly; any other value is ignored"),
+    (label::STOP_TIMEOUT, "a duration, of which 30 days count", "overrides `CONTAINER_STOP_TIMEOUT` and `--stop-timeout`; any other value is ignored with a warning"),
 ];
 
 /// What the upgrader writes: the label, what it is on, and its value.

@@ -70,7 +70,7 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::AwaitingWave => Words("Other hosts come first; `until` says when this host's turn is.", WAIT_OR_RETRY, WAVES),
         Kind::RolledBack => Words("An operator rolled back from the published image.", "to upgrade it again, run `delegate-upgrader retry NAME`.", ""),
         Kind::StandingBy => Words("Another instance of this upgrader acts.", "wait; the `status` of that instance has the reasons.", SELF),
-        Kind::WaitingForOthers => Words("The host carries ten replacements at once, or as many as its memory has room for.", WAIT, ""),
+        Kind::WaitingForOthers => Words("Ten at once, or as many as have memory.", WAIT, ""),
         Kind::WaitingForReplica => Words("Replicas are replaced one at a time.", WAIT, ""),
         Kind::Pulling => Words("The image is being pulled.", "wait; `status` shows the progress.", ""),
         Kind::Proving => Words("The new container must be healthy for `UPGRADE_HEALTHY_TIME`.", "wait; the line has its health.", ""),

@@ -39,6 +39,12 @@ pub trait Lab {
 
     /// The smallest create body for an image.
     fn body(&self, reference: &str) -> Value;
+
+    /// `Binds` of a file of the host's.
+    fn fragile_binds(&self) -> Value;
+
+    /// Takes that file away: what has these binds can no longer be started.
+    fn take_away(&self);
 }
 
 /// The in-memory engine as a lab.
@@ -92,5 +98,13 @@ impl Lab for TwinLab {
 
     fn body(&self, reference: &str) -> Value {
         json!({ "Image": reference, "Labels": {}, "Env": [], "HostConfig": {} })
+    }
+
+    fn fragile_binds(&self) -> Value {
+        json!([])
+    }
+
+    fn take_away(&self) {
+        self.twin.break_runtime(Some("error mounting: not a directory"));
     }
 }

@@ -65,6 +65,8 @@ macro_rules! each_rule {
             an_auto_remove_container_that_cannot_start_vanishes,
             a_container_that_cannot_start_stays_created,
             a_command_that_the_image_lacks_is_named,
+            what_can_no_longer_be_started_stays_exited_and_says_why,
+            a_prune_takes_what_does_not_run,
             a_crash_shows_in_the_restart_count,
             retries_on_failure_are_counted_and_end,
             a_policy_taken_away_keeps_a_crash_down,

@@ -11,7 +11,7 @@ use bollard::Docker;
 use bollard::models::NetworkCreateRequest;
 use bollard::query_parameters::{
     CreateImageOptions, ListContainersOptions, ListImagesOptions, ListNetworksOptions,
-    RemoveContainerOptions, RemoveImageOptions, UploadToContainerOptions,
+    PruneContainersOptions, RemoveContainerOptions, RemoveImageOptions, UploadToContainerOptions,
 };
 use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::engine::{DockerEngine, EngineHost};
@@ -81,6 +81,10 @@ impl RealLab {
         HashMap::from([("label".to_owned(), vec![format!("{LABEL}={}", self.run)])])
     }
 
+    fn fragile(&self) -> PathBuf {
+        env::temp_dir().join(format!("contract-{}", self.run))
+    }
+
     /// Failures here must not hide the one that a test found.
     async fn clean_up(&self) {
         let filters = Some(self.labelled());
@@ -105,6 +109,8 @@ impl RealLab {
                 .remove_container(&row.id.unwrap_or_default(), Some(force))
                 .await;
         }
+        // In its place the engine made a directory.
+        let _gone = std::fs::remove_dir(self.fragile());
         let networks = ListNetworksOptions {
             filters: filters.clone(),
         };
@@ -188,6 +194,13 @@ impl Lab for RealLab {
     }
 
     async fn by_hand(&self, action: OperatorAction) -> Result<(), String> {
+        if action == OperatorAction::PruneContainers {
+            let ours = PruneContainersOptions {
+                filters: Some(self.labelled()),
+            };
+            let pruned = self.docker.prune_containers(Some(ours)).await;
+            return pruned.map(|_| ()).map_err(|error| error.to_string());
+        }
         by_hand(&self.docker, &self.engine, action).await
     }
 
@@ -209,6 +222,16 @@ impl Lab for RealLab {
             "Env": [],
             "HostConfig": {},
         })
+    }
+
+    fn fragile_binds(&self) -> Value {
+        let file = self.fragile();
+        std::fs::write(&file, "").expect("a file");
+        json!([format!("{}:/fragile", file.display())])
+    }
+
+    fn take_away(&self) {
+        std::fs::remove_file(self.fragile()).expect("a file");
     }
 }
 

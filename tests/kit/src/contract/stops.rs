@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::document::TRIAL_COMMAND;
-use delegate_upgrader::engine::Engine;
+use delegate_upgrader::engine::{Engine, EngineError};
 use delegate_upgrader::health;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
@@ -13,7 +13,7 @@ use super::lab::Lab;
 use super::steps::{
     LONG, assert_conflict, assert_not_found, created, created_of, seconds, started_of, state_of, until_exited,
 };
-use crate::twin::Behaviour;
+use crate::twin::{Behaviour, OperatorAction};
 
 pub async fn second_start_is_not_an_error<L: Lab>(lab: &L) {
     let id = started_of(lab, "twice", Behaviour::default()).await;
@@ -66,6 +66,54 @@ pub async fn a_command_that_the_image_lacks_is_named<L: Lab>(lab: &L) {
     let error = lab.engine().start(&id).await.expect_err("refused");
     assert!(error.is_command_missing(TRIAL_COMMAND), "{error}");
     assert_eq!(state_of(lab, &id).await, RunState::Created);
+}
+
+/// A bound file was renamed, or the runtime was updated: what runs goes on, and is lost with its life. Its policy does not
+/// bring it back, and the code is that of the life. (A missing source of a bind among `Mounts` is refused before the start: that
+/// leaves no error.)
+pub async fn what_can_no_longer_be_started_stays_exited_and_says_why<L: Lab>(lab: &L) {
+    let mut ids = Vec::new();
+    for (name, behaviour) in [
+        ("stopped", Behaviour::default()),
+        ("ends", Behaviour::exits(seconds(4), 3)),
+        ("runs", Behaviour::default()),
+    ] {
+        let mut body = lab.body(&lab.image(behaviour).await);
+        body["HostConfig"]["Binds"] = lab.fragile_binds();
+        body["HostConfig"]["RestartPolicy"] = json!({ "Name": "always" });
+        let id = created(lab, name, &body).await;
+        lab.engine().start(&id).await.expect("start");
+        ids.push(id);
+    }
+    sleep(seconds(1)).await;
+    lab.take_away();
+    let [stopped, ends, runs] = ids.try_into().expect("three containers");
+    lab.engine().stop(&stopped, seconds(10)).await.expect("stop");
+    until_exited(lab, &stopped).await;
+    for _ in 0..2 {
+        let refused = lab.engine().start(&stopped).await;
+        assert!(matches!(refused, Err(EngineError::Refused { .. })), "{refused:?}");
+        let seen = lab.engine().inspect(&stopped).await.expect("inspect");
+        assert_eq!(seen.state(), RunState::Exited);
+        assert!(!seen.error().is_empty(), "the engine tells why");
+    }
+    let seen = until_exited(lab, &ends).await;
+    assert!(!seen.error().is_empty(), "the engine tells why");
+    assert_eq!(seen.exit_code(), 3);
+    assert_eq!(state_of(lab, &runs).await, RunState::Running);
+}
+
+pub async fn a_prune_takes_what_does_not_run<L: Lab>(lab: &L) {
+    let fresh = created_of(lab, "fresh", Behaviour::default()).await;
+    let running = started_of(lab, "running", Behaviour::default()).await;
+    let stopped = started_of(lab, "stopped", Behaviour::default()).await;
+    lab.engine().stop(&stopped, seconds(10)).await.expect("stop");
+    until_exited(lab, &stopped).await;
+    lab.by_hand(OperatorAction::PruneContainers).await.expect("prune");
+    for gone in [fresh, stopped] {
+        assert_not_found(&lab.engine().inspect(&gone).await);
+    }
+    assert_eq!(state_of(lab, &running).await, RunState::Running);
 }
 
 pub async fn stop_is_final_and_can_be_repeated<L: Lab>(lab: &L) {

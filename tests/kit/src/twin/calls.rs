@@ -107,6 +107,8 @@ pub enum Fault {
     RefuseWith(u16, &'static str),
     /// The engine answers that it is done, and does nothing: of a call that has no answer beside that.
     Ignore,
+    /// The engine's answer is too long to be read.
+    TooMuch,
     /// It arrives twice in a row, as after a proxy's retry, and the caller gets the second answer.
     Twice,
     /// Nothing, but it takes this much longer; half of it before its effect.

@@ -118,6 +118,7 @@ impl Twin {
             Fault::ErrBefore => Err(broken()),
             Fault::Refuse(status) => Err(refused(status, "something is wrong with it")),
             Fault::RefuseWith(status, message) => Err(refused(status, message)),
+            Fault::TooMuch => Err(EngineError::Malformed("it has more than is read".to_owned())),
             Fault::ErrAfter => {
                 let _unseen = act();
                 Err(broken())

@@ -65,7 +65,11 @@ impl State {
         }
         let addresses = self.addresses_for(index)?;
         let container = &self.containers[index];
-        let start_error = container.behaviour.start_error.clone().map(|reason| (400, reason));
+        let start_error = container
+            .behaviour
+            .start_error
+            .clone()
+            .map(|reason| (400, reason));
         let runtime_error = self.runtime_error.clone().map(|reason| (500, reason));
         if let Some((status, reason)) = runtime_error.or(start_error) {
             self.log(index, Happened::NotStarted);

@@ -186,7 +186,6 @@ impl State {
                     let container = &mut self.containers[index];
                     container.status = Status::Exited;
                     container.error = error.to_string();
-                    container.exit_code = 128;
                 }
             }
             Status::Paused(_) => self.exit(index, 137),

@@ -1,5 +1,7 @@
 //! Nobody has the name: with a candidate that could take it, and without.
 
+use std::time::Duration;
+
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::document::{DependencyKind, Obstacle};
 use delegate_upgrader::rollout::{AutoRemove, Member};
@@ -66,6 +68,10 @@ fn a_candidate_takes_the_free_name_or_the_old_container_gets_it_back() {
             (draining(old().exited(30), new().stopped(9000)), "free_stopped: rest, not_running"),
             (alone(new().stopped(9000)), "free_stopped: rest, not_running"),
             (retired(new().stopped(9000)), "free_stopped: withdraw new as d.withdrawn-now"),
+            // Neither runs: the one that this process asked to stop is started at once, if Docker has not refused that.
+            (draining(old().exited(1).asked_to_stop(5), new().exited(10)), "free_reject: start old"),
+            (draining(old().exited(1).asked_to_stop(5).refused(1), new().exited(10)), row("free_reject", exited)),
+            (draining(old().exited(1).asked_to_stop(5), new().unhealthy(DEADLINE, DEADLINE)), row("free_reject", "reject new as d.failed-1: not healthy for 1m without a break within 10m: /api/health says unhealthy")),
             // Start-first, and its owner ended the old container: two can run at once.
             (Scene::new().draining(90, old()).candidate(proven()), "free_promote: rename new to d"),
             // Someone removed all others.
@@ -85,6 +91,7 @@ fn an_old_container_comes_back_as_itself() {
     let failed = |seconds| new().policy("no").unhealthy(90, 90).asked_to_stop(seconds);
     let restoring = |old: Member| Scene::new().draining(90, old).failed(1, new().policy("no").exited(30));
     let vanishing = || old().auto_remove(AutoRemove::ByDocker);
+    let free_for = |seconds, scene: Scene| scene.knowing(|facts| facts.name_free_for = Duration::from_secs(seconds));
     table(
         "Restoring",
         vec![
@@ -95,8 +102,9 @@ fn an_old_container_comes_back_as_itself() {
             // Docker started it again after the second in its name.
             (restoring(old().running(30, 20)), "restore: rename old to d"),
             // A copy serves while it finishes its tasks, unless two cannot run at once.
-            (restoring(old()), "recreate_old: recreate from old"),
-            (restoring(old().asked_to_stop(9)), "recreate_old: recreate from old"),
+            (free_for(9, restoring(old())), "restore_wait: wait 1s, returning"),
+            (free_for(10, restoring(old())), "recreate_old: recreate from old"),
+            (free_for(10, restoring(old().asked_to_stop(9))), "recreate_old: recreate from old"),
             (restoring(old()).host_network(), "restore_stop: stop old within 1h"),
             (restoring(old().running(90, 20)).host_network(), "restore_stop: stop old within 1h"),
             (restoring(old().asked_to_stop(9)).host_network(), "restore_stop: wait 900ms, nobody_serves"),

@@ -1,8 +1,8 @@
 //! What comes before everything else.
 
 use chrono::TimeDelta;
+use delegate_upgrader::rollout::Member;
 use delegate_upgrader::rollout::reason::{Reason, Retry};
-use delegate_upgrader::rollout::{Backoff, Member};
 
 use super::super::scene::{Change, Scene, V2, ago, copy, new, old};
 use super::table;

@@ -55,7 +55,7 @@ fn a_delegate_in_service_is_replaced_when_nothing_is_in_the_way() {
         "In service",
         vec![
             (Scene::new().serving(copy()), "copy_start: start copy"),
-            (Scene::new().serving(copy()).host_network().failed(1, new().policy("no").unhealthy(90, 90).tasks(1).asked_to_stop(90)), "copy_start: wait 9s, stopping"),
+            (Scene::new().serving(copy()).host_network().failed(1, new().policy("no").unhealthy(90, 90).tasks(1).asked_to_stop(90)), "copy_start: wait 1s, stopping"),
             (by_upgrader(10), "auto_remove: remove old"),
             (by_upgrader(9), "auto_remove: wait 1s, stopping"),
             (Scene::new().serving(old().exited(3)).pulled(V2), "not_running: rest, not_running"),

@@ -1,0 +1,53 @@
+//! The one form in which a text leaves the program: one of an engine, a container, an owner, a server.
+
+use std::fmt::{self, Display, Write as _};
+
+pub(crate) use super::one_line::is_unsafe;
+
+/// The characters that are shown of one text. The longest of our own has a message of an engine in it, of 2,000.
+pub const LONGEST: usize = 4_000;
+
+/// A text on its way out of the program: on one line, with an end, and with escapes for what would steer a terminal, start
+/// another line or turn the direction of writing. Log, page, metrics, and the lines of the commands show nothing else;
+/// [`super::json`] does the same in JSON.
+#[derive(Clone, Copy, Debug)]
+pub struct Foreign<'a>(pub &'a str);
+
+impl Display for Foreign<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, c) in self.0.chars().enumerate() {
+            if number == LONGEST {
+                return f.write_char('…');
+            }
+            if is_unsafe(c) {
+                write!(f, "{}", c.escape_default())?;
+            } else {
+                f.write_char(c)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lines for a terminal, with our own colours and moves of the cursor, and with escapes as in [`Foreign`] for all others.
+pub fn lines(text: &str) -> String {
+    const OWN: [&str; 8] = [
+        "\x1b[0m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m", "\x1b[H", "\x1b[K", "\x1b[J",
+    ];
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if let Some((own, after)) = OWN.iter().find_map(|own| Some((own, rest.strip_prefix(own)?))) {
+            shown.push_str(own);
+            rest = after;
+            continue;
+        }
+        if is_unsafe(c) && c != '\n' {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+        rest = rest.get(c.len_utf8()..).unwrap_or_default();
+    }
+    shown
+}

@@ -1,0 +1,151 @@
+//! What holds of a text that another wrote, wherever it leaves the program, and of the times and durations in it.
+
+use chrono::{DateTime, Utc};
+use delegate_upgrader::config::WebhookFormat;
+use delegate_upgrader::container::{Inspected, Role};
+use delegate_upgrader::events::Event;
+use delegate_upgrader::events::webhook::body;
+use delegate_upgrader::schedule::moment;
+use delegate_upgrader::schedule::zone::Zone;
+use delegate_upgrader::status::table::{Look, Table};
+use delegate_upgrader::status::view::Tone;
+use delegate_upgrader::status::{Status, metrics, page, terminal};
+use delegate_upgrader::text::{Foreign, duration, foreign, json as json_text, time};
+use serde_json::{Value, json};
+
+/// What steers a terminal or turns the direction of writing; a line break is a matter of its own.
+fn steers(c: char) -> bool {
+    (c.is_control() && c != '\n') || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn assert_shown(exit: &str, text: &str) {
+    let found = text.find(steers);
+    assert!(found.is_none(), "{exit}: {:?}", found.map(|at| &text[at..]));
+}
+
+/// Checks one text.
+pub fn check(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let shown = Foreign(&text).to_string();
+    assert_shown("text", &shown);
+    assert!(!shown.contains('\n') && shown.chars().count() <= foreign::LONGEST * 12);
+    numbers(&text);
+    for (exit, shown) in exits(&text) {
+        assert_shown(exit, &shown);
+    }
+}
+
+/// Its durations and times can be added up.
+fn numbers(text: &str) {
+    let last = DateTime::<Utc>::MAX_UTC - duration::span(std::time::Duration::MAX) * 2;
+    let time = time::parse(text).unwrap_or_default().min(last);
+    let span = duration::span(duration::parse(text).unwrap_or_default());
+    let _ = time::text(time + span + span);
+    assert!(duration::foreign(text).is_none_or(|read| read <= duration::LONGEST && !read.is_zero()));
+    if let (_, Role::Draining { since } | Role::Withdrawn { since }) = Role::parse(text) {
+        let _ = DateTime::from_timestamp(since, 0).expect("a time") + span;
+    }
+    for zone in ["America/Los_Angeles", "Pacific/Kiritimati"]
+        .into_iter()
+        .filter_map(Zone::named)
+    {
+        let _ = moment::parse(text, &zone).map(|moment| time::text(moment + span));
+    }
+    let number: Value = text.trim().parse::<i64>().map_or(Value::Null, Value::from);
+    let document = json!({
+        "Id": "1", "Created": text, "State": { "StartedAt": text, "FinishedAt": text }, "Config": { "StopTimeout": number },
+    });
+    let container = Inspected::new(document).expect("it has an id");
+    let times = [
+        container.created_at(),
+        container.started_at(),
+        container.finished_at(),
+    ];
+    for time in times.into_iter().flatten() {
+        let _ = time + duration::span(container.stop_timeout().unwrap_or_default()) + span;
+    }
+}
+
+/// The exits, with this text in each place that may have it.
+fn exits(text: &str) -> Vec<(&'static str, String)> {
+    let mut look = Table::new(&["CONTAINER", "STATUS"]);
+    look.row(Tone::Bad, vec![text.to_owned(), text.to_owned()]);
+    let mut exits = vec![
+        ("table", look.lines(Look::default()).join("\n")),
+        ("paragraph", Look::default().paragraph("", 0, text).join("\n")),
+        ("terminal", foreign::lines(text)),
+    ];
+    // Lines of a table are as many as its rows.
+    assert_eq!(exits[0].1.matches('\n').count(), 1);
+    assert_eq!(exits[1].1.matches('\n').count(), 0);
+    // The escapes of its colours are its own.
+    exits[2].1 = exits[2].1.replace('\u{1b}', "");
+    let now = "2026-11-21T05:20:00Z".parse().expect("a time");
+    let quiet = terminal::text(&status("x"), Look::default(), now);
+    let status = status(text);
+    let lines = terminal::text(&status, Look::default(), now);
+    assert_eq!(lines.lines().count(), quiet.lines().count(), "{lines}");
+    exits.extend([
+        ("status", lines),
+        ("page", page::html(&status, now)),
+        ("metrics", metrics::text(&status)),
+        (
+            "JSON",
+            json_text::indented(&json_text::text(&status).expect("JSON")),
+        ),
+    ]);
+    let event: Event = filled(&event_document(), text);
+    exits.push(("event", json_text::text(&event).expect("JSON")));
+    for format in [
+        WebhookFormat::CloudEvents,
+        WebhookFormat::Slack,
+        WebhookFormat::Teams,
+    ] {
+        exits.push(("webhook", body(format, &event)));
+    }
+    exits
+}
+
+fn status(text: &str) -> Status {
+    filled(&status_document(), text)
+}
+
+/// A document with this text for each `?`.
+fn filled<T: serde::de::DeserializeOwned>(document: &Value, text: &str) -> T {
+    fn fill(value: &mut Value, text: &str) {
+        match value {
+            Value::String(old) if old == "?" => text.clone_into(old),
+            Value::Array(values) => values.iter_mut().for_each(|value| fill(value, text)),
+            Value::Object(values) => values.values_mut().for_each(|value| fill(value, text)),
+            _ => {}
+        }
+    }
+    let mut document = document.clone();
+    fill(&mut document, text);
+    serde_json::from_value(document).expect("the document has the right form")
+}
+
+fn event_document() -> Value {
+    json!({
+        "id": "?", "time": "2026-11-21T05:00:00Z", "host": "?", "version": "?", "actor": "SYSTEM", "action": "rejected",
+        "workload": "?", "container": "?", "container_id": "?", "from": "?", "to": "?", "image_id": "?",
+        "previous_image_id": "?", "reason": "?", "message": "?", "seconds": {}, "release": 2,
+    })
+}
+
+fn status_document() -> Value {
+    json!({
+        "version": "?", "host": "?", "started_at": "2026-11-21T05:00:00Z", "mode": "upgrade", "schedule": "?",
+        "next_run": "2026-11-21T06:00:00Z", "engine_error": "?", "steps": { "pull": 1 }, "events": [event_document()],
+        "manager": { "answered_at": "2026-11-21T05:18:14Z", "problem": "?", "published": {} },
+        "webhook": { "delivered": 5, "failed_attempts": 4, "given_up": 3, "dropped": 2, "queued": 1, "last_error": "?" },
+        "report": { "observed_at": "2026-11-21T05:18:15Z", "delegates": [{
+            "container": "?", "workload": "?", "container_id": "?", "image": "?", "previous_image": "?", "release": 3,
+            "health": "unhealthy", "health_probe": "http", "health_detail": "?", "reason": "rejected", "cause": "?",
+            "message": "?", "in_progress": false, "failed": true, "pull": { "image": "?", "current": 1, "total": 2, "rate": 1 },
+            "draining": [{ "container": "?", "tasks": 2, "until": "2026-11-21T06:18:14Z" }],
+            "evidence": { "container": "?", "image": "?", "time": "2026-11-21T05:00:00Z", "message": "?", "ending": "?",
+                          "health_log": ["?"], "log_tail": ["?"] },
+        }] },
+    })
+}
