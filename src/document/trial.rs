@@ -86,8 +86,11 @@ mod tests {
         assert_eq!(trial.restart_policy_text(), "no");
         assert_eq!(trial.list("/Config/Entrypoint"), [TRIAL_COMMAND]);
         assert!(trial.list("/Config/Cmd").is_empty());
-        let binding = &trial.list("/HostConfig/PortBindings/3460~1tcp")[0];
-        assert_eq!(binding, &json!({ "HostIp": "127.0.0.1", "HostPort": "" }));
+        let bindings = trial.document().pointer("/HostConfig/PortBindings/3460~1tcp");
+        assert_eq!(
+            bindings,
+            Some(&json!([{ "HostIp": "127.0.0.1", "HostPort": "" }]))
+        );
         let binds = ["/a:/a", "/b:/b:ro", "/c:/Z", "/d:/d:z"];
         assert_eq!(trial.list("/HostConfig/Binds"), binds);
         assert!(trial.list("/NetworkSettings/Networks/lan/Aliases").is_empty());

@@ -183,7 +183,7 @@ rows! {
         Restore
         /// Two cannot run at once, and the old container finishes its tasks: ask it to stop, since only a new life can serve.
         RestoreStop
-        /// The name has been free, or the old container ended by itself, for less than ten seconds, or another one is in the way: wait.
+        /// The old container ended by itself less than ten seconds ago, or is restarting, or one that it cannot run beside is up: wait.
         RestoreWait
         /// The old container finishes its tasks, is being removed, or Docker refused three times to start it: recreate it from itself.
         RecreateOld

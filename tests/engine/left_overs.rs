@@ -13,6 +13,7 @@ fn a_failed_one_that_is_broken_keeps_no_good_image_out() {
         let name = lab.delegate("1", V1, &options);
         let times = |version: &str| {
             let upgrader = lab.upgrader(version).with("UPGRADE_HEALTHY_TIME", "1s");
+            let upgrader = upgrader.with("HEALTH_PORT", "43472");
             upgrader.with("UPGRADE_HEALTHY_DEADLINE", "3s")
         };
         times(NEVER_HEALTHY).run(&["once"]).ended(1);

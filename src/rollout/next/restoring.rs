@@ -31,17 +31,7 @@ impl At<'_> {
                 Row::RestoreWait.wait(Reason::Returning { name, at }, self.soon())
             }
             _ if old.is_up() && is_unasked || is_mine => Row::Restore.act(Step::restore(rollout, old)),
-            _ if old.is_up() && old.vanishes() => recreate(old),
-            // Compose may be about to create the delegate again.
-            _ if old.is_up() && self.may_be_copied(old) => {
-                let free_for = span(self.facts.name_free_for);
-                let (name, at) = (rollout.name.clone(), self.now + GRACE - free_for);
-                if free_for >= GRACE {
-                    recreate(old)
-                } else {
-                    Row::RestoreWait.wait(Reason::Returning { name, at: Some(at) }, at)
-                }
-            }
+            _ if old.is_up() && self.may_be_copied(old) && self.is_left_to_us(old) => recreate(old),
             _ if old.is_up() => match self.stop(Row::RestoreStop, old) {
                 Decided {
                     row,
@@ -69,6 +59,14 @@ impl At<'_> {
     /// Whether a copy may serve while the old container finishes its tasks. One with `--rm` never serves again itself.
     pub(super) fn may_be_copied(&self, old: &Member) -> bool {
         old.vanishes() || !self.is_stop_first() && !self.rollout.is_upgrader()
+    }
+
+    /// Whether its successor failed, or is gone for so long that nobody is about to create it again. Compose first waits until the
+    /// old one has ended.
+    fn is_left_to_us(&self, old: &Member) -> bool {
+        let mut failed = self.rollout.failed.iter();
+        let is_gone = self.rollout.owner.compose_grace.is_zero() && span(self.facts.name_free_for) >= GRACE;
+        old.vanishes() || is_gone || failed.any(|failed| failed.is_successor_of(old))
     }
 
     /// Two cannot run at once, and the old one finishes its tasks before it can serve again.

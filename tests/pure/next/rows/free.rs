@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::document::{DependencyKind, Obstacle};
 use delegate_upgrader::rollout::{AutoRemove, Member};
@@ -102,9 +103,12 @@ fn an_old_container_comes_back_as_itself() {
             // Docker started it again after the second in its name.
             (restoring(old().running(30, 20)), "restore: rename old to d"),
             // A copy serves while it finishes its tasks, unless two cannot run at once.
-            (free_for(9, restoring(old())), "restore_wait: wait 1s, returning"),
-            (free_for(10, restoring(old())), "recreate_old: recreate from old"),
-            (free_for(10, restoring(old().asked_to_stop(9))), "recreate_old: recreate from old"),
+            (restoring(old()), "recreate_old: recreate from old"),
+            (restoring(old().asked_to_stop(9)), "recreate_old: recreate from old"),
+            // Someone removed its successor, and may be about to create it again; Compose first waits for the old one's end.
+            (free_for(9, Scene::new().draining(90, old().asked_to_stop(9))), "restore_stop: wait 900ms, nobody_serves"),
+            (free_for(10, Scene::new().draining(90, old().asked_to_stop(9))), "recreate_old: recreate from old"),
+            (free_for(99, Scene::new().draining(90, old().asked_to_stop(9))).with(|r| r.owner.compose_grace = TimeDelta::seconds(15)), "restore_stop: wait 900ms, nobody_serves"),
             (restoring(old()).host_network(), "restore_stop: stop old within 1h"),
             (restoring(old().running(90, 20)).host_network(), "restore_stop: stop old within 1h"),
             (restoring(old().asked_to_stop(9)).host_network(), "restore_stop: wait 900ms, nobody_serves"),
