@@ -22,6 +22,7 @@ impl Identities {
             let container = &part.container;
             let image = ImageName::from(container.image_reference());
             part.workload == OWN_WORKLOAD
+                || part.role.is_old()
                 || container.service().is_some()
                 || container.label(label::ENABLE).is_some()
                 || is_ours(container, Role::parse(container.name()).0)

@@ -156,7 +156,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 self.track(rollout).note_withdrawal(rollout, reason);
                 self.run.skip_until_next_run(rollout, reason.clone());
             }
-            Step::Reject { image, rejection, .. } => {
+            Step::Reject {
+                id, image, rejection, ..
+            } => {
+                let was_serving = rollout.serving.as_ref().is_some_and(|serving| serving.id == *id);
+                self.memory.history(id).was_in_service = was_serving;
                 let reason = Reason::Rejected {
                     image: image.clone(),
                     rejection: rejection.clone(),
@@ -178,7 +182,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             (Step::Recreate { .. } | Step::Stop { .. }, failure) if rollout.is_in_progress() => {
                 self.note_step(rollout, step, Some(problem(&failure)), now);
             }
-            (_, Failure::Refused(reason)) => self.run.skip_until_next_run(rollout, reason),
+            (step, Failure::Refused(reason)) => {
+                if rollout.is_in_progress() {
+                    self.note_step(rollout, step, Some(reason.to_string()), now);
+                }
+                self.run.skip_until_next_run(rollout, reason);
+            }
             // A replacement in progress is tried until it succeeds.
             (step, Failure::Doubtful(error))
                 if rollout.serving.is_some()

@@ -38,6 +38,8 @@ pub struct History {
     pub trial: Option<Result<(), String>>,
     /// The most restarts that the engine has counted; it forgets them when a container is stopped.
     pub max_restart_count: u64,
+    /// Whether it was in service when this process rejected it.
+    pub was_in_service: bool,
     /// The work that it reported.
     pub work: WorkSeen,
     /// The findings of its health checks.

@@ -156,7 +156,9 @@ impl Rollout {
             .serving
             .as_ref()
             .is_some_and(|copy| copy.is_copy && copy.is_created());
-        !self.is_served() && (self.candidate.is_some() || !self.old.is_empty() || is_copy)
+        // Behind a delegate, an old container that ended starts nothing.
+        let is_unfinished = |old: &Member| self.serving.is_none() || old.is_up();
+        !self.is_served() && (self.candidate.is_some() || self.old.iter().any(is_unfinished) || is_copy)
     }
 
     /// Whether a replacement is at the stage where other replicas wait: not yet proven, or without a holder of the

@@ -8,7 +8,7 @@ use crate::container::label;
 use crate::document::{self, TRIAL_COMMAND};
 use crate::engine::{Engine, EngineError};
 use crate::rollout::failure::Failure;
-use crate::rollout::{Member, Memory, Rollout};
+use crate::rollout::{Member, Memory, RefusedStarts, Rollout};
 
 /// Creates, starts and removes a container like the candidate, which does nothing. What is left of it after an
 /// interruption is removed as a withdrawn candidate is.
@@ -46,6 +46,7 @@ pub(super) async fn try_start<E: Engine>(
     let error = match started {
         Ok(()) => {
             history.trial = Some(Ok(()));
+            history.starts = RefusedStarts::default();
             return Ok(Effect::Done);
         }
         Err(error) => error,

@@ -134,12 +134,14 @@ impl At<'_> {
         row.wait(reason, self.next_check(asked).min(overdue))
     }
 
-    /// How long it has to stop. A candidate that reports no tasks has ten seconds, if the delegate cannot serve before it has ended.
+    /// How long it has to stop. One that never was in service and reports no tasks has ten seconds, if the delegate cannot serve
+    /// before it has ended.
     fn grace(&self, member: &Member) -> Duration {
-        let is_given_up = matches!(member.role, Role::Withdrawn { .. } | Role::Failed { .. });
+        let has_served =
+            member.role.is_old() || member.role == Role::Serving || member.history.was_in_service;
         let keeps_out = self.is_stop_first() && !self.rollout.is_served();
         let has_tasks = member.work.is_some_and(|work| work.tasks > 0);
-        if is_given_up && keeps_out && !has_tasks {
+        if keeps_out && !has_served && !has_tasks {
             member.stop_timeout.min(WITHOUT_TASKS)
         } else {
             member.stop_timeout
@@ -224,6 +226,13 @@ impl At<'_> {
         given_up
             .find(|other| other.is_up())
             .filter(|_| self.is_stop_first())
+    }
+
+    /// The same where nobody serves: what cannot be ended is not waited for, and the engine says whether it has what is needed.
+    fn keeps_from_starting(&self) -> Option<&Member> {
+        let is_awaited = |other: &&Member| other.is_up() && self.facts.backoffs.stuck(other).is_none();
+        let mut given_up = self.rollout.given_up().filter(|_| self.is_stop_first());
+        given_up.find(is_awaited)
     }
 
     /// How often a candidate is checked while it proves itself.

@@ -55,7 +55,7 @@ impl At<'_> {
             }
             (Proof::Failed(cause), ..) if old.is_some() => self.reject(Row::FreeReject, candidate, cause),
             (_, None, Some(old)) if is_created || self.is_stop_first() => self.stop(Row::FreeStop, old),
-            (Proof::Created, ..) if let Some(other) = self.in_the_way() => {
+            (Proof::Created, ..) if let Some(other) = self.keeps_from_starting() => {
                 self.wait_for_end(Row::FreeStart, other)
             }
             (Proof::Created, ..) => Row::FreeStart.act(Step::start(candidate)),

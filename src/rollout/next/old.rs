@@ -21,7 +21,10 @@ impl At<'_> {
         let is_retired = old.role == Role::Retired;
         let works = serving.works() && self.has_settled(serving);
         let was_asked = old.history.stop_requested_at.is_some();
-        let is_rejectable = rollout.serving.is_some() && serving.is_successor_of(old) && !serving.is_copy;
+        let is_rejectable = rollout.serving.is_some()
+            && serving.is_successor_of(old)
+            && !serving.is_copy
+            && self.facts.backoffs.stuck(old).is_none();
         let failure = self.failure_after_commit(serving, old).filter(|_| is_rejectable);
         Some(match old.state {
             // That one is about to be started: a row of the container in service.

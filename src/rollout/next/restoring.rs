@@ -22,7 +22,7 @@ impl At<'_> {
         let rollout = self.rollout;
         let is_mine = self.facts.own.as_ref() == Some(&old.id);
         let is_unasked = old.role == Role::Retired || old.lives_anew();
-        match (&old.state, self.in_the_way()) {
+        match (&old.state, self.keeps_from_starting()) {
             (RunState::Removing, _) if old.has_been_down_for(LONG_GRACE, self.now) => recreate(old),
             (RunState::Removing, _) => self.wait_for_end(Row::OldRemoving, old),
             // It can be renamed in its next life.
@@ -53,7 +53,7 @@ impl At<'_> {
     /// Whether an old container has ended, since this process asked it to stop, and Docker has not refused to start it.
     pub(super) fn may_start_again(&self, old: &Member) -> bool {
         let is_next = old.has_ended() && old.history.stop_requested_at.is_some();
-        is_next && old.history.starts.count == 0 && self.in_the_way().is_none()
+        is_next && old.history.starts.count == 0 && self.keeps_from_starting().is_none()
     }
 
     /// Whether a copy may serve while the old container finishes its tasks. One with `--rm` never serves again itself.

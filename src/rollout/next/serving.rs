@@ -51,7 +51,7 @@ impl At<'_> {
     /// An old container that it cannot run beside ends first, which the process that asked it to stop may not have done yet.
     fn start_copy(&self, copy: &Member) -> Decided {
         let mut old_ones = self.rollout.old.iter().filter(|_| self.is_stop_first());
-        match (self.in_the_way(), old_ones.find(|old| old.is_up())) {
+        match (self.keeps_from_starting(), old_ones.find(|old| old.is_up())) {
             (Some(other), _) => self.wait_for_end(Row::CopyStart, other),
             (None, Some(old)) => self.stop(Row::CopyStart, old),
             (None, None) => Row::CopyStart.act(Step::start(copy)),

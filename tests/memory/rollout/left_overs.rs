@@ -5,7 +5,7 @@ use std::time::Duration;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::faults::killed_when;
 use super::host::{HOUR, Host, NEW, NEWER, OLD, Upgrader, good, host_network, row};
@@ -298,4 +298,56 @@ async fn a_replica_that_rests_in_the_middle_of_its_replacement_is_not_waited_for
     let report = host.once(NEW).await;
     assert_eq!(row(&report, "aa").reason.as_str(), "opted_out");
     assert_eq!(host.find("bb").image, NEW, "{report:?}");
+}
+
+/// So long, looked at once a minute, whether or not it is at rest.
+async fn watch_for(host: &Host, upgrader: &mut Upgrader, minutes: u32) {
+    for _ in 0..minutes {
+        host.continue_for(upgrader, Duration::from_secs(30)).await;
+        tokio::time::sleep(Duration::from_secs(30)).await;
+    }
+}
+
+/// It may hold what the old container needs, and it may not: the engine says so.
+#[tokio::test(start_paused = true)]
+async fn a_rejected_candidate_that_cannot_be_stopped_does_not_keep_the_old_container_stopped() {
+    let device =
+        json!([{ "PathOnHost": "/dev/ttyS0", "PathInContainer": "/dev/ttyS0", "CgroupPermissions": "rwm" }]);
+    let host = Host::new();
+    host.publish(BAD, Behaviour::never_healthy());
+    let old = host.run_with("dd", |body| {
+        body["HostConfig"]["Devices"] = device.clone();
+    });
+    broken(&host, "dd.failed-1", &[Operation::Stop], Fault::Refuse(500));
+    let mut upgrader = host.upgrader(BAD);
+    upgrader.start_run(Mode::Upgrade);
+    watch_for(&host, &mut upgrader, 240).await;
+    let back = host.twin.glance().into_iter().find(|it| it.id == old).unwrap();
+    assert_eq!(back.state, RunState::Running, "{:?}", host.containers());
+}
+
+/// The commit is long over; an outage hours later is no verdict.
+#[tokio::test(start_paused = true)]
+async fn an_old_container_that_cannot_be_removed_does_not_bring_back_its_version() {
+    for change in [|_: &mut Value| (), host_network as fn(&mut Value)] {
+        let host = Host::new();
+        host.publish(
+            NEW,
+            Behaviour {
+                health: kit::twin::Wellness::For(5 * HOUR),
+                ..good()
+            },
+        );
+        host.run_with("dd", change);
+        host.twin.set_faults(|call| {
+            let is_met = call.operation == Operation::Remove && call.subject.starts_with("dd.draining");
+            if is_met { Fault::Refuse(500) } else { Fault::None }
+        });
+        let mut upgrader = host.upgrader(NEW);
+        upgrader.start_run(Mode::Upgrade);
+        watch_for(&host, &mut upgrader, 240).await;
+        let new = host.find("dd").id;
+        watch_for(&host, &mut upgrader, 240).await;
+        assert_eq!(host.find("dd").id, new, "{:?}", host.containers());
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
-use kit::twin::{Behaviour, Glance, OperatorAction, Wellness};
+use kit::twin::{Behaviour, Glance, Operation, OperatorAction, Wellness};
 use serde_json::{Value, json};
 
 use super::faults::killed_when;
@@ -114,6 +114,28 @@ async fn settings_of_health_only_let_a_stop_first_replacement_end() {
             }
         }
     }
+}
+
+/// An old container that ended after the replacement was done does not come back because its successor's owner stopped that.
+#[tokio::test(start_paused = true)]
+async fn health_checks_only_leave_a_delegate_stopped_that_its_owner_stopped() {
+    let mut host = Host::new();
+    host.publish(NEW, good());
+    host.run_with("dd", |body| {
+        body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no" });
+    });
+    assert!(killed_when(&host, |call| call.operation == Operation::Remove).await);
+    host.health_only = true;
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    host.continue_for(&mut upgrader, HOUR).await;
+    host.by_hand(OperatorAction::Stop, "dd");
+    for _ in 0..60 {
+        host.continue_for(&mut upgrader, Duration::from_secs(30)).await;
+        tokio::time::sleep(Duration::from_secs(30)).await;
+    }
+    let serving = host.find("dd");
+    assert_eq!((serving.image.as_str(), serving.state), (NEW, RunState::Exited));
 }
 
 #[tokio::test(start_paused = true)]
