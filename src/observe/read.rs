@@ -195,8 +195,8 @@ async fn read_once<E: Engine>(
         identities.note_hung(&summary.id, hangs);
         time_outs += usize::from(hangs);
         answers += usize::from(!hangs);
-        let inspected = check_labels(engine, identities, inspected).await;
         let is_own = reading.own.has(&summary.id);
+        let inspected = check_labels(engine, scope, identities, is_own, inspected).await;
         match identify(scope, identities, &containers, (summary, is_own), inspected) {
             Ok(Seen::Stranger) => {}
             Ok(Seen::Gone) => reading.is_torn = true,
@@ -259,21 +259,30 @@ async fn inspect<E: Engine>(engine: &E, id: &ContainerId, is_hung: bool) -> Resu
     in_time.unwrap_or(Err(EngineError::TimedOut(HUNG_LIMIT)))
 }
 
-/// Its labels of ours count only where they did not come with its image, which is asked for once.
+/// The labels of ours on a managed container count only if they did not come with its image, which is asked for once. Where the
+/// engine permits no such question, health is all that is checked.
 async fn check_labels<E: Engine>(
     engine: &E,
+    scope: &Scope,
     identities: &mut Identities,
+    is_own: bool,
     inspected: Result<Inspected, EngineError>,
 ) -> Result<Inspected, EngineError> {
     let mut container = inspected?;
-    match identities.of_image.get(&container.id()) {
-        Some(are_of_image) => container.set_labels_of_image(*are_of_image),
-        None if container.has_doubtful_labels() => {
-            engine.check_labels(&mut container).await?;
-            let are_of_image = container.has_labels_of_image();
-            identities.of_image.insert(container.id(), are_of_image);
+    let name = container.env(DELEGATE_NAME_VARIABLE);
+    let is_managed =
+        is_own || name.is_some_and(|name| scope.workload_names.iter().any(|other| other == name));
+    if let Some(are_of_image) = identities.of_image.get(&container.id()) {
+        container.set_labels_of_image(*are_of_image);
+    } else if is_managed && container.has_doubtful_labels() {
+        match engine.check_labels(&mut container).await {
+            Err(EngineError::Unauthorized(_) | EngineError::Refused { status: 403, .. }) => {
+                return Ok(container);
+            }
+            checked => checked?,
         }
-        None => {}
+        let are_of_image = container.has_labels_of_image();
+        identities.of_image.insert(container.id(), are_of_image);
     }
     Ok(container)
 }

@@ -230,7 +230,7 @@ fn debug_logs_every_call_and_no_secret() {
         &["GET /v", "/containers/json"],
         &["GET /v", "/containers/", "/json"],
         &["GET /v", "/images/", "/json"],
-        &["POST /images/create?fromImage="],
+        &["POST /v", "/images/create?fromImage="],
         &["POST /v", "/containers/create?name="],
         &["POST /containers/", "/start"],
         &["POST /containers/", "/rename?name="],

@@ -17,8 +17,13 @@ until_shown() {
 }
 # A reload that is over may not have been told to systemd yet.
 settled() {
-    for _ in $(seq 300); do [ "$(systemctl is-active $unit)" = reloading ] || break; sleep 0.1; done
-    systemctl is-active $unit
+    local state
+    for _ in $(seq 300); do
+        state=$(systemctl is-active $unit)
+        [ "$state" = reloading ] || break
+        sleep 0.1
+    done
+    echo "$state"
 }
 tell() { sed -i "s/^HEALTH_INTERVAL=.*/HEALTH_INTERVAL=$1/" /etc/delegate-upgrader/delegate-upgrader.env; }
 
