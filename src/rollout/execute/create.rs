@@ -153,7 +153,10 @@ async fn present_image<E: Engine>(
     };
     let by_digest = format!("{}@{}", reference.repository(), image.id).parse();
     if let Ok(by_digest) = by_digest
-        && stores_by_digest(engine, failed).await?
+        && engine
+            .storage()
+            .await
+            .is_ok_and(|storage| storage.is_containerd())
     {
         return Err(Failure::ImageRemoved(by_digest));
     }
@@ -162,21 +165,6 @@ async fn present_image<E: Engine>(
         Ok(_) | Err(EngineError::NotFound(_)) => Err(Failure::ImageRemoved(reference.clone())),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Whether an image's id is its digest at a registry, as in containerd's store.
-async fn stores_by_digest<E: Engine>(engine: &E, image: &ImageId) -> Result<bool, EngineError> {
-    let document = match engine.inspect_image(image.as_str()).await {
-        Err(EngineError::NotFound(_)) => return Ok(false),
-        answer => answer?,
-    };
-    let digests = document.get("RepoDigests").and_then(Value::as_array);
-    let is_id = |digest: &Value| {
-        digest
-            .as_str()
-            .is_some_and(|digest| digest.ends_with(image.as_str()))
-    };
-    Ok(digests.is_some_and(|digests| digests.iter().any(is_id)))
 }
 
 fn image_id(document: &Value) -> Option<ImageId> {
