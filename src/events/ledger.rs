@@ -368,7 +368,6 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::StartRefused
         | Kind::ConfigurationMismatch
         | Kind::SettingsChanged
-        | Kind::RemovalStuck
         | Kind::UpdatePaused
         | Kind::NoContainer
         | Kind::NoDeployment

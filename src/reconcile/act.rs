@@ -10,7 +10,7 @@ use super::Reconciler;
 use super::log::{completion_message, log_result, log_step, seconds};
 use super::observation::Observed;
 use super::tracked::MOST_IN_A_MINUTE;
-use crate::engine::{Engine, EngineError};
+use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::image::ImageReference;
 use crate::manager::ImageSource;
@@ -172,12 +172,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     fn note_failure(&mut self, rollout: &Rollout, step: &Step, failure: Failure, now: DateTime<Utc>) {
+        self.pull_if_removed(rollout, &failure);
         match (step, failure) {
-            (step, Failure::ImageRemoved(reference)) => {
-                self.start_pull(rollout, &reference);
-                let problem = problem(&Failure::ImageRemoved(reference));
-                self.note_step(rollout, step, Some(problem), now);
-            }
             // A replacement in progress needs the step, so it is tried until it succeeds, whatever the run wants.
             (Step::Recreate { .. } | Step::Stop { .. }, failure) if rollout.is_in_progress() => {
                 self.note_step(rollout, step, Some(problem(&failure)), now);
@@ -209,6 +205,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 }
             }
             (step, failure) => self.note_step(rollout, step, Some(problem(&failure)), now),
+        }
+    }
+
+    /// Nothing waits for the image but the next attempt.
+    fn pull_if_removed(&mut self, rollout: &Rollout, failure: &Failure) {
+        if let Failure::ImageRemoved(reference) = failure {
+            self.start_pull(rollout, reference);
         }
     }
 
@@ -271,10 +274,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         rollout: &Rollout,
         fact: &Fact,
         step: &str,
-        error: &EngineError,
+        failure: impl Into<Failure>,
         now: DateTime<Utc>,
     ) {
-        let problem = Some(error.to_string());
+        let failure = failure.into();
+        self.pull_if_removed(rollout, &failure);
+        let problem = Some(problem(&failure));
         self.note_attempt(rollout, fact.kind(), step.to_owned(), problem, false, now);
     }
 

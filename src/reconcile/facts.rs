@@ -18,7 +18,7 @@ use crate::host::hold::READ_HOLDS;
 use crate::image::manager_reference;
 use crate::manager::{ImageSource, Query};
 use crate::rollout::{
-    Decision, Desired, Fact, Facts, Member, Policy, Reach, Rollout, UpdateOrder, image_of, next,
+    Decision, Desired, Fact, Facts, Failure, Member, Policy, Reach, Rollout, UpdateOrder, image_of, next,
 };
 
 /// The failed action, where the obstacles are unknown.
@@ -126,7 +126,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             (Fact::Holds, _) => {
                 if let Err(error) = self.read_holds().await {
                     let now = self.now();
-                    self.note_failed_question(rollout, &Fact::Holds, READ_HOLDS, &error, now);
+                    self.note_failed_question(rollout, &Fact::Holds, READ_HOLDS, error, now);
                 }
             }
             (Fact::Health { container }, _) => self.memory.history(&container).checks.is_due = true,
@@ -242,13 +242,17 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 Ok(image) if !has_configuration(&image) => {
                     return Ok(Some(Obstacle::ImageUnknown { which: "old image" }));
                 }
-                Err(EngineError::NotFound(_)) => {
+                Err(Failure::ImageRemoved(reference)) if !self.run.cannot_pull(&reference) => {
+                    return Err(Failure::ImageRemoved(reference));
+                }
+                Err(Failure::ImageRemoved(_) | Failure::Engine(EngineError::NotFound(_))) => {
                     let image = serving.image.to_string();
                     return Ok(Some(Obstacle::ImageRemoved { image }));
                 }
                 // Where a socket proxy refuses the call, it refuses to recreate a container, too: that step reports it.
-                Err(error) if !error.is_not_permitted() => return Err(error),
-                _ => {}
+                Err(Failure::Engine(error)) if error.is_not_permitted() => {}
+                Err(failure) => return Err(failure),
+                Ok(_) => {}
             }
             let files = match container.label(COMPOSE_PROJECT) {
                 None => Ok(Vec::new()),
@@ -263,15 +267,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         };
         let answer = match hidden.await {
             Ok(obstacle) => obstacle.map_or(Ok(()), Err),
-            Err(error) if error.is_not_permitted() => {
+            Err(Failure::Engine(error)) if error.is_not_permitted() => {
                 let (container, workload) = (&rollout.name, &rollout.workload);
                 warn!(container, workload, %error, "not allowed to check for copied files; assuming there are none");
                 Ok(())
             }
             // Nothing is changed before it is known.
-            Err(error) => {
+            Err(failure) => {
                 let now = self.now();
-                self.note_failed_question(rollout, &Fact::HiddenObstacle, LOOK_FOR_OBSTACLES, &error, now);
+                self.note_failed_question(rollout, &Fact::HiddenObstacle, LOOK_FOR_OBSTACLES, failure, now);
                 return;
             }
         };

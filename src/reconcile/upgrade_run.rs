@@ -340,6 +340,13 @@ impl UpgradeRun {
         self.pulled.insert(reference.normalised(), result);
     }
 
+    /// Whether a pull of this image failed in this run.
+    pub(super) fn cannot_pull(&self, reference: &ImageReference) -> bool {
+        self.pulled
+            .get(&reference.normalised())
+            .is_some_and(Result::is_err)
+    }
+
     /// The same run, which tries again what failed for something that may pass: a nightly schedule would come back to it a
     /// day later.
     pub(super) fn with_retries(self) -> Self {

@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
+use super::pace::CROWD_INTERVAL;
 use super::reason::Reason;
 use super::{Backoffs, Decided, Fact, Row};
 use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
 use crate::host::hold::Holds;
-
-/// How often to look whether those that take the memory are done.
-const CROWD_INTERVAL: TimeDelta = TimeDelta::seconds(5);
 
 /// The facts that [`next`](super::next()) takes into account beside the containers. An unknown fact is `None`; where a
 /// decision hangs on it, the answer is [`Decision::Learn`](super::Decision::Learn).

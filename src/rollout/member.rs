@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::pace::REMOVAL_TIMEOUT;
 use super::reason::Reason;
 use super::{History, Intent};
 use crate::container::{ContainerId, ImageId, Inspected, Role, RunState, label};
 use crate::health::{Health, Work};
 use crate::image::{ImageName, ImageReference};
-
-/// A removal that takes longer than this is not waited for.
-const REMOVAL_TIMEOUT: TimeDelta = TimeDelta::seconds(600);
 
 /// An image, as a label remembers it.
 #[derive(Clone, Debug, PartialEq, Eq)]

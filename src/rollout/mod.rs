@@ -18,6 +18,7 @@ mod member;
 mod memory;
 mod next;
 mod owner;
+mod pace;
 mod quarantine;
 pub mod reason;
 mod row;
@@ -29,7 +30,7 @@ mod work_seen;
 use std::fmt;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
 pub(crate) use call_backoff::INSPECT;
 pub use call_backoff::{Backoff, Backoffs};
@@ -56,6 +57,7 @@ use crate::config::{Strategy, Timing};
 use crate::container::{ContainerId, ImageId, OWN_WORKLOAD, Role, is_replaced_by_compose};
 use crate::document::{Obstacle, SingleInstance};
 use crate::image::ImageReference;
+use crate::rollout::pace::COMPOSE_REPLACES;
 use crate::rollout::reason::Reason;
 
 /// All containers of one delegate `NAME`, by their parts.
@@ -132,7 +134,7 @@ impl Rollout {
             let life = &member.life;
             [Some(member.created_at), life.started_at, life.finished_at]
         });
-        let is_recent = |last: DateTime<Utc>| now - last < TimeDelta::minutes(2);
+        let is_recent = |last: DateTime<Utc>| now - last < COMPOSE_REPLACES;
         is_replaced_by_compose(&self.name) && changes.flatten().max().is_some_and(is_recent)
     }
 
@@ -426,6 +428,12 @@ impl Rollout {
             }
             (Strategy::Auto, Some(_)) | (Strategy::StopFirst, _) => UpdateOrder::StopFirst,
         }
+    }
+
+    /// That a container which the delegate needs is not there: no candidate can be started, nor the old one again.
+    fn missing_companion(&self) -> Option<&Obstacle> {
+        let obstacle = self.obstacle.as_ref();
+        obstacle.filter(|obstacle| matches!(obstacle, Obstacle::DependencyMissing { .. }))
     }
 
     /// Why the container in service cannot be replaced.

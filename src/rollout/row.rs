@@ -37,18 +37,20 @@ rows! {
         ComposeReplaces
     }
     "Failed and withdrawn containers" {
+        /// Docker is removing it: wait, for ten minutes at most.
+        GivenUpRemoving
         /// It has a restart policy: set it to `no`, so that Docker never starts it again.
         GivenUpPolicy
         /// It is up: ask it to stop; once its stop timeout is over, stop it at once.
         GivenUpStop
-        /// Docker is removing it: wait, for ten minutes at most.
-        GivenUpRemoving
         /// It is withdrawn or a trial, and was never started or ended three seconds ago: remove it.
         WithdrawnRemove
         /// It failed, but another one failed later, or a later release serves and is healthy: remove it.
         FailedRemove
     }
     "Old containers behind the one in service" {
+        /// Docker is removing the old container: wait, for ten minutes at most.
+        OldRemoving
         /// The old container is retired, and the container in service works: name it draining.
         RetiredDrain
         /// The successor in service ended ten seconds ago, or stays unhealthy while the old container or a copy of it can serve: reject it.
@@ -57,8 +59,6 @@ rows! {
         DrainingStop
         /// The old container has ended, under Compose a while ago, and the container in service works: remove former images beyond `KEEP_IMAGES`, then the container.
         DrainingRemove
-        /// Docker is removing the old container: wait, for ten minutes at most.
-        OldRemoving
         /// Anything else: wait until the container in service works.
         OldWait
     }
@@ -121,14 +121,14 @@ rows! {
     "Side by side" {
         /// The container in service was made from the candidate: reject the candidate.
         MadeFromCandidate
+        /// The candidate is next, and the container in service has ended: name that one draining.
+        NextDraining
         /// The candidate replaces another container, has an image that is not wanted, was stopped, or cannot be started here: withdraw it.
         Unwanted
         /// The container in service was changed since the candidate was created: withdraw the candidate.
         ServingChanged
-        /// The container in service has not run for less than 15 seconds: wait.
+        /// The container in service does not run: wait for 15 seconds, then withdraw the candidate, unless that is a proven upgrader.
         ServingDown
-        /// The container in service does not run, since its owner stopped it: withdraw the candidate.
-        ServingStopped
         /// The candidate failed: reject it; stop it first while Docker cannot rename it.
         CandidateReject
         /// The candidate was created, and not compared yet: connect its networks, and compare it with the container in service.
@@ -143,7 +143,7 @@ rows! {
         BetweenLives
         /// Stop-first, and Docker has not shown that it can start such a container: have it try, and withdraw the candidate if it cannot.
         TryStart
-        /// Stop-first, and the candidate was created, or it is next, and the container in service has ended: name that one draining.
+        /// Stop-first, and the candidate was created: name the container in service draining.
         NameDraining
         /// The candidate is proven: name the container in service retired.
         NameRetired
@@ -151,28 +151,26 @@ rows! {
         Proving
     }
     "The name is free" {
-        /// Its owner gave the replaced container another name, under which it runs: withdraw a candidate that was started.
-        ReplacedRenamed
-        /// Its owner gave the replaced container another name, and the candidate was never started: wait for that one's end, then withdraw.
-        RenamedWait
+        /// Its owner gave the replaced container another name: withdraw the candidate; if that was never started, wait for the other one's end first.
+        Renamed
         /// The old container was changed before the candidate was started: withdraw the candidate.
         OldChanged
         /// Someone stopped the candidate, and the old container has ended: rest; withdraw a candidate beside an old one that is up.
         FreeStopped
-        /// The old container is retired, and the candidate works: let the candidate take the name.
-        TakeName
         /// The old container is retired, and the candidate failed or was never started: reject the candidate.
         RetiredReject
+        /// The old container is retired, and the candidate works: let the candidate take the name.
+        TakeName
         /// The candidate was created, and a container that it needs does not run: rest.
         CompanionMissing
+        /// The candidate failed, and an old container is there: start that one if both have ended, and reject the candidate.
+        FreeReject
         /// The old container drains, and the candidate was not started, or cannot run beside it: ask the old one to stop.
         FreeStop
         /// The candidate was created: start it, once no failed or withdrawn container that it cannot run beside is up.
         FreeStart
         /// The candidate is proven: let it take the name.
         FreePromote
-        /// The candidate failed, and an old container is there: start that one if both have ended, and reject the candidate.
-        FreeReject
         /// The candidate failed, and no old container is there: after 15 seconds, recreate the old one from it.
         Recreate
         /// Anything else: wait until the candidate has proven itself.
@@ -181,12 +179,12 @@ rows! {
     "Restoring" {
         /// The old container runs in a life that nobody asked to stop: give it the name back.
         Restore
+        /// The old container finishes its tasks, or is being removed without end, or Docker refused three times to start it: recreate it from itself.
+        RecreateOld
         /// Two cannot run at once, and the old container finishes its tasks: ask it to stop, since only a new life can serve.
         RestoreStop
-        /// The old container ended by itself less than ten seconds ago, or is restarting, or one that it cannot run beside is up: wait.
+        /// The old container is being removed or restarted, or just ended by itself, or one that it cannot run beside is up: wait.
         RestoreWait
-        /// The old container finishes its tasks, is being removed, or Docker refused three times to start it: recreate it from itself.
-        RecreateOld
         /// The old container has ended: start it.
         RestoreStart
         /// No container is left that could serve: rest.
@@ -199,6 +197,8 @@ rows! {
         HelperCreate
         /// The helper was created: start it, and wait until it is ready and proven; if it fails, reject the candidate.
         HelperStart
+        /// This process is the helper, and the candidate was not started: name the retired container draining, which stops it.
+        HelperStop
         /// All is done: stop the helper and remove it.
         HelperRemove
     }

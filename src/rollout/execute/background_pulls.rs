@@ -240,7 +240,7 @@ async fn pull<E: Engine>(
     let failed = |error: &EngineError| refused(error.explain(reference.registry()), error.retry());
     let running = match before.running {
         Ok(running) => running,
-        Err(error) if is_refused_for_good(&error) => Value::Null,
+        Err(error) if matches!(error, EngineError::NotFound(_)) || is_refused_for_good(&error) => Value::Null,
         Err(error) => return Err(error.into()),
     };
     let needed = image_platform(&running);

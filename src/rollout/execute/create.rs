@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::image::image_of;
+use super::image::{by_digest, image_of};
 use crate::container::{ContainerId, ImageId, Inspected, Role, label};
 use crate::document::{self, Images, Overrides};
 use crate::engine::{Engine, EngineError, EngineInfo};
@@ -151,13 +151,7 @@ async fn present_image<E: Engine>(
     let Ok(reference) = image.reference.reference() else {
         return Err(Failure::ImageVanished);
     };
-    let by_digest = format!("{}@{}", reference.repository(), image.id).parse();
-    if let Ok(by_digest) = by_digest
-        && engine
-            .storage()
-            .await
-            .is_ok_and(|storage| storage.is_containerd())
-    {
+    if let Some(by_digest) = by_digest(engine, &image.reference, &image.id).await {
         return Err(Failure::ImageRemoved(by_digest));
     }
     match engine.inspect_image(&image.reference.to_string()).await {

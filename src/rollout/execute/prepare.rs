@@ -35,13 +35,13 @@ async fn difference<E: Engine>(
     engine: &E,
     old: &ContainerId,
     candidate: &ContainerId,
-) -> Result<Option<String>, EngineError> {
+) -> Result<Option<String>, Failure> {
     let old = engine.inspect(old).await?;
     let candidate = engine.inspect(candidate).await?;
     let mut images = Vec::new();
     for container in [&old, &candidate] {
         match image_of(engine, container).await {
-            Err(EngineError::NotFound(_)) => {
+            Err(Failure::ImageRemoved(_) | Failure::Engine(EngineError::NotFound(_))) => {
                 let image = container.image_reference().to_owned();
                 let reason = Reason::Obstacle(Obstacle::ImageRemoved { image });
                 return Ok(Some(reason.to_string()));

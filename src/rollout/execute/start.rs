@@ -6,13 +6,11 @@ use super::Effect;
 use crate::container::ContainerId;
 use crate::engine::{Engine, EngineError};
 use crate::rollout::failure::Failure;
+use crate::rollout::pace::START_ATTEMPTS;
 use crate::rollout::{Member, Memory, RefusedStarts, Rollout};
 
 /// The status of an engine, or of a proxy, that is not ready: it says nothing about the container.
 pub(super) const UNAVAILABLE: u16 = 503;
-
-/// A start that the engine itself fails at is tried this often before it counts against the image.
-pub(super) const START_ATTEMPTS: u32 = 3;
 
 /// Connects a container to the networks that its create call did not take.
 pub(super) async fn connect<E: Engine>(engine: &E, id: &ContainerId) -> Result<(), EngineError> {

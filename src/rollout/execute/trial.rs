@@ -3,11 +3,12 @@
 
 use super::Effect;
 use super::create::{NewContainer, create};
-use super::start::{START_ATTEMPTS, UNAVAILABLE};
+use super::start::UNAVAILABLE;
 use crate::container::label;
 use crate::document::{self, TRIAL_COMMAND};
 use crate::engine::{Engine, EngineError};
 use crate::rollout::failure::Failure;
+use crate::rollout::pace::START_ATTEMPTS;
 use crate::rollout::{Member, Memory, RefusedStarts, Rollout};
 
 /// Creates, starts and removes a container like the candidate, which does nothing. What is left of it after an

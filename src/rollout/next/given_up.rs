@@ -1,14 +1,9 @@
 //! Failed and withdrawn candidates, each by itself, beside the replacement.
 
-use chrono::TimeDelta;
-
 use super::At;
 use crate::container::{Role, RunState};
+use crate::rollout::pace::OTHERS_REMOVE_FIRST;
 use crate::rollout::{Decided, Member, Row, Step};
-
-/// For how long a withdrawn candidate that has ended is left to those who asked it to stop: `docker-compose up` removes what
-/// it has just stopped, and fails if the container is being removed already.
-const OTHERS_REMOVE_FIRST: TimeDelta = TimeDelta::seconds(3);
 
 impl At<'_> {
     /// Running candidates are stopped as gently as delegates. The last failed candidate is kept, and no withdrawn one.

@@ -18,18 +18,11 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::circumstances::circumstances;
+use super::pace::{self, STOP_SLACK, WITHOUT_TASKS};
 use super::reason::Reason;
 use super::{Decided, Desired, Facts, Member, Policy, Rejection, Rollout, Row, Step, UpdateOrder};
 use crate::container::{Role, RunState};
 use crate::text::duration::span;
-
-/// How long a container that has ended is left as it is: it may be between a stop and a start that belong together, or
-/// between a stop and the removal after it.
-const GRACE: TimeDelta = TimeDelta::seconds(10);
-/// How long a container has to stop that holds up a delegate and has no tasks: as long as `docker stop` gives it.
-const WITHOUT_TASKS: Duration = Duration::from_secs(10);
-/// The same where Compose stops all containers of a project, and then removes them.
-const LONG_GRACE: TimeDelta = TimeDelta::seconds(15);
 
 /// Decides what to do next about one delegate.
 pub fn next(
@@ -122,16 +115,9 @@ impl At<'_> {
         if self.now >= overdue {
             return row.act(Step::stop(member, Duration::ZERO));
         }
-        let reason = if member.role.is_old() {
-            Reason::Draining {
-                name: member.name.clone(),
-                tasks: member.work.map(|work| work.tasks),
-                until: deadline,
-            }
-        } else {
-            Reason::stopping(member)
-        };
-        row.wait(reason, self.next_check(asked).min(overdue))
+        let draining = member.role.is_old().then(|| Reason::draining(member, deadline));
+        let reason = draining.unwrap_or_else(|| Reason::stopping(member));
+        row.wait(reason, pace::next_check(asked, self.now).min(overdue))
     }
 
     /// How long it has to stop. One that never was in service and reports no tasks has ten seconds, if the delegate cannot serve
@@ -148,17 +134,11 @@ impl At<'_> {
         }
     }
 
-    /// Often at first, every ten seconds later.
-    fn next_check(&self, asked: DateTime<Utc>) -> DateTime<Utc> {
-        self.now + ((self.now - asked) / 10).clamp(TimeDelta::milliseconds(500), TimeDelta::seconds(10))
-    }
-
     /// A container that ended a moment ago may be started again by those who stopped it.
     fn may_return(&self, row: Row, member: &Member, grace: TimeDelta) -> Option<Decided> {
         let at = member.life.finished_at.filter(|_| member.has_ended())? + grace;
-        let name = member.name.clone();
         let is_recent = !member.has_ended_for(grace, self.now);
-        is_recent.then(|| row.wait(Reason::Returning { name, at: Some(at) }, at))
+        is_recent.then(|| row.wait(Reason::returning(member, Some(at)), at))
     }
 
     /// Removes a container, but not right after its end: another tool may be about to remove or start it.
@@ -173,13 +153,6 @@ impl At<'_> {
     /// An engine that never completes a removal holds up nothing.
     fn removing(&self, row: Row, member: &Member) -> Option<Decided> {
         (!member.removal_is_stuck(self.now)).then(|| self.wait_for_end(row, member))
-    }
-
-    /// The same where a removal that never completes is the reason to report.
-    fn removing_or_stuck(&self, row: Row, member: &Member) -> Decided {
-        let name = member.name.clone();
-        let stuck = || row.rest(Reason::RemovalStuck { name });
-        self.removing(row, member).unwrap_or_else(stuck)
     }
 
     /// The candidate's name says from now on that it failed. Where Docker cannot rename it, since it is between two lives,
@@ -220,32 +193,25 @@ impl At<'_> {
         self.order == UpdateOrder::StopFirst
     }
 
-    /// A container that was given up, and that no other one can run beside.
-    fn in_the_way(&self) -> Option<&Member> {
-        let mut given_up = self.rollout.given_up();
-        given_up
-            .find(|other| other.is_up())
-            .filter(|_| self.is_stop_first())
+    /// Containers that were given up, and that no other one can run beside.
+    fn in_the_way(&self) -> impl Iterator<Item = &Member> {
+        let given_up = self.rollout.given_up();
+        given_up.filter(|other| self.is_stop_first() && other.is_up())
     }
 
-    /// The same where nobody serves: what cannot be ended is not waited for, and the engine says whether it has what is needed.
+    /// The first of them that is waited for: if one cannot be ended, the engine says whether it has what another one needs.
     fn keeps_from_starting(&self) -> Option<&Member> {
-        let is_awaited = |other: &&Member| other.is_up() && self.facts.backoffs.stuck(other).is_none();
-        let mut given_up = self.rollout.given_up().filter(|_| self.is_stop_first());
-        given_up.find(is_awaited)
+        self.in_the_way()
+            .find(|other| self.facts.backoffs.stuck(other).is_none())
     }
 
     /// How often a candidate is checked while it proves itself.
     fn proof_interval(&self) -> TimeDelta {
-        (span(self.policy.healthy_time) / 6).clamp(TimeDelta::milliseconds(250), TimeDelta::seconds(5))
+        pace::proof_interval(self.policy.healthy_time)
     }
 
     /// When to check on another task.
     fn soon(&self) -> DateTime<Utc> {
-        self.now + TimeDelta::milliseconds(500)
+        pace::soon(self.now)
     }
 }
-
-/// How long after its deadline a container that was asked to stop is asked again, to stop at once. Engines 23.0 to
-/// 24.0.2 forget the deadline when the client that asked is gone.
-const STOP_SLACK: TimeDelta = TimeDelta::milliseconds(500);

@@ -2,8 +2,9 @@
 //! someone removed the container in service.
 
 use super::proof::Proof;
-use super::{At, LONG_GRACE, span};
+use super::{At, span};
 use crate::container::{Role, RunState};
+use crate::rollout::pace::LONG_GRACE;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, FailureCause, Member, Row, Step};
 
@@ -28,7 +29,7 @@ impl At<'_> {
                 Some(Reason::settings_changed(rollout)),
             ),
             (Proof::Created, Some(retired), Some(_)) if self.is_helper() => {
-                Row::FreeStop.act(Step::drain(rollout, retired, self.now))
+                Row::HelperStop.act(Step::drain(rollout, retired, self.now))
             }
             (.., None) if candidate.life.was_stopped => Row::FreeStopped.rest(Reason::not_running(candidate)),
             _ if candidate.life.was_stopped => self.withdraw(Row::FreeStopped, candidate, None),
@@ -42,16 +43,14 @@ impl At<'_> {
                 Row::TakeName.act(Step::promote(rollout, candidate))
             }
             // An old one that runs is asked to stop only where something can be started after that.
-            (Proof::Created, ..) if let Some(missing) = self.missing_companion() => {
+            (Proof::Created, ..) if let Some(missing) = rollout.missing_companion() => {
                 Row::CompanionMissing.rest(Reason::Obstacle(missing.clone()))
             }
             // As long as neither runs, a prune would take both.
             (Proof::Failed(_), ..)
-                if let Some(ended) = old
-                    .filter(|_| !candidate.is_up())
-                    .filter(|old| self.may_start_again(old)) =>
+                if let Some(old) = old.filter(|old| !candidate.is_up() && self.may_start_again(old)) =>
             {
-                Row::FreeReject.act(Step::start(ended))
+                Row::FreeReject.act(Step::start(old))
             }
             (Proof::Failed(cause), ..) if old.is_some() => self.reject(Row::FreeReject, candidate, cause),
             (_, None, Some(old)) if is_created || self.is_stop_first() => self.stop(Row::FreeStop, old),
@@ -64,7 +63,10 @@ impl At<'_> {
             }
             (Proof::Failed(_), ..) => self.recreate(candidate),
             (Proof::NotYet { reason, until }, ..) => Row::FreeProving.wait(reason, until),
-            (Proof::Proven, ..) => Row::FreeProving.wait(self.proving(candidate), self.soon()),
+            (Proof::Proven, ..) => {
+                let reason = Reason::proving(candidate, self.policy.healthy_time, self.now);
+                Row::FreeProving.wait(reason, self.soon())
+            }
         }
     }
 
@@ -76,21 +78,18 @@ impl At<'_> {
         let was_asked = renamed.history.stop_requested_at.is_some();
         let may_end = self.is_stop_first() && (was_asked || !self.facts.has_created);
         if candidate.is_created() && may_end && self.now - candidate.created_at < wait {
-            return self.wait_for_end(Row::RenamedWait, renamed);
+            return self.wait_for_end(Row::Renamed, renamed);
         }
-        self.withdraw(Row::ReplacedRenamed, candidate, None)
+        self.withdraw(Row::Renamed, candidate, None)
     }
 
     /// Nothing is there to go back to but the candidate's own settings and the image before. Compose stops all containers of
     /// a project before it removes them.
     fn recreate(&self, candidate: &Member) -> Decided {
-        if let Some(first) = self.before_a_rename(Row::Recreate, candidate) {
-            return first;
-        }
-        if let Some(wait) = self.may_return(Row::Recreate, candidate, LONG_GRACE) {
-            return wait;
-        }
+        let row = Row::Recreate;
+        let first = self.before_a_rename(row, candidate);
+        let first = first.or_else(|| self.may_return(row, candidate, LONG_GRACE));
         let (from, image) = (candidate.id.clone(), candidate.previous.clone());
-        Row::Recreate.act(Step::Recreate { from, image })
+        first.unwrap_or_else(|| row.act(Step::Recreate { from, image }))
     }
 }

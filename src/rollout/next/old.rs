@@ -1,7 +1,8 @@
 //! Old containers behind the container in service.
 
-use super::{At, GRACE, STOP_SLACK, span};
+use super::{At, span};
 use crate::container::{Role, RunState};
+use crate::rollout::pace::{GRACE, STOP_SLACK};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, FailureCause, Member, Row, Step};
 
@@ -30,13 +31,14 @@ impl At<'_> {
             // That one is about to be started: a row of the container in service.
             _ if serving.is_copy && serving.is_created() => return None,
             RunState::Removing => return self.removing(Row::OldRemoving, old),
-            // Docker cannot rename it, and it is not at work.
-            _ if is_retired && works && old.is_between_lives() => self.stop(Row::DrainingStop, old),
-            _ if is_retired && works => Row::RetiredDrain.act(Step::drain(rollout, old, self.now)),
+            _ if is_retired && works && !old.is_between_lives() => {
+                Row::RetiredDrain.act(Step::drain(rollout, old, self.now))
+            }
             _ if let Some(cause) = failure => self.reject(Row::SuccessorReject, serving, cause),
             // Both were stopped: nothing is started, or removed, until one runs again.
             _ if !old.is_up() && serving.life.was_stopped => return None,
-            _ if old.is_up() && !is_retired && (works || was_asked) => self.stop(Row::DrainingStop, old),
+            // Docker cannot rename a retired one between two lives, which is not at work.
+            _ if old.is_up() && (works || was_asked && !is_retired) => self.stop(Row::DrainingStop, old),
             _ if !old.is_up() && works => match rollout.outdated_image(serving) {
                 // Compose may be stopping the container in service, which works until it has ended; this one then serves again.
                 _ if old.has_ended() && !old.has_ended_for(grace, self.now) => {

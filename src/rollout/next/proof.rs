@@ -1,20 +1,12 @@
 //! The verdict on a candidate, by what it does itself.
 
-use std::time::Duration;
-
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{At, GRACE, span};
+use super::{At, span};
 use crate::container::RunState;
+use crate::rollout::pace::{CRASH_LOOP, GRACE, NAME_DEADLINE};
 use crate::rollout::reason::Reason;
 use crate::rollout::{FailureCause, Member};
-
-/// Restarts after which a candidate counts as crashing rather than as slow.
-const CRASH_LOOP: u64 = 3;
-/// A start that the engine itself fails at is tried this often before it counts.
-pub(super) const START_ATTEMPTS: u32 = 3;
-/// So long an upgrader may take to take its name, once it can.
-pub(super) const NAME_DEADLINE: Duration = Duration::from_secs(30);
 
 /// The state of a candidate's proof.
 pub(super) enum Proof {
@@ -72,20 +64,9 @@ impl At<'_> {
                 let proven = self.now + span(needed.saturating_sub(healthy_for));
                 let latest = deadline.max(self.soon());
                 let until = (self.now + self.proof_interval()).min(latest).min(proven);
-                let reason = self.proving(candidate);
+                let reason = Reason::proving(candidate, needed, self.now);
                 return Proof::NotYet { reason, until };
             }
         })
-    }
-
-    /// How far a candidate has come.
-    pub(super) fn proving(&self, candidate: &Member) -> Reason {
-        let needed = self.policy.healthy_time;
-        let healthy_for = candidate.history.healthy_for(self.now).unwrap_or_default();
-        Reason::Proving {
-            healthy_for: healthy_for.min(needed),
-            needed,
-            verdict: candidate.health.to_string(),
-        }
     }
 }

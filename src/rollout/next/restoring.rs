@@ -1,8 +1,8 @@
 //! Nobody has the name, and no candidate is there to take it: an old container comes back, from itself.
 
-use super::proof::START_ATTEMPTS;
-use super::{At, GRACE, LONG_GRACE, span};
+use super::{At, span};
 use crate::container::{Role, RunState};
+use crate::rollout::pace::{GRACE, LONG_GRACE, START_ATTEMPTS};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Decision, Member, Row, Step};
 
@@ -22,30 +22,29 @@ impl At<'_> {
         let rollout = self.rollout;
         let is_mine = self.facts.own.as_ref() == Some(&old.id);
         let is_unasked = old.role == Role::Retired || old.lives_anew();
-        match (&old.state, self.keeps_from_starting()) {
-            (RunState::Removing, _) if old.has_been_down_for(LONG_GRACE, self.now) => recreate(old),
-            (RunState::Removing, _) => self.wait_for_end(Row::OldRemoving, old),
-            // It can be renamed in its next life.
-            _ if old.is_between_lives() => {
-                let (name, at) = (old.name.clone(), None);
-                Row::RestoreWait.wait(Reason::Returning { name, at }, self.soon())
-            }
-            _ if old.is_up() && is_unasked || is_mine => Row::Restore.act(Step::restore(rollout, old)),
-            _ if old.is_up() && self.may_be_copied(old) && self.is_left_to_us(old) => recreate(old),
-            _ if old.is_up() => match self.stop(Row::RestoreStop, old) {
+        // Docker can rename it in its next life only.
+        let is_running = old.is_up() && !old.is_between_lives();
+        let is_gone = old.state == RunState::Removing && old.has_been_down_for(LONG_GRACE, self.now);
+        let is_refused = old.has_ended() && old.history.starts.count >= START_ATTEMPTS;
+        let may_be_copied = || self.may_be_copied(old) && self.is_left_to_us(old);
+        match old.state {
+            _ if is_mine || is_running && is_unasked => Row::Restore.act(Step::restore(rollout, old)),
+            _ if is_gone || is_refused || is_running && may_be_copied() => recreate(old),
+            _ if is_running => match self.stop(Row::RestoreStop, old) {
                 Decided {
                     row,
                     decision: Decision::Wait { until, .. },
-                } => row.wait(self.nobody_serves(old), until),
+                } => row.wait(Reason::nobody_serves(old, self.now), until),
                 decided => decided,
             },
-            (_, Some(other)) => self.wait_for_end(Row::RestoreWait, other),
+            RunState::Removing => self.wait_for_end(Row::RestoreWait, old),
+            RunState::Restarting => Row::RestoreWait.wait(Reason::returning(old, None), self.soon()),
+            _ if let Some(other) = self.keeps_from_starting() => self.wait_for_end(Row::RestoreWait, other),
             _ if old.history.stop_requested_at.is_none()
                 && let Some(wait) = self.may_return(Row::RestoreWait, old, GRACE) =>
             {
                 wait
             }
-            _ if old.history.starts.count >= START_ATTEMPTS => recreate(old),
             _ => Row::RestoreStart.act(Step::start(old)),
         }
     }
@@ -67,17 +66,6 @@ impl At<'_> {
         let mut failed = self.rollout.failed.iter();
         let is_gone = self.rollout.owner.compose_grace.is_zero() && span(self.facts.name_free_for) >= GRACE;
         old.vanishes() || is_gone || failed.any(|failed| failed.is_successor_of(old))
-    }
-
-    /// Two cannot run at once, and the old one finishes its tasks before it can serve again.
-    fn nobody_serves(&self, old: &Member) -> Reason {
-        let since = old.stopping_since().unwrap_or(self.now);
-        Reason::NobodyServes {
-            name: old.name.clone(),
-            tasks: old.work.map(|work| work.tasks),
-            since,
-            until: old.history.stop_requested_at.unwrap_or(since) + span(old.stop_timeout),
-        }
     }
 }
 

@@ -1,22 +1,14 @@
 //! In service, and no candidate: a replacement may start.
 
-use chrono::TimeDelta;
-
-use super::{At, GRACE};
+use super::At;
 use crate::container::{ImageId, Role};
 use crate::image::ImageReference;
+use crate::rollout::pace::{END_INTERVAL, GRACE, MOST_DRAINS, PULL_INTERVAL};
 use crate::rollout::reason::Reason;
 use crate::rollout::start_permission::{Beginning, Holdup};
 use crate::rollout::{
     AutoRemove, Decided, Desired, Fact, FailureCause, Intent, Member, Row, Step, UpdateOrder,
 };
-
-/// So many other containers of a delegate finish their tasks at a time: each takes as much of the host as the one in
-/// service.
-const MOST_DRAINS: usize = 2;
-
-/// How often to show how far a pull has come. Its end wakes the loop, and to observe takes time that the engine needs for it.
-const PULL_INTERVAL: TimeDelta = TimeDelta::seconds(2);
 
 impl At<'_> {
     /// A replacement takes precedence over a restart.
@@ -130,7 +122,7 @@ impl At<'_> {
     /// The wait where no further container can be added now. What is up must not run beside a stop-first candidate.
     fn has_to_wait_for_drains(&self, reference: &ImageReference) -> Option<Decided> {
         let (rollout, stuck) = (self.rollout, |it: &Member| self.facts.backoffs.stuck(it));
-        let in_the_way = self.in_the_way().or(rollout.withdrawn.get(MOST_DRAINS));
+        let in_the_way = self.in_the_way().next().or(rollout.withdrawn.get(MOST_DRAINS));
         if let Some(last) = in_the_way.and_then(stuck) {
             return Some(Row::EnoughDrains.rest(last.reason.clone()));
         }
@@ -153,7 +145,7 @@ impl At<'_> {
     pub(super) fn wait_for_end(&self, row: Row, other: &Member) -> Decided {
         match self.facts.backoffs.stuck(other) {
             Some(last) => row.rest(last.reason.clone()),
-            None => row.wait(Reason::stopping(other), self.now + TimeDelta::seconds(1)),
+            None => row.wait(Reason::stopping(other), self.now + END_INTERVAL),
         }
     }
 }

@@ -1,16 +1,13 @@
 //! One in service, a candidate beside it.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
 use super::proof::Proof;
-use super::{At, LONG_GRACE, span};
+use super::{At, span};
 use crate::container::{Role, RunState};
-use crate::document::Obstacle;
+use crate::rollout::pace::{END_INTERVAL, IDLE_INTERVAL, LONG_GRACE};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Comparison, Decided, FailureCause, Member, Row, Step, UpdateOrder};
-
-/// How often a delegate is asked whether it has a task to finish.
-const IDLE_INTERVAL: TimeDelta = TimeDelta::seconds(1);
 
 impl At<'_> {
     pub(super) fn side_by_side(&self, serving: &Member, candidate: &Member) -> Decided {
@@ -20,47 +17,43 @@ impl At<'_> {
         let is_changed = made_of.is_some_and(|made_of| *made_of != serving.settings);
         let is_created = candidate.is_created();
         let is_down = !serving.is_in_use();
-        let is_stopped = is_down && serving.has_been_down_for(LONG_GRACE, self.now);
+        let changed = || Some(Reason::settings_changed(rollout));
+        let is_stopped = serving.has_been_down_for(LONG_GRACE, self.now);
+        let is_proven_upgrader = rollout.is_upgrader() && matches!(proof, Proof::Proven);
         match (proof, &self.order) {
-            _ if serving.is_copy && serving.is_successor_of(candidate) => {
+            (proof, _) if serving.is_copy && serving.is_successor_of(candidate) => {
                 let ending = candidate.end();
-                let cause = match self.proof(candidate) {
+                let cause = match proof {
                     Proof::Failed(cause) => cause,
                     _ => FailureCause::Exited { ending },
                 };
                 self.reject(Row::MadeFromCandidate, candidate, cause)
             }
             // Its owner recreated the container in service.
-            _ if !candidate.is_successor_of(serving) => {
-                let because = self.facts.has_created.then(|| Reason::settings_changed(rollout));
-                self.withdraw(Row::Unwanted, candidate, because)
-            }
+            _ if !candidate.is_successor_of(serving) => self.withdraw(
+                Row::Unwanted,
+                candidate,
+                changed().filter(|_| self.facts.has_created),
+            ),
             // It was stopped for the candidate: from now on its name says so.
             _ if serving.has_ended() && candidate.role == Role::Next => {
-                Row::NameDraining.act(Step::drain(rollout, serving, self.now))
+                Row::NextDraining.act(Step::drain(rollout, serving, self.now))
             }
             _ if !self.is_wanted(candidate) => {
                 let image = candidate.image.to_string();
-                let stopped = candidate
-                    .life
-                    .was_stopped
-                    .then_some(Reason::CandidateVanished { image });
-                self.withdraw(Row::Unwanted, candidate, stopped)
+                let vanished = Some(Reason::CandidateVanished { image });
+                self.withdraw(
+                    Row::Unwanted,
+                    candidate,
+                    vanished.filter(|_| candidate.life.was_stopped),
+                )
             }
-            _ if is_changed => self.withdraw(
-                Row::ServingChanged,
-                candidate,
-                Some(Reason::settings_changed(rollout)),
-            ),
-            (Proof::Proven, _) if is_stopped && rollout.is_upgrader() => {
-                Row::NameRetired.act(Step::retire(rollout, serving))
+            _ if is_changed => self.withdraw(Row::ServingChanged, candidate, changed()),
+            _ if is_down && !is_stopped => {
+                Row::ServingDown.wait(Reason::interrupted(serving), self.now + END_INTERVAL)
             }
-            _ if is_stopped => {
-                self.withdraw(Row::ServingStopped, candidate, Some(Reason::not_running(serving)))
-            }
-            _ if is_down => {
-                let name = serving.name.clone();
-                Row::ServingDown.wait(Reason::Interrupted { name }, self.now + TimeDelta::seconds(1))
+            _ if is_down && !is_proven_upgrader => {
+                self.withdraw(Row::ServingDown, candidate, Some(Reason::not_running(serving)))
             }
             (Proof::Failed(cause), _) => self.reject(Row::CandidateReject, candidate, cause),
             _ if is_created && candidate.history.comparison == Comparison::Pending => {
@@ -75,27 +68,16 @@ impl At<'_> {
                 self.facts.ask_for_memory(Row::MemoryUnknown, self.now)
             }
             (Proof::Created, UpdateOrder::StartFirst) => Row::CandidateStart.act(Step::start(candidate)),
-            (Proof::Created, UpdateOrder::StopFirst)
-                if let Some((tasks, until)) = self.tasks_to_wait_for(serving, candidate) =>
-            {
+            (Proof::Created, _) if let Some((tasks, until)) = self.tasks_to_wait_for(serving, candidate) => {
                 Row::WaitForIdle.wait(Reason::WaitingForIdle { tasks, until }, self.now + IDLE_INTERVAL)
             }
-            (Proof::Created, UpdateOrder::Blocked(_)) => self.withdraw(Row::Unwanted, candidate, None),
-            (Proof::Created, UpdateOrder::StopFirst) | (Proof::Proven, _) if serving.is_between_lives() => {
-                match candidate.role {
-                    Role::Next => self.stop(Row::BetweenLives, serving),
-                    _ => Row::BetweenLives.act(Step::announce(rollout, candidate)),
-                }
-            }
-            (Proof::Created, UpdateOrder::StopFirst) if rollout.is_upgrader() => {
-                self.with_helper(serving, candidate)
-            }
-            (Proof::Created, UpdateOrder::StopFirst) if let Some(decided) = self.try_start(candidate) => {
-                decided
-            }
-            (Proof::Created, UpdateOrder::StopFirst) => {
-                Row::NameDraining.act(Step::drain(rollout, serving, self.now))
-            }
+            (Proof::Created | Proof::Proven, _) if serving.is_between_lives() => match candidate.role {
+                Role::Next => self.stop(Row::BetweenLives, serving),
+                _ => Row::BetweenLives.act(Step::announce(rollout, candidate)),
+            },
+            (Proof::Created, _) if rollout.is_upgrader() => self.with_helper(serving, candidate),
+            (Proof::Created, _) if let Some(decided) = self.try_start(candidate) => decided,
+            (Proof::Created, _) => Row::NameDraining.act(Step::drain(rollout, serving, self.now)),
             (Proof::Proven, _) => Row::NameRetired.act(Step::retire(rollout, serving)),
             (Proof::NotYet { reason, until }, _) => Row::Proving.wait(reason, until),
         }
@@ -127,13 +109,9 @@ impl At<'_> {
         let mut failed = self.rollout.failed.iter();
         let was_rejected = failed
             .any(|other| other.image_id == candidate.image_id && other.created_at > candidate.created_at);
-        let cannot_start = candidate.is_created() && self.missing_companion().is_some();
+        let is_blocked = matches!(self.order, UpdateOrder::Blocked(_));
+        let cannot_start =
+            candidate.is_created() && (is_blocked || self.rollout.missing_companion().is_some());
         self.desired.wants(candidate) && !was_rejected && !cannot_start && !candidate.life.was_stopped
-    }
-
-    /// That a container which the delegate needs is not there: no candidate can be started, nor the old one again.
-    pub(super) fn missing_companion(&self) -> Option<&Obstacle> {
-        let obstacle = self.rollout.obstacle.as_ref();
-        obstacle.filter(|obstacle| matches!(obstacle, Obstacle::DependencyMissing { .. }))
     }
 }

@@ -1,9 +1,10 @@
 //! The differences where the container is the upgrader's own: a candidate takes the name itself, which is its proof of
 //! being an upgrader, and where two cannot run at once, a helper makes the exchange.
 
+use super::At;
 use super::proof::Proof;
-use super::{At, LONG_GRACE};
 use crate::container::RunState;
+use crate::rollout::pace::LONG_GRACE;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, FailureCause, Member, Row, Step};
 
@@ -11,20 +12,15 @@ impl At<'_> {
     /// The decision where this process is the candidate itself, and nothing of the upgrader's name is up: it takes the name,
     /// and nothing else.
     pub(super) fn own_turn(&self) -> Option<Decided> {
-        let own = self.facts.own.as_ref()?;
-        let candidate = self
-            .rollout
-            .candidate
-            .as_ref()
-            .filter(|candidate| candidate.id == *own)?;
+        let candidate = self.rollout.candidate.as_ref();
+        let candidate = candidate.filter(|candidate| self.facts.own.as_ref() == Some(&candidate.id))?;
         let Some(serving) = &self.rollout.serving else {
             return Some(Row::TakeOwnName.act(Step::promote(self.rollout, candidate)));
         };
-        let name = serving.name.clone();
         Some(if serving.has_ended_for(LONG_GRACE, self.now) {
             Row::TakeOwnName.act(Step::retire(self.rollout, serving))
         } else {
-            Row::TakeOwnName.wait(Reason::Interrupted { name }, self.soon())
+            Row::TakeOwnName.wait(Reason::interrupted(serving), self.soon())
         })
     }
 
@@ -70,7 +66,7 @@ impl At<'_> {
         let is_awaited = rollout.candidate.is_some() || !is_served || !rollout.old.is_empty();
         Some(match helper.state {
             _ if is_awaited => return None,
-            RunState::Removing => self.removing_or_stuck(row, helper),
+            RunState::Removing => return self.removing(row, helper),
             _ if helper.is_up() => self.stop(row, helper),
             _ => row.act(Step::remove(helper)),
         })

@@ -71,7 +71,6 @@ impl ReasonKind {
             | Self::Rejected
             | Self::CandidateVanished
             | Self::Halted
-            | Self::RemovalStuck
             | Self::SuccessorUnhealthy
             | Self::NobodyServes
             | Self::NoContainer

@@ -3,6 +3,7 @@
 mod awaited;
 mod ends;
 mod kind;
+mod of_member;
 mod retried;
 mod topic;
 mod words;
@@ -13,7 +14,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{EnumDiscriminants, IntoStaticStr};
 
-use super::{HeldBack, InvalidLabel, Member, Rejection, Rollout};
+use super::{HeldBack, InvalidLabel, Rejection};
 use crate::document::{Obstacle, SingleInstance};
 use crate::host::place::command_for;
 use crate::image::{MaxVersion, Pin};
@@ -329,9 +330,6 @@ pub enum Reason {
     /// A container that was asked to stop has to be gone before the next step.
     #[error("waiting until {name} is gone")]
     Stopping { name: String },
-    /// The engine has been removing a container for more than ten minutes.
-    #[error("Docker has been removing {name} for over 10 minutes; restarting Docker may help")]
-    RemovalStuck { name: String },
     /// The old container is kept until its successor is healthy.
     #[error("keeping the old container until the new one is healthy ({verdict})")]
     SuccessorUnhealthy { verdict: String },
@@ -433,23 +431,6 @@ pub enum Reason {
 }
 
 impl Reason {
-    pub(super) fn settings_changed(rollout: &Rollout) -> Self {
-        let (what, again) = (rollout.changes.clone(), None);
-        Self::SettingsChanged { what, again }
-    }
-
-    /// Waits for a container that was asked to stop, or that Docker is removing.
-    pub(super) fn stopping(member: &Member) -> Self {
-        let name = member.name.clone();
-        Self::Stopping { name }
-    }
-
-    /// A container does not run, which is its owner's decision.
-    pub(super) fn not_running(member: &Member) -> Self {
-        let state = member.state.as_str().to_owned();
-        Self::NotRunning { state }
-    }
-
     /// Which reason it is.
     pub fn kind(&self) -> ReasonKind {
         self.into()

@@ -250,7 +250,6 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
             orchestrator: "Swarm",
             message: "update paused due to failure or early termination of task x3f2".to_owned(),
         },
-        ReasonKind::RemovalStuck => Reason::RemovalStuck { name: draining },
         ReasonKind::NobodyServes => Reason::NobodyServes {
             name: draining,
             tasks: Some(2),

@@ -114,7 +114,6 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::NotPermitted => Words("The API server, or a proxy before an engine, refuses a call.", "grant the permission that the line names; `kubernetes doctor` names each that is missing.", "[Kubernetes: permissions](../usage/kubernetes.md#permissions)"),
         Kind::DryRun => Words("`dryRun` is true in `config.yaml`.", "set `dryRun` to false to let runs write.", ""),
         Kind::UpdatePaused => Words("An update by someone else, or a rollback, stopped in the middle.", "`docker service ps NAME` says why; then update it or roll it back.", OTHERS),
-        Kind::RemovalStuck => Words("Docker has been removing a container for over ten minutes.", "restart Docker.", ""),
         Kind::NobodyServes => Words("The successor is gone, two cannot run at once, and the old container finishes its tasks.", "wait, or end its tasks; the line has the deadline.", DRAINS),
         Kind::SuccessorUnhealthy => Words("The old container is kept until the new one is healthy.", "read the log of the new one.", FAILS),
         Kind::NoContainer => Words("No container has the name, and none is left to restore.", "recreate the delegate, or remove what is left of it.", BY_HAND),

@@ -42,14 +42,14 @@ fn a_candidate_takes_the_free_name_or_the_old_container_gets_it_back() {
     table(
         "The name is free",
         vec![
-            (renamed(proven()), "replaced_renamed: withdraw new as d.withdrawn-now"),
+            (renamed(proven()), "renamed: withdraw new as d.withdrawn-now"),
             // Stop-first, another process may have asked it to stop. That takes as long as the whole wait for an idle moment,
             // the stop timeout, and a moment more.
-            (renamed(new()).host_network(), "renamed_wait: wait 1s, stopping"),
-            (renamed(new().change(|m| m.created_at = ago(3600 + STOP_TIMEOUT + 14))).host_network(), "renamed_wait: wait 1s, stopping"),
-            (renamed(new().change(|m| m.created_at = ago(3600 + STOP_TIMEOUT + 15))).host_network(), "replaced_renamed: withdraw new as d.withdrawn-now"),
-            (renamed(new()).host_network().knowing(|facts| facts.has_created = true), "replaced_renamed: withdraw new as d.withdrawn-now"),
-            (renamed(new()), "replaced_renamed: withdraw new as d.withdrawn-now"),
+            (renamed(new()).host_network(), "renamed: wait 1s, stopping"),
+            (renamed(new().change(|m| m.created_at = ago(3600 + STOP_TIMEOUT + 14))).host_network(), "renamed: wait 1s, stopping"),
+            (renamed(new().change(|m| m.created_at = ago(3600 + STOP_TIMEOUT + 15))).host_network(), "renamed: withdraw new as d.withdrawn-now"),
+            (renamed(new()).host_network().knowing(|facts| facts.has_created = true), "renamed: withdraw new as d.withdrawn-now"),
+            (renamed(new()), "renamed: withdraw new as d.withdrawn-now"),
             (draining(changed(old()), new()), "old_changed: withdraw new as d.withdrawn-now: settings_changed"),
             (retired(proven()), "take_name: rename new to d"),
             // It was proven when the old container gave up the name, whatever this process has seen.
@@ -122,7 +122,7 @@ fn an_old_container_comes_back_as_itself() {
             (restoring(old().exited(30).refused(2)), "restore_start: start old"),
             (restoring(old().exited(30).refused(3)), "recreate_old: recreate from old"),
             (restoring(vanishing()), "recreate_old: recreate from old"),
-            (restoring(old().exited(14).state(RunState::Removing)), "old_removing: wait 1s, stopping"),
+            (restoring(old().exited(14).state(RunState::Removing)), "restore_wait: wait 1s, stopping"),
             (restoring(old().exited(15).state(RunState::Removing)), "recreate_old: recreate from old"),
             (Scene::new(), "no_container: rest, no_container"),
             (Scene::new().failed(1, new().policy("no").exited(30)), "no_container: rest, no_container"),

@@ -69,7 +69,7 @@ fn a_candidate_proves_itself_beside_the_one_in_service() {
                 Scene::new().serving(old().exited(14)).candidate(new().exited(30)).pulled(V2),
                 "serving_down: wait 1s, interrupted",
             ),
-            (behind(old().exited(15)), "serving_stopped: withdraw new as d.withdrawn-now: not_running"),
+            (behind(old().exited(15)), "serving_down: withdraw new as d.withdrawn-now: not_running"),
             (with(new().stopped(30)), "unwanted: withdraw new as d.withdrawn-now: candidate_vanished"),
             (with(new().exited(30)), "candidate_reject: reject new as d.failed-1: exited with code 3 before it had proven itself"),
             (compared(Comparison::Pending), "prepare: prepare new"),
@@ -85,7 +85,7 @@ fn a_candidate_proves_itself_beside_the_one_in_service() {
             (behind(old().state(RunState::Restarting)), ANNOUNCE),
             (Scene::new().serving(old().state(RunState::Restarting)).candidate(new()).pulled(V2).host_network(), ANNOUNCE),
             (next_after(old().state(RunState::Restarting)), "between_lives: stop old within 1h"),
-            (next_after(old().exited(1)), DRAIN),
+            (next_after(old().exited(1)), "next_draining: rename old to d.draining-now"),
             (next_after(old().running(5, 3)), RETIRE),
             (tried(None).host_network(), "try_start: try new as d.trial-now"),
             (tried(Some(Err("no runtime".to_owned()))).host_network(), "try_start: withdraw new as d.withdrawn-now: start_refused"),
@@ -191,7 +191,7 @@ fn a_candidate_that_is_not_wanted_is_withdrawn_without_a_verdict() {
 #[rustfmt::skip]
 fn stopped_container_in_service_ends_the_replacement() {
     let paused = |seconds| old().state(RunState::Paused).change(|m| m.history.unhealthy_since = Some(ago(seconds)));
-    let stopped = "serving_stopped: withdraw new as d.withdrawn-now: not_running";
+    let stopped = "serving_down: withdraw new as d.withdrawn-now: not_running";
     check(vec![
         (behind(paused(14)), "serving_down: wait 1s, interrupted"),
         (behind(paused(15)), stopped),

@@ -49,6 +49,7 @@ fn an_upgrader_replaces_itself_by_the_same_tables() {
             (exchange().helper(false, helper()), "helper_start: start helper"),
             (exchange().helper(false, helper().unhealthy(20, 20)), "helper_start: wait 5s, proving"),
             (exchange().helper(true, up()), "name_retired: rename old to d.retired"),
+            (Scene::new().upgrader("helper").host_network().candidate(new()).helper(true, up()).retired(old()), "helper_stop: rename old to d.draining-now"),
             (Scene::new().upgrader("old").serving(old()).helper(true, up()), "helper_remove: stop helper within 1h"),
             (Scene::new().upgrader("old").serving(old()).helper(true, up().exited(5)), "helper_remove: remove helper"),
             (Scene::new().upgrader("old").serving(old()).helper(true, up().state(RunState::Removing)), "helper_remove: wait 1s, stopping"),
@@ -75,16 +76,11 @@ fn failed_helper_counts_against_the_image() {
 #[test]
 #[rustfmt::skip]
 fn a_helper_makes_the_exchange() {
-    let scene = |old: Member, candidate: Member| {
-        let scene = Scene::new().upgrader("helper").host_network().candidate(candidate).helper(true, helper().running(90, 80));
-        scene.retired(old)
-    };
     let draining = |old: Member, candidate: Member| {
         let scene = Scene::new().upgrader("helper").host_network().candidate(candidate).helper(true, helper().running(90, 80));
         scene.draining(90, old)
     };
     check(vec![
-        (scene(old(), new()), "free_stop: rename old to d.draining-now"),
         (draining(old(), new()), "free_stop: stop old within 1h"),
         (draining(old().exited(5), new()), "free_start: start new"),
         (draining(old().exited(5), new().running(20, 10)), "free_proving: wait 5s, proving"),
