@@ -9,10 +9,11 @@ use super::reason::Reason;
 use super::{Decided, Decision, Member, Rollout, Row, Step};
 use crate::container::Role;
 
-/// The longest pause between two attempts.
+/// The longest pause between two attempts that somebody waits for.
 const LONGEST_PAUSE: TimeDelta = TimeDelta::seconds(60);
 
-/// The same for a container that is left over: nothing depends on it, and each attempt may take a minute of all others.
+/// The longest one about a container that is left over, once nobody waits for it: nothing depends on it, and each attempt may
+/// take a minute of all others.
 const LONGEST_BESIDE: TimeDelta = TimeDelta::hours(1);
 
 /// After this many attempts in a row, which take five minutes, a delegate's next step is no longer waited for.
@@ -42,7 +43,7 @@ impl Backoff {
         Self {
             reason,
             attempts,
-            retry_at: now + pause(attempts, LONGEST_PAUSE),
+            retry_at: now + pause(attempts, false),
         }
     }
 
@@ -71,11 +72,15 @@ impl Backoff {
     }
 }
 
-/// 2 s for the first attempt, doubled with each that follows; nothing for none.
-fn pause(attempts: u32, longest: TimeDelta) -> TimeDelta {
+/// 2 s for the first attempt, doubled with each that follows; nothing for none. What is left over waits longer again once
+/// nobody waits for it.
+fn pause(attempts: u32, is_beside: bool) -> TimeDelta {
     match attempts {
         0 => TimeDelta::zero(),
-        attempts => TimeDelta::seconds(1 << attempts.min(12)).min(longest),
+        more if is_beside && more > MAX_AWAITED_RETRIES => {
+            TimeDelta::seconds(1 << (more - 3).min(12)).min(LONGEST_BESIDE)
+        }
+        attempts => TimeDelta::seconds(1 << attempts.min(6)).min(LONGEST_PAUSE),
     }
 }
 
@@ -104,8 +109,7 @@ impl Backoffs {
         let before = self.0.get(&key).map(|attempts| &attempts.last);
         let before = before.filter(|last| now - last.retry_at <= FORGOTTEN_AFTER);
         let before = before.map_or(0, |last| last.attempts);
-        let longest = if is_beside { LONGEST_BESIDE } else { LONGEST_PAUSE };
-        let pause = pause(before + u32::from(problem.is_some()), longest);
+        let pause = pause(before + u32::from(problem.is_some()), is_beside);
         let problem =
             problem.unwrap_or_else(|| "the engine reports success, and nothing has changed".to_owned());
         let last = Backoff {
@@ -207,6 +211,6 @@ mod tests {
         };
         assert_eq!(pauses(Some("no"), false)[..8], [2, 4, 8, 16, 32, 60, 60, 60]);
         assert_eq!(pauses(None, false)[..8], [0, 2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!(pauses(Some("no"), true)[8..], [512, 1024, 2048, 3600, 3600]);
+        assert_eq!(pauses(Some("no"), true)[7..], [60, 60, 128, 256, 512, 1024]);
     }
 }
