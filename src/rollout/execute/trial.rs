@@ -34,12 +34,21 @@ pub(super) async fn try_start<E: Engine>(
     };
     let document = document::of_trial(&engine.inspect(&candidate.id).await?);
     let history = memory.history(&candidate.id);
-    let trial = match create(engine, &document, wanted).await {
-        Err(Failure::Refused(reason)) => {
-            history.trial = Some(Err(reason.to_string()));
-            return Ok(Effect::Nothing(reason.to_string()));
+    let created = match create(engine, &document, wanted).await {
+        Ok(trial) => Ok(trial),
+        Err(Failure::Refused(reason)) => Err(reason.to_string()),
+        // The candidate would still start, but nothing could recreate it. The next one is made of an image that was pulled again.
+        Err(
+            Failure::ImageVanished | Failure::ImageRemoved(_) | Failure::Engine(EngineError::NotFound(_)),
+        ) => Err(format!("{} is no longer on the host", candidate.image)),
+        Err(failure) => return Err(failure),
+    };
+    let trial = match created {
+        Ok(trial) => trial,
+        Err(problem) => {
+            history.trial = Some(Err(problem.clone()));
+            return Ok(Effect::Nothing(problem));
         }
-        created => created?,
     };
     let started = engine.start(&trial).await;
     // It may not have ended yet: then the next decision finds it.

@@ -1,7 +1,11 @@
 //! Where two cannot run at once, the old container stops first, and comes back itself if the new one fails.
 
+use std::time::Duration;
+
 use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::RunState;
+use delegate_upgrader::reconcile::controller::Controller;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::{Value, json};
 
 use super::host::{DRAIN, Host, NEW, OLD, bad_images, good, host_network, published_port, row};
@@ -115,6 +119,31 @@ async fn tries_again_where_the_engine_failed_to_start_a_trial() {
         }
         Fault::None
     });
+    host.upgrade(NEW).await;
+}
+
+/// Nor where someone removed the new image meanwhile. It is pulled again, in the next run.
+#[tokio::test(start_paused = true)]
+async fn withdraws_a_candidate_whose_image_is_gone_before_its_trial() {
+    let host = Host::new();
+    let old = host.run_with("dd", published_port);
+    let image = host.publish(NEW, good());
+    host.twin.set_faults(|call| {
+        let is_trial = call.operation == Operation::Create && call.subject.contains(".trial-");
+        if is_trial { Fault::Refuse(500) } else { Fault::None }
+    });
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Mode::Upgrade);
+    assert!(
+        host.continue_for(&mut upgrader, Duration::from_secs(20))
+            .await
+            .is_none()
+    );
+    host.twin.clear_faults();
+    host.twin.remove_image(image.as_str());
+    let report = host.finish(&mut upgrader).await;
+    assert_eq!(row(&report, "dd").reason.as_str(), "start_refused");
+    assert_eq!(host.writes_on(old.as_str()), []);
     host.upgrade(NEW).await;
 }
 
