@@ -142,7 +142,7 @@ fn reporting(lab: &Lab, published: &str, url: &str) -> (Upgrader, PathBuf, TempD
 #[test]
 fn all_reports_of_outcomes_agree() {
     let lab = Lab::new("reporting");
-    let environment = format!("DELEGATE_TOKEN={PLANTED}");
+    let environment = format!("DATABASE={PLANTED}");
     let name = lab.delegate("1", V1, &["--env", &environment]);
     let receiver = Receiver::start();
     let (upgrader, audit, _directory) = reporting(&lab, V2, &receiver.url);
