@@ -144,7 +144,7 @@ book: ## make target/book of the pages, with a search; mdBook is installed into 
 	@[ "$$(PATH=$(TARGET_DIR)/tools/bin mdbook --version 2>/dev/null)" = "mdbook v$(MDBOOK)" ] || \
 		cargo install mdbook --locked --version $(MDBOOK) --no-default-features --features search --root $(TARGET_DIR)/tools
 	@PATH="$(TARGET_DIR)/tools/bin:$$PATH" docs/build $(TARGET_DIR)/book
-	cargo test --locked --quiet --test pure -- book:: --include-ignored
+	cargo test --locked --quiet --test pure -- links:: --include-ignored
 
 recording: static ## make docs/demo.svg of a real demo, and docs/usage/page-light.png and page-dark.png in a browser
 	LAB_BROWSER=1 tests/lab/run docs/record

@@ -1,6 +1,5 @@
 //! Nobody in service is the loudest fact: what leads to a delegate at work comes first.
 
-
 use kit::lab::{
     CRASHES, Lab, NEVER_HEALTHY, PATIENCE, V1, V2, docker, end_of, eventually, image, image_of, inspect, life,
 };
