@@ -109,9 +109,10 @@ mutants: ## change the decision in one place at a time: a test must notice; SINC
 fuzz: ## try random inputs, guided by the code they reach; FUZZ=document selects, FUZZ_SECONDS=600
 	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run $(FUZZ)
 
-lint: ## check formatting, language, clippy; cargo-deny and shellcheck if they are installed
+lint: ## check formatting, language, scale, clippy; cargo-deny and shellcheck if they are installed
 	cargo fmt --all --check
 	.ci/language
+	.ci/scale
 	cargo clippy --locked --workspace --all-targets --features delegate-upgrader/kubernetes -- -D warnings
 	@# The program for clusters lacks what only a Docker host needs.
 	cargo check --locked --bin delegate-upgrader --no-default-features --features kubernetes
