@@ -10,33 +10,9 @@ const SHORTEST: usize = 6;
 const LONGEST: usize = 400;
 /// The variables whose values are shown, except for passwords in them: a delegate's address and names, which this program shows
 /// itself, and what each image sets. Without them, few lines of a log would make sense.
-const PUBLIC: [&str; 11] = [
-    "ACCOUNT_ID",
-    "DELEGATE_NAME",
-    "DELEGATE_TYPE",
-    "HOME",
-    "HOSTNAME",
-    "JAVA_HOME",
-    "LANG",
-    "LC_ALL",
-    "MANAGER_HOST_AND_PORT",
-    "PATH",
-    "TZ",
-];
+const PUBLIC: &str = "ACCOUNT_ID DELEGATE_NAME DELEGATE_TYPE HOME JAVA_HOME MANAGER_HOST_AND_PORT PATH";
 /// The name of an option that holds a secret has one of these in it, in upper case.
-const SECRET: [&str; 11] = [
-    "TOKEN",
-    "SECRET",
-    "PASS",
-    "KEY",
-    "CREDENTIAL",
-    "AUTH",
-    "PRIVATE",
-    "COOKIE",
-    "SIGNATURE",
-    "JWT",
-    "_PWD",
-];
+const SECRET: &str = "TOKEN SECRET PASS KEY CREDENTIAL AUTH PRIVATE COOKIE SIGNATURE JWT _PWD";
 
 /// The values of one container's environment.
 pub struct Redactor {
@@ -54,7 +30,7 @@ impl Redactor {
             assigned: Vec::new(),
         };
         for (name, value) in environment {
-            if !PUBLIC.contains(&name) {
+            if PUBLIC.split(' ').all(|public| public != name) {
                 redactor.hide(name, value);
             }
             redactor.hide_within(value);
@@ -73,8 +49,7 @@ impl Redactor {
             if line.chars().count() >= SHORTEST {
                 self.anywhere.push(line.to_owned());
             } else if !line.is_empty() {
-                self.assigned
-                    .push((format!("{name}={line}"), format!("{name}={HIDDEN}")));
+                self.hide_behind(&format!("{name}="), line, "");
             }
         }
     }
@@ -118,5 +93,5 @@ impl Redactor {
 
 fn looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    SECRET.iter().any(|word| name.contains(word))
+    SECRET.split(' ').any(|word| name.contains(word))
 }
