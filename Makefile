@@ -109,9 +109,10 @@ mutants: ## change the decision in one place at a time: a test must notice; SINC
 fuzz: ## try random inputs, guided by the code they reach; FUZZ=document selects, FUZZ_SECONDS=600
 	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run $(FUZZ)
 
-lint: ## check formatting, language, clippy; cargo-deny and shellcheck if they are installed
+lint: ## check formatting, language, scale, clippy; cargo-deny and shellcheck if they are installed
 	cargo fmt --all --check
 	.ci/language
+	.ci/scale
 	cargo clippy --locked --workspace --all-targets --features delegate-upgrader/kubernetes -- -D warnings
 	@# The program for clusters lacks what only a Docker host needs.
 	cargo check --locked --bin delegate-upgrader --no-default-features --features kubernetes
@@ -144,7 +145,7 @@ book: ## make target/book of the pages, with a search; mdBook is installed into 
 	@[ "$$(PATH=$(TARGET_DIR)/tools/bin mdbook --version 2>/dev/null)" = "mdbook v$(MDBOOK)" ] || \
 		cargo install mdbook --locked --version $(MDBOOK) --no-default-features --features search --root $(TARGET_DIR)/tools
 	@PATH="$(TARGET_DIR)/tools/bin:$$PATH" docs/build $(TARGET_DIR)/book
-	cargo test --locked --quiet --test pure -- book:: --include-ignored
+	cargo test --locked --quiet --test pure -- links:: --include-ignored
 
 recording: static ## make docs/demo.svg of a real demo, and docs/usage/page-light.png and page-dark.png in a browser
 	LAB_BROWSER=1 tests/lab/run docs/record

@@ -11,10 +11,6 @@ use super::reader::{Given, Reader};
 use super::variables::{Environment, Variable};
 use crate::text::secret::Secret;
 
-/// The actions that `WEBHOOK_EVENTS` takes. A test holds them to those of events, which are above this layer.
-pub(super) const ACTIONS: &str = "upgraded, rejected, withdrawn, rolled_back, restored, restarted, health_lost, \
-     health_regained, image_removed, skipped, self_upgraded";
-
 /// Where outcomes are sent.
 #[derive(Clone, Debug, Default)]
 pub struct Notifications {
@@ -152,7 +148,7 @@ fn actions(text: &str) -> Result<Vec<String>, String> {
     let names = parse::names(text)?;
     match names
         .iter()
-        .find(|name| ACTIONS.split(", ").all(|known| known != *name))
+        .find(|name| parse::ACTIONS.split(", ").all(|known| known != *name))
     {
         Some(unknown) => Err(format!("no event is called {unknown}")),
         None => Ok(names),

@@ -16,6 +16,10 @@ use crate::schedule::zone::Zone;
 use crate::text::duration::{self, LONGEST};
 use crate::text::secret::Secret;
 
+/// The actions that `WEBHOOK_EVENTS` takes. A test holds them to those of events, which are above this layer.
+pub(super) const ACTIONS: &str = "upgraded, rejected, withdrawn, rolled_back, restored, restarted, health_lost, \
+     health_regained, image_removed, skipped, self_upgraded";
+
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" => Ok(true),

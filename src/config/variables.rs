@@ -303,7 +303,7 @@ variables! {
         webhook_secret_file = row("WEBHOOK_SECRET_FILE", Unset,
             "the path of a readable file that holds only the secret, instead of WEBHOOK_SECRET: whsec_ and the base64 of at least 24 bytes, or a text of at least 24 bytes",
             "The secret as a file. Surrounding blanks are ignored.");
-        webhook_events = row("WEBHOOK_EVENTS", Derived("all"), super::notifications::ACTIONS, "Which events are sent, separated by commas.");
+        webhook_events = row("WEBHOOK_EVENTS", Derived("all"), super::parse::ACTIONS, "Which events are sent, separated by commas.");
         deadman_url = row("DEADMAN_URL", Unset, HTTP_URL,
             "Requested after [each good scheduled run](notifications.md#a-dead-mans-switch), so that a service can raise an alarm when that does not happen. No \
              output shows it.").secret();

@@ -338,7 +338,7 @@ impl Addresses {
     }
 }
 
-/// How a container's last life ended, in a few words, without the secrets of its environment.
+/// How a container's last life ended, in a few words, without the values of its environment.
 pub fn ending(container: &Inspected) -> String {
     let mut text = format!("exited with code {}", container.exit_code());
     if container.oom_killed() {

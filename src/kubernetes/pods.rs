@@ -31,17 +31,18 @@ pub struct Failing {
     pub pod: String,
     /// How its container failed last.
     pub failure: TaskFailure,
-    /// The environment of its container.
+    /// The environment of its container, as far as the pod's document shows the values: not those of a Secret.
     environment: Vec<(String, String)>,
 }
 
 /// The pod of these that failed last, of any image.
 pub fn last_failure(pods: &[Value], container: &str) -> Option<Failing> {
     let failing = pods.iter().filter_map(|pod| {
+        let environment = environment(pod, container);
         Some(Failing {
             pod: pod.pointer("/metadata/name")?.as_str()?.to_owned(),
-            failure: failure(pod, container)?,
-            environment: environment(pod, container),
+            failure: failure(pod, container, &redactor(&environment))?,
+            environment,
         })
     });
     failing.max_by_key(|failing| failing.failure.at)
@@ -55,12 +56,16 @@ impl Failing {
         [format!("{query}&previous=true"), query]
     }
 
-    /// The lines of its log without the secrets of its environment.
+    /// The lines of its log without the values of its environment.
     pub fn redacted(&self, log: &str) -> Vec<String> {
-        let environment = self.environment.iter();
-        let redactor = Redactor::new(environment.map(|(name, value)| (name.as_str(), value.as_str())));
+        let redactor = redactor(&self.environment);
         log.lines().map(|line| redactor.line(line)).collect()
     }
+}
+
+fn redactor(environment: &[(String, String)]) -> Redactor {
+    let environment = environment.iter();
+    Redactor::new(environment.map(|(name, value)| (name.as_str(), value.as_str())))
 }
 
 fn environment(pod: &Value, container: &str) -> Vec<(String, String)> {
@@ -75,7 +80,8 @@ fn environment(pod: &Value, container: &str) -> Vec<(String, String)> {
     env.into_iter().flatten().filter_map(pair).collect()
 }
 
-fn failure(pod: &Value, container: &str) -> Option<TaskFailure> {
+/// A termination message may be the end of the log, so it is shown as the log is.
+fn failure(pod: &Value, container: &str, redactor: &Redactor) -> Option<TaskFailure> {
     let named = |list: &'static str| {
         let list = pod.pointer(list).and_then(Value::as_array);
         list.into_iter()
@@ -88,7 +94,7 @@ fn failure(pod: &Value, container: &str) -> Option<TaskFailure> {
         Some(TaskFailure {
             at: at.or(created)?,
             image: image.to_owned(),
-            error: one_line(&error, LONGEST),
+            error: one_line(&redactor.line(&error), LONGEST),
             ran_for: None,
         })
     };

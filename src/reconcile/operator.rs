@@ -4,7 +4,6 @@ use serde_json::Value;
 use tracing::info;
 
 use super::Reconciler;
-use super::driver::operator::{image_before, image_of};
 use crate::container::ImageId;
 use crate::engine::{Engine, EngineError};
 use crate::events::Event;
@@ -159,6 +158,38 @@ async fn release_target<E: Engine>(
     let (image, id) = earlier_release((&name, rollout.into()), release, records, usable)?;
     let image = ImageName::from(image.as_str());
     to_image(engine, serving, &image, &ImageId::new(id)).await
+}
+
+/// Whether nothing is in progress there.
+pub(super) fn is_free(managed: &Managed) -> Result<(), OperatorError> {
+    if managed.is_in_progress() {
+        return Err(OperatorError::InProgress(managed.name.clone()));
+    }
+    Ok(())
+}
+
+/// The image before the present one.
+pub(super) fn image_before(managed: &Managed) -> Result<ImageReference, OperatorError> {
+    is_free(managed)?;
+    let name = managed.name.clone();
+    if let Some(from) = &managed.record.rolled_back_from {
+        let from = from.clone();
+        return Err(OperatorError::RolledBack { name, from });
+    }
+    let before = managed.previous_image().and_then(|image| image.parse().ok());
+    before.ok_or(OperatorError::NothingBefore(name))
+}
+
+/// The image of an earlier release.
+pub(super) fn image_of(
+    managed: &Managed,
+    release: u64,
+    records: impl IntoIterator<Item = Event>,
+) -> Result<ImageReference, OperatorError> {
+    is_free(managed)?;
+    let name = (managed.name.as_str(), managed.into());
+    let usable = |found: &Release| found.image.parse().ok();
+    earlier_release(name, release, records, usable)
 }
 
 /// The release of this number, where another one runs.

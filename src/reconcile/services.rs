@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 
 use super::Reconciler;
 use super::driver::Books;
-use super::driver::operator::is_free;
 use super::operator::OperatorError;
+use super::operator::is_free;
 use super::upgrade_run::{Mode, UpgradeRun};
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;

@@ -23,7 +23,7 @@ const PROBES: usize = 5;
 /// How long collection may take: during a stop-first replacement no container serves meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Evidence on a rejected candidate, without the secrets of its environment.
+/// Evidence on a rejected candidate, without the values of its environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The name under which the rejected container is kept.

@@ -1,49 +1,39 @@
-//! Hides a container's own secrets in what it prints.
+//! Hides the values of a container's environment in what it prints.
 
 use super::one_line::{printable, shortened};
 
-/// The mask for a secret.
+/// The mask for a value.
 const HIDDEN: &str = "***";
-/// A shorter value occurs by chance; it is hidden only where its variable's name stands before it.
+/// A shorter value occurs by chance; it is hidden only behind its variable's name.
 const SHORTEST: usize = 6;
 /// The longest line, in characters.
 const LONGEST: usize = 400;
-/// The name of a variable that holds a secret has one of these in it, in upper case.
-const SECRET: [&str; 11] = [
-    "TOKEN",
-    "SECRET",
-    "PASS",
-    "KEY",
-    "CREDENTIAL",
-    "AUTH",
-    "PRIVATE",
-    "COOKIE",
-    "SIGNATURE",
-    "JWT",
-    "_PWD",
-];
+/// The variables whose values are shown, except for passwords in them: a delegate's address and names, which this program shows
+/// itself, and what each image sets. Without them, few lines of a log would make sense.
+const PUBLIC: &str = "ACCOUNT_ID DELEGATE_NAME DELEGATE_TYPE HOME JAVA_HOME MANAGER_HOST_AND_PORT PATH";
+/// The name of an option that holds a secret has one of these in it, in upper case.
+const SECRET: &str = "TOKEN SECRET PASS KEY CREDENTIAL AUTH PRIVATE COOKIE SIGNATURE JWT _PWD";
 
-/// The secrets of one container, as far as its environment shows them.
+/// The values of one container's environment.
 pub struct Redactor {
-    /// Secrets that are hidden wherever they occur, the longest first.
+    /// Values that are hidden wherever they occur, the longest first.
     anywhere: Vec<String>,
-    /// Secrets too short for that are hidden in their context: `NAME=value`, and what replaces it, `NAME=***`.
+    /// Values too short for that are hidden in their context: `NAME=value`, and what replaces it, `NAME=***`.
     assigned: Vec<(String, String)>,
 }
 
 impl Redactor {
-    /// Knows the secrets among a container's variables, given as (name, value).
+    /// Takes a container's variables as (name, value).
     pub fn new<'a>(environment: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut redactor = Self {
             anywhere: Vec::new(),
             assigned: Vec::new(),
         };
         for (name, value) in environment {
-            if looks_secret(name) {
+            if PUBLIC.split(' ').all(|public| public != name) {
                 redactor.hide(name, value);
-            } else {
-                redactor.hide_within(value);
             }
+            redactor.hide_within(value);
         }
         redactor
             .anywhere
@@ -59,8 +49,7 @@ impl Redactor {
             if line.chars().count() >= SHORTEST {
                 self.anywhere.push(line.to_owned());
             } else if !line.is_empty() {
-                self.assigned
-                    .push((format!("{name}={line}"), format!("{name}={HIDDEN}")));
+                self.hide_behind(&format!("{name}="), line, "");
             }
         }
     }
@@ -88,7 +77,7 @@ impl Redactor {
         }
     }
 
-    /// One printed line without its secrets, at most 400 characters of it. Its indentation stays.
+    /// One printed line without these values, at most 400 characters of it. Its indentation stays.
     pub fn line(&self, text: &str) -> String {
         let mut line = printable(text).trim_end().to_owned();
         for secret in &self.anywhere {
@@ -97,12 +86,12 @@ impl Redactor {
         for (assigned, hidden) in &self.assigned {
             line = line.replace(assigned, hidden);
         }
-        // Shortened last: half a secret would not be recognised.
+        // Shortened last: half a value would not be recognised.
         shortened(&line, LONGEST)
     }
 }
 
 fn looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    SECRET.iter().any(|word| name.contains(word))
+    SECRET.split(' ').any(|word| name.contains(word))
 }

@@ -1,4 +1,5 @@
-//! The program beside an engine all of whose texts would steer a terminal, forge a log line, or have no end.
+//! The program beside an engine all of whose texts would steer a terminal, forge a log line, quote a delegate's environment, or
+//! have no end.
 
 use std::process::{Command, Stdio};
 
@@ -6,6 +7,8 @@ use kit::manager::{RawServer, Reply, answer_text};
 use serde_json::{Value, json};
 
 const FORGED: &str = "2026-01-01T00:00:00Z ERROR forged";
+/// The value of a variable whose name does not look like that of a secret.
+const PLANTED: &str = "planted-value";
 
 /// Moves the cursor, starts another line, and turns the direction of writing.
 fn hostile() -> String {
@@ -15,14 +18,23 @@ fn hostile() -> String {
     )
 }
 
+/// The same from a delegate that prints its environment.
+fn printed() -> String {
+    format!("DATABASE is {PLANTED} {}", hostile())
+}
+
 /// A delegate, or what only looks like one, with this change.
 fn container(id: &str, change: impl FnOnce(&mut Value)) -> Value {
     let mut document = json!({
         "Id": id, "Name": format!("/{id}"), "Image": "sha256:1", "Created": "2026-11-01T00:00:00Z", "State": {
-            "Status": "running", "Running": true, "Error": hostile(), "StartedAt": "2026-11-01T00:00:00Z",
-            "Health": { "Status": "unhealthy", "FailingStreak": 9, "Log": [{ "ExitCode": 1, "Output": hostile() }] },
+            "Status": "running", "Running": true, "Error": printed(), "StartedAt": "2026-11-01T00:00:00Z",
+            "Health": { "Status": "unhealthy", "FailingStreak": 9, "Log": [{ "ExitCode": 1, "Output": printed() }] },
         },
-        "Config": { "Image": "harness/delegate:26.02.1", "Env": ["DELEGATE_NAME=docker-delegate"], "Labels": {} },
+        "Config": {
+            "Image": "harness/delegate:26.02.1",
+            "Env": ["DELEGATE_NAME=docker-delegate", format!("DATABASE={PLANTED}")],
+            "Labels": {},
+        },
         "HostConfig": { "RestartPolicy": { "Name": "always" }, "NetworkMode": hostile() },
         "NetworkSettings": { "Networks": { hostile(): { "IPAddress": "" } } },
     });
@@ -51,13 +63,11 @@ fn containers() -> Vec<Value> {
         container("image", |it| it["Config"]["Image"] = hostile().into()),
         container("state", |it| it["State"]["Status"] = hostile().into()),
         container("other", |it| {
-            it["Config"]["Env"] = json!([format!("DELEGATE_NAME={}", hostile())]);
+            it["Config"]["Env"][0] = format!("DELEGATE_NAME={}", hostile()).into();
         }),
         container("account", |it| {
-            it["Config"]["Env"] = json!([
-                "DELEGATE_NAME=docker-delegate",
-                format!("ACCOUNT_ID={}", hostile())
-            ]);
+            let variables = it["Config"]["Env"].as_array_mut().unwrap();
+            variables.push(format!("ACCOUNT_ID={}", hostile()).into());
         }),
         container("times", |it| {
             for time in ["StartedAt", "FinishedAt"] {
@@ -104,6 +114,7 @@ fn engine(head: &str) -> String {
 async fn no_text_of_an_engine_steers_a_terminal_or_forges_a_line() {
     let engine = RawServer::start(vec![Reply::From(engine)]).await;
     let url = engine.url.replace("http://", "tcp://");
+    let mut shown = 0;
     for (command, format) in [
         ("plan", "text"),
         ("plan --json", "text"),
@@ -144,8 +155,11 @@ async fn no_text_of_an_engine_steers_a_terminal_or_forges_a_line() {
                 !text.lines().any(|line| line.trim_start().starts_with(FORGED)),
                 "{command} {exit}: {text}"
             );
+            assert!(!text.contains(PLANTED), "{command} {format} {exit}: {text}");
+            shown += text.matches("DATABASE is ***").count();
             let longest = text.lines().map(str::len).max().unwrap_or_default();
             assert!(longest < 40_000, "{command} {format} {exit}: {longest}");
         }
     }
+    assert!(shown > 5, "{shown} lines of a delegate are shown");
 }

@@ -1,14 +1,11 @@
 //! Delegates that were started with `--rm`. Their successors are made without it, so that a failed one leaves its log; the
 //! upgrader removes a successor ten seconds after it has ended, as Docker would have.
 
-use std::time::Duration;
-
-use kit::lab::{CRASHES, Lab, V1, V2, docker, eventually, follow, image, image_of, inspect, life};
+use kit::lab::{CRASHES, Lab, PATIENCE, V1, V2, docker, eventually, follow, image, image_of, inspect, life};
 use rustix::process::Signal;
 
 /// Both ways of replacing it.
 const WAYS: [(&str, &str); 2] = [("rm-start", "start-first"), ("rm-stop", "stop-first")];
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn delegate(lab: &Lab, strategy: &str) -> String {
     let strategy = format!("io.delegate-upgrader.update-order={strategy}");

@@ -5,10 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use kit::lab::{Daemon, Lab, Signal, V1, V2, docker, eventually, expect, image, image_of};
-
-/// Enough for a step of a replacement, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+use kit::lab::{Daemon, Lab, PATIENCE, Signal, V1, V2, docker, eventually, expect, image, image_of};
 
 /// The version that the lab was asked for; `docker compose`, or `docker-compose` where that is what there is.
 pub(crate) fn compose_command() -> Command {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kit::lab::{Lab, Signal, V1, V2, eventually, follow, image, image_of, life};
+use kit::lab::{Lab, PATIENCE, Signal, V1, V2, eventually, follow, image, image_of, life};
 
 pub(crate) fn address(log: &str) -> String {
     let line = log
@@ -31,10 +31,7 @@ fn scheduled_run_upgrades_and_start_only_reports() {
     let name = lab.delegate("1", V1, &[]);
     let before = life(&name);
     let mut yearly = lab.upgrader(V2).with("SCHEDULE", "0 0 1 1 *").start();
-    yearly.says(
-        "is published; waiting for the next scheduled run",
-        Duration::from_secs(20),
-    );
+    yearly.says("is published; waiting for the next scheduled run", PATIENCE);
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(life(&name), before);
     yearly.signal(Signal::TERM);
@@ -50,9 +47,9 @@ fn the_page_the_status_and_the_metrics_show_the_delegates() {
     lab.delegate("1", V1, &[]);
     let upgrader = lab.upgrader(V2).with("SCHEDULE", "0 0 1 1 *");
     let mut daemon = upgrader.start();
-    daemon.says("delegate is healthy", Duration::from_secs(20));
+    daemon.says("delegate is healthy", PATIENCE);
     let address = address(&daemon.log());
-    eventually("it is ready", Duration::from_secs(10), || {
+    eventually("it is ready", PATIENCE, || {
         get(&format!("http://{address}/readyz")).0 == 200
     });
     assert_eq!(get(&format!("http://{address}/livez")).0, 200);
@@ -88,13 +85,13 @@ fn sigterm_ends_it_at_once_even_while_an_old_one_drains() {
     let old = follow(&name);
     let upgrader = lab.upgrader(V2).with("RUN_ON_START", "true");
     let mut daemon = upgrader.start();
-    daemon.says("is finishing", Duration::from_secs(40));
+    daemon.says("is finishing", PATIENCE);
     let (code, took) = daemon.signal(Signal::TERM);
     assert_eq!(code, Some(0), "{}", daemon.log());
     assert!(took < Duration::from_secs(5), "{took:?}");
     assert!(daemon.log().contains("resume at the next start"));
     let next = upgrader.start();
-    next.says("the old container is gone", Duration::from_secs(40));
+    next.says("the old container is gone", PATIENCE);
     assert_eq!(lab.names(), ["1"]);
     assert!(old.end().contains("drained in full"));
 }
@@ -111,14 +108,14 @@ fn an_engine_that_comes_back_is_found_again() {
         .with("DOCKER_HOST", &host)
         .with("SCHEDULE", "0 0 1 1 *")
         .start();
-    daemon.says("cannot reach the Docker engine", Duration::from_secs(20));
+    daemon.says("cannot reach the Docker engine", PATIENCE);
     let (status, why) = get(&format!("http://{}/readyz", address(&daemon.log())));
     assert_eq!(status, 503, "{why}");
     let engine = std::env::var("DOCKER_HOST").expect("DOCKER_HOST");
     let engine = engine.strip_prefix("unix://").expect("a unix socket");
     std::os::unix::fs::symlink(engine, &socket).expect("a link");
-    daemon.says("the Docker engine is answering again", Duration::from_secs(20));
-    daemon.says("delegate is healthy", Duration::from_secs(20));
+    daemon.says("the Docker engine is answering again", PATIENCE);
+    daemon.says("delegate is healthy", PATIENCE);
 }
 
 #[test]
@@ -127,7 +124,7 @@ fn single_run_ends_on_sigterm_and_the_next_one_continues() {
     let name = lab.delegate("1", V1, &[]);
     let upgrader = lab.upgrader(V2).with("UPGRADE_HEALTHY_TIME", "4s");
     let mut once = upgrader.begin("once");
-    once.says("has been healthy for", Duration::from_secs(30));
+    once.says("has been healthy for", PATIENCE);
     let (code, took) = once.signal(Signal::TERM);
     assert_eq!(code, Some(1), "{}", once.log());
     assert!(took < Duration::from_secs(5), "{took:?}");

@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use crate::proxy::Proxy;
 use kit::lab::{
-    Lab, Signal, V1, V2, assert_in_time, end_of, eventually, follow, image, image_of, life, running,
+    Lab, PATIENCE, Signal, V1, V2, assert_in_time, end_of, eventually, follow, image, image_of, life, running,
 };
 
-/// Enough for a replacement up to its commit, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 #[test]
 fn the_deadline_of_a_drain_holds_when_the_upgrader_is_killed() {
     let lab = Lab::new("drain-killed");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kit::lab::{CRASHES, Lab, NEVER_HEALTHY, SLOW, V1, V2, build, docker, image, image_of, life};
+use kit::lab::{CRASHES, Lab, NEVER_HEALTHY, PATIENCE, SLOW, V1, V2, build, docker, image, image_of, life};
 
 /// Runs `once` towards an image that is bad, twice, with these times for its health; the delegate is not touched.
 fn rejected(test: &str, version: &str, (healthy, deadline): (&str, &str), words: &str) {
@@ -248,7 +248,7 @@ fn candidate_is_not_rejected_for_time_in_which_the_upgrader_was_stopped() {
     let name = lab.delegate("1", V1, &[]);
     let upgrader = lab.upgrader(SLOW).with("UPGRADE_HEALTHY_DEADLINE", "12s");
     let mut run = upgrader.begin("once");
-    run.says("started ", Duration::from_secs(30));
+    run.says("started ", PATIENCE);
     // It has looked at the candidate.
     std::thread::sleep(Duration::from_secs(2));
     run.pause_for(Duration::from_secs(20));

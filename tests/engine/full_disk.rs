@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::itself::{FIRST, upgrader_image};
-use kit::lab::{Lab, Signal, V1, V2, build, docker, eventually, expect, image, send};
+use kit::lab::{Lab, PATIENCE, Signal, V1, V2, build, docker, eventually, expect, image, send};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -66,7 +66,7 @@ impl SmallEngine {
             dockerd,
             bridge,
         };
-        eventually("the small engine answers", Duration::from_secs(60), || {
+        eventually("the small engine answers", PATIENCE, || {
             let version = engine.command(&["version"]).output();
             version.is_ok_and(|version| version.status.success())
         });

@@ -1,11 +1,7 @@
 //! Health by a command in the container, and restarts of unhealthy delegates.
 
-use std::time::Duration;
+use kit::lab::{Lab, PATIENCE, V1, follow, inspect, life};
 
-use kit::lab::{Lab, V1, follow, inspect, life};
-
-/// Enough for one step, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// The image of the test delegate has no shell and no curl, but a health check of its own.
 const COMMAND: &str = r#"["/delegate", "healthcheck"]"#;
 

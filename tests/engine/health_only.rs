@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::proxy::Proxy;
-use kit::lab::{Lab, NEVER_HEALTHY, Signal, V1, V2, docker, image, life};
+use kit::lab::{Lab, NEVER_HEALTHY, PATIENCE, Signal, V1, V2, docker, image, life};
 
 #[test]
 fn health_only_mode_sends_the_engine_gets_only() {
@@ -19,8 +19,8 @@ fn health_only_mode_sends_the_engine_gets_only() {
         .with("SCHEDULE", "* * * * * *")
         .with("RUN_ON_START", "true");
     let mut daemon = watcher.start();
-    daemon.says("scheduled run", Duration::from_secs(20));
-    daemon.says("delegate is unhealthy", Duration::from_secs(20));
+    daemon.says("scheduled run", PATIENCE);
+    daemon.says("delegate is unhealthy", PATIENCE);
     let doctor = lab.upgrader(V2).run(&["doctor"]);
     doctor.says(&format!("warn  health         {bad} is unhealthy: "));
     daemon.says(
@@ -32,10 +32,7 @@ fn health_only_mode_sends_the_engine_gets_only() {
     );
     docker(&["kill", &good]);
     // It may be observed in the moment before its end is known.
-    daemon.says_one_of(
-        &["exited with code 137", "nothing listens"],
-        Duration::from_secs(20),
-    );
+    daemon.says_one_of(&["exited with code 137", "nothing listens"], PATIENCE);
     daemon.signal(Signal::TERM);
     watcher.run(&["once"]).ended(0);
     let asked = recorder.asked();

@@ -6,10 +6,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use kit::lab::{Lab, V1, V2, follow, image, image_of, inspect};
+use kit::lab::{Lab, PATIENCE, V1, V2, follow, image, image_of, inspect};
 
-/// Enough for a replacement up to its commit, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// How long its task takes.
 const TASK: Duration = Duration::from_secs(30);
 /// Longer than a restart takes here, and shorter than what is left of the task or the drain.

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::proxy::{Proxy, Treatment};
 use kit::lab::{
-    self, Lab, V1, V2, WITH_HEALTHCHECK, docker, env, eventually, expect, image, inspect, logs, project,
-    running,
+    self, Lab, PATIENCE, V1, V2, WITH_HEALTHCHECK, docker, env, eventually, expect, image, inspect, logs,
+    project, running,
 };
 
 pub(crate) const FIRST: &str = "1.0.0";
@@ -221,10 +221,8 @@ fn new_upgrader_takes_over_and_one_serves_at_every_moment() {
     let upgrader = run(&lab, SECOND, &engine_socket(), &[]);
     let before = settings(&inspect(&upgrader));
     let watch = Watch::begin(&lab);
-    eventually("it has replaced itself", Duration::from_secs(90), || {
-        runs(&upgrader, SECOND)
-    });
-    eventually("only the new one is left", Duration::from_secs(30), || {
+    eventually("it has replaced itself", PATIENCE, || runs(&upgrader, SECOND));
+    eventually("only the new one is left", PATIENCE, || {
         lab.names() == ["1", "upgrader"]
     });
     watch.found_one_at_every_moment(&upgrader);
@@ -234,7 +232,7 @@ fn new_upgrader_takes_over_and_one_serves_at_every_moment() {
         image(V2)
     );
     // The new one reports it, and continues with the delegates.
-    eventually("it is reported", Duration::from_secs(20), || {
+    eventually("it is reported", PATIENCE, || {
         let events = &status(&upgrader)["events"];
         events
             .as_array()
@@ -251,10 +249,10 @@ fn new_upgrader_takes_over_and_one_serves_at_every_moment() {
 
 /// Waits until that image is rejected and in quarantine.
 pub(crate) fn is_rejected(lab: &Lab, upgrader: &str) {
-    eventually("the bad one is rejected", Duration::from_secs(120), || {
+    eventually("the bad one is rejected", PATIENCE, || {
         lab.names() == ["upgrader", "upgrader.failed-1"] && runs(upgrader, FIRST)
     });
-    eventually("its image is in quarantine", Duration::from_secs(20), || {
+    eventually("its image is in quarantine", PATIENCE, || {
         status(upgrader)["report"]["upgrader"]["reason"] == "quarantined"
     });
 }
@@ -308,21 +306,19 @@ fn candidate_takes_over_when_the_old_upgrader_is_ended() {
         ];
         let upgrader = run(&lab, SECOND, &engine_socket(), &slow);
         let candidate = format!("{upgrader}.candidate");
-        eventually("the new one is alive", Duration::from_secs(60), || {
+        eventually("the new one is alive", PATIENCE, || {
             !addresses(&format!("^/{candidate}$")).is_empty()
         });
         let id = inspect(&candidate)["Id"].clone();
         // The candidate has looked around by then.
         thread::sleep(Duration::from_secs(3));
         docker(&[action[0], action[1], &upgrader]);
-        eventually("the new one has the name", Duration::from_secs(60), || {
-            runs(&upgrader, SECOND)
-        });
-        eventually("only the new one is left", Duration::from_secs(60), || {
+        eventually("the new one has the name", PATIENCE, || runs(&upgrader, SECOND));
+        eventually("only the new one is left", PATIENCE, || {
             lab.names() == ["upgrader"]
         });
         assert_eq!(inspect(&upgrader)["Id"], id, "{action:?}");
-        eventually("it acts", Duration::from_secs(20), || {
+        eventually("it acts", PATIENCE, || {
             status(&upgrader)["report"]["upgrader"]["reason"] == "up_to_date"
         });
     }
@@ -349,10 +345,8 @@ fn a_helper_makes_the_exchange_where_two_cannot_run_at_once() {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let upgrader = run(&lab, SECOND, &engine_socket(), &arguments);
         let before = settings(&inspect(&upgrader));
-        eventually("it has replaced itself", Duration::from_secs(90), || {
-            runs(&upgrader, SECOND)
-        });
-        eventually("only the new one is left", Duration::from_secs(30), || {
+        eventually("it has replaced itself", PATIENCE, || runs(&upgrader, SECOND));
+        eventually("only the new one is left", PATIENCE, || {
             lab.names() == ["upgrader"]
         });
         assert_eq!(settings(&inspect(&upgrader)), before);
@@ -365,9 +359,7 @@ fn a_helper_makes_the_exchange_where_two_cannot_run_at_once() {
     // A port that the engine chooses is none that two would want.
     let lab = Lab::new("itself-any-port");
     let upgrader = run(&lab, SECOND, &engine_socket(), &["--publish", "9464"]);
-    eventually("it has replaced itself", Duration::from_secs(90), || {
-        runs(&upgrader, SECOND)
-    });
+    eventually("it has replaced itself", PATIENCE, || runs(&upgrader, SECOND));
     assert!(!logs(&upgrader).contains("helper"), "{}", logs(&upgrader));
 }
 

@@ -2,7 +2,6 @@
 //! with `--rm`.
 
 use std::fs;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -10,7 +9,7 @@ use crate::compose::Project;
 use crate::itself::{
     FIRST, SECOND, SHORT, Watch, build, engine_socket, own_port, run, runs, settings, status, upgrader_image,
 };
-use kit::lab::{Lab, V2, docker, eventually, image, image_of, inspect};
+use kit::lab::{Lab, PATIENCE, V2, docker, eventually, image, image_of, inspect};
 
 /// Writes the compose file of an upgrader that wants to run the second version.
 fn write(project: &Project, version: &str, lines: &str) {
@@ -40,7 +39,7 @@ fn write(project: &Project, version: &str, lines: &str) {
 /// that it looks at it.
 fn container(project: &Project) -> String {
     let mut ids = String::new();
-    eventually("Compose lists them", Duration::from_secs(10), || {
+    eventually("Compose lists them", PATIENCE, || {
         let listed = project.command(&["ps", "--quiet", "upgrader"]).output();
         let listed = listed.expect("docker-compose");
         String::from_utf8_lossy(&listed.stdout)
@@ -53,7 +52,7 @@ fn container(project: &Project) -> String {
 
 /// Waits until the upgrader is of the second version, and alone.
 fn is_replaced(project: &Project) -> String {
-    eventually("it has replaced itself", Duration::from_secs(120), || {
+    eventually("it has replaced itself", PATIENCE, || {
         let all = project.all();
         let of_second = format!("ancestor={}", upgrader_image(SECOND));
         !all.contains('\n')
@@ -108,7 +107,7 @@ fn upgrader_of_compose_replaces_itself_and_stays_known_to_compose() {
             "exited"
         );
         project.compose(&["start"]);
-        eventually("it continues", Duration::from_secs(20), || {
+        eventually("it continues", PATIENCE, || {
             status(&name_of(&new))["report"]["upgrader"]["reason"] == "up_to_date" || way == 1
         });
         // A container that Compose recreates has the image of the file, and replaces itself again.
@@ -142,10 +141,8 @@ fn upgrader_with_rm_replaces_itself_too() {
         let upgrader = run(&lab, SECOND, &engine_socket(), &arguments);
         let before = settings(&inspect(&upgrader));
         let watch = (!has_port).then(|| Watch::begin(&lab));
-        eventually("it has replaced itself", Duration::from_secs(120), || {
-            runs(&upgrader, SECOND)
-        });
-        eventually("only the new one is left", Duration::from_secs(60), || {
+        eventually("it has replaced itself", PATIENCE, || runs(&upgrader, SECOND));
+        eventually("only the new one is left", PATIENCE, || {
             lab.names() == ["upgrader"]
         });
         if let Some(watch) = watch {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::proxy::{Proxy, Treatment};
-use kit::lab::{CRASHES, Lab, NEVER_HEALTHY, Signal, V1, V2, docker, eventually, image, image_of, life};
+use kit::lab::{
+    CRASHES, Lab, NEVER_HEALTHY, PATIENCE, Signal, V1, V2, docker, eventually, image, image_of, life,
+};
 
 #[test]
 fn a_failed_one_that_is_broken_keeps_no_good_image_out() {
@@ -32,7 +34,7 @@ fn a_failed_one_that_is_broken_keeps_no_good_image_out() {
         let replaced = format!("{name} {}", image(V2));
         let list = || docker(&["ps", "--format", "{{.Names}} {{.Image}}"]);
         let is_replaced = || list().lines().any(|line| line == replaced);
-        eventually("it is replaced", Duration::from_secs(60), is_replaced);
+        eventually("it is replaced", PATIENCE, is_replaced);
         assert_eq!(lab.names().last().map(String::as_str), Some("1.failed-1"));
         drop(daemon);
         let doctor = times(V2).run(&["doctor"]);
@@ -64,7 +66,7 @@ fn an_update_that_has_no_effect_is_repeated_ever_more_rarely() {
             .filter(|call| call.ends_with("/update"))
             .count()
     };
-    eventually("it is rejected", Duration::from_secs(60), || updates() > 0);
+    eventually("it is rejected", PATIENCE, || updates() > 0);
     std::thread::sleep(Duration::from_secs(20));
     once.signal(Signal::KILL);
     let asked = proxy.asked().len();

@@ -4,9 +4,8 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-use kit::lab::{Upgrader, eventually, expect, static_binary};
+use kit::lab::{PATIENCE, Upgrader, eventually, expect, static_binary};
 
 pub(crate) const ACCOUNT: &str = "acct-TEST_000000000000";
 pub(crate) const KEY: &str = "000102030405060708090a0b0c0d0e0f";
@@ -44,7 +43,7 @@ impl LocalManager {
             log,
             address: String::new(),
         };
-        eventually("the Manager listens", Duration::from_secs(20), || {
+        eventually("the Manager listens", PATIENCE, || {
             let log = manager.log();
             let address = log
                 .strip_prefix("listening on ")

@@ -9,10 +9,7 @@ use std::time::{Duration, Instant};
 use crate::proxy::Proxy;
 use kit::lab::front::{Fault, Front, answer_of};
 use kit::lab::servers::{Server, asking, fixture, manager, nginx, unknown_certificate};
-use kit::lab::{Daemon, Lab, Signal, V1, V2, expect, image, image_of, static_binary};
-
-/// For one thing to happen, on a busy machine. A question takes up to half a minute.
-const PATIENCE: Duration = Duration::from_secs(90);
+use kit::lab::{Daemon, Lab, PATIENCE, Signal, V1, V2, expect, image, image_of, static_binary};
 
 struct Case {
     /// The daemon that it happens to. Those of one daemon happen to it in turn.

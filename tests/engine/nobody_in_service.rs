@@ -1,9 +1,7 @@
 //! Nobody in service is the loudest fact: what leads to a delegate at work comes first.
 
-use std::time::Duration;
-
 use kit::lab::{
-    CRASHES, Lab, NEVER_HEALTHY, V1, V2, docker, end_of, eventually, image, image_of, inspect, life,
+    CRASHES, Lab, NEVER_HEALTHY, PATIENCE, V1, V2, docker, end_of, eventually, image, image_of, inspect, life,
 };
 
 /// A version that is no longer accepted ends at once, again and again: Docker cannot rename it between its lives.
@@ -14,7 +12,7 @@ fn delegates_that_end_at_once_are_replaced() {
         let mut options = vec!["--restart", "always", "--env", "CRASH_AFTER_SECONDS=0"];
         options.extend(port.iter().flat_map(|port| ["--publish", port]));
         let name = lab.delegate("1", V1, &options);
-        eventually("Docker has restarted it often", Duration::from_secs(60), || {
+        eventually("Docker has restarted it often", PATIENCE, || {
             inspect(&name)["RestartCount"].as_u64() > Some(5)
         });
         // The new image does not end, whatever the variable says.
@@ -38,11 +36,7 @@ fn candidate_that_ignores_sigterm_keeps_the_old_container_out_for_ten_seconds() 
     let upgrader = lab.upgrader(&version).with("CONTAINER_STOP_TIMEOUT", "10m");
     let started = std::time::Instant::now();
     upgrader.run(&["once"]).ended(1);
-    assert!(
-        started.elapsed() < Duration::from_secs(60),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
     assert_eq!(life(&name).0, before.0);
     assert!(life(&name).2);
     assert_eq!(inspect(&format!("{name}.failed-1"))["State"]["ExitCode"], 137);
@@ -59,13 +53,11 @@ fn copy_of_the_old_container_serves_while_that_finishes_its_tasks() {
     // Its name is free for a moment.
     let shown = ["ps", "--no-trunc", "--format", "{{.Names}} {{.Image}} {{.ID}}"];
     let is_copy = |line: &str| line.starts_with(&format!("{name} {} ", image(V1))) && !line.ends_with(&old);
-    eventually(
-        "a copy of the old container serves",
-        Duration::from_secs(60),
-        || docker(&shown).lines().any(is_copy),
-    );
+    eventually("a copy of the old container serves", PATIENCE, || {
+        docker(&shown).lines().any(is_copy)
+    });
     assert_eq!(inspect(&old)["State"]["Running"], true, "it finishes its tasks");
-    end_of(&old, Duration::from_secs(60));
+    end_of(&old, PATIENCE);
     drop(upgrader);
 }
 
@@ -79,7 +71,7 @@ fn old_container_and_image_that_were_pruned_come_back() {
         let name = lab.delegate("1", &own, &["--publish", &publish]);
         let upgrader = lab.upgrader(version).begin("once");
         let candidate = format!("{name}.candidate");
-        eventually("the candidate runs", Duration::from_secs(60), || {
+        eventually("the candidate runs", PATIENCE, || {
             lab.names().contains(&"1.candidate".to_owned()) && life(&candidate).2
         });
         let stopped = lab
@@ -89,7 +81,7 @@ fn old_container_and_image_that_were_pruned_come_back() {
             .expect("an old one");
         docker(&["rm", &format!("{}-{stopped}", lab.name)]);
         docker(&["rmi", "--force", &image(&own)]);
-        eventually("the delegate is back", Duration::from_secs(90), || {
+        eventually("the delegate is back", PATIENCE, || {
             lab.names().contains(&"1".to_owned()) && image_of(&name) == image(&own) && life(&name).2
         });
         drop(upgrader);
@@ -103,12 +95,12 @@ fn health_checks_only_end_a_replacement_that_left_the_delegate_stopped() {
     let options = ["--publish", "127.0.0.1:43492:3460", "--env", "DRAIN_SECONDS=5"];
     let name = lab.delegate("1", V1, &options);
     let mut upgrader = lab.upgrader(V2).begin("once");
-    eventually("the old container drains", Duration::from_secs(60), || {
+    eventually("the old container drains", PATIENCE, || {
         lab.names().iter().any(|name| name.contains("draining"))
     });
     upgrader.signal(kit::lab::Signal::KILL);
     let only = lab.upgrader(V2).with("DISABLE_AUTO_UPGRADE", "true").start();
-    eventually("a delegate serves", Duration::from_secs(60), || {
+    eventually("a delegate serves", PATIENCE, || {
         lab.names().contains(&"1".to_owned()) && life(&name).2
     });
     drop(only);

@@ -4,15 +4,13 @@ use std::fs;
 use std::io::{Seek as _, Write as _};
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use kit::lab::wire::get;
-use kit::lab::{Lab, NEVER_HEALTHY, V1};
+use kit::lab::{Lab, NEVER_HEALTHY, PATIENCE, V1};
 use serde_json::{Value, json};
 
 const LIGHT: &str = "--blink-settings=preferredColorScheme=1";
 const DARK: &str = "--blink-settings=preferredColorScheme=0";
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a browser makes of a page after some updates: its document, and what it logs of it.
 fn browse(url: &str, arguments: &[&str]) -> (String, Vec<String>) {

@@ -5,13 +5,12 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tempfile::TempDir;
 
-use kit::lab::{Lab, V1, V2, docker, eventually, expect, image, image_of, inspect, project};
+use kit::lab::{Lab, PATIENCE, V1, V2, docker, eventually, expect, image, image_of, inspect, project};
 
 const USER: &str = "ci";
 /// In the usual alphabet its base64 has both characters that the other one lacks.
@@ -63,7 +62,7 @@ impl PrivateRegistry {
             directory,
             address,
         };
-        eventually("the registry answers", Duration::from_secs(20), || {
+        eventually("the registry answers", PATIENCE, || {
             std::net::TcpStream::connect(&registry.address).is_ok()
         });
         registry

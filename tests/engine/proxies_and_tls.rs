@@ -1,7 +1,6 @@
 //! The way to the Manager with real parts on it: forward proxies, TLS, client certificates.
 
 use std::thread::scope;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use kit::lab::servers::{
     Server, asking, fixture, manager, nginx, squid, stunnel, tinyproxy, unknown_certificate,
 };
-use kit::lab::{Lab, Run, Upgrader, V1, V2, eventually, image, image_of};
+use kit::lab::{Lab, PATIENCE, Run, Upgrader, V1, V2, eventually, image, image_of};
 
 const USER: &str = "delegate+upgrader";
 /// With what is special in a URL, in base64, and what looks like an escape.
@@ -56,9 +55,7 @@ fn requests(proxy: &Server) -> Vec<String> {
 
 /// What a log has in the end: a tunnel is noted when it is closed.
 fn logged(count: usize, mut read: impl FnMut() -> Vec<String>) -> Vec<String> {
-    eventually("the proxy's log has it", Duration::from_secs(10), || {
-        read().len() >= count
-    });
+    eventually("the proxy's log has it", PATIENCE, || read().len() >= count);
     read()
 }
 

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::proxy::Proxy;
-use kit::lab::{Lab, V1, V2, build, docker, env, image, image_of, life};
+use kit::lab::{Lab, PATIENCE, V1, V2, build, docker, env, image, image_of, life};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -199,8 +199,8 @@ fn a_pull_that_stands_still_is_given_up_and_done_at_a_later_tick() {
         .with("PUBLISHED_IMAGE", &published)
         .with("SCHEDULE", "*/15 * * * * *")
         .start();
-    let begun = daemon.time_of(&format!("pulling {published}"), Duration::from_secs(30));
-    let given_up = daemon.time_of("cannot pull ", Duration::from_secs(160));
+    let begun = daemon.time_of(&format!("pulling {published}"), PATIENCE);
+    let given_up = daemon.time_of("cannot pull ", PATIENCE);
     let took = (given_up - begun).as_seconds_f64();
     let log = daemon.log();
     assert!(took >= 119.0, "{took} s:\n{log}");

@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::local_manager::{ACCOUNT, KEY};
 use kit::commands::{Block, assignment, blocks, words};
 use kit::lab::{
-    Lab, V1, V2, build, docker, eventually, expect, follow, image, image_of, inspect, life, logs, project,
-    running, static_binary,
+    Lab, PATIENCE, V1, V2, build, docker, eventually, expect, follow, image, image_of, inspect, life, logs,
+    project, running, static_binary,
 };
 
 /// The Manager's key as its UI shows it.
@@ -32,7 +32,7 @@ fn manager_with(lab: &Lab, further: &[&str]) -> (String, String) {
     let listen = [&tag, "--listen", "0.0.0.0:8080", "--account", ACCOUNT];
     let publish = ["--token", KEY, "--published", &published];
     let name = lab.container("manager", &[&listen, publish.as_slice(), further].concat());
-    eventually("the Manager listens", Duration::from_secs(40), || {
+    eventually("the Manager listens", PATIENCE, || {
         logs(&name).contains("listening on")
     });
     let address = docker(&["inspect", "--format", "{{.NetworkSettings.IPAddress}}", &name]);
@@ -120,11 +120,9 @@ fn the_documented_command_upgrades_two_delegates_without_a_moment_with_fewer() {
         ("SCHEDULE", "*/10 * * * * *"),
     ];
     let upgrader = run_as_shown(&lab, 0, &values, &upgrader_image);
-    eventually(
-        "the delegates are seen to be current",
-        Duration::from_secs(40),
-        || logs(&upgrader).matches("runs the published image").count() >= 2,
-    );
+    eventually("the delegates are seen to be current", PATIENCE, || {
+        logs(&upgrader).matches("runs the published image").count() >= 2
+    });
 
     let stop = Arc::new(AtomicBool::new(false));
     let watcher = watch(&lab, names.clone(), &stop);
@@ -158,7 +156,7 @@ fn the_documented_command_upgrades_two_delegates_without_a_moment_with_fewer() {
         strangers,
         "strangers were touched"
     );
-    eventually("its HEALTHCHECK passes", Duration::from_secs(60), || {
+    eventually("its HEALTHCHECK passes", PATIENCE, || {
         inspect(&upgrader)["State"]["Health"]["Status"] == "healthy"
     });
     let asked = logs(&manager_name);
@@ -196,7 +194,7 @@ fn the_documented_command_for_health_only_reports_and_touches_nothing() {
     let before = life(&name);
     let values = [("UPGRADER_WORKLOAD_NAME", lab.name.as_str())];
     let upgrader = run_as_shown(&lab, 1, &values, &upgrader_image);
-    eventually("it reports", Duration::from_secs(40), || {
+    eventually("it reports", PATIENCE, || {
         logs(&upgrader).contains("delegate is healthy")
     });
     let log = logs(&upgrader);
@@ -214,7 +212,7 @@ fn the_command_that_finds_delegates_finds_one() {
     let commands = blocks(&page).iter().flat_map(Block::commands).collect::<Vec<_>>();
     let command = commands.iter().find(|command| command.starts_with("docker ps "));
     // Containers of other tests may end between the two calls.
-    eventually("it finds it", Duration::from_secs(40), || {
+    eventually("it finds it", PATIENCE, || {
         let found = Command::new("sh")
             .args(["-c", command.expect("the command")])
             .output();

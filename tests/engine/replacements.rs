@@ -1,9 +1,8 @@
 //! Replacements that succeed.
 
-use std::time::Duration;
-
 use kit::lab::{
-    CRASHES, Lab, V1, V2, WITH_HEALTHCHECK, docker, eventually, follow, image, image_of, inspect, life,
+    CRASHES, Lab, PATIENCE, V1, V2, WITH_HEALTHCHECK, docker, eventually, follow, image, image_of, inspect,
+    life,
 };
 
 #[test]
@@ -207,7 +206,7 @@ fn replicas_go_one_at_a_time_and_strangers_are_left_alone() {
 fn a_delegate_that_keeps_crashing_is_replaced() {
     let lab = Lab::new("crashing");
     let name = lab.delegate("1", CRASHES, &["--restart", "always"]);
-    eventually("it is between two lives", Duration::from_secs(60), || {
+    eventually("it is between two lives", PATIENCE, || {
         let container = inspect(&name);
         container["State"]["Restarting"] == true && container["RestartCount"].as_u64() >= Some(5)
     });

@@ -5,16 +5,14 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kit::lab::wire::get;
-use kit::lab::{Lab, NEVER_HEALTHY, Signal, Upgrader, V1, V2, eventually, image};
+use kit::lab::{Lab, NEVER_HEALTHY, PATIENCE, Signal, Upgrader, V1, V2, eventually, image};
 use serde_json::Value;
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(90);
 /// 24 bytes, as the scheme asks for.
 const KEY: [u8; 24] = *b"a-key-of-24-bytes-hunter";
 /// What no output may contain.
@@ -142,7 +140,7 @@ fn reporting(lab: &Lab, published: &str, url: &str) -> (Upgrader, PathBuf, TempD
 #[test]
 fn all_reports_of_outcomes_agree() {
     let lab = Lab::new("reporting");
-    let environment = format!("DELEGATE_TOKEN={PLANTED}");
+    let environment = format!("DATABASE={PLANTED}");
     let name = lab.delegate("1", V1, &["--env", &environment]);
     let receiver = Receiver::start();
     let (upgrader, audit, _directory) = reporting(&lab, V2, &receiver.url);

@@ -6,18 +6,14 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::scope;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
 use kit::lab::engine::set_live_restore;
 use kit::lab::{
-    Daemon, Lab, Signal, Upgrader, V1, V2, assert_in_time, docker, end_of, eventually, expect, follow, image,
-    image_of, life, logs, running, send,
+    Daemon, Lab, PATIENCE, Signal, Upgrader, V1, V2, assert_in_time, docker, end_of, eventually, expect,
+    follow, image, image_of, life, logs, running, send,
 };
-
-/// Enough for a replacement up to its commit, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Lets one test at a time have the whole engine.
 pub(crate) fn turn() -> MutexGuard<'static, ()> {
@@ -144,7 +140,7 @@ fn revived_container_is_asked_to_stop_again(test: &str, signal: Signal) {
             let revived = life(&draining.old);
             assert!(revived.2, "its policy is its own, so Docker starts it again");
             let begun = |line: &&str| line.contains(", draining 25 s");
-            eventually("it is asked to stop again", Duration::from_secs(15), || {
+            eventually("it is asked to stop again", PATIENCE, || {
                 logs(&draining.old).lines().filter(begun).count() == 2
             });
             assert_eq!(life(&draining.old).1, revived.1, "it finishes its tasks");

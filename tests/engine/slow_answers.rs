@@ -20,7 +20,7 @@ use kit::lab::{
 /// For one thing to happen, on a busy machine. With the answer waited for it would take half a minute at least.
 const PATIENCE: Duration = Duration::from_secs(25);
 /// Before the fault sets in.
-const SET_UP: Duration = Duration::from_secs(90);
+const SET_UP: Duration = kit::lab::PATIENCE;
 
 /// The name of a case, and what the Manager does.
 fn faults() -> Vec<(&'static str, Fault)> {

@@ -15,7 +15,7 @@ use kit::lab::{
 
 /// One after the other, ten requests without an answer take over 40 s.
 const PATIENCE: Duration = Duration::from_secs(15);
-const SET_UP: Duration = Duration::from_secs(90);
+const SET_UP: Duration = kit::lab::PATIENCE;
 
 /// A network of its own, removed with the test's containers.
 struct Network(String);

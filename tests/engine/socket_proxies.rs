@@ -11,7 +11,7 @@ use delegate_upgrader::engine::{API_CALLS, Purpose};
 
 use crate::permissions::one_of_each_kind;
 use crate::proxy::{Proxy, without_services};
-use kit::lab::{Lab, V2, env, eventually, image, image_of, inspect, project};
+use kit::lab::{Lab, PATIENCE, V2, env, eventually, image, image_of, inspect, project};
 
 const PAGE: &str = "docs/usage/permissions.md";
 
@@ -168,7 +168,7 @@ impl Haproxy {
             .spawn()
             .expect("haproxy starts");
         let proxy = Self { server, directory };
-        eventually("haproxy listens", Duration::from_secs(20), || socket.exists());
+        eventually("haproxy listens", PATIENCE, || socket.exists());
         Some(proxy)
     }
 

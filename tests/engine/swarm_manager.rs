@@ -36,7 +36,7 @@ fn whatever_it_said_last(published: &str, moments: &[&str]) {
             let listed = Command::new("docker").args(["service", "ls"]).output();
             listed.is_ok_and(|listed| listed.status.success())
         });
-        daemon.says_one_of(&["runs the published image", "next attempt after"], PATIENCE * 3);
+        daemon.says_one_of(&["runs the published image", "next attempt after"], PATIENCE);
         let failed = service.label("failed-image");
         let kept = if failed.is_some() { V1 } else { published };
         eventually("all run what is to run", PATIENCE * 2, || {

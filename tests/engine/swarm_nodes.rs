@@ -113,7 +113,7 @@ fn a_node_that_goes_away_in_the_middle_of_an_update_costs_no_task() {
     daemon.says("is rolling out", PATIENCE);
     cable("unplug");
     eventually("the node is given up", PATIENCE, || ready() == 1);
-    daemon.says_one_of(&["runs the published image", "next attempt after"], PATIENCE * 3);
+    daemon.says_one_of(&["runs the published image", "next attempt after"], PATIENCE);
     let cause = service.label("failed-cause");
     let kept = if cause.is_some() { V1 } else { V2 };
     eprintln!("{kept} runs on the other node: {cause:?}");

@@ -4,9 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use kit::lab::{Lab, Signal, V1, V2, docker, eventually, expect, image, image_of, life, send};
+use kit::lab::{Lab, PATIENCE, Signal, V1, V2, docker, eventually, expect, image, image_of, life, send};
 use serde_json::{Value, json};
 
 use crate::failures::push_image;
@@ -56,7 +55,7 @@ fn add_runtime(name: &str, path: &Path) -> bool {
     configuration["runtimes"][name] = json!({ "path": path });
     fs::write(file, configuration.to_string()).expect("daemon.json");
     send(Signal::HUP, &pid);
-    eventually("the engine knows the runtime", Duration::from_secs(10), || {
+    eventually("the engine knows the runtime", PATIENCE, || {
         docker(&["info", "--format", "{{json .Runtimes}}"]).contains(name)
     });
     true

@@ -6,9 +6,8 @@ use serde_json::Value;
 
 use crate::daemon::{address, get};
 use crate::proxy::Proxy;
-use kit::lab::{Daemon, Lab, Signal, WITH_HEALTHCHECK, docker, eventually, inspect};
+use kit::lab::{Daemon, Lab, PATIENCE, Signal, WITH_HEALTHCHECK, docker, eventually, inspect};
 
-const PATIENCE: Duration = Duration::from_secs(60);
 /// A second for the upgrader, and two for a busy machine.
 const SOON: Duration = Duration::from_secs(3);
 /// A machine may stand still in between. Without events it would take until the next check, an hour.

@@ -4,12 +4,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use crate::compose::compose_command;
 use crate::local_manager::{ACCOUNT, KEY};
 use crate::readme_command::{manager, publish};
-use kit::lab::{Lab, V1, V2, docker, eventually, expect, image, inspect, logs, project, running};
+use kit::lab::{Lab, PATIENCE, V1, V2, docker, eventually, expect, image, inspect, logs, project, running};
 
 const SOCKET: &str = "/var/run/docker.sock";
 
@@ -50,7 +49,7 @@ fn assert_hardened(upgrader: &str) {
     assert_eq!(host["Privileged"], false);
     assert_eq!(host["Memory"], 100 * 1024 * 1024);
     assert_eq!(document["Config"]["User"], "65532:65532");
-    eventually("its HEALTHCHECK passes", Duration::from_secs(60), || {
+    eventually("its HEALTHCHECK passes", PATIENCE, || {
         inspect(upgrader)["State"]["Health"]["Status"] == "healthy"
     });
     let log = logs(upgrader);
@@ -76,7 +75,7 @@ fn hardened_docker_run_upgrades_a_delegate() {
         .env("IMAGE", &upgrader_image);
     expect(&mut run);
     publish(&url, &image(V2));
-    eventually("it is upgraded", Duration::from_secs(60), || runs(&delegate, V2));
+    eventually("it is upgraded", PATIENCE, || runs(&delegate, V2));
     assert_hardened(&name);
 
     // Without one of its settings it says which.
@@ -152,7 +151,7 @@ fn compose_file_upgrades_its_delegates_once() {
         ])
     };
     // One container of each, and no old one that still drains.
-    eventually("both are upgraded", Duration::from_secs(120), || {
+    eventually("both are upgraded", PATIENCE, || {
         delegates.iter().all(|service| running(service) == image(V2))
     });
     assert_hardened(&upgrader);

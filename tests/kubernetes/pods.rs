@@ -70,8 +70,11 @@ fn one_that_finds_no_node_says_so() {
 
 #[test]
 fn its_log_has_no_secrets() {
-    let ended = json!({ "terminated": { "exitCode": 1, "finishedAt": "2026-11-24T12:02:00Z" } });
+    let ended = json!({ "terminated": {
+        "exitCode": 1, "finishedAt": "2026-11-24T12:02:00Z", "message": "bad token 0123456789abcdef",
+    } });
     let failing = last_failure(&[pod(&container(&ended, &json!({})))], "delegate").unwrap();
+    assert_eq!(failing.failure.error, "exit code 1: bad token ***");
     assert_eq!(failing.redacted("a\ntoken 0123456789abcdef"), ["a", "token ***"]);
     assert_eq!(
         failing.log_queries("delegate")[0],

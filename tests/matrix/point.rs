@@ -25,7 +25,7 @@ use kit::lab::engine::{Engine, Row};
 use kit::lab::{V1, image};
 
 /// What the engine does by itself after the upgrader's end may take this long.
-const COMES_TO_REST: Duration = Duration::from_secs(15);
+const COMES_TO_REST: Duration = kit::lab::PATIENCE;
 /// So many runs that end by themselves may an upgrade take after one fault.
 const MOST_RUNS: usize = 3;
 
@@ -354,7 +354,7 @@ pub(crate) fn endpoint(container: &str) -> Value {
 pub(crate) async fn until_healthy(name: &str, document: &Value) {
     let begin = Instant::now();
     while let Err(problem) = healthy(document).await {
-        assert!(begin.elapsed() < Duration::from_secs(60), "{name}: {problem}");
+        assert!(begin.elapsed() < COMES_TO_REST, "{name}: {problem}");
         sleep(Duration::from_millis(100)).await;
     }
 }

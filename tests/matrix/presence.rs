@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use kit::lab::engine::Engine;
 
 /// How long an engine may take to answer at the beginning.
-const AT_FIRST: Duration = Duration::from_secs(30);
+const AT_FIRST: Duration = kit::lab::PATIENCE;
 /// How long it may be silent later: longer than it takes to stop, and to start at the third attempt.
 const LATER: Duration = Duration::from_secs(300);
 /// How long one question waits for its answer.

@@ -1,5 +1,5 @@
 //! The layers of `src`, as `docs/development/architecture.md` has them: a module imports lower layers only, and no two
-//! files of a folder import each other.
+//! files import each other in a circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -125,42 +125,50 @@ fn a_module_imports_lower_layers_only() {
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
-/// The files of its own folder that a file imports by `super::name`.
-fn neighbours<'a>(path: &Path, code: &str, files: &'a BTreeMap<PathBuf, String>) -> Vec<&'a PathBuf> {
-    if path.ends_with("mod.rs") {
-        return Vec::new();
+/// The files that a file names by `super::` or `crate::`, at any depth. A `mod.rs` wires its folder, so it counts as no file.
+fn named<'a>(path: &Path, code: &str, files: &'a BTreeMap<PathBuf, String>) -> BTreeSet<&'a PathBuf> {
+    let mut named = BTreeSet::new();
+    for (at, marker) in code.match_indices("super::").chain(code.match_indices("crate::")) {
+        let is_absolute = marker == "crate::";
+        let mut folder = if is_absolute {
+            PathBuf::new()
+        } else {
+            path.parent().unwrap().to_owned()
+        };
+        let mut rest = &code[at + marker.len()..];
+        while let Some(after) = rest.strip_prefix("super::") {
+            folder.pop();
+            rest = after;
+        }
+        let is_name = |c: char| c.is_alphanumeric() || "_:".contains(c);
+        let (first, rest) = rest.split_at(rest.find(|c| !is_name(c)).unwrap_or(rest.len()));
+        let several = rest.strip_prefix('{').and_then(|rest| rest.split('}').next());
+        for last in several.unwrap_or_default().split(',') {
+            let mut file = folder.clone();
+            for part in format!("{first}{}", last.trim()).split("::") {
+                file.push(part);
+                named.extend(
+                    files
+                        .get_key_value(&file.with_extension("rs"))
+                        .map(|(file, _)| file),
+                );
+            }
+        }
     }
-    let folder = path.parent().unwrap();
-    let named = |name: &str| {
-        let file = folder.join(format!("{name}.rs"));
-        files.keys().find(|other| **other == file)
-    };
-    let in_crate = format!("crate::{}::", folder.display().to_string().replace('/', "::"));
-    let after = |marker: &str| {
-        code.split(marker)
-            .skip(1)
-            .map(|rest| {
-                rest.chars()
-                    .take_while(|c| c.is_alphanumeric() || *c == '_')
-                    .collect::<String>()
-            })
-            .collect::<Vec<_>>()
-    };
-    let names = after("use super::").into_iter().chain(after(&in_crate));
-    names.filter_map(|name| named(&name)).collect()
+    named
 }
 
 #[test]
 fn no_two_files_import_each_other_in_a_circle() {
     let files = files();
-    let arrows: BTreeMap<&PathBuf, Vec<&PathBuf>> = files
+    let arrows: BTreeMap<&PathBuf, BTreeSet<&PathBuf>> = files
         .iter()
-        .map(|(path, code)| (path, neighbours(path, code, &files)))
+        .map(|(path, code)| (path, named(path, code, &files)))
         .collect();
     for start in files.keys() {
         let mut reached = BTreeSet::new();
         let mut next = arrows[start].clone();
-        while let Some(path) = next.pop() {
+        while let Some(path) = next.pop_first() {
             assert!(
                 path != start,
                 "src/{} imports itself in a circle",

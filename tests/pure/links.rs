@@ -1,8 +1,9 @@
-//! The links of the documentation lead somewhere: to a file of this project, and to a heading in it.
+//! The links of the documentation lead somewhere: to a file of this project, and to a heading in it. So do those of the book
+//! that `make book` makes of the pages of docs, each of which is a chapter.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::{env, fs};
 
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -10,18 +11,23 @@ pub(crate) fn root() -> &'static Path {
 
 /// Every page, by its path from the root.
 pub(crate) fn pages() -> BTreeMap<PathBuf, String> {
+    texts(root(), "md")
+}
+
+/// The files below a folder with this extension, by their paths from there.
+fn texts(folder: &Path, extension: &str) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
-    let mut folders = vec![root().to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(inner) = folders.pop() {
+        for entry in fs::read_dir(inner).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             if path.is_dir() {
                 let is_ours = !name.starts_with('.') && name != "target" && name != "artifacts";
                 folders.extend(is_ours.then_some(path));
-            } else if path.extension().is_some_and(|extension| extension == "md") {
+            } else if path.extension().is_some_and(|other| other == extension) {
                 let text = fs::read_to_string(&path).unwrap();
-                found.insert(path.strip_prefix(root()).unwrap().to_owned(), text);
+                found.insert(path.strip_prefix(folder).unwrap().to_owned(), text);
             }
         }
     }
@@ -82,45 +88,118 @@ pub(crate) fn resolved(from: &Path, link: &str) -> PathBuf {
     path
 }
 
-#[test]
-fn every_link_leads_to_a_file_and_a_heading() {
-    let pages = pages();
-    let mut checked = 0;
-    let mut dead = Vec::new();
-    for (page, text) in &pages {
-        for link in links(text).filter(|link| is_ours(link)) {
+/// A page's links and anchors.
+type Ends<'a> = (Vec<&'a str>, BTreeSet<String>);
+
+/// Each link to a file or an anchor that is not there. `has` says whether a page may link to a file.
+fn dead(pages: &BTreeMap<&Path, Ends<'_>>, least: usize, has: impl Fn(&Path, &Path) -> bool) -> Vec<String> {
+    let (mut checked, mut dead) = (0, Vec::new());
+    for (page, (links, _)) in pages {
+        for link in links.iter().filter(|link| is_ours(link)) {
             checked += 1;
-            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
             let target = if file.is_empty() {
-                page.clone()
+                (*page).to_owned()
             } else {
                 resolved(page, file)
             };
-            let is_there = root().join(&target).exists();
-            let has_heading = heading.is_empty()
-                || pages
-                    .get(&target)
-                    .is_some_and(|text| anchors(text).contains(heading));
-            if !is_there || !has_heading {
+            let ends = pages.get(target.as_path());
+            let has_anchor = anchor.is_empty() || ends.is_some_and(|(_, anchors)| anchors.contains(anchor));
+            if !(has_anchor && has(page, &target)) {
                 dead.push(format!("{}: {link}", page.display()));
             }
         }
     }
+    assert!(checked > least, "{checked} links");
+    dead
+}
+
+/// The book has the chapters and the files that they link to: no other pages, and no folders.
+#[test]
+fn leads_every_link_to_a_file_and_a_heading() {
+    let (pages, summary) = (pages(), Path::new("docs/SUMMARY.md"));
+    let chapters: BTreeSet<PathBuf> = links(&pages[summary])
+        .map(|link| resolved(summary, link))
+        .collect();
+    for page in pages.keys().filter(|page| page.starts_with("docs")) {
+        assert!(
+            chapters.contains(page) || page == summary,
+            "{summary:?} lacks {page:?}"
+        );
+    }
+    let ends = pages
+        .iter()
+        .map(|(page, text)| (page.as_path(), (links(text).collect(), anchors(text))));
+    let dead = dead(&ends.collect(), 100, |page, target| {
+        let is_page = target.extension().is_some_and(|extension| extension == "md");
+        let (is_chapter, path) = (chapters.contains(target), root().join(target));
+        path.exists() && (is_chapter || !chapters.contains(page) || !is_page && path.is_file())
+    });
     assert!(dead.is_empty(), "{dead:#?}");
-    assert!(checked > 100, "{checked} links");
+}
+
+/// The picture names modules, and what is outside.
+#[test]
+fn each_box_of_the_architecture_is_a_module() {
+    let picture = include_str!("../../docs/development/architecture.svg");
+    let boxes = picture.split("class=\"name").skip(1);
+    let names = boxes.map(|part| part.split_once('>').unwrap().1.split('<').next().unwrap());
+    let names: BTreeSet<&str> = names.collect();
+    for name in &names {
+        let path = root().join("src").join(name.replace("::", "/"));
+        let is_module = path.is_dir() || path.with_extension("rs").is_file();
+        let is_part = root().join("src/rollout").join(name).is_dir();
+        let is_outside = ["environment", "Manager", "Docker"].contains(name);
+        assert!(is_module || is_part || is_outside, "{name}");
+    }
+    assert!(names.len() > 12, "{names:?}");
+}
+
+fn book() -> PathBuf {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    target.join("book")
+}
+
+/// The values of an attribute.
+fn values<'a>(html: &'a str, attribute: &str) -> impl Iterator<Item = &'a str> {
+    let parts = html
+        .split(&format!(" {attribute}=\""))
+        .skip(1)
+        .collect::<Vec<_>>();
+    parts.into_iter().map(|part| part.split('"').next().unwrap())
 }
 
 #[test]
-fn makes_anchors_as_github_does() {
-    for (heading, expected) in [
-        ("## The tables", "the-tables"),
-        ("### Delegates with `--rm`", "delegates-with---rm"),
-        (
-            "# A Manager that signed its own certificate",
-            "a-manager-that-signed-its-own-certificate",
-        ),
-        ("## What's new, and why?", "whats-new-and-why"),
+#[ignore = "needs the book: make book"]
+fn every_link_of_the_built_book_leads_to_a_file_and_an_anchor() {
+    let book = book();
+    let mut built = texts(&book, "html");
+    // The page for an address that does not exist has its links from the root of a server.
+    built.remove(Path::new("404.html"));
+    let ends = built.iter().map(|(page, html)| {
+        let links = values(html, "href").chain(values(html, "src"));
+        let links = links.filter(|link| !link.starts_with("data:")).collect();
+        let anchors = values(html, "id").map(str::to_owned).collect();
+        (page.as_path(), (links, anchors))
+    });
+    let dead = dead(&ends.collect(), 1000, |_, target| book.join(target).is_file());
+    assert!(dead.is_empty(), "{dead:#?}");
+}
+
+#[test]
+#[ignore = "needs the book: make book"]
+fn the_built_book_has_a_search_that_knows_the_reasons() {
+    let files = fs::read_dir(book()).expect("make book builds it");
+    let index = files.map(|entry| entry.unwrap().path()).find(|path| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.starts_with("searchindex")
+    });
+    let index = fs::read_to_string(index.expect("an index")).unwrap();
+    for words in [
+        "candidate_vanished",
+        "HEALTHY_DEADLINE",
+        "delegate_upgrader_engine_up",
     ] {
-        assert_eq!(anchor(heading), expected);
+        assert!(index.contains(words), "{words}");
     }
 }

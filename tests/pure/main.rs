@@ -9,7 +9,6 @@
     reason = "clippy knows tests by their attribute only, and this is all test code"
 )]
 
-mod book;
 mod commands;
 mod configuration;
 mod corpus;
@@ -32,7 +31,6 @@ mod reference;
 mod rollout;
 mod schedule;
 mod schemas;
-mod sentences;
 mod status;
 mod swarm;
 mod text;

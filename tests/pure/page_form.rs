@@ -1,8 +1,9 @@
-//! The form of the pages: how long each is, how it starts, and the table that two of them share.
+//! The form of the pages: how long each is and its sentences are, how it starts, and the table that two of them share. Pages
+//! for users have short sentences: they are read in a hurry, and by readers of other languages.
 
 use std::path::Path;
 
-use crate::links::{pages, resolved};
+use crate::links::{pages, prose, resolved};
 
 /// The most words of a page for operators.
 const MOST: usize = 1500;
@@ -26,46 +27,95 @@ const BUDGETS: [(&str, usize); 16] = [
     ("docs/usage/what-happens-when.md", 1000),
 ];
 
+/// A sentence of more words is long.
+const LONG: usize = 30;
+/// The most long sentences of a page.
+const MOST_LONG: usize = 2;
+/// The most words of a page's sentences on average.
+const MOST_ON_AVERAGE: usize = 18;
+/// An average of fewer sentences says little: such a page is a table.
+const ENOUGH: usize = 5;
+
+/// The words of each sentence. A sentence ends with its paragraph or list item, and otherwise at a full stop and a blank.
+fn sentences(page: &str) -> Vec<Vec<&str>> {
+    let mut found: Vec<Vec<&str>> = Vec::new();
+    let mut is_open = false;
+    for line in prose(page) {
+        let text = line.trim_start();
+        let number = text.trim_start_matches(|c: char| c.is_ascii_digit());
+        let is_item = text.starts_with("- ") || (number.len() < text.len() && number.starts_with(". "));
+        if text.is_empty() || is_item || text.starts_with(['|', '#', '<', '!']) {
+            is_open = false;
+        }
+        if text.is_empty() || text.starts_with(['|', '#', '<', '!']) {
+            continue;
+        }
+        let words = text.split_whitespace().skip(usize::from(is_item));
+        for word in words {
+            if !is_open {
+                found.push(Vec::new());
+            }
+            found.last_mut().unwrap().push(word);
+            is_open = !word.trim_end_matches(['*', ')', '"']).ends_with(['.', '?', '!']);
+        }
+    }
+    found
+}
+
 #[test]
-fn no_page_for_operators_is_longer_than_its_budget() {
+fn keeps_each_page_for_users_within_its_budget() {
     let pages = pages();
     for (page, _) in BUDGETS {
         assert!(pages.contains_key(Path::new(page)), "{page} is gone");
     }
-    let mut long = Vec::new();
+    let mut found = Vec::new();
     for (page, text) in pages {
+        let (name, is_usage) = (page.display(), page.starts_with("docs/usage"));
         let own = BUDGETS.iter().find(|(path, _)| page == Path::new(path));
         let (words, most) = (
             text.split_whitespace().count(),
             own.map_or(MOST, |(_, most)| *most),
         );
-        if (own.is_some() || page.starts_with("docs/usage")) && words > most {
-            long.push(format!("{}: {words} words of {most}", page.display()));
+        if (own.is_some() || is_usage) && words > most {
+            found.push(format!("{name}: {words} words of {most}"));
         }
-    }
-    assert!(long.is_empty(), "{long:#?}");
-}
-
-/// The page says whom it is for, and what they get, before it shows anything.
-#[test]
-fn each_page_for_operators_starts_with_a_sentence() {
-    let mut other = Vec::new();
-    for (page, text) in pages() {
-        let is_ours = page.starts_with("docs/usage") || page.parent() == Some(Path::new(""));
-        if !is_ours {
-            continue;
-        }
+        let is_root = page.parent() == Some(Path::new(""));
         let mut lines = text.lines().filter(|line| !line.is_empty());
-        let title = lines.next().unwrap_or_default();
-        let first = lines.next().unwrap_or_default();
+        let (title, first) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
         let is_text = first
             .trim_start_matches(['*', '[', '`'])
             .starts_with(char::is_uppercase);
-        if !title.starts_with("# ") || !is_text {
-            other.push(format!("{}: {title}: {first}", page.display()));
+        // It says whom it is for, and what they get, before it shows anything.
+        if (is_usage || is_root) && !(title.starts_with("# ") && is_text) {
+            found.push(format!("{name} starts with {title}: {first}"));
+        }
+        let is_for_users = is_usage
+            || ["README.md", "SECURITY.md", "docs/reference"]
+                .iter()
+                .any(|it| page.starts_with(it));
+        let sentences = sentences(&text);
+        let long: Vec<String> = sentences
+            .iter()
+            .filter(|it| it.len() > LONG)
+            .map(|it| it.join(" "))
+            .collect();
+        let words: usize = sentences.iter().map(Vec::len).sum();
+        let is_wordy = sentences.len() >= ENOUGH && words > MOST_ON_AVERAGE * sentences.len();
+        if is_for_users && (long.len() > MOST_LONG || is_wordy) {
+            found.push(format!(
+                "{name}: {words} words in {} sentences; {long:#?}",
+                sentences.len()
+            ));
         }
     }
-    assert!(other.is_empty(), "{other:#?}");
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn a_sentence_ends_at_a_full_stop_a_paragraph_and_an_item() {
+    let page = "# Title\n\nOne two. Three `a.b`\nfour (five).\n\n- six\n- seven\n  eight\n\n1. nine\n\n| no |\n\n    no\n";
+    let lengths: Vec<usize> = sentences(page).iter().map(Vec::len).collect();
+    assert_eq!(lengths, [2, 4, 1, 2, 1]);
 }
 
 /// The table of a page that says how to run the upgrader, with the links as paths from the root.

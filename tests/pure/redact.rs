@@ -1,4 +1,4 @@
-//! The secrets of a container in what it prints.
+//! The values of a container's environment in what it prints.
 
 use delegate_upgrader::text::redact::Redactor;
 
@@ -7,12 +7,13 @@ fn redactor(environment: &[&str]) -> Redactor {
 }
 
 #[test]
-fn a_secret_is_hidden_wherever_it_occurs() {
+fn hides_a_value_wherever_it_occurs() {
     let redactor = redactor(&[
         "DELEGATE_TOKEN=0123456789abcdef",
         "proxy_password=hunter2",
         "CLIENT_KEY=-----BEGIN-----\nMIIEvQIBADANBg\n-----END-----",
         "DELEGATE_NAME=docker-delegate",
+        "INIT_SCRIPT=apt-get install jq\nlogin --user ops",
     ]);
     for (printed, shown) in [
         ("token=0123456789abcdef.", "token=***."),
@@ -22,6 +23,7 @@ fn a_secret_is_hidden_wherever_it_occurs() {
         ),
         ("MIIEvQIBADANBg", "***"),
         ("docker-delegate starts", "docker-delegate starts"),
+        ("+ login --user ops", "+ ***"),
     ] {
         assert_eq!(redactor.line(printed), shown);
     }
@@ -43,7 +45,7 @@ fn a_short_secret_is_hidden_behind_its_name() {
 #[test]
 fn hides_passwords_within_other_values() {
     let redactor = redactor(&[
-        "HTTPS_PROXY=http://ci:s3cr3t-pw@proxy.example:3128/",
+        "MANAGER_HOST_AND_PORT=http://ci:s3cr3t-pw@proxy.example:3128/",
         "JAVA_OPTS=-Xmx1g -Dkeystore.password='changeit'",
     ]);
     assert_eq!(

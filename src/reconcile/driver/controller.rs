@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::operator::{image_before, image_of};
 use super::{Books, Driver};
 use crate::events::Event;
 use crate::events::history::History;
@@ -18,6 +17,7 @@ use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller;
 use crate::reconcile::manager_link::ManagerLink;
 use crate::reconcile::next_word;
+use crate::reconcile::operator::{image_before, image_of};
 use crate::reconcile::questions::DirectRegistry;
 use crate::reconcile::upgrade_run::Mode;
 use crate::rollout::reason::{Reason, WORTH_A_WORD};

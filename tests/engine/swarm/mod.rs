@@ -10,12 +10,11 @@ mod upgrades;
 
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use kit::lab::{Lab, Run, Upgrader, V1, build_images, docker, image};
 use serde_json::Value;
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) use kit::lab::PATIENCE;
 
 /// A service of a test, removed with it.
 pub(crate) struct Service {

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use kit::lab::servers::{Server, TOKEN};
@@ -13,6 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::rights::DOCUMENTED;
+pub(crate) use kit::lab::PATIENCE;
 
 /// Where the cluster pulls from.
 pub(crate) const REGISTRY: &str = "127.0.0.1:5000";
@@ -21,8 +21,6 @@ pub(crate) const B: &str = "26.11.1";
 /// It ends at once.
 pub(crate) const C: &str = "26.12.1";
 pub(crate) const ACCOUNT: &str = "acct-TEST_000000000000";
-/// More than anything takes here.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Site {
     pub(crate) namespace: String,

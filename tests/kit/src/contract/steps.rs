@@ -8,10 +8,9 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::lab::Lab;
+pub(super) use crate::lab::PATIENCE;
 use crate::twin::Behaviour;
 
-/// Longer than anything here takes on a busy machine.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// A grace that no check waits for.
 pub(super) const LONG: Duration = Duration::from_secs(600);
 

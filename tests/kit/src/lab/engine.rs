@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
+use super::PATIENCE;
 use super::wire::Wire;
 
-/// How long an engine that restarts may be away.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// An engine that has not answered a call for so long has come to a deadlock. No busy one takes as long.
 const DEADLOCK: Duration = Duration::from_secs(300);
 

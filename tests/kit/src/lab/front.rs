@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::PATIENCE;
+
 /// What becomes of a question.
 #[derive(Clone, PartialEq)]
 pub enum Fault {
@@ -90,7 +92,7 @@ fn bind_again(address: SocketAddr) -> TcpListener {
     loop {
         match TcpListener::bind(address) {
             Ok(listener) => return listener,
-            Err(error) => assert!(begun.elapsed() < Duration::from_secs(20), "{address}: {error}"),
+            Err(error) => assert!(begun.elapsed() < PATIENCE, "{address}: {error}"),
         }
         thread::sleep(Duration::from_millis(50));
     }

@@ -165,6 +165,9 @@ pub fn build(tag: &str, dockerfile: &str, context: &Path, options: &[&str]) {
     expect(build.args(options).arg(context));
 }
 
+/// The limit of a wait that ends by what is seen. No measurement: a machine may be busy, and only a test that fails waits that long.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
 /// Waits until something holds.
 pub fn eventually(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -206,7 +209,7 @@ impl Lab {
         all.extend(arguments);
         all.push(&image);
         let name = self.container(suffix, &all);
-        eventually("the delegate says it started", Duration::from_secs(20), || {
+        eventually("the delegate says it started", PATIENCE, || {
             !logs(&name).is_empty()
         });
         name

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::{Lab, Run, Upgrader, expect, image, project, static_binary};
+use super::{Lab, PATIENCE, Run, Upgrader, expect, image, project, static_binary};
 
 const ACCOUNT: &str = "acct-TEST_000000000000";
 pub const TOKEN: &str = "000102030405060708090a0b0c0d0e0f";
@@ -59,7 +59,7 @@ impl Server {
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             let ended = server.child.try_wait().expect("a process");
-            if ended.is_some() || begun.elapsed() > Duration::from_secs(30) {
+            if ended.is_some() || begun.elapsed() > PATIENCE {
                 let written = ["output", "cache.log"].map(|name| server.read(name)).concat();
                 return Err(format!("{command:?} does not listen: {ended:?}\n{written}\n"));
             }
