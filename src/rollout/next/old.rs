@@ -35,8 +35,8 @@ impl At<'_> {
                 Row::RetiredDrain.act(Step::drain(rollout, old, self.now))
             }
             _ if let Some(cause) = failure => self.reject(Row::SuccessorReject, serving, cause),
-            // Both were stopped: nothing is started, or removed, until one runs again.
-            _ if !old.is_up() && serving.life.was_stopped => return None,
+            // Its owner stopped the successor: until that runs again, nothing is started, removed, or asked to stop.
+            _ if serving.life.was_stopped && !(old.is_up() && was_asked) => return None,
             // Docker cannot rename a retired one between two lives, which is not at work.
             _ if old.is_up() && (works || was_asked && !is_retired) => self.stop(Row::DrainingStop, old),
             _ if !old.is_up() && works => match rollout.outdated_image(serving) {

@@ -97,7 +97,8 @@ fn old_containers_end_once_the_successor_works() {
             // Its owner stopped it. The drain ends, and nothing is started until one of the two runs again.
             (stopped().draining(90, old().asked_to_stop(90)), "draining_stop: wait 9s, draining"),
             (stopped().draining(90, old().exited(40)), "not_running: rest, not_running"),
-            (stopped().retired(old()), "old_wait: wait 5s, successor_unhealthy"),
+            (stopped().draining(90, old()), "not_running: rest, not_running"),
+            (stopped().retired(old()), "not_running: rest, not_running"),
             // One that outlives its time to stop was never asked.
             (fails(DEADLINE).draining(3600, old()).host_network(), "old_wait: wait 5s, successor_unhealthy"),
             (fails(DEADLINE).draining(3601, old()).host_network(), row("successor_reject", unhealthy)),
