@@ -10,12 +10,12 @@ use base64::prelude::BASE64_STANDARD;
 use reqwest::header::HeaderValue;
 
 use crate::config::{
-    AuditSettings, Egress, HealthAction, ManagerSettings, Notifications, ProxySettings, Settings, Source,
+    AuditTarget, Egress, HealthAction, ManagerSettings, Notifications, ProxySettings, Settings, Source,
 };
 use crate::engine::{
     ConfigFile, Credentials, DockerEngine, Engine, EngineError, EngineHost, StaticCredentials,
 };
-use crate::events::audit::{self, AuditLog, Rotation};
+use crate::events::audit::{self, AuditLog};
 use crate::events::ledger::Ledger;
 use crate::events::webhook::{Timing, Webhook};
 use crate::events::{DeadMan, Event, Listeners};
@@ -197,27 +197,21 @@ pub(crate) fn ledger(settings: &Settings, listeners: &Arc<Listeners>) -> Result<
     Ok(ledger.with_audit(audit).with_listeners(Arc::clone(listeners)))
 }
 
-fn audit_log(settings: &AuditSettings) -> Result<AuditLog, SetupError> {
-    let Some(path) = &settings.path else {
+fn audit_log(target: &AuditTarget) -> Result<AuditLog, SetupError> {
+    let Some(path) = target.path() else {
         return Ok(AuditLog::Stdout);
     };
-    let rotation = Rotation {
-        max_size: settings.max_size,
-        max_files: settings.max_files,
-    };
-    AuditLog::open(path, rotation).map_err(|error| SetupError::File {
+    AuditLog::open(path).map_err(|error| SetupError::File {
         variable: "AUDIT_LOG",
         path: path.display().to_string(),
         error,
     })
 }
 
-/// The records of the audit log, where it is a file.
+/// The records of the audit log, if it is a file.
 pub(crate) fn records(settings: &Settings) -> impl Iterator<Item = Event> + use<> {
-    let audit = settings.audit.clone();
-    let file = audit.and_then(|audit| Some((audit.path?, audit.max_files)));
-    file.into_iter()
-        .flat_map(|(path, max_files)| audit::read(&path, max_files))
+    let path = settings.audit.as_ref().and_then(AuditTarget::path).cloned();
+    path.into_iter().flat_map(|path| audit::read(&path))
 }
 
 /// The containers to observe. The host's memory and disk count only where the engine runs on this host.

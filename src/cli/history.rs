@@ -24,7 +24,7 @@ pub(super) async fn history(settings: &Settings, container: Option<&str>, json: 
         OperatorError::NoSuchDelegate { .. } => fail(error, Exit::Usage),
         error => fail(error, Exit::Unavailable),
     })?;
-    let is_unlogged = settings.audit.as_ref().is_none_or(|audit| audit.path.is_none());
+    let is_unlogged = settings.audit.as_ref().is_none_or(|audit| audit.path().is_none());
     let note = is_unlogged.then_some(
         "AUDIT_LOG is not a file, so this is what containers show: the present release, the previous one and what failed last.",
     );

@@ -9,12 +9,12 @@ use rustix::fs::{Access, access};
 use tokio::net::TcpListener;
 
 use super::status::daemon_state;
-use crate::config::Settings;
+use crate::config::{AuditTarget, Settings};
 
 /// Finds the problems that would end `run`, without changing anything.
 pub(super) async fn problems(settings: &Settings) -> Vec<String> {
     let mut problems = Vec::new();
-    if let Some(path) = settings.audit.as_ref().and_then(|audit| audit.path.as_deref())
+    if let Some(path) = settings.audit.as_ref().and_then(AuditTarget::path)
         && let Err(error) = try_file(path)
     {
         problems.push(format!("AUDIT_LOG: cannot write {}: {error}", path.display()));

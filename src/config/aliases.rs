@@ -1,9 +1,11 @@
 //! Names that people guess, from other updaters and by habit, with the words for the right one.
 
 /// The name, and what to use in its place.
-const ALIASES: [(&str, &str); 34] = [
+const ALIASES: [(&str, &str); 36] = [
     ("ACCOUNT_IDENTIFIER", "ACCOUNT_ID"),
     ("AUDIT_LOG_FILE", "AUDIT_LOG"),
+    ("AUDIT_LOG_MAX_FILES", "`rotate` of logrotate"),
+    ("AUDIT_LOG_MAX_SIZE", "`size` of logrotate"),
     ("AUTO_UPGRADE", "DISABLE_AUTO_UPGRADE, which is its opposite"),
     ("CONTAINER_STOP_TIMEOUT_SECONDS", "CONTAINER_STOP_TIMEOUT"),
     ("CRON_SCHEDULE", "SCHEDULE"),

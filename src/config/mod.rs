@@ -30,7 +30,7 @@ use crate::text::secret::Secret;
 use problems::Problems;
 use variables::Environment;
 
-pub use audit::AuditSettings;
+pub use audit::AuditTarget;
 pub use notifications::{Notifications, SigningKey, WebhookFormat, WebhookSettings};
 pub use problems::{ConfigErrors, Problem};
 pub use timing::Timing;
@@ -98,8 +98,8 @@ pub struct Settings {
     pub status_hosts: Vec<String>,
     /// `LOG_LEVEL` and `LOG_FORMAT`.
     pub log: LogSettings,
-    /// `AUDIT_LOG`; `None` where nothing is recorded.
-    pub audit: Option<AuditSettings>,
+    /// `AUDIT_LOG`; `None` if nothing is recorded.
+    pub audit: Option<AuditTarget>,
     /// `DOCKER_HOST` and the TLS variables beside it.
     pub engine: EngineHost,
     /// Settings that are allowed but look odd; each line starts with its variable.

@@ -79,7 +79,7 @@ pub(super) fn settings(
         level: reader.word(&env.log_level),
         format: reader.word(&env.log_format),
     };
-    let audit = audit::audit(&mut reader, env);
+    let audit = audit::audit_log(&mut reader, env);
     let engine = connections::engine(&mut reader, env);
 
     if needs == Needs::HostOnly {

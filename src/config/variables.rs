@@ -322,14 +322,8 @@ variables! {
         log_level = row("LOG_LEVEL", Value("info"), "error, warn, info, debug or trace",
             "`debug` logs every engine call. Libraries log warnings at most: their debug lines hold secrets.");
         log_format = row("LOG_FORMAT", Value("text"), "text or json", "`json` is one object a line.");
-    }
-    audit {
         audit_log = row("AUDIT_LOG", Unset, "the whole path of a file, or - for standard output",
             "Where [every outcome](audit-log.md) is recorded, one JSON object a line.");
-        audit_log_max_size = row("AUDIT_LOG_MAX_SIZE", Value("10m"), "bytes, or such as 512k or 10m, at least 10k",
-            "A file of this size is renamed to `FILE.1`, and a new one is started.");
-        audit_log_max_files = row("AUDIT_LOG_MAX_FILES", Value("5"), "a number from 1 to 1000",
-            "The most files to keep; the oldest is removed.");
     }
     engine {
         docker_host = row("DOCKER_HOST", Value("unix:///var/run/docker.sock"), "unix:///path/of/the.sock or tcp://host:port",

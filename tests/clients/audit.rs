@@ -1,18 +1,13 @@
-//! The audit log on real files: rotation, other writers, a full disk, and what a crash leaves behind.
+//! The audit log on real files: logrotate, other writers, a full disk, and what a crash leaves behind.
 
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use delegate_upgrader::events::audit::{AuditFile, AuditLog, Rotation, read};
+use delegate_upgrader::events::audit::{AuditFile, AuditLog, read};
 use delegate_upgrader::events::{Action, Event, EventId};
 use serde_json::json;
-
-const ROTATION: Rotation = Rotation {
-    max_size: 2048,
-    max_files: 3,
-};
 
 fn event(number: u32) -> Event {
     let id = EventId::of(Action::Upgraded, &[&number.to_string()]);
@@ -25,51 +20,7 @@ fn event(number: u32) -> Event {
 }
 
 fn containers(path: &Path) -> Vec<String> {
-    read(path, ROTATION.max_files)
-        .map(|event| event.container)
-        .collect()
-}
-
-#[tokio::test]
-async fn rotates_full_files_and_removes_the_oldest() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("audit.log");
-    let log = AuditLog::open(&path, ROTATION).unwrap();
-    for number in 0..60 {
-        log.record(&event(number)).await;
-    }
-    let mut names: Vec<String> = fs::read_dir(directory.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    assert_eq!(names, ["audit.log", "audit.log.1", "audit.log.2"]);
-    for name in &names {
-        let size = fs::metadata(directory.path().join(name)).unwrap().len();
-        assert!(size <= ROTATION.max_size, "{name}: {size}");
-    }
-    let kept = containers(&path);
-    let last: Vec<String> = (60 - kept.len()..60)
-        .map(|number| format!("delegate-{number}"))
-        .collect();
-    assert_eq!(kept, last);
-    assert!(kept.len() > 10, "{kept:?}");
-}
-
-#[tokio::test]
-async fn truncates_single_file() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("audit.log");
-    let rotation = Rotation {
-        max_files: 1,
-        ..ROTATION
-    };
-    let log = AuditLog::open(&path, rotation).unwrap();
-    for number in 0..30 {
-        log.record(&event(number)).await;
-    }
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
-    assert_eq!(containers(&path).last().unwrap(), "delegate-29");
+    read(path).map(|event| event.container).collect()
 }
 
 #[tokio::test]
@@ -78,7 +29,7 @@ async fn a_record_that_was_cut_off_costs_no_other() {
     let path = directory.path().join("audit.log");
     let whole = delegate_upgrader::text::json::text(&event(1)).unwrap();
     fs::write(&path, format!("{whole}\n{}", &whole[..40])).unwrap();
-    let log = AuditLog::open(&path, ROTATION).unwrap();
+    let log = AuditLog::open(&path).unwrap();
     log.record(&event(2)).await;
     assert_eq!(containers(&path), ["delegate-1", "delegate-2"]);
 }
@@ -87,12 +38,8 @@ async fn a_record_that_was_cut_off_costs_no_other() {
 async fn two_processes_write_each_record_once() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.log");
-    let rotation = Rotation {
-        max_size: 1 << 20,
-        max_files: 2,
-    };
-    let daemon = AuditLog::open(&path, rotation).unwrap();
-    let command = AuditLog::open(&path, rotation).unwrap();
+    let daemon = AuditLog::open(&path).unwrap();
+    let command = AuditLog::open(&path).unwrap();
     for number in 0..20 {
         let (shared, own) = (event(number), event(1000 + number));
         tokio::join!(daemon.record(&shared), async {
@@ -100,21 +47,37 @@ async fn two_processes_write_each_record_once() {
             command.record(&own).await;
         });
     }
-    let ids: Vec<EventId> = read(&path, 2).map(|event| event.id).collect();
+    let ids: Vec<EventId> = read(&path).map(|event| event.id).collect();
     assert_eq!(ids.len(), 40);
     assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 40);
     assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 40);
 }
 
 #[tokio::test]
-async fn another_process_may_rotate_the_file() {
+async fn continues_in_a_new_file_while_logrotate_renames_the_old_one() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.log");
-    let daemon = AuditLog::open(&path, ROTATION).unwrap();
-    daemon.record(&event(0)).await;
-    fs::rename(&path, directory.path().join("audit.log.1")).unwrap();
-    daemon.record(&event(1)).await;
-    assert_eq!(containers(&path), ["delegate-0", "delegate-1"]);
+    let former = |number: u32| directory.path().join(format!("audit.log.{number}"));
+    let daemon = AuditLog::open(&path).unwrap();
+    let command = AuditLog::open(&path).unwrap();
+    for number in 0..3 {
+        daemon.record(&event(2 * number)).await;
+        command.record(&event(2 * number + 1)).await;
+        if former(1).exists() {
+            fs::rename(former(1), former(2)).unwrap();
+        }
+        fs::rename(&path, former(1)).unwrap();
+    }
+    daemon.record(&event(6)).await;
+    // `copytruncate` empties the file instead.
+    fs::copy(&path, directory.path().join("copy")).unwrap();
+    fs::write(&path, "").unwrap();
+    daemon.record(&event(7)).await;
+    command.record(&event(8)).await;
+    let kept = [2, 3, 4, 5, 7, 8].map(|number| format!("delegate-{number}"));
+    assert_eq!(containers(&path), kept);
+    let known = daemon.known([event(2).id, event(0).id].into()).await;
+    assert_eq!(known.ids, [event(2).id].into());
 }
 
 #[tokio::test]
@@ -123,7 +86,7 @@ async fn a_full_disk_delays_nothing_and_its_records_are_written_later() {
     let path = directory.path().join("audit.log");
     // Every write to it fails for want of space.
     std::os::unix::fs::symlink("/dev/full", &path).unwrap();
-    let log = AuditLog::open(&path, ROTATION).unwrap();
+    let log = AuditLog::open(&path).unwrap();
     let begun = Instant::now();
     for number in 0..300 {
         log.record(&event(number)).await;
@@ -135,21 +98,14 @@ async fn a_full_disk_delays_nothing_and_its_records_are_written_later() {
     fs::remove_file(&path).unwrap();
     log.record(&event(300)).await;
     assert_eq!(log.unwritten().waiting, 0);
-    let rotated = Rotation {
-        max_files: 100,
-        ..ROTATION
-    };
-    assert_eq!(
-        read(&path, rotated.max_files).last().unwrap().container,
-        "delegate-300"
-    );
+    assert_eq!(containers(&path).last().unwrap(), "delegate-300");
 }
 
 #[tokio::test]
 async fn writes_while_another_process_keeps_the_lock() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.log");
-    let log = AuditLog::open(&path, ROTATION).unwrap();
+    let log = AuditLog::open(&path).unwrap();
     let other = fs::OpenOptions::new().read(true).open(&path).unwrap();
     other.lock().unwrap();
     log.record(&event(0)).await;
@@ -161,7 +117,7 @@ async fn writes_while_another_process_keeps_the_lock() {
 async fn a_log_knows_what_it_has_and_when_it_begins() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.log");
-    let log = AuditLog::open(&path, ROTATION).unwrap();
+    let log = AuditLog::open(&path).unwrap();
     let empty = log.known(HashSet::new()).await;
     assert!(empty.begins.is_some(), "an empty log begins when it was made");
     log.record(&event(0)).await;
@@ -186,6 +142,6 @@ fn rejects_log_that_cannot_be_opened() {
         directory.path().join("missing/audit.log"),
         directory.path().to_owned(),
     ] {
-        AuditFile::open(&path, ROTATION).unwrap_err();
+        AuditFile::open(&path).unwrap_err();
     }
 }

@@ -1,7 +1,7 @@
-//! The file: appending, rotating, and finding out what other processes appended.
+//! The file: appending, and finding out what other processes appended.
 //!
 //! The daemon and a command such as `rollback` may write to it at the same time. Each writer holds a lock, and first
-//! reads the records that others appended since its last read.
+//! reads the records that others appended since its last read. logrotate may rename or empty the file at any time.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -14,22 +14,13 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-use super::reader::{lines_from, predecessor, read};
+use super::reader::{lines_from, paths, read_all};
 use crate::events::event::{Action, Event, EventId};
 
 /// How many events are remembered.
 const RECENT: usize = 20;
 /// How long another process may hold the lock; then it is written all the same.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
-
-/// When a file is full, and how many are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rotation {
-    /// A file that has this many bytes is full.
-    pub max_size: u64,
-    /// The most files, the current one included.
-    pub max_files: u32,
-}
 
 /// The log's records of the outcomes in question.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,11 +35,10 @@ pub struct Known {
     pub recent: VecDeque<Event>,
 }
 
-/// The file that is written, and its predecessors `PATH.1`, `PATH.2`, …, the latest first.
+/// The file that is written.
 #[derive(Debug)]
 pub struct AuditFile {
     path: PathBuf,
-    rotation: Rotation,
     file: File,
     /// Everything before this offset was read or written by this process.
     read_until: u64,
@@ -61,12 +51,11 @@ impl AuditFile {
     ///
     /// # Errors
     /// The system's.
-    pub fn open(path: &Path, rotation: Rotation) -> io::Result<Self> {
+    pub fn open(path: &Path) -> io::Result<Self> {
         let file = open(path)?;
         let read_until = file.metadata()?.len();
         Ok(Self {
             path: path.to_owned(),
-            rotation,
             file,
             read_until,
             appended: HashSet::new(),
@@ -100,12 +89,8 @@ impl AuditFile {
         if self.appended.contains(id) {
             return Ok(());
         }
-        if length > 0 && length + line.len() as u64 > self.rotation.max_size {
-            self.rotate()?;
-        }
-        let before = self.file.metadata()?.len();
         // A line that was cut off, as by a full disk, ends here.
-        let begin = if ends_with_a_line(&self.file, before)? {
+        let begin = if ends_with_a_line(&self.file, length)? {
             ""
         } else {
             "\n"
@@ -113,7 +98,7 @@ impl AuditFile {
         let written = self.file.write_all(format!("{begin}{line}\n").as_bytes());
         if let Err(error) = written {
             // An incomplete line would not be a record.
-            let _ = self.file.set_len(before);
+            let _ = self.file.set_len(length);
             return Err(error);
         }
         self.file.sync_data()?;
@@ -121,7 +106,7 @@ impl AuditFile {
         Ok(())
     }
 
-    /// Opens the file again where another process has rotated it, or where it was removed.
+    /// Opens the file again if logrotate has renamed it, or if it was removed.
     fn follow_rotation(&mut self) -> io::Result<()> {
         let open_now = self.file.metadata()?;
         let is_same = fs::metadata(&self.path)
@@ -133,32 +118,11 @@ impl AuditFile {
         Ok(())
     }
 
-    fn rotate(&mut self) -> io::Result<()> {
-        let last = self.rotation.max_files.saturating_sub(1);
-        for number in (1..last).rev() {
-            let from = predecessor(&self.path, number);
-            match fs::rename(&from, predecessor(&self.path, number + 1)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        if last == 0 {
-            self.file.set_len(0)?;
-        } else {
-            fs::rename(&self.path, predecessor(&self.path, 1))?;
-            self.file = open(&self.path)?;
-        }
-        self.read_until = 0;
-        if let Some(directory) = self.path.parent().filter(|path| !path.as_os_str().is_empty()) {
-            File::open(directory)?.sync_all()?;
-        }
-        Ok(())
-    }
-
     /// The records of these outcomes in the file and its predecessors.
     pub(super) fn known(&self, ids: &HashSet<EventId>) -> Known {
         let mut known = Known::default();
-        for event in read(&self.path, self.rotation.max_files) {
+        let paths = paths(&self.path);
+        for event in read_all(&paths) {
             known.begins.get_or_insert(event.time);
             remember(&mut known.recent, event.clone());
             if ids.contains(&event.id) {
@@ -172,25 +136,14 @@ impl AuditFile {
                 of_container.push(event);
             }
         }
-        // Its first record may be younger than what it should have recorded. Not all file systems know when a file was made;
-        // an empty one was not written to since.
-        let oldest = self.oldest();
-        let made = made_at(&oldest).or_else(|| {
-            let modified = fs::metadata(&oldest).and_then(|metadata| metadata.modified());
-            modified.ok().filter(|_| known.begins.is_none()).map(Into::into)
+        // The log may have existed before its first record, so ask when the file was created. Without birth times, an empty
+        // file's mtime is that time.
+        let made = paths.first().and_then(|oldest| {
+            let modified = || fs::metadata(oldest).and_then(|metadata| metadata.modified()).ok();
+            made_at(oldest).or_else(|| modified().filter(|_| known.begins.is_none()).map(Into::into))
         });
         known.begins = known.begins.into_iter().chain(made).min();
         known
-    }
-
-    /// The file with the earliest records.
-    fn oldest(&self) -> PathBuf {
-        let mut predecessors = (1..self.rotation.max_files)
-            .rev()
-            .map(|number| predecessor(&self.path, number));
-        predecessors
-            .find(|path| path.exists())
-            .unwrap_or_else(|| self.path.clone())
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 use tracing::{error, info};
 
 pub(super) use self::file::remember;
-pub use self::file::{AuditFile, Known, Rotation};
+pub use self::file::{AuditFile, Known};
 pub use self::reader::read;
 use super::event::{Event, EventId};
 use crate::telemetry;
@@ -45,9 +45,9 @@ impl AuditLog {
     ///
     /// # Errors
     /// The file cannot be opened or made.
-    pub fn open(path: &Path, rotation: Rotation) -> io::Result<Self> {
+    pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self::File(Writer {
-            file: Arc::new(Mutex::new(AuditFile::open(path, rotation)?)),
+            file: Arc::new(Mutex::new(AuditFile::open(path)?)),
             queue: Arc::default(),
         }))
     }

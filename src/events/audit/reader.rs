@@ -9,22 +9,28 @@ use crate::events::event::Event;
 /// A line that is longer is none of ours.
 const LONGEST: u64 = 64 << 10;
 
-/// All records that are kept, the earliest first. It skips what it cannot read: a missing file, a truncated line, a
-/// note that a person added.
-pub fn read(path: &Path, max_files: u32) -> impl Iterator<Item = Event> + use<> {
-    let predecessors = (1..max_files).rev().map(|number| predecessor(path, number));
-    let paths: Vec<_> = predecessors.chain([path.to_owned()]).collect();
-    paths
-        .into_iter()
-        .filter_map(|path| File::open(path).ok())
-        .flat_map(lines_from)
+/// All records that are kept uncompressed, the earliest first. It skips what it cannot read: a missing file, a truncated
+/// line, a note that a person added.
+pub fn read(path: &Path) -> impl Iterator<Item = Event> + use<> {
+    read_all(&paths(path))
 }
 
-/// `PATH.1` and so on.
-pub(super) fn predecessor(path: &Path, number: u32) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{number}"));
-    name.into()
+pub(super) fn read_all(paths: &[PathBuf]) -> impl Iterator<Item = Event> + use<> {
+    let files: Vec<_> = paths.iter().filter_map(|path| File::open(path).ok()).collect();
+    files.into_iter().flat_map(lines_from)
+}
+
+/// The file and its predecessors `PATH.1`, `PATH.2`, …, as logrotate names them; the earliest first.
+pub(super) fn paths(path: &Path) -> Vec<PathBuf> {
+    let predecessor = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    };
+    let predecessors = (1..).map(predecessor).take_while(|path| path.exists());
+    let mut paths: Vec<_> = std::iter::once(path.to_owned()).chain(predecessors).collect();
+    paths.reverse();
+    paths
 }
 
 /// The records from here to the end of a file.

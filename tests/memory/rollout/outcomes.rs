@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use delegate_upgrader::events::audit::{AuditLog, Rotation, read};
+use delegate_upgrader::events::audit::{AuditLog, read};
 use delegate_upgrader::events::history::History;
 use delegate_upgrader::events::ledger::Ledger;
 use delegate_upgrader::events::{Action, Actor, Event};
@@ -18,10 +18,6 @@ use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, READY, Upgrader, good, hos
 use kit::twin::{Behaviour, Call, Fault, Operation, Wellness, delegate_body};
 
 const BAD: &str = "harness/delegate:26.02.9";
-const ROTATION: Rotation = Rotation {
-    max_size: 1 << 20,
-    max_files: 3,
-};
 
 /// A host whose upgraders share an audit log.
 struct Audited {
@@ -44,7 +40,7 @@ impl Audited {
     }
 
     fn ledger(&self) -> Ledger {
-        let audit = AuditLog::open(&self.path(), ROTATION).unwrap();
+        let audit = AuditLog::open(&self.path()).unwrap();
         Ledger::new("a-host".to_owned(), Duration::from_secs(60)).with_audit(Some(audit))
     }
 
@@ -75,7 +71,7 @@ impl Audited {
 
 /// All but the first.
 fn records(path: &Path) -> Vec<Event> {
-    read(path, ROTATION.max_files).skip(1).collect()
+    read(path).skip(1).collect()
 }
 
 fn actions(events: &[Event]) -> Vec<&'static str> {

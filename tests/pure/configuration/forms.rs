@@ -211,6 +211,7 @@ fn recognises_misspelt_name() {
         ("UPGRADER_SCHEDULE", "unknown variable; use SCHEDULE"),
         ("watchtower_poll_interval", "unknown variable; use SCHEDULE"),
         ("REGISTRY_USER", "unknown variable; use REGISTRY_USERNAME"),
+        ("AUDIT_LOG_MAX_SIZE", "unknown variable; use `size` of logrotate"),
         ("UPGRADER_COLOUR", "unknown variable, so it has no effect"),
     ] {
         let warnings = settings(&[(name, "x")]).warnings;

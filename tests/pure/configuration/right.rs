@@ -404,8 +404,6 @@ fn the_redacted_settings_show_what_is_in_effect() {
             "LOG_LEVEL=info",
             "LOG_FORMAT=text",
             "AUDIT_LOG=(unset)",
-            "AUDIT_LOG_MAX_SIZE=10m",
-            "AUDIT_LOG_MAX_FILES=5",
             "DOCKER_HOST=unix:///var/run/docker.sock",
             "DOCKER_TLS_VERIFY=(not used)",
             "DOCKER_CERT_PATH=(unset)",
