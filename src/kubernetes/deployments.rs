@@ -1,23 +1,21 @@
-//! The Deployments of a namespace, as the driver needs them: read with the words of their pods, and patched by one process at a
-//! time.
+//! The Deployments of a namespace, as the driver needs them: read with the words of their pods, and patched. Several processes
+//! may patch one Deployment: each patch is about the version that was read, and the API server refuses it for any other.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::cluster::{Cluster, ClusterError};
-use super::lock::{EXPIRY, Lock, RENEWAL, Seen};
 use super::pods::{self, Failing};
 use super::settings::ClusterSettings;
 use super::{patch, path, read};
-use crate::host;
 use crate::host::hold::{Holds, Paused};
 use crate::managed::{Decision, Found, Object, Orchestrate, Orchestrator, Refusal, Step};
-use crate::rollout::reason::{Reason, ReasonKind};
+use crate::rollout::reason::Reason;
 use crate::schedule::moment;
 use crate::schedule::wave::Place;
 use crate::text::time;
@@ -34,8 +32,6 @@ pub struct Deployments {
     cluster: Cluster,
     settings: ClusterSettings,
     namespace: String,
-    /// Identifies this process.
-    holder: String,
     /// When they were read, and this process has written nothing since.
     read_at: Option<Instant>,
     known: HashMap<String, Known>,
@@ -46,7 +42,6 @@ pub struct Deployments {
 /// The process's memory of one Deployment.
 #[derive(Default)]
 struct Known {
-    lock: Seen,
     was_read: bool,
     /// Since when the API server refuses to show it.
     refused_since: Option<Instant>,
@@ -61,7 +56,6 @@ impl Deployments {
             cluster,
             settings,
             namespace,
-            holder: format!("{}/{}", host::name(), uuid::Uuid::new_v4().simple()),
             read_at: None,
             known: HashMap::new(),
             is_blind: false,
@@ -258,43 +252,17 @@ impl Orchestrate for Deployments {
         }))
     }
 
-    /// One process follows an upgrade at a time. Where this one does, and only waits, it renews its lock in time; a step renews
-    /// it by its own patch, and the last patch takes it away.
     async fn lock(
         &mut self,
-        object: &Object,
+        _: &Object,
         decision: &Decision,
-        now: DateTime<Utc>,
+        _: DateTime<Utc>,
     ) -> Option<(Reason, Option<DateTime<Utc>>)> {
-        let Object { managed, document } = object;
-        let lock = Lock::read(document);
-        let age = self.known(&managed.name).lock.age(lock.as_ref());
-        let is_ours = lock.as_ref().is_some_and(|lock| lock.holder == self.holder);
-        let is_followed = is_followed(decision);
-        if let Some(lock) = lock.filter(|_| is_followed && !is_ours && age < EXPIRY) {
-            let left = TimeDelta::from_std(EXPIRY.saturating_sub(age).min(RENEWAL)).unwrap_or_default();
-            return Some((Reason::StandingBy { name: lock.holder }, Some(now + left)));
-        }
-        let lock = match decision {
-            Decision::Act(step) if self.settings.dry_run => {
-                let step = step.words(Self::ORCHESTRATOR);
-                return Some((Reason::DryRun { step }, None));
-            }
-            _ if self.settings.dry_run => return None,
-            Decision::Wait { .. } if is_followed && (!is_ours || age >= RENEWAL) => {
-                Some(Lock::next(document, &self.holder))
-            }
-            Decision::Rest(_) if is_ours => None,
-            _ => return None,
+        let Decision::Act(step) = decision else {
+            return None;
         };
-        // Another process that was faster is found with the next look.
-        if let Err(error) = self
-            .patch(&managed.name, &patch::lock(document, lock.as_ref()))
-            .await
-        {
-            debug!(%error, "cannot write the lock");
-        }
-        None
+        let step = step.words(Self::ORCHESTRATOR);
+        self.settings.dry_run.then_some((Reason::DryRun { step }, None))
     }
 
     fn warnings(&self, object: &Object) -> Vec<String> {
@@ -312,7 +280,7 @@ impl Orchestrate for Deployments {
             }
             _ => {}
         }
-        let patch = patch::patch(object, container, step, &Lock::next(document, &self.holder), now);
+        let patch = patch::patch(object, container, step, now);
         match self.patch(&managed.name, &patch).await {
             Ok(_) => Ok(()),
             Err(ClusterError::Conflict(problem)) => Err(Refusal::Conflict(problem)),
@@ -320,20 +288,5 @@ impl Orchestrate for Deployments {
             Err(ClusterError::Refused(problem)) => Err(Refusal::Refused(problem)),
             Err(error) => Err(Refusal::Failed(error.to_string())),
         }
-    }
-}
-
-/// Whether this is about an upgrade that is in progress, which one process follows at a time.
-fn is_followed(decision: &Decision) -> bool {
-    match decision {
-        Decision::Act(step) => matches!(
-            step,
-            Step::Apply { .. } | Step::RollBack { .. } | Step::Quarantine { .. }
-        ),
-        Decision::Wait { reason, .. } => matches!(
-            reason.kind(),
-            ReasonKind::RollingOut | ReasonKind::RollingBack | ReasonKind::Proving
-        ),
-        Decision::LearnHolds | Decision::Rest(_) => false,
     }
 }

@@ -9,7 +9,6 @@ pub mod cluster;
 pub mod deployments;
 pub mod doctor;
 pub mod file;
-pub mod lock;
 pub mod own;
 pub mod patch;
 pub mod pods;

@@ -7,7 +7,6 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
-use super::lock::Lock;
 use crate::managed::{Object, Step};
 
 /// `kubectl rollout history` shows it.
@@ -19,13 +18,11 @@ pub const FIRST_SEEN_AT: &str = "io.delegate-upgrader.first-seen-at";
 /// On a Deployment: `true`, or until when nothing begins.
 pub const PAUSED: &str = "io.delegate-upgrader.paused";
 
-/// The patch that takes a step. `lock` says who takes it; a step that gives no image is the last one of an upgrade, and takes the
-/// lock away.
+/// The patch that takes a step.
 pub fn patch(
     Object { managed, document }: &Object,
     container: &str,
     step: &Step,
-    lock: &Lock,
     now: DateTime<Utc>,
 ) -> Value {
     let Some((record, image)) = step.writes(managed, now) else {
@@ -37,7 +34,6 @@ pub fn patch(
         return with(document, [(FIRST_SEEN_IMAGE, image), (FIRST_SEEN_AT, Some(at))]);
     };
     let mut annotations = record.write();
-    annotations.extend(Lock::write(image.as_ref().map(|_| lock)));
     if let Some(image) = &image {
         let cause = format!("delegate-upgrader: {} to {image}", managed.image);
         annotations.push((CHANGE_CAUSE, Some(cause)));
@@ -49,11 +45,6 @@ pub fn patch(
         });
     }
     patch
-}
-
-/// The patch that renews the lock, or takes it away.
-pub(super) fn lock(document: &Value, lock: Option<&Lock>) -> Value {
-    with(document, Lock::write(lock))
 }
 
 /// The patch that pauses a Deployment, or ends its pause.

@@ -1,6 +1,5 @@
 //! From a step to the patch that takes it.
 
-use delegate_upgrader::kubernetes::lock::Lock;
 use delegate_upgrader::kubernetes::own;
 use delegate_upgrader::kubernetes::patch::patch;
 use delegate_upgrader::kubernetes::read::read;
@@ -14,13 +13,6 @@ use crate::read::{at, deployment};
 const A: &str = "harness/delegate:26.10.1";
 const B: &str = "harness/delegate:26.11.1";
 
-fn lock() -> Lock {
-    Lock {
-        holder: "pod/1".to_owned(),
-        renewed: 7,
-    }
-}
-
 fn of(document: &Value, step: &Step) -> Value {
     let managed = read(document, ("delegate", "delegate"), None, &Zone::utc()).unwrap();
     let document = document.clone();
@@ -28,7 +20,6 @@ fn of(document: &Value, step: &Step) -> Value {
         &Object { managed, document },
         "delegate",
         step,
-        &lock(),
         at("2026-11-24T12:30:00Z"),
     )
 }
@@ -78,8 +69,6 @@ fn one_patch_says_what_was_what_is_wanted_and_since_when() {
                     "io.delegate-upgrader.attempt-since": "2026-11-24T12:30:00Z",
                     "io.delegate-upgrader.attempt-intent": "upgrade",
                     "io.delegate-upgrader.attempt-applied": "true",
-                    "io.delegate-upgrader.holder": "pod/1",
-                    "io.delegate-upgrader.holder-renewed": "7",
                     "kubernetes.io/change-cause": format!("delegate-upgrader: {A} to {B}"),
                 },
             },
@@ -162,9 +151,6 @@ fn the_way_back_carries_its_cause_and_ends_in_quarantine() {
             },
         ),
     );
-    // That is the last patch, so nobody follows the upgrade any longer.
-    assert!(Lock::read(&back).is_some());
-    assert_eq!(Lock::read(&put), None);
     let (_, put_record) = record(&put);
     assert_eq!(put_record.attempt, None);
     let failed = put_record.failed.unwrap();

@@ -16,7 +16,6 @@ const B: &str = "harness/delegate:26.11.1";
 const BROKEN: &str = "harness/delegate:26.12.1";
 /// The namespace takes no pod of it.
 const REFUSED: &str = "harness/delegate:26.12.2";
-const HOLDER: &str = "io.delegate-upgrader.holder";
 
 /// An API server with one Deployment, a Manager, and a registry with its token server.
 struct StandIn {
@@ -28,6 +27,9 @@ struct StandIn {
 struct State {
     document: Value,
     patches: Vec<Value>,
+    /// How many runs have to have sent their first patch before one is answered.
+    together: usize,
+    conflicts: usize,
     may_patch: bool,
     /// The status and the words with which a policy refuses each patch.
     policy: Option<(u16, &'static str)>,
@@ -65,6 +67,18 @@ impl State {
         }
         if method == "PATCH" {
             let patch: Value = serde_json::from_slice(body).unwrap();
+            let (asked, version) = (
+                &patch["metadata"]["resourceVersion"],
+                &self.document["metadata"]["resourceVersion"],
+            );
+            if !asked.is_null() && asked != version {
+                self.conflicts += 1;
+                let message = "the object has been modified; please apply your changes to the latest version";
+                return (
+                    409,
+                    json!({ "kind": "Status", "code": 409, "reason": "Conflict", "message": message }),
+                );
+            }
             self.patches.push(patch.clone());
             if let Some((code, message)) = self.policy {
                 return (
@@ -103,7 +117,6 @@ impl State {
     fn apply(&mut self, patch: &Value) {
         let document = &mut self.document;
         let version = document["metadata"]["resourceVersion"].clone();
-        assert_eq!(patch["metadata"]["resourceVersion"], version, "an older version");
         let next = version.as_str().unwrap().parse::<u64>().unwrap() + 1;
         document["metadata"]["resourceVersion"] = json!(next.to_string());
         let annotations = document["metadata"]["annotations"].as_object_mut().unwrap();
@@ -155,6 +168,20 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) -> Option<()> {
         assert!(is_ours, "{method} {path} does not say who asks");
         let mut body = vec![0; length];
         reader.read_exact(&mut body).ok()?;
+        if method == "PATCH" {
+            let waits_since = std::time::Instant::now();
+            {
+                let mut state = state.lock().unwrap();
+                state.together = state.together.saturating_sub(1);
+            }
+            while state.lock().unwrap().together > 0 {
+                assert!(
+                    waits_since.elapsed().as_secs() < 60,
+                    "the other run sends no patch"
+                );
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+        }
         let mut state = state.lock().unwrap();
         let (status, header, answer) = state.registry_answer(&path, &login).unwrap_or_else(|| {
             let (status, answer) = state.answer(&method, &path, &body);
@@ -177,6 +204,8 @@ impl StandIn {
         let state = Arc::new(Mutex::new(State {
             document,
             patches: Vec::new(),
+            together: 0,
+            conflicts: 0,
             may_patch: true,
             policy: None,
             cron_job: Value::Null,
@@ -261,25 +290,24 @@ impl StandIn {
 }
 
 #[test]
-fn a_run_that_is_over_leaves_no_lock_and_the_next_one_writes_nothing() {
+fn a_run_upgrades_and_the_next_one_writes_nothing() {
     let cluster = StandIn::with(&json!({}));
     let (code, text) = cluster.run("once", B);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("updating it to harness/delegate:26.11.1"), "{text}");
-    assert_eq!(cluster.written(), [Some(B.to_owned()), None], "{text}");
-    assert_eq!(cluster.annotation(HOLDER), None);
+    assert_eq!(cluster.written(), [Some(B.to_owned())], "{text}");
     let (code, text) = cluster.run("once", B);
     assert_eq!((code, cluster.written()), (Some(0), vec![]), "{text}");
     let (code, text) = cluster.run("rollback", B);
     assert_eq!(code, Some(0), "{text}");
-    assert_eq!(cluster.written(), [Some(A.to_owned()), None], "{text}");
+    assert_eq!(cluster.written(), [Some(A.to_owned())], "{text}");
     let (code, text) = cluster.run("rollback", B);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("was already rolled back from"), "{text}");
 }
 
 #[test]
-fn a_failure_goes_back_and_its_last_patch_takes_the_lock_away() {
+fn a_failure_goes_back() {
     let cluster = StandIn::with(&json!({}));
     let (code, text) = cluster.run("once", BROKEN);
     assert_eq!(code, Some(0), "{text}");
@@ -288,7 +316,6 @@ fn a_failure_goes_back_and_its_last_patch_takes_the_lock_away() {
         [Some(BROKEN.to_owned()), Some(A.to_owned()), None],
         "{text}"
     );
-    assert_eq!(cluster.annotation(HOLDER), None);
     let failed = cluster.annotation("io.delegate-upgrader.failed-image");
     assert_eq!(failed, Some(BROKEN.to_owned()));
 
@@ -297,7 +324,7 @@ fn a_failure_goes_back_and_its_last_patch_takes_the_lock_away() {
     let (code, text) = cluster.run("once", B);
     assert_eq!(
         (code, cluster.written()),
-        (Some(0), vec![Some(B.to_owned()), None]),
+        (Some(0), vec![Some(B.to_owned())]),
         "{text}"
     );
     for releases in [
@@ -315,7 +342,7 @@ fn a_failure_goes_back_and_its_last_patch_takes_the_lock_away() {
     let (code, text) = cluster.run("rollback --to 0", B);
     assert_eq!(
         (code, cluster.written()),
-        (Some(0), vec![Some(A.to_owned()), None]),
+        (Some(0), vec![Some(A.to_owned())]),
         "{text}"
     );
     let (code, text) = cluster.run("history", B);
@@ -339,23 +366,22 @@ fn a_failure_goes_back_and_its_last_patch_takes_the_lock_away() {
     assert_eq!(text.matches("in service").count(), 1, "{text}");
 }
 
+/// Each decides to begin before the other has: the faster one's patch is a new version, so the API server refuses the other's.
 #[test]
-fn the_lock_of_a_process_that_is_gone_holds_back_nothing_once_nothing_is_in_progress() {
-    // Someone went back from what was tried.
-    let cluster = StandIn::with(&json!({
-        HOLDER: "gone/1", "io.delegate-upgrader.holder-renewed": "3",
-        "io.delegate-upgrader.attempt-image": B, "io.delegate-upgrader.attempt-from": A,
-        "io.delegate-upgrader.attempt-since": "2026-11-24T11:30:00Z",
-        "io.delegate-upgrader.attempt-intent": "upgrade", "io.delegate-upgrader.attempt-applied": "true",
-    }));
-    let (code, text) = cluster.run("once", B);
-    assert_eq!(code, Some(0), "{text}");
-    assert!(!text.contains("stands by"), "{text}");
-    assert!(text.contains("rolled back from"), "{text}");
-    assert_eq!(
-        (cluster.written(), cluster.annotation(HOLDER)),
-        (vec![None], None)
-    );
+fn two_runs_at_once_write_the_image_once() {
+    for (published, last) in [(B, None), (BROKEN, Some(A))] {
+        let cluster = StandIn::with(&json!({}));
+        cluster.state.lock().unwrap().together = 2;
+        let runs = std::thread::scope(|scope| {
+            let runs = [(); 2].map(|()| scope.spawn(|| cluster.run("once", published)));
+            runs.map(|run| run.join().unwrap())
+        });
+        assert!(runs.iter().all(|(code, _)| *code == Some(0)), "{runs:?}");
+        let images: Vec<_> = cluster.written().into_iter().flatten().collect();
+        let expected: Vec<_> = [Some(published), last].into_iter().flatten().collect();
+        assert_eq!(images, expected, "{runs:?}");
+        assert!(cluster.state.lock().unwrap().conflicts > 0, "{runs:?}");
+    }
 }
 
 #[test]
@@ -515,11 +541,7 @@ fn tag_that_moves_is_pinned_to_the_digest_of_its_registry() {
         cluster.state.lock().unwrap().registry = Some((digest.clone(), token_server.clone()));
         let (code, text) = cluster.run_with("once", "", &login);
         assert_eq!(code, Some(0), "{text}");
-        assert_eq!(
-            cluster.written(),
-            [Some(format!("{image}@{digest}")), None],
-            "{text}"
-        );
+        assert_eq!(cluster.written(), [Some(format!("{image}@{digest}"))], "{text}");
         let asked = std::mem::take(&mut cluster.state.lock().unwrap().asked);
         let expected = format!("/token?service=s&scope=repository%3Aharness%2Fdelegate%3Apull {login_sent}");
         assert!(asked.contains(&expected), "{asked:?}");
@@ -531,10 +553,6 @@ fn tag_that_moves_is_pinned_to_the_digest_of_its_registry() {
     cluster.give(&image.replace("latest", "26.10.1"));
     let fixed = image.replace("latest", "26.11.1");
     let (code, text) = cluster.run("once", &fixed);
-    assert_eq!(
-        (code, cluster.written()),
-        (Some(0), vec![Some(fixed), None]),
-        "{text}"
-    );
+    assert_eq!((code, cluster.written()), (Some(0), vec![Some(fixed)]), "{text}");
     assert_eq!(cluster.state.lock().unwrap().asked, [""; 0], "{text}");
 }

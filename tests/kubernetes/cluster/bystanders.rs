@@ -25,30 +25,6 @@ fn two_at_once_write_the_image_once() {
     }
     assert_eq!(site.image(), image(B));
     assert_eq!(site.images_written(), [image(B)]);
-    let both = site.read("first") + &site.read("second");
-    assert!(both.contains("acts here; this upgrader stands by"), "{both}");
-}
-
-#[test]
-#[ignore = "needs a cluster: make kubernetes"]
-fn who_follows_is_replaced_when_it_is_gone() {
-    let mut site = Site::new("follower-gone");
-    site.publish(B);
-    site.variables
-        .push(("UPGRADE_HEALTHY_TIME".to_owned(), "3m".to_owned()));
-    site.variables
-        .push(("UPGRADE_HEALTHY_DEADLINE".to_owned(), "5m".to_owned()));
-    let mut first = site.start(&site.kubeconfig(), "first", &["once"]);
-    eventually("it has begun", PATIENCE, || site.image() == image(B));
-    first.kill().unwrap();
-    first.wait().unwrap();
-    site.variables.clear();
-    // Its lock counts for 90 s without a renewal.
-    let run = site.run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
-    assert!(run.text.contains("this upgrader stands by"), "{}", run.text);
-    assert!(run.text.contains("runs the published image"), "{}", run.text);
-    assert_eq!(site.images_written(), [image(B)]);
 }
 
 #[test]

@@ -4,16 +4,6 @@ use super::proxy::{Kill, Proxy};
 use super::site::{A, B, C, PATIENCE, Site, image};
 use kit::lab::eventually;
 
-/// The next process does not wait for the lock of the one that was killed.
-fn forget_the_lock(site: &Site) {
-    site.kubectl(&[
-        "annotate",
-        "deployment",
-        "delegate",
-        "io.delegate-upgrader.holder-",
-    ]);
-}
-
 fn site(test: &str) -> (Site, Proxy, std::path::PathBuf) {
     let site = Site::new(test);
     let proxy = Proxy::new(&site.kubeconfig());
@@ -32,7 +22,6 @@ fn killed_at_each_request_of_an_upgrade_the_next_run_finishes_it() {
         for how in [Kill::Before, Kill::After] {
             site.publish(wanted);
             let is_killed = proxy.kill_at(point, how, || site.start(&through, "killed", &["once"]));
-            forget_the_lock(&site);
             let run = site.run(&["once"]);
             assert_eq!(run.code, Some(0), "{how:?} {point}: {}", run.text);
             assert_eq!(site.image(), image(wanted), "{how:?} {point}: {}", run.text);
@@ -60,7 +49,6 @@ fn killed_at_each_write_of_an_upgrade_that_fails_the_next_run_goes_back() {
     for point in [0, 1, 2, 3, 4, 8] {
         for how in [Kill::Before, Kill::After] {
             let is_killed = proxy.kill_at(point, how, || site.start(&through, "killed", &["once"]));
-            forget_the_lock(&site);
             let run = site.run(&["once"]);
             assert_eq!(
                 (run.code, site.image()),
