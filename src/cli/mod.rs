@@ -1,7 +1,6 @@
 //! The commands: the command line, what each command prints, and its exit code.
 
 mod checks;
-pub mod completion;
 mod environment;
 mod explain;
 #[cfg(feature = "docker")]
@@ -175,12 +174,6 @@ enum Command {
         #[arg(long, required = true)]
         test: bool,
     },
-    /// Print the completions for a shell, to be sourced
-    #[command(after_help = "Examples:\n  source <(delegate-upgrader completion bash)")]
-    Completion {
-        /// bash, zsh or fish
-        shell: completion::Shell,
-    },
     /// Exit with 0 if the running daemon is alive (for HEALTHCHECK)
     Healthcheck,
     /// The same for the Deployments of a Kubernetes cluster
@@ -325,7 +318,6 @@ async fn run_once(command: Command, given: Given) -> Result<Exit, Exit> {
         Command::Status { check, .. } => status::status(variables(), json, check).await,
         Command::Explain { reason } => Ok(explain::explain(&reason, json)),
         Command::Version => Ok(version(json)),
-        Command::Completion { shell } => Ok(print(&completion::script(shell))),
         Command::Kubernetes { .. } if given.env_file.is_some() => {
             let problem = "--env-file is for Docker hosts; in a cluster, settings are variables of the pod or --config FILE";
             Err(fail(problem, Exit::Usage))

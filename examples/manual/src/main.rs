@@ -8,15 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
+use clap_complete::{Shell, generate_to};
 use delegate_upgrader::cli::Cli;
-use delegate_upgrader::cli::completion::{Shell, script};
 
-/// Each shell with the name under which it finds the file.
-const SHELLS: [(Shell, &str); 3] = [
-    (Shell::Bash, "delegate-upgrader.bash"),
-    (Shell::Zsh, "_delegate-upgrader"),
-    (Shell::Fish, "delegate-upgrader.fish"),
-];
 const NAME: &str = "delegate-upgrader";
 
 fn main() -> ExitCode {
@@ -42,10 +36,8 @@ fn write(directory: &Path) -> io::Result<Vec<PathBuf>> {
     std::fs::create_dir_all(&completions)?;
     let mut files = vec![man.join(format!("{NAME}.1"))];
     std::fs::write(&files[0], page::text(Cli::command())?)?;
-    for (shell, file) in SHELLS {
-        let path = completions.join(file);
-        std::fs::write(&path, format!("{}\n", script(shell)))?;
-        files.push(path);
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        files.push(generate_to(shell, &mut Cli::command(), NAME, &completions)?);
     }
     Ok(files)
 }
