@@ -89,6 +89,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn bash_completes_commands_and_their_options() {
+        let (_directory, files) = written();
+        for (words, expected) in [
+            ("delegate-upgrader roll", "rollback"),
+            ("delegate-upgrader rollback --t", "--to"),
+            ("delegate-upgrader status --wa", "--watch"),
+        ] {
+            let script = r#"source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+                $(complete -p "$1" | sed 's/.*-F \([^ ]*\).*/\1/') "$1" "${@: -1}" "${@: -2:1}"; echo "${COMPREPLY[@]}""#;
+            let bash = Command::new("bash")
+                .args(["-c", script])
+                .arg(&files[1])
+                .args(words.split(' '))
+                .output();
+            let output = bash.unwrap();
+            let found = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(found.trim(), expected, "{words}");
+        }
+    }
+
     /// As a reader sees it, without the marks for bold.
     fn rendered(file: &Path) -> Option<String> {
         let man = Command::new("man")
