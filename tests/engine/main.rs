@@ -26,7 +26,6 @@ mod itself;
 mod itself_elsewhere;
 mod left_overs;
 mod local_manager;
-mod manager_faults;
 mod names;
 mod nobody_in_service;
 mod operator;

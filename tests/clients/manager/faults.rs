@@ -233,9 +233,15 @@ async fn garbage_in_an_answer_is_not_retried() {
 }
 
 #[tokio::test]
-async fn silence_is_a_time_out() {
-    for head in ["", "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{\"resource\""] {
-        let server = RawServer::start(vec![Reply::Hang(head.as_bytes().to_vec())]).await;
+async fn silence_and_an_answer_that_drips_are_time_outs() {
+    let begun = "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{\"resource\"";
+    for reply in [
+        Reply::Hang(Vec::new()),
+        Reply::Hang(begun.into()),
+        Reply::Drips("HTTP/1.1 200 OK\r\nX:".into()),
+        Reply::Drips(begun.into()),
+    ] {
+        let server = RawServer::start(vec![reply]).await;
         let begun = Instant::now();
         let error = ask(&hasty(&server.url)).await.unwrap_err();
         assert_eq!(error.kind(), "timeout", "{error}");

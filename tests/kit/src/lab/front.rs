@@ -4,25 +4,17 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
-
-use super::PATIENCE;
+use std::time::Duration;
 
 /// What becomes of a question.
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub enum Fault {
     /// These bytes, then the end.
     Says(Vec<u8>),
-    /// These bytes, and then blanks as fast as they are taken.
-    Endless(Vec<u8>),
-    /// These bytes, and then one blank after the other, ten a second.
-    Drips(Vec<u8>),
     /// Nothing, for ever.
     Silent,
     /// These bytes, so long after the question.
     Slow(Duration, Vec<u8>),
-    /// Nobody listens.
-    Refused,
     /// Somebody else answers, at this address.
     Leads(String),
 }
@@ -36,26 +28,15 @@ pub struct Front {
 
 impl Front {
     pub fn that(fault: Fault) -> Self {
-        let mut listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("a port");
         let fault = Arc::new(Mutex::new(fault));
         let told = Arc::clone(&fault);
         let open: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
         let kept = Arc::clone(&open);
         thread::spawn(move || {
-            loop {
-                let Ok((client, _)) = listener.accept() else {
-                    return;
-                };
+            while let Ok((client, _)) = listener.accept() {
                 let fault = told.lock().expect("the fault").clone();
-                if fault == Fault::Refused {
-                    drop((listener, client));
-                    while *told.lock().expect("the fault") == Fault::Refused {
-                        thread::sleep(Duration::from_millis(20));
-                    }
-                    listener = bind_again(address);
-                    continue;
-                }
                 kept.lock().expect("the connections").push(clone(&client));
                 if let Fault::Leads(to) = fault {
                     let Ok(other) = TcpStream::connect(to) else {
@@ -73,28 +54,11 @@ impl Front {
     }
 
     pub fn set(&self, fault: Fault) {
-        let closes = fault == Fault::Refused;
         *self.fault.lock().expect("the fault") = fault;
         // As by a restart. A client would keep a good connection for its next question, and wait at a bad one.
         for connection in self.open.lock().expect("the connections").drain(..) {
             let _ = connection.shutdown(Shutdown::Both);
         }
-        if closes {
-            // It sleeps until somebody comes.
-            let _ = TcpStream::connect(self.address);
-        }
-    }
-}
-
-/// Whoever has the port meanwhile, for a connection of its own, soon gives it back.
-fn bind_again(address: SocketAddr) -> TcpListener {
-    let begun = Instant::now();
-    loop {
-        match TcpListener::bind(address) {
-            Ok(listener) => return listener,
-            Err(error) => assert!(begun.elapsed() < PATIENCE, "{address}: {error}"),
-        }
-        thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -108,23 +72,17 @@ fn answer(mut client: TcpStream, fault: Fault) {
             _ => return,
         }
     }
-    let (bytes, more, pause) = match fault {
+    let bytes = match fault {
         // Until the other side goes away.
         Fault::Silent => return drop(client.read(&mut byte)),
         Fault::Slow(after, bytes) => {
             thread::sleep(after);
-            (bytes, 0, Duration::ZERO)
+            bytes
         }
-        Fault::Says(bytes) => (bytes, 0, Duration::ZERO),
-        Fault::Endless(bytes) => (bytes, 64 * 1024, Duration::ZERO),
-        Fault::Drips(bytes) => (bytes, 1, Duration::from_millis(100)),
-        Fault::Refused | Fault::Leads(_) => return,
+        Fault::Says(bytes) => bytes,
+        Fault::Leads(_) => return,
     };
-    let mut taken = client.write_all(&bytes).is_ok();
-    while taken && more > 0 {
-        thread::sleep(pause);
-        taken = client.write_all(&vec![b' '; more]).is_ok();
-    }
+    let _ = client.write_all(&bytes);
     let _ = client.shutdown(Shutdown::Both);
 }
 

@@ -1,6 +1,7 @@
 //! A server that sends whatever bytes a test wants, right or wrong.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -12,6 +13,8 @@ pub enum Reply {
     Bytes(Vec<u8>),
     /// These bytes, then the same chunk again and again until the client has had enough.
     Endless(Vec<u8>, Vec<u8>),
+    /// These bytes, and then one blank after the other, twenty a second.
+    Drips(Vec<u8>),
     /// These bytes, then nothing, the connection open.
     Hang(Vec<u8>),
     /// The answer made from the request.
@@ -76,6 +79,12 @@ async fn serve(mut stream: TcpStream, replies: Vec<Reply>, seen: Arc<Mutex<Seen>
             let _ = stream.write_all(bytes).await;
             while stream.write_all(chunk).await.is_ok() {
                 seen.lock().unwrap().bytes_sent += chunk.len();
+            }
+        }
+        Reply::Drips(bytes) => {
+            let _ = stream.write_all(bytes).await;
+            while stream.write_all(b" ").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
         Reply::Hang(bytes) => {
