@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use super::proxy::{Proxy, Treatment};
-use kit::lab::{
-    CRASHES, Lab, NEVER_HEALTHY, PATIENCE, Signal, V1, V2, docker, eventually, image, image_of, life,
-};
+use kit::lab::{Lab, NEVER_HEALTHY, PATIENCE, V1, V2, docker, eventually, image, image_of, life};
 
 #[test]
 fn a_failed_one_that_is_broken_keeps_no_good_image_out() {
@@ -42,39 +40,6 @@ fn a_failed_one_that_is_broken_keeps_no_good_image_out() {
         times(V2).run(&["once"]).ended(0);
         assert_eq!(lab.names(), ["1"]);
     }
-}
-
-/// Without a pause these were 482 calls a second.
-#[test]
-fn an_update_that_has_no_effect_is_repeated_ever_more_rarely() {
-    let lab = Lab::new("ignored");
-    lab.delegate("1", V1, &["--restart", "unless-stopped"]);
-    let proxy = Proxy::that_treats(|_, path| {
-        if path.ends_with("/update") {
-            Treatment::Ignored
-        } else {
-            Treatment::LetThrough
-        }
-    });
-    let upgrader = lab.upgrader(CRASHES).with("UPGRADE_HEALTHY_TIME", "1s");
-    let upgrader = upgrader.with("DOCKER_HOST", &proxy.host());
-    let mut once = upgrader.begin("once");
-    let updates = || {
-        proxy
-            .asked()
-            .iter()
-            .filter(|call| call.ends_with("/update"))
-            .count()
-    };
-    eventually("it is rejected", PATIENCE, || updates() > 0);
-    std::thread::sleep(Duration::from_secs(20));
-    once.signal(Signal::KILL);
-    let asked = proxy.asked().len();
-    assert!(
-        (2..8).contains(&updates()) && asked < 400,
-        "{} of {asked}",
-        updates()
-    );
 }
 
 /// Its file is gone: that is its own matter.

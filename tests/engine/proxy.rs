@@ -18,9 +18,6 @@ const FORBIDDEN: &str = "HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\nCo
 const BROKEN: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\nContent-Length: 41\r\nConnection: close\r\n\r\n\
                       {\"message\":\"transport endpoint is gone\"}\n";
 
-const IGNORED: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 18\r\nConnection: close\r\n\r\n\
-                       {\"Warnings\": null}";
-
 /// What becomes of a call.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Treatment {
@@ -29,8 +26,6 @@ pub(crate) enum Treatment {
     Refused,
     /// The engine cannot do it: it is answered with 500.
     Broken,
-    /// The engine reports success and does nothing.
-    Ignored,
     /// It is never answered.
     Silence,
     /// The first half of the engine's answer, and nothing more.
@@ -134,10 +129,6 @@ impl Proxy {
                 }
                 Treatment::Broken => {
                     let _ = client.get_mut().write_all(BROKEN.as_bytes());
-                    return;
-                }
-                Treatment::Ignored => {
-                    let _ = client.get_mut().write_all(IGNORED.as_bytes());
                     return;
                 }
                 Treatment::Silence => return held.push(client.into_inner()),

@@ -15,7 +15,7 @@ use crate::scenario::Scenario;
 use kit::lab::engine::Row;
 
 /// What Docker does by itself after the upgrader's end may take this long.
-const COMES_TO_REST: Duration = kit::lab::PATIENCE;
+const COMES_TO_REST: Duration = Duration::from_secs(60);
 /// One that is made in vain, since the person acted, and another one.
 const MOST_CANDIDATES: usize = 2;
 /// How often any other change may be asked for in one run.
