@@ -1,7 +1,5 @@
 //! What is left over and broken, behind a proxy that answers for the engine.
 
-use std::time::Duration;
-
 use super::proxy::{Proxy, Treatment};
 use kit::lab::{Lab, NEVER_HEALTHY, PATIENCE, V1, V2, docker, eventually, image, image_of, life};
 
