@@ -119,7 +119,7 @@ rows! {
         Restart
     }
     "Side by side" {
-        /// The container in service was made from the candidate: reject the candidate.
+        /// The container in service is a copy, made from the candidate or beside a candidate that failed: reject the candidate.
         MadeFromCandidate
         /// The candidate is next, and the container in service has ended: name that one draining.
         NextDraining

@@ -222,6 +222,12 @@ impl Step {
         }
     }
 
+    /// The delegate as it was, made of this container.
+    pub(super) fn recreate(old: &Member) -> Self {
+        let (from, image) = (old.id.clone(), None);
+        Self::Recreate { from, image }
+    }
+
     pub(super) fn remove(member: &Member) -> Self {
         Self::Remove {
             id: member.id.clone(),

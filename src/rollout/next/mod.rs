@@ -158,7 +158,7 @@ impl At<'_> {
     /// The candidate's name says from now on that it failed. Where Docker cannot rename it, since it is between two lives,
     /// it is stopped first; and another failure that has that name goes, or else the next name is taken.
     fn reject(&self, row: Row, candidate: &Member, rejection: impl Into<Rejection>) -> Decided {
-        if let Some(first) = self.before_a_rename(row, candidate) {
+        if let Some(first) = self.before_giving_up(row, candidate) {
             return first;
         }
         if let Some(holder) = self.rollout.in_the_way_of_failure(&candidate.image_id) {
@@ -173,19 +173,22 @@ impl At<'_> {
     }
 
     fn withdraw(&self, row: Row, candidate: &Member, because: Option<Reason>) -> Decided {
-        if let Some(first) = self.before_a_rename(row, candidate) {
+        if let Some(first) = self.before_giving_up(row, candidate) {
             return first;
         }
         row.act(Step::withdraw(self.rollout, candidate, because, self.now))
     }
 
     /// Docker refuses to rename a container between two lives, and one that is renamed while it is being removed may stay
-    /// for good.
-    fn before_a_rename(&self, row: Row, candidate: &Member) -> Option<Decided> {
+    /// for good. And an old one with `--rm` is gone with its end: its copy comes first, or nothing of the delegate may be left.
+    fn before_giving_up(&self, row: Row, candidate: &Member) -> Option<Decided> {
+        let is_leaving = |old: &&Member| old.is_up() && old.vanishes() && old.role != Role::Retired;
+        let leaving = self.rollout.predecessor_of(candidate).filter(is_leaving);
         match candidate.state {
             RunState::Restarting => Some(self.stop(row, candidate)),
             RunState::Removing => self.removing(row, candidate),
-            _ => None,
+            _ if self.rollout.serving.is_some() => None,
+            _ => leaving.map(|old| row.act(Step::recreate(old))),
         }
     }
 

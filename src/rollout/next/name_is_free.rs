@@ -87,7 +87,7 @@ impl At<'_> {
     /// a project before it removes them.
     fn recreate(&self, candidate: &Member) -> Decided {
         let row = Row::Recreate;
-        let first = self.before_a_rename(row, candidate);
+        let first = self.before_giving_up(row, candidate);
         let first = first.or_else(|| self.may_return(row, candidate, LONG_GRACE));
         let (from, image) = (candidate.id.clone(), candidate.previous.clone());
         first.unwrap_or_else(|| row.act(Step::Recreate { from, image }))

@@ -29,7 +29,9 @@ impl At<'_> {
         let may_be_copied = || self.may_be_copied(old) && self.is_left_to_us(old);
         match old.state {
             _ if is_mine || is_running && is_unasked => Row::Restore.act(Step::restore(rollout, old)),
-            _ if is_gone || is_refused || is_running && may_be_copied() => recreate(old),
+            _ if is_gone || is_refused || is_running && may_be_copied() => {
+                Row::RecreateOld.act(Step::recreate(old))
+            }
             _ if is_running => match self.stop(Row::RestoreStop, old) {
                 Decided {
                     row,
@@ -67,9 +69,4 @@ impl At<'_> {
         let is_gone = self.rollout.owner.compose_grace.is_zero() && span(self.facts.name_free_for) >= GRACE;
         old.vanishes() || is_gone || failed.any(|failed| failed.is_successor_of(old))
     }
-}
-
-fn recreate(old: &Member) -> Decided {
-    let from = old.id.clone();
-    Row::RecreateOld.act(Step::Recreate { from, image: None })
 }

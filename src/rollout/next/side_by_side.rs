@@ -21,7 +21,11 @@ impl At<'_> {
         let is_stopped = serving.has_been_down_for(LONG_GRACE, self.now);
         let is_proven_upgrader = rollout.is_upgrader() && matches!(proof, Proof::Proven);
         match (proof, &self.order) {
-            (proof, _) if serving.is_copy && serving.is_successor_of(candidate) => {
+            (proof, _)
+                if serving.is_copy
+                    && (serving.is_successor_of(candidate)
+                        || matches!(proof, Proof::Failed(_)) && !candidate.is_successor_of(serving)) =>
+            {
                 let ending = candidate.end();
                 let cause = match proof {
                     Proof::Failed(cause) => cause,

@@ -117,7 +117,9 @@ impl Scene {
             return is_needed.then_some("the image is needed");
         };
         let is = |role: Role| target.role == role;
-        let nothing_else = serving.is_none() && rollout.candidate.is_none();
+        // Beside a candidate that is given up, which could not serve again.
+        let leaves = target.auto_remove == AutoRemove::ByDocker && target.is_up();
+        let nothing_else = serving.is_none() && (rollout.candidate.is_none() || leaves);
         let (is_allowed, rule) = match step {
             Step::Create { .. } => (
                 row == Row::Create && is(Role::Serving) && target.is_in_use() && rollout.candidate.is_none(),

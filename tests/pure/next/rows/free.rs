@@ -39,6 +39,7 @@ fn a_candidate_takes_the_free_name_or_the_old_container_gets_it_back() {
     let refused = "reject new as d.failed-1: Docker could not start it: d.candidate was never started";
     let exited = "reject new as d.failed-1: exited with code 3 before it had proven itself";
     let row = |row: &str, words: &str| -> &'static str { format!("{row}: {words}").leak() };
+    let vanishing = || old().auto_remove(AutoRemove::ByDocker);
     table(
         "The name is free",
         vec![
@@ -75,6 +76,10 @@ fn a_candidate_takes_the_free_name_or_the_old_container_gets_it_back() {
             (draining(old().exited(1).asked_to_stop(5), new().unhealthy(DEADLINE, DEADLINE)), row("free_reject", "reject new as d.failed-1: not healthy for 1m without a break within 10m: /api/health says unhealthy")),
             // Start-first, and its owner ended the old container: two can run at once.
             (Scene::new().draining(90, old()).candidate(proven()), "free_promote: rename new to d"),
+            // With its end it is gone, so its copy comes before a candidate is given up.
+            (draining(changed(vanishing()), new()), "old_changed: recreate from old"),
+            (draining(vanishing(), new().stopped(9000)), "free_stopped: recreate from old"),
+            (draining(vanishing(), new().exited(10)), "free_reject: recreate from old"),
             // Someone removed all others.
             (alone(new()), "free_start: start new"),
             (alone(proven()), "free_promote: rename new to d"),
