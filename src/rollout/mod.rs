@@ -4,6 +4,7 @@
 //! decides what to do about it, and [`execute`] takes the step. What a restart of this program loses ([`History`]) is
 //! only how long something has been watched, never what was done.
 
+mod blockers;
 mod call_backoff;
 mod checks;
 mod circumstances;
@@ -21,7 +22,6 @@ mod owner;
 mod quarantine;
 pub mod reason;
 mod row;
-mod start_permission;
 mod step;
 pub(crate) mod wanted;
 mod work_seen;
@@ -31,6 +31,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+pub(crate) use blockers::Start;
+pub use blockers::{Blocker, BlockerKind, RunFacts, table as blocker_table};
 pub(crate) use call_backoff::INSPECT;
 pub use call_backoff::{Backoff, Backoffs};
 pub(crate) use checks::FAILED_CHECKS;
@@ -44,11 +46,10 @@ pub use failure_cause::{FailureCause, Rejection};
 pub use held_back::HeldBack;
 pub use member::{AutoRemove, Life, Member, RememberedImage, StopTimeoutSource};
 pub use memory::{Check, Comparison, History, Memory, RefusedStarts, Seen};
-pub use next::next;
+pub use next::{blockers, next};
 pub use owner::{InvalidLabel, OwnerSettings};
 pub use quarantine::quarantine;
 pub use row::Row;
-pub(crate) use start_permission::{Beginning, Holdup};
 pub use step::Step;
 pub use work_seen::WorkSeen;
 

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+pub use self::serving::blockers;
 use super::circumstances::circumstances;
 use super::reason::Reason;
 use super::{Decided, Desired, Facts, Member, Policy, Rejection, Rollout, Row, Step, UpdateOrder};

@@ -7,6 +7,7 @@ use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::schedule::window::UpgradeWindow;
 use delegate_upgrader::schedule::zone::Zone;
+use delegate_upgrader::status::report::BlockerReport;
 
 use super::host::{Host, NEW, row};
 
@@ -41,15 +42,28 @@ async fn what_a_run_found_due_begins_when_the_window_opens() {
     assert_eq!(row(&report, "dd").image, NEW);
 }
 
+/// Before the first scheduled run, the daemon says the same as a plan, and that it waits for that run.
 #[tokio::test(start_paused = true)]
-async fn plan_shows_held_upgrades_and_their_times() {
+async fn plan_shows_held_upgrades_and_the_daemon_the_same_beside_its_schedule() {
     let host = with_window("02:00-03:00");
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
     let plan = upgrader.plan(|_| ()).await.unwrap();
-    assert_eq!(plan[0].action, "leave");
-    assert_eq!(plan[0].until, Some("2026-01-01T02:00:00Z".parse().unwrap()));
+    let opens = Some("2026-01-01T02:00:00Z".parse().unwrap());
+    assert_eq!((plan[0].action, plan[0].until), ("leave", opens));
+    let next_run = "2026-01-01T00:17:00Z".parse().ok();
     upgrader.start_run(Mode::ReportOnly);
+    upgrader.set_next_run(next_run);
     let report = host.finish(&mut upgrader).await;
-    assert_eq!(row(&report, "dd").reason.as_str(), "awaiting_schedule");
+    let row = row(&report, "dd");
+    assert_eq!((row.reason.as_str(), row.until), ("outside_window", opens));
+    let listed = |blockers: &[BlockerReport]| {
+        let listed = blockers
+            .iter()
+            .map(|blocker| (blocker.reason.as_str(), blocker.until));
+        listed.collect::<Vec<_>>()
+    };
+    let mut expected = listed(&plan[0].blockers);
+    expected.push(("awaiting_schedule", next_run));
+    assert_eq!(listed(&row.blockers), expected);
 }
