@@ -23,6 +23,7 @@ use crate::schedule::Schedule;
 use crate::schedule::trigger::Trigger;
 use crate::status::Publisher;
 use crate::status::liveness::Liveness;
+use crate::status::next_upgrade::NextUpgrade;
 use crate::status::report::{DelegateReport, Report};
 use crate::text::{duration, time};
 
@@ -96,7 +97,8 @@ pub async fn run<C: Controller, T>(
     publish_success(&status, &options.schedule, None);
     let ended = loop {
         liveness.works();
-        let next = options.schedule.next(Utc::now()).map(|next| next.to_utc());
+        let next = trigger.next_run();
+        reconciler.set_next_run(next);
         status.send_modify(|status| status.next_run = next);
         let outcome = tokio::select! {
             biased;
@@ -143,6 +145,8 @@ pub async fn run<C: Controller, T>(
             match outcome {
                 Ok(report) => {
                     status.engine_error = None;
+                    let zone = options.schedule.zone();
+                    status.next_upgrade = NextUpgrade::of(&report, zone, report.observed_at);
                     status.report = Some(report);
                 }
                 Err(error) => {

@@ -61,7 +61,7 @@ pub(crate) async fn report(mut status: Reader, liveness: Liveness) {
     loop {
         let (line, has_observed) = {
             let status = status.borrow_and_update();
-            let line = format!("{}{}", rejection(), Headline::lasting(&status, Utc::now()).text);
+            let line = format!("{}{}", rejection(), Headline::of(&status, Utc::now()).text);
             (line, status.report.is_some())
         };
         if line != last {

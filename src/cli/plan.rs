@@ -70,6 +70,20 @@ fn text(plan: &[Planned], nothing: &str) -> String {
             what.as_ref().unwrap_or(&planned.message),
         ];
         table.row(tone, cells.map(str::to_owned).into());
+        for also in planned
+            .blockers
+            .iter()
+            .skip(1)
+            .filter(|_| planned.action == "leave")
+        {
+            let cells = [
+                &planned.container,
+                "",
+                "also",
+                &with_word(also.reason, &also.message),
+            ];
+            table.row(tone, cells.map(str::to_owned).into());
+        }
         for warning in &planned.warnings {
             let cells = [&planned.container, "", "warning", warning];
             table.row(Tone::Attention, cells.map(str::to_owned).into());

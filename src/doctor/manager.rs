@@ -14,7 +14,7 @@ use crate::image::ImageReference;
 use crate::manager::{ImageSource as _, ManagerError, Query, clock_problem};
 use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Desired, Facts, Rollout};
+use crate::rollout::{Blocker, BlockerKind, Desired, Facts, Policy, Rollout, blockers};
 
 /// The image to ask the Manager about if there is no delegate.
 const STOCK_IMAGE: &str = "harness/delegate:latest";
@@ -47,15 +47,23 @@ pub(super) async fn check<'a>(
             let _ = holds.read(engine.as_ref(), false).await;
         }
         let run = UpgradeRun::answered(engine, &source, &settings.target, rollouts, Utc::now()).await;
+        // The other blockers are worth a word where it checks health only, too.
+        let policy = Policy {
+            health_only: false,
+            ..app::policy(settings)
+        };
         for rollout in rollouts {
-            let desired = run.desired(rollout, rollouts);
+            let desired = run.desired(rollout);
+            let image = run.target_identity(rollout).unwrap_or_default();
             let facts = Facts {
                 is_plan: true,
-                holds: holds.of(&rollout.name, ""),
+                holds: holds.of(&rollout.name, &image),
+                run: run.facts(rollout, &desired, rollouts),
                 ..Facts::default()
             };
+            let blockers = blockers(rollout, &desired, &policy, &facts, Utc::now());
             let health_only = settings.disable_auto_upgrade;
-            if let Some(target) = check_delegate(rollout, desired, &facts, health_only, checks) {
+            if let Some(target) = check_delegate(rollout, desired, &blockers, health_only, checks) {
                 targets.push((rollout, target));
             }
         }
@@ -72,11 +80,11 @@ pub(super) async fn check<'a>(
     targets
 }
 
-/// Reports the target of one delegate in a scheduled run, or why there is none.
+/// Reports the target of one delegate in a scheduled run, or all that keeps it from being upgraded.
 fn check_delegate(
     rollout: &Rollout,
     desired: Desired,
-    facts: &Facts,
+    blockers: &[Blocker],
     health_only: bool,
     checks: &mut Checks,
 ) -> Option<ImageReference> {
@@ -93,38 +101,28 @@ fn check_delegate(
         }
         return None;
     };
-    let stopped = rollout.serving.as_ref().filter(|serving| !serving.is_in_use());
-    let reason = match (desired, stopped) {
-        _ if let Some(reason) = rollout.left_alone() => reason,
-        (Desired::Keep(reason), stopped) if stopped.is_none() || reason.is_failure() => reason,
-        (_, Some(stopped)) => Reason::NotRunning {
-            state: stopped.state.as_str().to_owned(),
-        },
-        (Desired::Keep(reason), None) => reason,
-        (Desired::Image { reference, id, .. }, None) => {
-            if let Some(obstacle) = &rollout.obstacle {
-                checks.fail(name, Reason::Obstacle(obstacle.clone()).to_string());
-                return None;
-            }
-            match rollout.quarantine_of(&reference, id.as_ref(), facts, Utc::now()) {
-                Some(quarantined) => checks.warn(name, quarantined.to_string()),
-                None => checks.ok(name, format!("runs {}, its target is {reference}", current.image)),
-            }
-            return Some(reference);
-        }
+    for Blocker { reason, .. } in blockers {
+        let severity = match reason {
+            // The Manager's own line says why.
+            Reason::TargetUnknown { .. } => continue,
+            Reason::CustomImage { .. }
+            | Reason::OtherGeneration { .. }
+            | Reason::OtherAccount { .. }
+            | Reason::Quarantined { .. } => Severity::Warn,
+            Reason::DigestUnknown { .. } if health_only => Severity::Warn,
+            reason if reason.is_failure() => Severity::Fail,
+            _ => Severity::Ok,
+        };
+        checks.add(severity, name, reason.to_string());
+    }
+    let Desired::Image { reference, .. } = desired else {
+        return None;
     };
-    let severity = match &reason {
-        // The Manager's own line says why.
-        Reason::TargetUnknown { .. } => return None,
-        Reason::CustomImage { .. } | Reason::OtherGeneration { .. } | Reason::OtherAccount { .. } => {
-            Severity::Warn
-        }
-        Reason::DigestUnknown { .. } if health_only => Severity::Warn,
-        reason if reason.is_failure() => Severity::Fail,
-        _ => Severity::Ok,
-    };
-    checks.add(severity, name, reason.to_string());
-    None
+    if blockers.is_empty() {
+        checks.ok(name, format!("runs {}, its target is {reference}", current.image));
+    }
+    let is_left = blockers.iter().any(|blocker| blocker.kind == BlockerKind::Nature);
+    (!is_left).then_some(reference)
 }
 
 /// Reports each error, or one line for all answers if there is none.

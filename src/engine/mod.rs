@@ -78,6 +78,20 @@ pub struct PullProgress {
     pub total: u64,
 }
 
+/// Something that an engine reports as it happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happening<'a> {
+    /// To a container.
+    Container {
+        /// Its id.
+        id: &'a str,
+        /// Whether this program created it, by its labels.
+        is_ours: bool,
+    },
+    /// To the volume of this name.
+    Volume(&'a str),
+}
+
 /// The upgrader's calls to a container engine.
 ///
 /// Every call is safe to repeat. 304 ("already so") is success; 404 and 409 have errors of their own, since they are
@@ -220,11 +234,11 @@ pub trait Engine: Send + Sync + 'static {
     fn copied_files(&self, id: &ContainerId)
     -> impl Future<Output = Result<Vec<String>, EngineError>> + Send;
 
-    /// Reports each container that starts, ends, is paused or removed, or gets another health or name, as it happens. Returns
-    /// when the connection ends, after an hour at the latest.
+    /// Reports each container that is created, starts, ends, is paused or removed, or gets another health or name, and each
+    /// volume that comes or goes, as it happens. Returns when the connection ends, after an hour at the latest.
     fn watch(
         &self,
-        report: impl FnMut(&ContainerId) + Send,
+        report: impl FnMut(Happening<'_>) + Send,
     ) -> impl Future<Output = Result<(), EngineError>> + Send;
 
     /// The volumes that have this label.

@@ -20,7 +20,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 pub use cause::{NO_TASK, RolloutFailure};
-pub use next::{Decided, Decision, Facts, Row, next};
+pub use next::{Decided, Decision, Facts, Row, blockers, next};
 pub use orchestrate::{Found, Object, Orchestrate, Refusal};
 pub use past::{Ending, Past};
 pub use pinned::pinned;

@@ -9,7 +9,8 @@ use super::{Attempt, Managed, Orchestrator, Progress, RolloutFailure, Step, Task
 use crate::host::hold::Holds;
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Backoff, Beginning, Desired, Holdup, Intent, Policy, quarantine};
+use crate::rollout::wanted::not_asked;
+use crate::rollout::{Backoff, Blocker, Desired, Intent, Policy, RunFacts, Start, quarantine};
 use crate::text::duration::span;
 
 /// How often a workload is observed while its orchestrator is at work.
@@ -39,8 +40,6 @@ pub enum Row {
     I18,
     I19,
     I20,
-    I21,
-    I22,
 }
 
 /// The decision.
@@ -77,8 +76,10 @@ pub struct Facts {
     pub backoff: Option<Backoff>,
     /// The holds that the engine remembers, where they were read; or why they cannot be.
     pub holds: Option<Result<Holds, String>>,
-    /// Whether this is a plan, which changes nothing.
-    pub is_plan: bool,
+    /// Whether they were read too long ago to begin by them.
+    pub holds_are_old: bool,
+    /// The present run's word on the upgrade.
+    pub run: RunFacts,
 }
 
 impl Row {
@@ -115,6 +116,27 @@ pub fn next(
         now,
     }
     .decide()
+}
+
+/// Why no upgrade of a workload starts now, in the order of the table; empty while one is in progress.
+pub fn blockers(
+    managed: &Managed,
+    desired: &Desired,
+    policy: &Policy,
+    facts: &Facts,
+    now: DateTime<Utc>,
+) -> Vec<Blocker> {
+    let at = At {
+        managed,
+        desired,
+        policy,
+        facts,
+        now,
+    };
+    match at.decide().row {
+        Row::I2 | Row::I3 | Row::I14 | Row::I15 | Row::I16 | Row::I17 | Row::I18 => at.start().blockers(),
+        _ => Vec::new(),
+    }
 }
 
 struct At<'a> {
@@ -155,7 +177,7 @@ impl At<'_> {
             Some(attempt)
                 if attempt.is_applied && attempt.failed.is_none() && self.is_wanted_again(attempt) =>
             {
-                Row::I22.act(Step::NoteRollback {
+                Row::I20.act(Step::NoteRollback {
                     from: attempt.to.clone(),
                 })
             }
@@ -301,68 +323,99 @@ impl At<'_> {
 
     /// No attempt of ours is in progress.
     fn settled(&self) -> Decided {
-        let managed = self.managed;
-        match &managed.progress {
-            Progress::Settled { .. } | Progress::RolledBack { .. } => {}
-            Progress::Updating | Progress::RollingBack => {
-                return Row::I14.wait(
-                    Reason::UpdatedElsewhere {
-                        orchestrator: managed.orchestrator.name(),
-                    },
-                    self.now + span(self.policy.healthy_time),
-                );
+        match (&self.managed.progress, self.in_other_hands()) {
+            (Progress::Updating | Progress::RollingBack, Some(reason)) => {
+                Row::I14.wait(reason, self.now + span(self.policy.healthy_time))
             }
+            (_, Some(reason)) => Row::I15.rest(reason),
+            (_, None) => self.begin(|to, intent| Step::Begin { to, intent }),
+        }
+    }
+
+    /// The update by someone else that is in progress, or paused.
+    fn in_other_hands(&self) -> Option<Reason> {
+        let orchestrator = self.managed.orchestrator.name();
+        match &self.managed.progress {
+            Progress::Settled { .. } | Progress::RolledBack { .. } => None,
+            Progress::Updating | Progress::RollingBack => Some(Reason::UpdatedElsewhere { orchestrator }),
             Progress::Paused { message, .. } | Progress::RollbackPaused { message } => {
-                return Row::I15.rest(Reason::UpdatePaused {
-                    orchestrator: managed.orchestrator.name(),
-                    message: message.clone(),
-                });
+                let message = message.clone();
+                Some(Reason::UpdatePaused {
+                    orchestrator,
+                    message,
+                })
             }
         }
-        self.begin(|to, intent| Step::Begin { to, intent })
     }
 
     /// Whether the desired image may be tried now.
     fn begin(&self, step: impl FnOnce(ImageReference, Intent) -> Step) -> Decided {
-        let (reference, intent) = match self.desired {
-            Desired::Keep(reason) => return Row::I16.rest(reason.clone()),
+        let start = self.start();
+        let blocked = start.blockers().into_iter().next();
+        let wanted = match self.desired {
             Desired::Image {
                 reference, intent, ..
-            } => (reference, *intent),
+            } => Some((reference, *intent)),
+            Desired::Keep(_) => None,
         };
-        let (image, record) = (reference.to_string(), &self.managed.record);
-        let is_asked_for = intent != Intent::Upgrade;
-        if !is_asked_for && record.rolled_back_from.as_ref() == Some(&image) {
-            return Row::I17.rest(Reason::RolledBack {
-                delegate: self.managed.name.clone(),
-                image,
-                to: self.managed.image.to_string(),
-            });
-        }
-        if !is_asked_for && let Some(failed) = record.failed.as_ref().filter(|failed| failed.image == image) {
-            let until = failed.at + span(quarantine(failed.attempts));
-            if self.now < until {
-                return Row::I18.rest(Reason::Quarantined {
-                    delegate: self.managed.name.clone(),
-                    image,
-                    attempt: failed.attempts,
-                    until,
-                });
+        let is_free = blocked.is_none() || start.is_staged();
+        match (wanted, blocked) {
+            (Some((_, Intent::Upgrade)), _) if is_free && self.facts.holds.is_none() => {
+                Row::I17.decide(Decision::LearnHolds)
             }
+            _ if let Some(image) = start.unseen() => Row::I18.act(Step::NoteFirstSeen {
+                image: image.to_owned(),
+            }),
+            (_, Some(blocker)) => Row::I16.rest(blocker.reason),
+            (Some((_, Intent::Upgrade)), None) if self.facts.holds_are_old => {
+                Row::I17.decide(Decision::LearnHolds)
+            }
+            (Some((reference, intent)), None) => Row::I19.act(step(reference.clone(), intent)),
+            (None, None) => Row::I16.rest(not_asked()),
         }
-        let beginning = Beginning {
-            limits: &self.managed.limits,
-            timing: &self.policy.timing,
-            holds: self.facts.holds.as_ref(),
-            is_plan: self.facts.is_plan,
-            expiry: self.managed.image.expiry(),
-            now: self.now,
+    }
+
+    /// The facts that the list of blockers depends on.
+    fn start(&self) -> Start<'_> {
+        let (managed, record) = (self.managed, &self.managed.record);
+        let wanted = match self.desired {
+            Desired::Image { reference, .. } => Some(reference.to_string()),
+            Desired::Keep(_) => None,
         };
-        match beginning.holdup(reference, intent) {
-            Some(Holdup::Reason(reason)) => Row::I19.rest(reason),
-            Some(Holdup::Unread) => Row::I19.decide(Decision::LearnHolds),
-            Some(Holdup::Unseen(image)) => Row::I20.act(Step::NoteFirstSeen { image }),
-            None => Row::I21.act(step(reference.clone(), intent)),
+        let is_wanted = |image: &str| wanted.as_deref() == Some(image);
+        let delegate = || managed.name.clone();
+        let failed = record.failed.as_ref().filter(|failed| is_wanted(&failed.image));
+        let quarantined = failed.and_then(|failed| {
+            let until = failed.at + span(quarantine(failed.attempts));
+            let (image, attempt) = (failed.image.clone(), failed.attempts);
+            (self.now < until).then(|| Reason::Quarantined {
+                delegate: delegate(),
+                image,
+                attempt,
+                until,
+            })
+        });
+        let left = record.rolled_back_from.clone().filter(|left| is_wanted(left));
+        let to = managed.image.to_string();
+        Start {
+            left_alone: managed.left_alone.clone(),
+            health_only: self.policy.health_only,
+            in_other_hands: self.in_other_hands(),
+            rolled_back: left.map(|image| Reason::RolledBack {
+                delegate: delegate(),
+                image,
+                to,
+            }),
+            quarantined,
+            expiry: managed.image.expiry(),
+            holds: self.facts.holds.as_ref(),
+            ..Start::new(
+                self.desired,
+                &managed.limits,
+                &self.policy.timing,
+                &self.facts.run,
+                self.now,
+            )
         }
     }
 

@@ -65,6 +65,11 @@ pub trait Orchestrate {
     /// The holds on the upgrade to this image; `None` where [`Self::learn_holds`] has to read them.
     fn holds(&self, object: &Object, image: &str, now: DateTime<Utc>) -> Option<Result<Holds, String>>;
 
+    /// Whether the holds were read too long ago to begin an upgrade by them.
+    fn holds_are_old(&self) -> bool {
+        false
+    }
+
     /// Reads the holds.
     ///
     /// # Errors

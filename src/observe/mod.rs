@@ -224,6 +224,16 @@ impl<H: HealthEndpoint> Observer<H> {
         }
     }
 
+    /// Whether the engine says when something changes.
+    pub fn is_told(&self) -> bool {
+        self.watch.as_ref().is_some_and(Watch::is_listening)
+    }
+
+    /// Whether a record of what holds upgrades back came or went since that was asked last.
+    pub fn takes_changed_records(&self) -> bool {
+        self.watch.as_ref().is_some_and(Watch::takes_changed_records)
+    }
+
     /// The values of `DELEGATE_NAME` on this host that are not managed, each once.
     pub fn other_workloads(&self) -> Vec<String> {
         let names: BTreeSet<&String> = self.identities.others.values().collect();

@@ -1,4 +1,4 @@
-//! Changes of delegates between two observations, as the engine reports them.
+//! Changes of delegates, and of what holds their upgrades back, between two observations, as the engine reports them.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,8 @@ use tokio::time::{Instant, sleep};
 use tracing::info;
 
 use crate::container::ContainerId;
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Happening};
+use crate::host::hold::VOLUMES;
 
 /// Events that belong together, as a stop and the start after it, are collected for this long.
 const BURST: Duration = Duration::from_millis(500);
@@ -24,6 +25,10 @@ struct Heard {
     delegates: HashSet<ContainerId>,
     /// When the first event came over the connection that is open. An engine that restarts ends it.
     open_since: Option<Instant>,
+    /// Whether a connection is open, as far as is known.
+    is_listening: bool,
+    /// A record of ours came or went since that was asked last, or may have, unheard.
+    records_changed: bool,
 }
 
 /// Hears from the engine when something happens to a delegate. Where it does not say, the next observation shows it.
@@ -66,6 +71,16 @@ impl Watch {
         self.heard().open_since
     }
 
+    /// Whether the engine says what happens.
+    pub(super) fn is_listening(&self) -> bool {
+        self.heard().is_listening
+    }
+
+    /// Whether a record of ours came or went since that was asked last, or may have.
+    pub(super) fn takes_changed_records(&self) -> bool {
+        std::mem::take(&mut self.heard().records_changed)
+    }
+
     fn heard(&self) -> MutexGuard<'_, Heard> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,14 +107,27 @@ async fn listen<E: Engine>(engine: Arc<E>, heard: Arc<Mutex<Heard>>, changes: wa
     let lock = || heard.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let since = Instant::now();
-        let tell = |id: &ContainerId| {
+        lock().is_listening = true;
+        let tell = |happened: Happening<'_>| {
             let mut heard = lock();
             heard.open_since.get_or_insert_with(Instant::now);
-            if heard.delegates.contains(id) {
+            let matters = match happened {
+                // Another process may have created it for a delegate.
+                Happening::Container { id, is_ours } => {
+                    is_ours || heard.delegates.contains(&ContainerId::new(id))
+                }
+                Happening::Volume(name) => name.starts_with(VOLUMES),
+            };
+            heard.records_changed |= matches!(happened, Happening::Volume(_)) && matters;
+            if matters {
                 changes.send_replace(());
             }
         };
         let ended = engine.watch(tell).await;
+        {
+            let mut heard = lock();
+            (heard.is_listening, heard.records_changed) = (false, true);
+        }
         if let Err(problem) = &ended
             && is_refusal(problem)
         {

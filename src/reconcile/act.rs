@@ -52,7 +52,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let (rollouts, now) = (&observed.rollouts, observed.now);
         let mut report = Report::new(now);
         for rollout in self.run.in_order(rollouts) {
-            let mut decided = self.decide(rollout, rollouts, now);
+            let (mut decided, blockers) = self.answer(rollout, rollouts, false, now);
             if decided.decision.is_to_do() {
                 if !observed.may_act() {
                     return Outcome::Changed;
@@ -73,14 +73,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     return outcome;
                 }
                 Decision::Wait { reason, until } => {
-                    self.report(&mut report, rollout, &reason, Some(until));
+                    self.report(&mut report, rollout, (&reason, Some(until)), &blockers);
                     // A failure that is waited out may pass.
                     if !reason.is_failure() {
                         self.ledger.note_reason(rollout.into(), &reason, now).await;
                     }
                 }
                 Decision::Rest(reason) => {
-                    self.report(&mut report, rollout, &reason, None);
+                    self.report(&mut report, rollout, (&reason, None), &blockers);
                     self.ledger.note_reason(rollout.into(), &reason, now).await;
                 }
             }
@@ -99,8 +99,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             self.start_pull(rollout, reference);
             return;
         }
-        if let Step::NoteFirstSeen { .. } = step {
-            self.holds.forget();
+        if let Step::NoteFirstSeen { .. } | Step::Reject { .. } = step {
+            self.holds.note_change();
         }
         self.ledger.before(rollout, step, now).await;
         let begun = Instant::now();

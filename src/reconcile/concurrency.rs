@@ -11,30 +11,31 @@ use crate::rollout::{FAILED_CHECKS, Member, Rollout};
 /// The most candidates that prove themselves at once: each takes as much of the host as the delegate beside it.
 const MAX_PROVING: usize = 10;
 
-/// The replica that a delegate waits for before it gets this image. Replicas are replaced one at a time, and the failure
-/// of one (`halted`: its name, and why) halts the others, unless one of them runs the image well. One that has come to rest
-/// in the middle of its replacement (`resting`) has a problem of its own, which is not waited for.
-pub(super) fn awaited_replica(
+/// The failure of another replica (its name, and why), which halts this delegate unless one of them runs the image well.
+pub(super) fn halting_replica(
     rollout: &Rollout,
     all: &[Rollout],
     image: Option<&ImageId>,
-    halted: Option<&(String, Reason)>,
-    resting: &HashSet<String>,
+    (name, because): &(String, Reason),
 ) -> Option<Reason> {
     let mut replicas = all.iter().filter(|other| other.workload == rollout.workload);
     let runs_well = |other: &Rollout| {
         let serving = other.serving.as_ref().filter(|serving| serving.works());
         serving.is_some_and(|serving| Some(&serving.image_id) == image && !other.blocks_replicas())
     };
-    if let Some((name, because)) = halted
-        && *name != rollout.name
-        && !replicas.any(runs_well)
-    {
-        return Some(Reason::Halted {
-            name: name.clone(),
-            because: because.failure(),
-        });
-    }
+    (*name != rollout.name && !replicas.any(runs_well)).then(|| Reason::Halted {
+        name: name.clone(),
+        because: because.failure(),
+    })
+}
+
+/// The replica that a delegate waits for: they are replaced one at a time. One that has come to rest in the middle of its
+/// replacement (`resting`) has a problem of its own, which is not waited for.
+pub(super) fn awaited_replica(
+    rollout: &Rollout,
+    all: &[Rollout],
+    resting: &HashSet<String>,
+) -> Option<Reason> {
     // Replicas of which none works need no turn.
     let is_out = |other: &Rollout| {
         let serving = other.serving.as_ref();

@@ -5,6 +5,8 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use super::upgrade_run::Mode;
 use crate::events::ledger::Ledger;
 use crate::manager::{ManagerStatus, UpgraderImage};
@@ -33,6 +35,9 @@ pub trait Controller {
     /// Starts a run with the next observation: [`Self::reconcile`] asks which images are published, and does what follows
     /// from each answer once it is there.
     fn start_run(&mut self, mode: Mode);
+
+    /// Says when the next scheduled run starts: before the first one, nothing is upgraded.
+    fn set_next_run(&mut self, next: Option<DateTime<Utc>>);
 
     /// Takes all steps that can be taken now, each after an observation of its own. The report says when to call it again.
     ///

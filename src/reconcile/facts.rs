@@ -18,21 +18,30 @@ use crate::host::hold::READ_HOLDS;
 use crate::image::manager_reference;
 use crate::manager::{ImageSource, Query};
 use crate::rollout::{
-    Decision, Desired, Fact, Facts, Failure, Member, Policy, Reach, Rollout, UpdateOrder, image_of, next,
+    Decision, Desired, Fact, Facts, Failure, Member, Policy, Reach, Rollout, RunFacts, UpdateOrder, image_of,
+    next,
 };
 
 /// The failed action, where the obstacles are unknown.
 const LOOK_FOR_OBSTACLES: &str = "find out whether it can be recreated as it is";
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// The known facts about one delegate.
-    pub(super) fn facts(
-        &self,
-        rollout: &Rollout,
-        all: &[Rollout],
-        desired: &Desired,
-        now: DateTime<Utc>,
-    ) -> Facts {
+    /// The image that is wanted of one delegate, and the known facts about it. A candidate is finished with the image that it
+    /// has where the run gave the delegate up.
+    pub(super) fn known(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> (Desired, Facts) {
+        let desired = self.run.desired(rollout);
+        let facts = self.facts(rollout, all, &desired, now);
+        match facts
+            .run
+            .keeps_candidate(&desired)
+            .filter(|_| rollout.candidate.is_some())
+        {
+            Some(reason) => (Desired::Keep(reason), facts),
+            None => (desired, facts),
+        }
+    }
+
+    fn facts(&self, rollout: &Rollout, all: &[Rollout], desired: &Desired, now: DateTime<Utc>) -> Facts {
         let tracked = self.tracked.get(&rollout.name);
         let delegates = all.iter().filter(|rollout| !rollout.is_upgrader());
         let in_use = delegates.filter_map(|rollout| rollout.serving.as_ref());
@@ -57,6 +66,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 .run
                 .target_identity(rollout)
                 .and_then(|image| self.holds.of(&rollout.name, &image)),
+            holds_are_old: !self.holds.are_fresh(),
+            run: RunFacts {
+                recreated: tracked.and_then(|tracked| tracked.recreations.reason(rollout)),
+                unsettled: tracked.and_then(|tracked| tracked.unsettled(rollout)),
+                next_run: self.next_run,
+                ..self.run.facts(rollout, desired, all)
+            },
             has_created: self.run.has_created(rollout),
             own: self
                 .settings
@@ -74,6 +90,21 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 self.manager.reach(now)
             },
             manager_problem: self.manager.problem().filter(|_| !rollout.is_upgrader()),
+        }
+    }
+
+    /// Reads what the engine remembers where that was never done, or has changed, and a delegate waits for another image. It is
+    /// shown as it was read last; nothing starts by that.
+    pub(super) async fn keep_holds(&mut self, rollouts: &[Rollout]) {
+        if self.observer.takes_changed_records() {
+            self.holds.note_change();
+        }
+        let is_due = !self.settings.policy.health_only && self.holds.are_due(self.observer.is_told());
+        let waits = |rollout: &Rollout| {
+            rollout.candidate.is_none() && matches!(self.run.desired(rollout), Desired::Image { .. })
+        };
+        if is_due && rollouts.iter().any(waits) {
+            let _ = self.read_holds().await;
         }
     }
 
@@ -210,8 +241,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// are asked about next, or that have a candidate, are taken at once.
     async fn sample_memory(&mut self, first: &Rollout, all: &[Rollout], now: DateTime<Utc>) {
         let is_next = |rollout: &Rollout| {
-            let desired = self.run.desired(rollout, all);
-            let mut facts = self.facts(rollout, all, &desired, now);
+            let (desired, mut facts) = self.known(rollout, all, now);
             facts.hidden_obstacle.get_or_insert(Ok(()));
             let decided = next(rollout, &desired, &self.policy(rollout), &facts, now);
             matches!(decided.decision, Decision::Learn(Fact::FreeMemory))

@@ -14,7 +14,7 @@ use crate::health::HealthEndpoint;
 use crate::image::Version;
 use crate::manager::ImageSource;
 use crate::rollout::reason::{self, Reason};
-use crate::rollout::{Decided, Effect, Intent, Rollout, Step, UpdateOrder};
+use crate::rollout::{Blocker, Decided, Effect, Intent, Rollout, Step, UpdateOrder};
 use crate::status::report::{DelegateReport, Report};
 
 /// How often the progress of a drain is logged, at most.
@@ -81,8 +81,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         &mut self,
         report: &mut Report,
         rollout: &Rollout,
-        reason: &Reason,
-        until: Option<DateTime<Utc>>,
+        (reason, until): (&Reason, Option<DateTime<Utc>>),
+        blockers: &[Blocker],
     ) {
         if let Some(until) = until {
             report.check_by(until);
@@ -102,7 +102,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             log_reason(rollout, reason);
         }
         self.log_tasks(rollout, reason, report.observed_at);
-        let mut delegate = DelegateReport::new(rollout, reason, until);
+        let mut delegate = DelegateReport::new(rollout, reason, until).with_blockers(blockers);
         if let Reason::Pulling { image } = reason {
             delegate.pull = self.pulls.progress(image);
         }

@@ -47,7 +47,9 @@ use crate::reconcile::observation::Observed;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::reason::{Reason, WORTH_A_WORD};
-use crate::rollout::{Decided, Decision, Desired, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, next};
+use crate::rollout::{
+    Blocker, Decided, Decision, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, blockers, next,
+};
 use crate::status::evidence::EvidenceStore;
 use crate::status::planned::Planned;
 use crate::status::report::{DelegateReport, Report, none_found};
@@ -88,6 +90,8 @@ pub struct Reconciler<E, M, H> {
     services: Driver<Swarm<E>>,
     /// The run that starts with the next observation.
     starting: Option<Mode>,
+    /// When the next scheduled run starts, where that is known.
+    next_run: Option<DateTime<Utc>>,
     /// The last observation, as long as it holds.
     recent: Option<Observed>,
     /// Another instance of this upgrader acted at the last observation.
@@ -126,6 +130,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             memory: Memory::default(),
             run: UpgradeRun::default(),
             starting: None,
+            next_run: None,
             recent: None,
             stood_by: false,
             retries: false,
@@ -275,11 +280,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.start_run(Mode::Upgrade);
         let (mut rollouts, mut now) = self.observe_with_answers(waiting).await?;
         let mut learned = false;
+        self.keep_holds(&rollouts).await;
+        self.note_failures(&rollouts, now);
         for rollout in &rollouts {
             // At most once each: whether it may start, and the obstacles that no document shows.
             for _ in 0..2 {
                 let Decision::Learn(fact @ (Fact::Holds | Fact::HiddenObstacle)) =
-                    self.planned(rollout, &rollouts, now)
+                    self.answer(rollout, &rollouts, true, now).0.decision
                 else {
                     break;
                 };
@@ -299,48 +306,41 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let others = self.planned_not_delegates();
         let services = self.plan_services(now).await;
         let containers = rollouts.iter().map(|rollout| {
-            let decision = self.planned(rollout, &rollouts, now);
-            let planned = Planned::new(rollout, &decision, &self.update_order(rollout));
+            let (Decided { decision, .. }, blockers) = self.answer(rollout, &rollouts, true, now);
+            let planned = Planned::new(rollout, &decision, &blockers, &self.update_order(rollout));
             let serving = rollout.serving.as_ref().filter(|_| !rollout.is_upgrader());
             planned.with_notice(serving.and_then(|serving| serving.image.expiry()), now)
         });
         Ok(containers.chain(services).chain(others).collect())
     }
 
-    /// Decides as if all checks passed: a plan asks neither the Manager again nor for the host's memory.
-    fn planned(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Decision {
-        let desired = self.run.desired(rollout, all);
-        let mut facts = self.facts(rollout, all, &desired, now);
-        facts.is_plan = true;
-        facts.free_memory.get_or_insert(Ok(()));
-        facts.manager.get_or_insert(Reach::Reachable);
-        next(rollout, &desired, &self.policy(rollout), &facts, now).decision
-    }
-
-    /// Decides on one delegate, given all others.
-    fn decide(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Decided {
-        let mut desired = self.run.desired(rollout, all);
-        if let Desired::Image {
-            intent: Intent::Upgrade,
-            ..
-        } = desired
-            && let Some(tracked) = self.tracked.get(&rollout.name)
-            && let Some(reason) = tracked
-                .recreations
-                .reason(rollout)
-                .or_else(|| tracked.unsettled(rollout))
-        {
-            desired = Desired::Keep(reason);
+    /// Decides on one delegate, given all others. With it comes the list of what keeps an upgrade from starting. A plan decides as
+    /// if all checks passed: it asks neither the Manager again nor for the host's memory.
+    fn answer(
+        &self,
+        rollout: &Rollout,
+        all: &[Rollout],
+        is_plan: bool,
+        now: DateTime<Utc>,
+    ) -> (Decided, Vec<Blocker>) {
+        let (desired, mut facts) = self.known(rollout, all, now);
+        if is_plan {
+            facts.is_plan = true;
+            facts.free_memory.get_or_insert(Ok(()));
+            facts.manager.get_or_insert(Reach::Reachable);
         }
-        let facts = self.facts(rollout, all, &desired, now);
-        next(rollout, &desired, &self.policy(rollout), &facts, now)
+        let policy = self.policy(rollout);
+        let blockers = blockers(rollout, &desired, &policy, &facts, now);
+        (next(rollout, &desired, &policy, &facts, now), blockers)
     }
 
     /// Finds the failures of all replicas before anything is decided on one of them.
     fn note_failures(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in self.run.in_order(rollouts) {
-            let decided = self.decide(rollout, rollouts, now);
-            if let Some(reason) = decided.decision.reason() {
+            let (decided, blockers) = self.answer(rollout, rollouts, false, now);
+            let listed = blockers.iter().map(|blocker| &blocker.reason);
+            let mut reasons = decided.decision.reason().into_iter().chain(listed);
+            if let Some(reason) = reasons.find(|reason| reason.kind().halts_replicas()) {
                 self.run.halt_replicas(rollout, reason);
             }
             self.run
@@ -367,6 +367,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
         self.starting = Some(mode);
     }
 
+    fn set_next_run(&mut self, next: Option<DateTime<Utc>>) {
+        self.next_run = next;
+        self.services.next_run = next;
+    }
+
     /// The largest of what it awaits is on the heap while it is awaited, and no part of its stack.
     async fn reconcile(&mut self) -> Result<Report, EngineError> {
         for _ in 0..MAX_STEPS {
@@ -391,6 +396,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
                 .await;
             self.collect_pulls(now);
             self.ask_and_answer(rollouts, now).await;
+            self.keep_holds(rollouts).await;
             self.note_failures(rollouts, now);
             let mut report = match self.step_or_report(&observed).boxed().await {
                 Outcome::Rest(report) => report,

@@ -84,7 +84,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub(super) fn planned_not_delegates(&self) -> Vec<Planned> {
         let all = self.observer.not_delegates().iter();
         let rows = all.map(|(rollout, reason)| {
-            Planned::new(rollout, &Decision::Rest(reason.clone()), &UpdateOrder::StartFirst)
+            Planned::new(
+                rollout,
+                &Decision::Rest(reason.clone()),
+                &[],
+                &UpdateOrder::StartFirst,
+            )
         });
         rows.collect()
     }

@@ -44,7 +44,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         report.check_by(now + interval);
         let reason = Reason::StandingBy { name };
         for rollout in rollouts {
-            self.report(&mut report, rollout, &reason, None);
+            self.report(&mut report, rollout, (&reason, None), &[]);
         }
         report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
         Some(report)
@@ -53,7 +53,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Completes the upgrader's own exchange, and returns when to look again.
     async fn exchange(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) -> TimeDelta {
         for rollout in rollouts.iter().filter(|rollout| rollout.is_upgrader()) {
-            let decided = self.decide(rollout, rollouts, now);
+            let (decided, _) = self.answer(rollout, rollouts, false, now);
             self.log_decision(rollout, &decided);
             match decided.decision {
                 Decision::Act(step) => {

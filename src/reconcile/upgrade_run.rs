@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::concurrency::{awaited_replica, too_many_at_once};
+use super::concurrency::{awaited_replica, halting_replica, too_many_at_once};
 use super::questions::{Answer, Answered, Question, Questions};
 use super::resolve::{Open, Resolution, Resolved};
 use crate::container::{ContainerId, ImageId};
@@ -16,7 +16,7 @@ use crate::manager::{ImageSource, ManagerError, Query};
 use crate::net::retry::Retry;
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
-use crate::rollout::{Desired, Intent, Member, Rollout};
+use crate::rollout::{Desired, Intent, Member, Rollout, RunFacts};
 
 /// The use that a run may make of its answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -276,29 +276,20 @@ impl UpgradeRun {
     }
 
     /// Distinguishes the image that a delegate should run from all others, where that is known.
-    pub(super) fn target_identity(&self, rollout: &Rollout) -> Option<String> {
+    pub(crate) fn target_identity(&self, rollout: &Rollout) -> Option<String> {
         match self.resolutions.get(&rollout.name)? {
             Resolution::Resolved(resolved) => resolved.target_identity(),
             Resolution::Open(_) => None,
         }
     }
 
-    /// The image that this run wants of a delegate, given all others.
-    pub fn desired(&self, rollout: &Rollout, all: &[Rollout]) -> Desired {
-        self.image_for(rollout, all).unwrap_or_else(Desired::Keep)
+    /// The image that this run wants of a delegate, or why it is not known or not another one.
+    pub fn desired(&self, rollout: &Rollout) -> Desired {
+        self.image_for(rollout).unwrap_or_else(Desired::Keep)
     }
 
-    fn image_for(&self, rollout: &Rollout, all: &[Rollout]) -> Result<Desired, Reason> {
-        if let Some(reason) = self.skipped.get(&rollout.name) {
-            return Err(reason.clone());
-        }
-        let member = rollout.replaceable().ok_or_else(not_asked)?;
-        let resolved = match self.resolutions.get(&rollout.name).ok_or_else(not_asked)? {
-            Resolution::Open(open) => {
-                return Err(open.question.awaited(open.since, self.last_error.as_deref()));
-            }
-            Resolution::Resolved(resolved) => resolved,
-        };
+    fn image_for(&self, rollout: &Rollout) -> Result<Desired, Reason> {
+        let (member, resolved) = self.resolved(rollout)?;
         // A candidate that was created after these answers, here or by another upgrader that may know better, is not
         // judged by them: it is finished.
         let candidate = rollout.candidate.as_ref();
@@ -306,33 +297,54 @@ impl UpgradeRun {
             return Err(not_asked());
         }
         let reference = &resolved.target_of(member)?.reference;
-        let image = (reference.normalised(), member.image_id.clone());
-        if let Some(reason) = self.unsuitable.get(&image) {
+        let same = self
+            .unsuitable(reference, member)
+            .filter(|reason| reason.kind().is_current());
+        if let Some(reason) = same {
             return Err(reason.clone());
         }
-        let id = self.pulled.get(&image.0).cloned().transpose()?;
-        if self.mode == Mode::ReportOnly {
-            return Err(Reason::AwaitingSchedule {
-                published: Some(reference.to_string()),
-            });
-        }
-        if candidate.is_none()
-            && let Some(reason) = awaited_replica(
-                rollout,
-                all,
-                id.as_ref(),
-                self.halted.get(&rollout.workload),
-                &self.resting,
-            )
-            .or_else(|| too_many_at_once(all).filter(|_| self.intent == Intent::Upgrade))
-        {
-            return Err(reason);
-        }
+        let pulled = self.pulled.get(&reference.normalised());
         Ok(Desired::Image {
             reference: reference.clone(),
-            id,
+            id: pulled.and_then(|pulled| pulled.as_ref().ok()).cloned(),
             intent: self.intent,
         })
+    }
+
+    fn resolved<'a>(&'a self, rollout: &'a Rollout) -> Result<(&'a Member, &'a Resolved), Reason> {
+        let member = rollout.replaceable().ok_or_else(not_asked)?;
+        match self.resolutions.get(&rollout.name).ok_or_else(not_asked)? {
+            Resolution::Open(open) => Err(open.question.awaited(open.since, self.last_error.as_deref())),
+            Resolution::Resolved(resolved) => Ok((member, resolved)),
+        }
+    }
+
+    fn unsuitable(&self, reference: &ImageReference, member: &Member) -> Option<&Reason> {
+        let image = (reference.normalised(), member.image_id.clone());
+        self.unsuitable.get(&image)
+    }
+
+    /// This run's word on an upgrade of a delegate to the image that it wants, given all others.
+    pub(crate) fn facts(&self, rollout: &Rollout, desired: &Desired, all: &[Rollout]) -> RunFacts {
+        let given_up = self.skipped.get(&rollout.name).cloned();
+        let (Desired::Image { reference, id, .. }, Some(member)) = (desired, rollout.replaceable()) else {
+            return RunFacts {
+                given_up,
+                ..RunFacts::default()
+            };
+        };
+        let pulled = self.pulled.get(&reference.normalised());
+        let halted = self.halted.get(&rollout.workload);
+        RunFacts {
+            given_up,
+            unsuitable: self.unsuitable(reference, member).cloned(),
+            pull: pulled.and_then(|pulled| pulled.as_ref().err()).cloned(),
+            halted: halted.and_then(|halted| halting_replica(rollout, all, id.as_ref(), halted)),
+            replica: awaited_replica(rollout, all, &self.resting),
+            others: too_many_at_once(all).filter(|_| self.intent == Intent::Upgrade),
+            awaits_run: self.mode == Mode::ReportOnly,
+            ..RunFacts::default()
+        }
     }
 
     /// Notes the id behind a pulled reference, or why there is none.

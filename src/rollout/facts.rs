@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::pace::CROWD_INTERVAL;
 use super::reason::Reason;
-use super::{Backoffs, Decided, Fact, Row};
+use super::{Backoffs, Decided, Fact, Row, RunFacts};
 use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
 use crate::host::hold::Holds;
@@ -17,7 +17,7 @@ use crate::host::hold::Holds;
 pub struct Facts {
     /// The attempts for this delegate.
     pub backoffs: Backoffs,
-    /// Whether this is a plan, which pulls nothing: of an image that is not here, only the reference is known.
+    /// Whether this is a plan, which asks and writes nothing more.
     pub is_plan: bool,
     /// Whether the desired image is being pulled.
     pub is_pulling: bool,
@@ -40,6 +40,10 @@ pub struct Facts {
     pub hidden_obstacle: Option<Result<(), Obstacle>>,
     /// The holds that the engine remembers; where they cannot be read, why.
     pub holds: Option<Result<Holds, String>>,
+    /// Whether they were read too long ago to start a replacement by them.
+    pub holds_are_old: bool,
+    /// The present run's word on the upgrade.
+    pub run: RunFacts,
     /// Whether the Manager can be reached; without a Manager, it always can.
     pub manager: Option<Reach>,
     /// That the Manager does not answer, in words. Nothing is decided by it.

@@ -4,6 +4,7 @@
 //! decides what to do about it, and [`execute`] takes the step. What a restart of this program loses ([`History`]) is
 //! only how long something has been watched, never what was done.
 
+mod blockers;
 mod call_backoff;
 mod checks;
 mod circumstances;
@@ -22,7 +23,7 @@ mod pace;
 mod quarantine;
 pub mod reason;
 mod row;
-mod start_permission;
+mod start_of_container;
 mod step;
 pub(crate) mod wanted;
 mod work_seen;
@@ -32,6 +33,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+pub(crate) use blockers::Start;
+pub use blockers::{Blocker, BlockerKind, RunFacts, table as blocker_table};
 pub(crate) use call_backoff::INSPECT;
 pub use call_backoff::{Backoff, Backoffs};
 pub(crate) use checks::FAILED_CHECKS;
@@ -49,7 +52,7 @@ pub use next::next;
 pub use owner::{InvalidLabel, OwnerSettings};
 pub use quarantine::quarantine;
 pub use row::Row;
-pub(crate) use start_permission::{Beginning, Holdup};
+pub use start_of_container::blockers;
 pub use step::Step;
 pub use work_seen::WorkSeen;
 

@@ -9,7 +9,7 @@ use super::{Facts, Member, Rollout};
 use crate::container::{ContainerId, ImageId, Role};
 use crate::engine::{DISK_FULL, host_problem};
 use crate::host::hold::Rejected;
-use crate::image::{ImageName, ImageReference, is_mutable_tag};
+use crate::image::{ImageName, ImageReference};
 use crate::text::duration::span;
 
 /// The quarantine of an image after its first rejection; doubled with each further one.
@@ -24,9 +24,8 @@ pub fn quarantine(attempt: u32) -> Duration {
 }
 
 impl Rollout {
-    /// The quarantine of an image, told by its id if that is known, else by the reference of the rejected candidate. A
-    /// tag that may mean another image by now is pulled first, unless this is a plan. A failed container says it, and so
-    /// does the record of its rejection, which outlasts the container.
+    /// The quarantine of an image, told by its id if that is known, else by the reference of the rejected candidate. A failed
+    /// container says it, and so does the record of its rejection, which outlasts the container.
     pub(crate) fn quarantine_of(
         &self,
         reference: &ImageReference,
@@ -34,9 +33,6 @@ impl Rollout {
         facts: &Facts,
         now: DateTime<Utc>,
     ) -> Option<Reason> {
-        if id.is_none() && !facts.is_plan && is_mutable_tag(reference) {
-            return None;
-        }
         let is_it = |image_id: &ImageId, image: &ImageName| match id {
             Some(id) => id == image_id,
             None => image.refers_to(reference),

@@ -67,42 +67,22 @@ rows! {
         CopyStart
         /// It stands for a delegate with `--rm`, and has ended: remove it after ten seconds.
         AutoRemove
-        /// It does not run, and no failure of this run is known: rest, whatever old container has ended behind it.
-        NotRunning
-        /// Nothing new is wanted: rest, with the reason.
-        NothingNew
-        /// It was rolled back from the image that is published: rest.
-        RolledBack
-        /// It runs the image that is wanted: rest.
-        UpToDate
-        /// A retired container or a helper is left, two others are still up, or, stop-first, one that was given up is: wait.
-        EnoughDrains
-        /// It cannot be recreated as it is: rest.
-        Obstacle
         /// The image is being pulled: wait.
         Pulling
-        /// Whether the upgrade may start now depends on what the engine remembers: find out.
+        /// The list of blockers depends on records of the engine, which were not read just now: read them.
         HoldsUnknown
         /// With `UPGRADE_DELAY` or `UPGRADE_WAVE`, the image is new on this host: note the time.
         FirstSeen
-        /// A label, a window, a pause, a delay or a wave does not permit the upgrade now: rest.
-        MayNotStart
-        /// The image is in quarantine, and no operator asks for it: rest.
-        Quarantined
-        /// Another process rejected the image during this run: rest.
-        RejectedMeanwhile
-        /// Another container, which is not ours, has a name that is needed: rest.
-        NameTaken
-        /// Start-first is required, and two containers cannot run at once: rest.
+        /// The list of blockers begins with containers that finish their tasks: wait.
+        EnoughDrains
+        /// The list of blockers is not empty: rest, with the first one.
         Blocked
         /// Whether anything hidden keeps it from being recreated is unknown: find out.
         ObstacleUnknown
-        /// The image was not pulled in this run: pull it.
+        /// The image was not pulled in this run, though a tag in quarantine may have moved: pull it.
         Pull
         /// Start-first, and whether the host has memory for two is unknown: find out, once others that take it now are done.
         MemoryUnknown
-        /// The candidate that this run created is gone: rest.
-        CandidateGone
         /// Nothing is in the way: create the candidate.
         Create
     }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
 use uuid::Uuid;
@@ -34,6 +34,7 @@ pub struct Tick {
 #[derive(Debug)]
 pub struct Trigger {
     ticks: mpsc::Receiver<Tick>,
+    next_run: watch::Receiver<Option<DateTime<Utc>>>,
     task: JoinHandle<()>,
 }
 
@@ -46,8 +47,14 @@ pub struct TriggerError(#[from] JobSchedulerError);
 pub async fn start(schedule: Schedule, jitter: Duration) -> Result<Trigger, TriggerError> {
     let scheduler = JobScheduler::new().await?;
     let (sender, ticks) = mpsc::channel(1);
-    let task = tokio::spawn(run(scheduler, schedule, jitter, sender));
-    Ok(Trigger { ticks, task })
+    let first = schedule.next(Utc::now()).map(|first| first.to_utc());
+    let (armed, next_run) = watch::channel(first);
+    let task = tokio::spawn(run(scheduler, schedule, jitter, sender, armed));
+    Ok(Trigger {
+        ticks,
+        next_run,
+        task,
+    })
 }
 
 impl Trigger {
@@ -55,6 +62,11 @@ impl Trigger {
     /// `None` when the schedule has no further run. Cancel safe.
     pub async fn next(&mut self) -> Option<Tick> {
         self.ticks.recv().await
+    }
+
+    /// When the next run starts, its jitter included; `None` when the schedule has no further run.
+    pub fn next_run(&self) -> Option<DateTime<Utc>> {
+        *self.next_run.borrow()
     }
 
     /// Stops the scheduler and waits until it has.
@@ -66,9 +78,17 @@ impl Trigger {
 }
 
 /// Arms the scheduler for one run after the other until the receiver is gone.
-async fn run(mut scheduler: JobScheduler, schedule: Schedule, jitter: Duration, ticks: mpsc::Sender<Tick>) {
+async fn run(
+    mut scheduler: JobScheduler,
+    schedule: Schedule,
+    jitter: Duration,
+    ticks: mpsc::Sender<Tick>,
+    next_run: watch::Sender<Option<DateTime<Utc>>>,
+) {
     let mut last = None;
     while let Some(due) = schedule.following(last, Utc::now()) {
+        let delay = random_up_to(jitter);
+        next_run.send_replace(Some(due.to_utc() + delay));
         let woken = tokio::select! {
             () = ticks.closed() => break,
             woken = wait_until(&mut scheduler, due) => woken,
@@ -77,7 +97,7 @@ async fn run(mut scheduler: JobScheduler, schedule: Schedule, jitter: Duration, 
             Ok(Woken::Due) => {
                 tokio::select! {
                     () = ticks.closed() => break,
-                    () = tokio::time::sleep(random_up_to(jitter)) => {}
+                    () = tokio::time::sleep(delay) => {}
                 }
                 // A full channel means that a run is waiting already, and this one merges with it.
                 let _ = ticks.try_send(Tick { due });
@@ -100,6 +120,7 @@ async fn run(mut scheduler: JobScheduler, schedule: Schedule, jitter: Duration, 
             }
         }
     }
+    next_run.send_replace(None);
     // Never fails: it sets a flag.
     let _ = scheduler.shutdown().await;
 }

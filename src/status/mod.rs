@@ -5,6 +5,7 @@ pub mod evidence;
 pub mod hosts;
 pub mod liveness;
 pub mod metrics;
+pub mod next_upgrade;
 pub mod page;
 pub mod planned;
 pub mod report;
@@ -29,6 +30,7 @@ use crate::events::{DeadManCounts, Event};
 use crate::host::place;
 use crate::manager::heartbeat::ManagerStatus;
 use crate::manager::{ManagerRequests, UpgraderImage};
+use crate::status::next_upgrade::NextUpgrade;
 use crate::status::report::Report;
 use crate::text::time;
 
@@ -53,6 +55,9 @@ pub struct Status {
     /// When the next scheduled run starts.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub next_run: Option<DateTime<Utc>>,
+    /// When the next upgrade can start, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_upgrade: Option<NextUpgrade>,
     /// When the last scheduled run started.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub last_run: Option<DateTime<Utc>>,
@@ -143,6 +148,7 @@ impl Status {
             mode,
             schedule: schedule.to_owned(),
             next_run: None,
+            next_upgrade: None,
             last_run: None,
             last_success: None,
             success_due: None,

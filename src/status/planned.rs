@@ -7,7 +7,8 @@ use crate::health::HealthStatus;
 use crate::image::{Expiry, Version};
 use crate::managed::{self, Managed};
 use crate::rollout::reason::{Reason, ReasonKind};
-use crate::rollout::{Decision, Rollout, Step, StopTimeoutSource, UpdateOrder};
+use crate::rollout::{Blocker, Decision, Fact, Rollout, Step, StopTimeoutSource, UpdateOrder};
+use crate::status::report::BlockerReport;
 use crate::text::{duration, time};
 
 /// The action of a scheduled run on one delegate, if there were a run now.
@@ -37,6 +38,9 @@ pub struct Planned {
     /// The exact obstacle or problem, where the reason covers several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<&'static str>,
+    /// Why no upgrade starts now, the reason first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub blockers: Vec<BlockerReport>,
     /// Whether the delegate could not be served.
     pub failed: bool,
     /// Settings that can hurt, and a version without support, each in a sentence.
@@ -46,10 +50,20 @@ pub struct Planned {
 
 impl Planned {
     /// The row of a workload of an orchestrator.
-    pub fn of_managed(managed: &Managed, decision: &managed::Decision, warnings: Vec<String>) -> Self {
+    pub fn of_managed(
+        managed: &Managed,
+        decision: &managed::Decision,
+        blockers: &[Blocker],
+        warnings: Vec<String>,
+    ) -> Self {
         use managed::{Decision, Step};
         let image = managed.image.to_string();
         let (action, message, reason) = match decision {
+            Decision::Act(Step::NoteFirstSeen { .. }) | Decision::LearnHolds
+                if let Some(first) = blockers.first() =>
+            {
+                ("leave", first.reason.to_string(), Some(&first.reason))
+            }
             Decision::Act(Step::Begin { to, .. } | Step::Apply { to }) => {
                 let message = format!("have {} replace {image} with {to}", managed.orchestrator.name());
                 ("replace", message, None)
@@ -68,6 +82,7 @@ impl Planned {
             action,
             message,
             warnings,
+            blockers: blockers.iter().map(BlockerReport::of).collect(),
             ..Self::because(reason)
         }
     }
@@ -104,16 +119,25 @@ impl Planned {
             reason: reason.map(Reason::kind),
             until: reason.and_then(Reason::ends_at),
             cause: reason.and_then(Reason::cause),
+            blockers: Vec::new(),
             warnings: Vec::new(),
         }
     }
 
     /// The row of one delegate.
-    pub fn new(rollout: &Rollout, decision: &Decision, update_order: &UpdateOrder) -> Self {
+    pub fn new(
+        rollout: &Rollout,
+        decision: &Decision,
+        blockers: &[Blocker],
+        update_order: &UpdateOrder,
+    ) -> Self {
         let representative = rollout.representative();
         let runs = representative.map(|member| &member.image);
         let image = runs.map(ToString::to_string).unwrap_or_default();
         let (action, message, reason) = match decision {
+            Decision::Learn(Fact::Holds) if let Some(first) = blockers.first() => {
+                ("leave", first.reason.to_string(), Some(&first.reason))
+            }
             Decision::Act(Step::Pull { reference } | Step::Create { reference, .. }) => {
                 let older = if runs.is_some_and(|runs| Version::is_older(reference, runs)) {
                     "the older "
@@ -160,6 +184,7 @@ impl Planned {
             action,
             message,
             update_order: (action == "replace").then(|| update_order.to_string()),
+            blockers: blockers.iter().map(BlockerReport::of).collect(),
             ..Self::because(reason)
         }
     }

@@ -11,7 +11,7 @@ use crate::health::{HealthStatus, Probe};
 use crate::image::Expiry;
 use crate::managed::Managed;
 use crate::rollout::reason::{Reason, ReasonKind};
-use crate::rollout::{Member, PullState, Rollout};
+use crate::rollout::{Blocker, BlockerKind, Member, PullState, Rollout};
 use crate::status::evidence::Evidence;
 use crate::text::duration::span;
 use crate::text::time;
@@ -83,6 +83,9 @@ pub struct DelegateReport {
     pub cause: Option<Cow<'static, str>>,
     /// The reason as a sentence.
     pub message: String,
+    /// Why no upgrade starts now, the reason first; empty while one is in progress.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blockers: Vec<BlockerReport>,
     /// The progress of the pull that the delegate waits for, where the engine reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull: Option<PullState>,
@@ -106,6 +109,36 @@ pub struct DelegateReport {
     /// The evidence on the last rejected candidate, as long as its container is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+}
+
+/// A reason why no upgrade starts now.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BlockerReport {
+    /// The reason.
+    pub reason: ReasonKind,
+    /// Its kind, which says who may step over it.
+    pub kind: BlockerKind,
+    /// The reason as a sentence, with the way out.
+    pub message: String,
+    /// When it ends by itself, where that is known.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "time::optional"
+    )]
+    pub until: Option<DateTime<Utc>>,
+}
+
+impl BlockerReport {
+    /// As it is reported.
+    pub fn of(blocker: &Blocker) -> Self {
+        Self {
+            reason: blocker.reason.kind(),
+            kind: blocker.kind,
+            message: blocker.reason.to_string(),
+            until: blocker.until,
+        }
+    }
 }
 
 /// A container that finishes its tasks before it stops.
@@ -334,6 +367,22 @@ impl DelegateReport {
         }
     }
 
+    /// The same with the list of what keeps an upgrade from starting.
+    #[must_use]
+    pub fn with_blockers(self, blockers: &[Blocker]) -> Self {
+        let blockers = blockers.iter().map(BlockerReport::of).collect();
+        Self { blockers, ..self }
+    }
+
+    /// The blockers beside the reason.
+    pub fn other_blockers(&self) -> impl Iterator<Item = &BlockerReport> {
+        let others = self
+            .blockers
+            .iter()
+            .filter(|blocker| blocker.reason != self.reason);
+        others.filter(|blocker| blocker.kind != BlockerKind::Current)
+    }
+
     /// The row of a delegate without containers, or of a workload of an orchestrator that is not there as it should be.
     pub fn without_container(container: &str, workload: &str, reason: &Reason) -> Self {
         Self {
@@ -358,6 +407,7 @@ impl DelegateReport {
             failed: reason.is_failure(),
             cause: reason.cause().map(Cow::Borrowed),
             message: reason.to_string(),
+            blockers: Vec::new(),
             pull: None,
             in_progress: false,
             next_check: None,

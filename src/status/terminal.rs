@@ -93,13 +93,18 @@ fn shortened(image: &str) -> String {
     format!("…{end}")
 }
 
-/// The lines under the table: the health check of an unhealthy delegate, its pull, tasks, drains, releases and support, and the
+/// The lines under the table: the health check of an unhealthy delegate, what else keeps it from being upgraded, its pull, tasks, drains, releases and support, and the
 /// evidence on a rejected candidate.
 fn details(delegate: &DelegateReport, look: Look, now: DateTime<Utc>) -> Vec<String> {
     let mut lines = Vec::new();
     if Tone::of(delegate) == Tone::Bad {
         lines.push(delegate.health_detail.clone());
     }
+    lines.extend(
+        delegate
+            .other_blockers()
+            .map(|also| format!("also {}", with_word(also.reason, &also.message))),
+    );
     if let Some(pull) = &delegate.pull {
         lines.push(format!("the pull has {pull}"));
     }

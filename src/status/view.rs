@@ -11,7 +11,6 @@ use crate::image::Version;
 use crate::rollout::reason::{ReasonKind, count};
 use crate::status::Status;
 use crate::status::report::{DelegateReport, Report};
-use crate::text::time;
 
 /// How good the news is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
@@ -92,18 +91,13 @@ pub struct Headline {
 }
 
 impl Headline {
-    /// The answer to "is all well, and what is in progress?".
+    /// The answer to "is all well, what is in progress, and when is the next upgrade?".
     pub fn of(status: &Status, now: DateTime<Utc>) -> Self {
-        Self::with_next(status, now, |next| soon(next, now))
-    }
-
-    /// The same for readers who see it later: with the time of the next run instead of the time until then.
-    pub fn lasting(status: &Status, now: DateTime<Utc>) -> Self {
-        Self::with_next(status, now, time::text)
-    }
-
-    fn with_next(status: &Status, now: DateTime<Utc>, say: impl Fn(DateTime<Utc>) -> String) -> Self {
-        let next = status.next_run.map(|next| format!("next run {}", say(next)));
+        let next = status
+            .next_upgrade
+            .as_ref()
+            .filter(|_| status.engine_error.is_none());
+        let next = next.map(|next| format!("next upgrade: {}", next.text));
         let (tone, mut parts) = match (&status.engine_error, &status.report) {
             (Some(_), report) => {
                 let seen = report.as_ref().map(|report| report.observed_at);

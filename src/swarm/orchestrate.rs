@@ -251,6 +251,10 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         self.holds.of(&service.managed.name, image)
     }
 
+    fn holds_are_old(&self) -> bool {
+        !self.holds.are_fresh()
+    }
+
     async fn learn_holds(&mut self) -> Result<(), Refusal> {
         let read = self.holds.read(self.engine.as_ref(), self.has_wave).await;
         read.map_err(refusal)

@@ -1,7 +1,9 @@
 //! A host that an operator pauses, and one that waits for its time, by the commands that they use.
 
 use kit::contract::{self, lab::RealLab};
-use kit::lab::{Lab, V1, V2, image, image_of, life};
+use std::time::Duration;
+
+use kit::lab::{Lab, Signal, V1, V2, eventually, image, image_of, life};
 
 /// Others would find the host paused, too.
 #[test]
@@ -99,7 +101,52 @@ fn an_image_waits_for_its_delay_and_the_engine_remembers_since_when() {
     waits.says("is published; delayed until");
     assert_eq!(image_of(&name), image(V1));
     // Another process, some seconds later.
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    std::thread::sleep(Duration::from_secs(3));
     run("2s").ended(0);
     assert_eq!(image_of(&name), image(V2));
+}
+
+/// The commands of other processes are on the screen within two seconds, and the daemon says the same as a plan, but for its schedule.
+#[test]
+fn the_screen_follows_other_processes_and_says_the_same_as_a_plan() {
+    let lab = Lab::new("screen");
+    let name = lab.delegate("1", V1, &[]);
+    let upgrader = lab.upgrader(V2).with("SCHEDULE", "0 0 1 1 *");
+    let mut daemon = upgrader.start();
+    daemon.says("delegate is healthy", Duration::from_secs(20));
+    let address = crate::daemon::address(&daemon.log());
+    let words = |blockers: &serde_json::Value| {
+        let all = blockers.as_array().cloned().unwrap_or_default();
+        let words = all
+            .iter()
+            .map(|it| it["reason"].as_str().unwrap_or_default().to_owned());
+        words
+            .filter(|word| word != "awaiting_schedule")
+            .collect::<Vec<_>>()
+    };
+    let agree = |expected: &[&str]| {
+        let shown = || {
+            let (_, status) = crate::daemon::get(&format!("http://{address}/status"));
+            let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+            words(&status["report"]["delegates"][0]["blockers"])
+        };
+        eventually(&format!("{expected:?}"), Duration::from_secs(2), || {
+            shown() == expected
+        });
+        let plan = upgrader.run(&["plan", "--json"]);
+        let begin = plan.text.find('[').expect("a list");
+        let plan: serde_json::Value = serde_json::from_str(plan.text[begin..].trim()).expect("JSON");
+        assert_eq!(words(&plan[0]["blockers"]), expected, "{plan}");
+    };
+    agree(&[]);
+    upgrader.run(&["pause", &name]).ended(0);
+    agree(&["paused"]);
+    upgrader.run(&["resume", &name]).ended(0);
+    agree(&[]);
+    upgrader.run(&["retry", &name]).ended(0);
+    assert_eq!(image_of(&name), image(V2));
+    agree(&["up_to_date"]);
+    upgrader.run(&["rollback", &name]).ended(0);
+    agree(&["rolled_back"]);
+    daemon.signal(Signal::TERM);
 }

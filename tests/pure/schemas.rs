@@ -14,17 +14,28 @@ use delegate_upgrader::image::Expiry;
 use delegate_upgrader::manager::{ManagerRequests, ManagerStatus, UpgraderImage};
 
 use delegate_upgrader::container::OWN_WORKLOAD;
+use delegate_upgrader::rollout::BlockerKind;
 use delegate_upgrader::rollout::PullState;
 use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
 use delegate_upgrader::status::evidence::Evidence;
+use delegate_upgrader::status::next_upgrade::NextUpgrade;
 use delegate_upgrader::status::planned::Planned;
-use delegate_upgrader::status::report::{DelegateReport, Drain, Report};
+use delegate_upgrader::status::report::{BlockerReport, DelegateReport, Drain, Report};
 use delegate_upgrader::status::{Mode, Status};
 use serde_json::{Value, json};
 use strum::VariantArray as _;
 
 fn at() -> DateTime<Utc> {
     "2026-11-21T05:18:14.5Z".parse().unwrap()
+}
+
+fn blocker() -> BlockerReport {
+    BlockerReport {
+        reason: ReasonKind::Paused,
+        kind: BlockerKind::Time,
+        message: "a sentence".to_owned(),
+        until: Some(at()),
+    }
 }
 
 fn delegate() -> DelegateReport {
@@ -55,6 +66,7 @@ fn delegate() -> DelegateReport {
         reason: ReasonKind::Rejected,
         cause: Some("crash_loop".into()),
         message: "a sentence".to_owned(),
+        blockers: vec![blocker()],
         pull: Some(PullState {
             image: "harness/delegate:26.03.1".to_owned(),
             current: 1,
@@ -154,6 +166,11 @@ fn the_schema_of_status_describes_each_field() {
         mode: Mode::HealthOnly,
         schedule: "@hourly".to_owned(),
         next_run: Some(at()),
+        next_upgrade: Some(NextUpgrade {
+            at: Some(at()),
+            reason: ReasonKind::OutsideWindow,
+            text: "Mon 02:00 (window)".to_owned(),
+        }),
         last_run: Some(at()),
         last_success: Some(at()),
         success_due: Some(at()),
@@ -252,6 +269,7 @@ fn the_schema_of_plan_describes_each_field() {
         reason: (action == "leave").then_some(ReasonKind::Obstacle),
         until: (action == "leave").then(at),
         cause: (action == "leave").then_some("managed"),
+        blockers: (action == "leave").then(blocker).into_iter().collect(),
         failed: action == "leave",
         warnings: (action == "replace")
             .then(|| "a sentence".to_owned())

@@ -6,6 +6,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::manager::{ManagerError, UpgraderImage};
+use delegate_upgrader::schedule::zone::Zone;
+use delegate_upgrader::status::next_upgrade::NextUpgrade;
 use delegate_upgrader::status::table::Look;
 use delegate_upgrader::status::view::{Headline, Tone, rough};
 use delegate_upgrader::status::{Status, metrics, page, terminal};
@@ -46,6 +48,70 @@ fn html(status: &Status) -> String {
 fn with(delegates: &[Value]) -> Status {
     let report = json!({ "observed_at": "2026-11-21T05:18:15Z", "delegates": delegates });
     status(|status| status["report"] = report)
+}
+
+/// For delegates with these blockers, and the ends of these.
+fn next_upgrade(all: &[&[(&str, Option<&str>)]]) -> Option<NextUpgrade> {
+    let kind = |reason: &str| match reason {
+        "up_to_date" => "current",
+        "opted_out" | "obstacle" => "nature",
+        "pinned" => "wish",
+        "waiting_for_replica" => "turn",
+        _ => "time",
+    };
+    let rows = all.iter().enumerate().map(|(number, blockers)| {
+        let blockers = blockers.iter().map(|(reason, until)| {
+            let mut blocker = json!({ "reason": reason, "kind": kind(reason), "message": "why" });
+            if let Some(until) = until {
+                blocker["until"] = (*until).into();
+            }
+            blocker
+        });
+        let mut row = delegate(&format!("d{number}"));
+        row["blockers"] = blockers.collect();
+        row
+    });
+    let status = with(&rows.collect::<Vec<_>>());
+    NextUpgrade::of(
+        &status.report.unwrap(),
+        &Zone::named("Europe/Berlin").unwrap(),
+        now(),
+    )
+}
+
+/// 06:20 on a Saturday in Berlin.
+#[test]
+fn the_next_upgrade_is_when_all_that_keeps_a_delegate_from_it_is_over() {
+    let today = ("paused", Some("2026-11-21T14:43:00Z"));
+    let monday = ("outside_window", Some("2026-11-23T01:00:00Z"));
+    let schedule = ("awaiting_schedule", Some("2026-11-21T06:00:00Z"));
+    let (pinned, current) = (("pinned", None), ("up_to_date", None));
+    let opted_out = ("opted_out", None);
+    for (all, expected) in [
+        (&[&[today][..]][..], Some("15:43 (paused)")),
+        (&[&[monday, schedule]], Some("Mon 02:00 (window)")),
+        (&[&[schedule]], Some("07:00 (schedule)")),
+        (
+            &[&[("delayed", Some("2026-12-24T01:00:00Z"))]],
+            Some("2026-12-24 02:00 (delayed)"),
+        ),
+        (&[&[current], &[monday], &[today]], Some("15:43 (paused)")),
+        (&[&[pinned, today], &[monday]], Some("Mon 02:00 (window)")),
+        (
+            &[&[opted_out], &[current], &[pinned, today]],
+            Some("none while pinned (d2)"),
+        ),
+        (
+            &[&[opted_out], &[current]],
+            Some("none: all run what is published"),
+        ),
+        (&[&[opted_out]], None),
+        (&[&[("waiting_for_replica", None)], &[]], None),
+        (&[], None),
+    ] {
+        let next = next_upgrade(all);
+        assert_eq!(next.map(|next| next.text).as_deref(), expected, "{all:?}");
+    }
 }
 
 #[test]
@@ -92,10 +158,10 @@ fn first_line_summarises_all_delegates() {
         });
         let mut status = with(&delegates);
         status.next_run = Some(now());
-        Headline::lasting(&status, now()).text
+        status.next_upgrade = next_upgrade(&[&[("outside_window", Some("2026-11-22T05:20:00Z"))]]);
+        Headline::of(&status, now()).text
     };
-    // For where it is read later.
-    let next = "next run 2026-11-21T05:20:00Z";
+    let next = "next upgrade: Sun 06:20 (window)";
     assert_eq!(
         lasting(["26.10.1", "26.10.1"]),
         format!("All 2 delegates are healthy on 26.10.1; {next}")
@@ -131,10 +197,7 @@ fn first_line_summarises_all_delegates() {
         first(&status(
             |status| status["next_run"] = "2026-11-21T05:32:10Z".into()
         )),
-        (
-            Tone::Busy,
-            "Observing the delegates; next run in 12 min".to_owned()
-        )
+        (Tone::Busy, "Observing the delegates".to_owned())
     );
     assert_eq!(
         first(&with(&[])),

@@ -1,5 +1,6 @@
 //! `GET /events`: one JSON document to a line, and so read line by line.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use reqwest::Method;
@@ -7,18 +8,19 @@ use serde::Deserialize;
 
 use super::DockerEngine;
 use super::stream::Lines;
-use crate::container::ContainerId;
-use crate::engine::EngineError;
+use crate::container::label;
+use crate::engine::{EngineError, Happening};
 
 /// How long one connection reports changes. A proxy or a firewall may drop it without closing it.
 const WATCH: Duration = Duration::from_secs(3600);
 
-/// The changes of containers that an observation shows. An engine matches `health_status` as a prefix of all its kinds.
-const WATCHED: &str =
-    r#"{"type":["container"],"event":["start","die","pause","unpause","rename","destroy","health_status"]}"#;
+/// The changes that an observation shows. An engine matches `health_status` as a prefix of all its kinds.
+const WATCHED: &str = r#"{"type":["container","volume"],"event":["create","start","die","pause","unpause","rename","destroy","health_status"]}"#;
 
 #[derive(Deserialize)]
 struct Line {
+    #[serde(rename = "Type", default)]
+    kind: String,
     #[serde(rename = "Actor")]
     actor: Actor,
 }
@@ -27,12 +29,15 @@ struct Line {
 struct Actor {
     #[serde(rename = "ID", default)]
     id: String,
+    /// Of a container, its labels among others.
+    #[serde(rename = "Attributes", default)]
+    attributes: HashMap<String, String>,
 }
 
 impl DockerEngine {
-    pub(super) async fn watch_containers(
+    pub(super) async fn watch_events(
         &self,
-        mut report: impl FnMut(&ContainerId) + Send,
+        mut report: impl FnMut(Happening<'_>) + Send,
     ) -> Result<(), EngineError> {
         let session = self.session().await?;
         let http = &self.shared.http;
@@ -43,9 +48,16 @@ impl DockerEngine {
         let take = |chunk: &[u8]| {
             lines.read(chunk, |line| {
                 // A line that cannot be read is not an event of a container.
-                if let Ok(line) = serde_json::from_slice::<Line>(line) {
-                    report(&ContainerId::new(line.actor.id));
-                }
+                let Ok(Line { kind, actor }) = serde_json::from_slice(line) else {
+                    return;
+                };
+                report(match kind.as_str() {
+                    "volume" => Happening::Volume(&actor.id),
+                    _ => Happening::Container {
+                        id: &actor.id,
+                        is_ours: actor.attributes.contains_key(label::NAME),
+                    },
+                });
             });
         };
         self.track_session(http.follow(request, usize::MAX, take).await)

@@ -38,7 +38,8 @@ use self::responses::{ContainerRow, Created, HostInfo};
 use self::session::Session;
 use super::credentials::Credentials;
 use super::{
-    Engine, EngineCalls, EngineError, EngineHost, EngineInfo, PullProgress, ServiceUpdate, Storage, Volume,
+    Engine, EngineCalls, EngineError, EngineHost, EngineInfo, Happening, PullProgress, ServiceUpdate,
+    Storage, Volume,
 };
 use crate::container::json::has_configuration;
 use crate::container::{ApiVersion, ContainerId, ContainerSummary, ImageId, Inspected};
@@ -422,8 +423,8 @@ impl Engine for DockerEngine {
         Ok(files)
     }
 
-    async fn watch(&self, report: impl FnMut(&ContainerId) + Send) -> Result<(), EngineError> {
-        self.watch_containers(report).await
+    async fn watch(&self, report: impl FnMut(Happening<'_>) + Send) -> Result<(), EngineError> {
+        self.watch_events(report).await
     }
 
     async fn volumes(&self, label: &str) -> Result<Vec<Volume>, EngineError> {

@@ -10,13 +10,15 @@ use super::{Holds, HostRecords, read_records};
 use crate::engine::{Engine, EngineError};
 use crate::schedule::wave::Place;
 
-/// An observation that starts later than this after the records were read reads them again, so that a pause counts at once.
+/// Nothing starts by records that were read longer ago, so that a pause counts at once.
 const FRESH: Duration = Duration::from_millis(200);
+/// Where the engine does not say that a record has changed, they are read so often, for what is shown.
+const INTERVAL: Duration = Duration::from_secs(60);
 
 /// The failed action, where the pause is unknown.
 pub const READ_HOLDS: &str = "find out whether upgrades are paused";
 
-/// The records that were read last. They hold for that observation and for the next one.
+/// The records that were read last.
 #[derive(Clone, Debug, Default)]
 pub struct KnownHolds(Arc<Mutex<Known>>);
 
@@ -24,6 +26,8 @@ pub struct KnownHolds(Arc<Mutex<Known>>);
 struct Known {
     observations: u64,
     read: Option<Read>,
+    /// Whether they have changed since.
+    have_changed: bool,
     /// Identifies this host.
     host: Option<String>,
     was_refused: bool,
@@ -44,17 +48,27 @@ impl KnownHolds {
 
     /// The host is observed again.
     pub fn note_observation(&self) {
-        let mut known = self.known();
-        known.observations += 1;
-        let observations = known.observations;
-        known
-            .read
-            .take_if(|read| observations > read.observations + 1 || read.at.elapsed() > FRESH);
+        self.known().observations += 1;
     }
 
-    /// It is about to be changed.
-    pub fn forget(&self) {
-        self.known().read = None;
+    /// The records have changed, or are about to.
+    pub fn note_change(&self) {
+        self.known().have_changed = true;
+    }
+
+    /// Whether they were read for this observation or the one before.
+    pub fn are_fresh(&self) -> bool {
+        let known = self.known();
+        let is_fresh =
+            |read: &Read| known.observations <= read.observations + 1 && read.at.elapsed() <= FRESH;
+        !known.have_changed && known.read.as_ref().is_some_and(is_fresh)
+    }
+
+    /// Whether they are to be read, to be shown. `is_told`: the engine says when one of them changes.
+    pub fn are_due(&self, is_told: bool) -> bool {
+        let known = self.known();
+        let is_old = |read: &Read| !is_told && read.at.elapsed() >= INTERVAL;
+        known.have_changed || known.read.as_ref().is_none_or(is_old)
     }
 
     /// The holds on the replacement of this delegate by this image; `None` where that has to be read.
@@ -75,6 +89,7 @@ impl KnownHolds {
     /// # Errors
     /// The engine did not answer.
     pub async fn read<E: Engine>(&self, engine: &E, has_wave: bool) -> Result<(), EngineError> {
+        self.known().have_changed = false;
         let read = async {
             if has_wave && self.known().host.is_none() {
                 let host = engine.identity().await?;
@@ -85,7 +100,10 @@ impl KnownHolds {
         let records = match read.await {
             Ok(records) => Ok(records),
             Err(error) if error.is_not_permitted() => Err(error.to_string()),
-            Err(error) => return Err(error),
+            Err(error) => {
+                self.note_change();
+                return Err(error);
+            }
         };
         let mut known = self.known();
         if let Err(problem) = &records

@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 
 pub use known::{KnownHolds, READ_HOLDS};
 pub use pause::{pause, resume};
-pub use record::{HostRecords, Paused, note_first_seen, read_records};
+pub use record::{HostRecords, Paused, VOLUMES, note_first_seen, read_records};
 pub use rejected::{Rejected, note_rejection};
 
 use crate::schedule::wave::Place;

@@ -11,6 +11,8 @@ use crate::container::label::{IMAGE, NAME, RECORD, SINCE, UNTIL};
 use crate::engine::{Engine, EngineError, Volume};
 use crate::text::time;
 
+/// How the name of each of our volumes begins.
+pub const VOLUMES: &str = "delegate-upgrader.";
 /// The value of [`RECORD`] for a pause.
 pub(super) const PAUSE: &str = "pause";
 /// The value of [`RECORD`] for an image that was seen.

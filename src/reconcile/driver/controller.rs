@@ -181,6 +181,10 @@ impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
         self.starting = Some((mode, Intent::Upgrade));
     }
 
+    fn set_next_run(&mut self, next: Option<DateTime<Utc>>) {
+        self.driver.next_run = next;
+    }
+
     async fn reconcile(&mut self) -> Result<Report, O::Error> {
         for _ in 0..MAX_STEPS {
             let now = self.observe().await?;

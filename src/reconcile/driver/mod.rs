@@ -20,11 +20,12 @@ use crate::events::ledger::Ledger;
 use crate::host::hold::READ_HOLDS;
 use crate::image::{ImageReference, TargetSettings};
 use crate::managed::{
-    Decided, Decision, Facts, Found, Managed, NO_TASK, Object, Orchestrate, Orchestrator, Refusal, Step, next,
+    Decided, Decision, Facts, Found, Managed, NO_TASK, Object, Orchestrate, Orchestrator, Refusal, Step,
+    blockers, next,
 };
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
-use crate::rollout::{Backoff, Desired, Intent, Policy};
+use crate::rollout::{Backoff, Blocker, Desired, Intent, Policy, RunFacts};
 use crate::status::planned::Planned;
 use crate::status::report::{DelegateReport, Report};
 
@@ -46,6 +47,8 @@ pub(crate) struct Driver<O> {
     target: TargetSettings,
     found: Found,
     run: Run,
+    /// When the next scheduled run starts, where that is known.
+    pub(super) next_run: Option<DateTime<Utc>>,
     /// Why the Manager's last attempt to answer failed.
     pub(super) last_error: Option<String>,
     tracked: HashMap<String, Tracked>,
@@ -86,6 +89,7 @@ impl<O: Orchestrate> Driver<O> {
             target,
             found: Found::default(),
             run: Run::default(),
+            next_run: None,
             last_error: None,
             tracked: HashMap::new(),
         }
@@ -164,43 +168,43 @@ impl<O: Orchestrate> Driver<O> {
 
     fn target(&self, managed: &Managed) -> Result<ImageReference, Reason> {
         let resolution = self.run.resolutions.get(&managed.name).ok_or_else(not_asked)?;
-        let reference = resolution.target(managed, self.last_error.as_deref())?;
-        if self.run.mode == Mode::ReportOnly {
-            return Err(Reason::AwaitingSchedule {
-                published: Some(reference.to_string()),
-            });
-        }
+        resolution.target(managed, self.last_error.as_deref())
+    }
+
+    /// The run's word on an upgrade of a workload.
+    fn run_facts(&self, managed: &Managed) -> RunFacts {
+        let failed = self.run.failed.get(&managed.name);
         // Only the next run tries again an image of which no task could be made.
-        if let Some(problem) = self
-            .run
-            .failed
-            .get(&managed.name)
-            .filter(|cause| cause.contains(NO_TASK))
-        {
-            let problem = problem.clone();
-            return Err(Reason::CreateRefused { problem });
-        }
+        let without_task = failed.filter(|cause| cause.contains(NO_TASK)).cloned();
         let is_replica = |other: &&Managed| {
             O::ONE_AT_A_TIME && other.workload == managed.workload && other.name != managed.name
         };
-        let replicas = || self.managed().filter(is_replica);
-        let failed = |other: &Managed| Some((other.name.clone(), self.run.failed.get(&other.name)?.clone()));
-        if let Some((name, because)) = replicas().find_map(failed) {
-            return Err(Reason::Halted { name, because });
-        }
-        match replicas().find(|other| other.is_in_progress()) {
-            Some(Managed { name, .. }) => Err(Reason::WaitingForReplica { name: name.clone() }),
-            None => Ok(reference),
+        let mut replicas = self.managed().filter(is_replica);
+        let failed = |other: &Managed| {
+            let (name, because) = (other.name.clone(), self.run.failed.get(&other.name)?.clone());
+            Some(Reason::Halted { name, because })
+        };
+        RunFacts {
+            given_up: without_task.map(|problem| Reason::CreateRefused { problem }),
+            halted: self.managed().filter(is_replica).find_map(failed),
+            replica: replicas.find(|other| other.is_in_progress()).map(|other| {
+                let name = other.name.clone();
+                Reason::WaitingForReplica { name }
+            }),
+            awaits_run: self.run.mode == Mode::ReportOnly,
+            next_run: self.next_run,
+            ..RunFacts::default()
         }
     }
 
-    fn decide(&self, object: &Object, is_plan: bool, now: DateTime<Utc>) -> Decided {
+    fn decide(&self, object: &Object, now: DateTime<Utc>) -> (Decided, Vec<Blocker>) {
         let managed = &object.managed;
         let tracked = self.tracked.get(&managed.name);
         let mut facts = Facts {
             backoff: tracked.and_then(|tracked| tracked.backoff.clone()),
             holds: None,
-            is_plan,
+            holds_are_old: self.orchestrator.holds_are_old(),
+            run: self.run_facts(managed),
         };
         let desired = match self.target(managed) {
             Ok(reference) => {
@@ -213,15 +217,16 @@ impl<O: Orchestrate> Driver<O> {
             }
             Err(reason) => Desired::Keep(reason),
         };
-        next(managed, &desired, &self.policy, &facts, now)
+        let blockers = blockers(managed, &desired, &self.policy, &facts, now);
+        (next(managed, &desired, &self.policy, &facts, now), blockers)
     }
 
     /// The plan: the next step for each workload, or the reason for none.
     pub(super) fn plan(&self, now: DateTime<Utc>) -> Vec<Planned> {
         let planned = |object: &Object| {
-            let decided = self.decide(object, true, now);
+            let (decided, blockers) = self.decide(object, now);
             let warnings = self.orchestrator.warnings(object);
-            let mut planned = Planned::of_managed(&object.managed, &decided.decision, warnings);
+            let mut planned = Planned::of_managed(&object.managed, &decided.decision, &blockers, warnings);
             let proof = self
                 .orchestrator
                 .proof(object)
@@ -241,10 +246,10 @@ impl<O: Orchestrate> Driver<O> {
         for object in objects.iter().filter(is_meant) {
             let managed = &object.managed;
             self.log_expiry(managed, now);
-            let Decided { row, decision } = self.decide(object, false, now);
+            let (Decided { row, decision }, blockers) = self.decide(object, now);
             debug!(workload = managed.name, ?row, "decided");
             if let Some((reason, until)) = self.orchestrator.lock(object, &decision, now).await {
-                self.report(books.report, managed, &reason, until);
+                self.report(books.report, managed, (&reason, until), &[]);
                 continue;
             }
             let (reason, until) = match decision {
@@ -262,7 +267,7 @@ impl<O: Orchestrate> Driver<O> {
                 Decision::Wait { reason, until } => (reason, Some(until)),
                 Decision::Rest(reason) => (reason, None),
             };
-            self.report(books.report, managed, &reason, until);
+            self.report(books.report, managed, (&reason, until), &blockers);
             if until.is_none() || !reason.is_failure() {
                 books.ledger.note_reason(managed.into(), &reason, now).await;
             }
@@ -354,8 +359,8 @@ impl<O: Orchestrate> Driver<O> {
         &mut self,
         report: &mut Report,
         managed: &Managed,
-        reason: &Reason,
-        until: Option<DateTime<Utc>>,
+        (reason, until): (&Reason, Option<DateTime<Utc>>),
+        blockers: &[Blocker],
     ) {
         if let Some(until) = until {
             report.check_by(until);
@@ -365,7 +370,7 @@ impl<O: Orchestrate> Driver<O> {
             Some(releases(managed)),
             reason,
         );
-        let row = DelegateReport::of_managed(managed, reason, until);
+        let row = DelegateReport::of_managed(managed, reason, until).with_blockers(blockers);
         report.delegates.push(row);
     }
 

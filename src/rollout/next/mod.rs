@@ -53,13 +53,13 @@ pub fn next(
 }
 
 /// All that a decision depends on.
-struct At<'a> {
-    rollout: &'a Rollout,
-    desired: &'a Desired,
-    policy: &'a Policy,
-    facts: &'a Facts,
-    order: UpdateOrder,
-    now: DateTime<Utc>,
+pub(super) struct At<'a> {
+    pub(super) rollout: &'a Rollout,
+    pub(super) desired: &'a Desired,
+    pub(super) policy: &'a Policy,
+    pub(super) facts: &'a Facts,
+    pub(super) order: UpdateOrder,
+    pub(super) now: DateTime<Utc>,
 }
 
 impl At<'_> {
@@ -197,7 +197,7 @@ impl At<'_> {
     }
 
     /// Containers that were given up, and that no other one can run beside.
-    fn in_the_way(&self) -> impl Iterator<Item = &Member> {
+    pub(super) fn in_the_way(&self) -> impl Iterator<Item = &Member> {
         let given_up = self.rollout.given_up();
         given_up.filter(|other| self.is_stop_first() && other.is_up())
     }

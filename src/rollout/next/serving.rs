@@ -1,14 +1,11 @@
 //! In service, and no candidate: a replacement may start.
 
 use super::At;
-use crate::container::{ImageId, Role};
-use crate::image::ImageReference;
-use crate::rollout::pace::{END_INTERVAL, GRACE, MOST_DRAINS, PULL_INTERVAL};
-use crate::rollout::reason::Reason;
-use crate::rollout::start_permission::{Beginning, Holdup};
-use crate::rollout::{
-    AutoRemove, Decided, Desired, Fact, FailureCause, Intent, Member, Row, Step, UpdateOrder,
-};
+use crate::container::ImageId;
+use crate::image::{ImageReference, is_mutable_tag};
+use crate::rollout::pace::{END_INTERVAL, GRACE, PULL_INTERVAL};
+use crate::rollout::reason::{Reason, ReasonKind};
+use crate::rollout::{AutoRemove, Blocker, Decided, Desired, Fact, Intent, Member, Row, Step, UpdateOrder};
 
 impl At<'_> {
     /// A replacement takes precedence over a restart.
@@ -17,26 +14,30 @@ impl At<'_> {
     }
 
     fn replace_or_keep(&self, serving: &Member) -> Decided {
-        let has_failed = matches!(self.desired, Desired::Keep(reason) if reason.is_failure());
+        let is_stuck = |old: &Member| self.facts.backoffs.stuck(old).is_some();
         match self.desired {
             _ if serving.is_copy && serving.is_created() => self.start_copy(serving),
             _ if serving.auto_remove == AutoRemove::ByUpgrader
                 && serving.has_ended()
-                && self
-                    .rollout
-                    .old
-                    .iter()
-                    .all(|old| self.facts.backoffs.stuck(old).is_some()) =>
+                && self.rollout.old.iter().all(is_stuck) =>
             {
                 self.remove_after(GRACE, Row::AutoRemove, serving)
             }
-            _ if !serving.is_in_use() && !has_failed => Row::NotRunning.rest(Reason::not_running(serving)),
-            Desired::Keep(reason) => Row::NothingNew.rest(reason.clone()),
+            Desired::Image {
+                reference, id: None, ..
+            } if self.facts.is_pulling => {
+                let image = reference.to_string();
+                Row::Pulling.wait(Reason::Pulling { image }, self.now + PULL_INTERVAL)
+            }
             Desired::Image {
                 reference,
                 id,
                 intent,
             } => self.replace(serving, reference, id.as_ref(), *intent),
+            Desired::Keep(reason) => {
+                let blocked = self.blocked(&self.start(serving).blockers());
+                blocked.unwrap_or_else(|| Row::Blocked.rest(reason.clone()))
+            }
         }
     }
 
@@ -58,88 +59,48 @@ impl At<'_> {
         id: Option<&ImageId>,
         intent: Intent,
     ) -> Decided {
-        let rollout = self.rollout;
-        let image = || reference.to_string();
+        let start = self.start(serving);
+        let blockers = start.blockers();
         let needs_memory = self.order == UpdateOrder::StartFirst && self.facts.free_memory.is_none();
-        match (id, rollout.obstacle(self.facts), &self.order) {
-            _ if intent == Intent::Upgrade && serving.was_rolled_back_from(reference, id) => {
-                Row::RolledBack.rest(serving.rolled_back_reason(reference))
+        let holds_count = intent == Intent::Upgrade && serving.is_in_use();
+        // Only its id tells whether a tag that moves still stands for the image that failed.
+        let may_have_moved = |it: &Blocker| {
+            it.reason.kind() == ReasonKind::Quarantined && id.is_none() && is_mutable_tag(reference)
+        };
+        let is_free = blockers.iter().all(may_have_moved) && (blockers.is_empty() || !self.facts.is_plan);
+        match id {
+            _ if holds_count && self.facts.holds.is_none() && (is_free || start.is_staged()) => {
+                Row::HoldsUnknown.learn(Fact::Holds)
             }
-            (Some(id), ..) if *id == serving.image_id => {
-                Row::UpToDate.rest(serving.unchanged_reason(reference, intent))
-            }
-            _ if let Some(wait) = self.has_to_wait_for_drains(reference) => wait,
-            (_, Some(obstacle), _) => Row::Obstacle.rest(Reason::Obstacle(obstacle.clone())),
-            (None, ..) if self.facts.is_pulling => {
-                Row::Pulling.wait(Reason::Pulling { image: image() }, self.now + PULL_INTERVAL)
-            }
-            _ if let Some(decided) = self.may_not_start(serving, reference, intent) => decided,
-            _ if intent == Intent::Upgrade
-                && let Some(quarantined) = rollout.quarantine_of(reference, id, self.facts, self.now) =>
+            _ if !self.facts.is_plan
+                && let Some(image) = start.unseen() =>
             {
-                Row::Quarantined.rest(quarantined)
+                Row::FirstSeen.act(Step::NoteFirstSeen {
+                    image: image.to_owned(),
+                })
             }
-            _ if rollout.was_rejected_meanwhile(id, &self.facts.known_rejections) => Row::RejectedMeanwhile
-                .rest(Reason::Rejected {
-                    image: image(),
-                    rejection: FailureCause::RejectedByAnother.into(),
-                }),
-            _ if let Some(name) = rollout.name_conflict() => Row::NameTaken.rest(Reason::NameTaken { name }),
-            (.., UpdateOrder::Blocked(reason)) => Row::Blocked.rest(reason.clone()),
+            _ if !is_free && let Some(blocked) = self.blocked(&blockers) => blocked,
+            _ if holds_count && self.facts.holds_are_old => Row::HoldsUnknown.learn(Fact::Holds),
             _ if self.facts.hidden_obstacle.is_none() => Row::ObstacleUnknown.learn(Fact::HiddenObstacle),
-            (None, ..) => Row::Pull.act(Step::pull(reference)),
+            None => Row::Pull.act(Step::pull(reference)),
             _ if needs_memory => self.facts.ask_for_memory(Row::MemoryUnknown, self.now),
-            _ if self.facts.has_created => {
-                Row::CandidateGone.rest(Reason::CandidateVanished { image: image() })
-            }
-            (Some(id), ..) => Row::Create.act(Step::Create {
+            Some(id) => Row::Create.act(Step::Create {
                 from: serving.id.clone(),
                 reference: reference.clone(),
                 image: id.clone(),
-                release: rollout.latest_release() + 1,
+                release: self.rollout.latest_release() + 1,
                 intent,
             }),
         }
     }
 
-    /// The row that keeps an upgrade to this image from starting now, if any.
-    fn may_not_start(&self, serving: &Member, reference: &ImageReference, intent: Intent) -> Option<Decided> {
-        let beginning = Beginning {
-            limits: &self.rollout.owner,
-            timing: &self.policy.timing,
-            holds: self.facts.holds.as_ref(),
-            is_plan: self.facts.is_plan,
-            expiry: serving.image.expiry(),
-            now: self.now,
-        };
-        Some(match beginning.holdup(reference, intent)? {
-            Holdup::Reason(reason) => Row::MayNotStart.rest(reason),
-            Holdup::Unread => Row::HoldsUnknown.learn(Fact::Holds),
-            Holdup::Unseen(image) => Row::FirstSeen.act(Step::NoteFirstSeen { image }),
+    /// The rest, or the wait for a drain, that the list asks for.
+    fn blocked(&self, blockers: &[Blocker]) -> Option<Decided> {
+        let reason = blockers.first()?.reason.clone();
+        Some(match reason.kind() {
+            ReasonKind::AwaitingDrains => Row::EnoughDrains.wait(reason, self.now + self.proof_interval()),
+            _ => Row::Blocked.rest(reason),
         })
-    }
-
-    /// The wait where no further container can be added now. What is up must not run beside a stop-first candidate.
-    fn has_to_wait_for_drains(&self, reference: &ImageReference) -> Option<Decided> {
-        let (rollout, stuck) = (self.rollout, |it: &Member| self.facts.backoffs.stuck(it));
-        let in_the_way = self.in_the_way().next().or(rollout.withdrawn.get(MOST_DRAINS));
-        if let Some(last) = in_the_way.and_then(stuck) {
-            return Some(Row::EnoughDrains.rest(last.reason.clone()));
-        }
-        let others = rollout
-            .old
-            .iter()
-            .chain(rollout.given_up())
-            .chain(&rollout.helper);
-        let others: Vec<_> = others.filter(|other| stuck(other).is_none()).collect();
-        let drains = others.iter().filter(|other| other.is_up()).count();
-        let is_exchanging = others
-            .iter()
-            .any(|it| matches!(it.role, Role::Retired | Role::Helper { .. }));
-        let image = reference.to_string();
-        let reason = Reason::AwaitingDrains { image, drains };
-        let waits = drains >= MOST_DRAINS || is_exchanging || in_the_way.is_some();
-        waits.then(|| Row::EnoughDrains.wait(reason, self.now + self.proof_interval()))
     }
 
     pub(super) fn wait_for_end(&self, row: Row, other: &Member) -> Decided {

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::Reason;
+use super::{Reason, Retry};
 
 impl Reason {
     /// When it is over at the latest, where tasks are waited for.
@@ -26,6 +26,12 @@ impl Reason {
             | Self::OutsideWindow { until, .. }
             | Self::Quarantined { until, .. }
             | Self::RestartBackoff { until, .. } => Some(*until),
+            Self::TargetUnknown { retry, .. }
+            | Self::DigestUnknown { retry, .. }
+            | Self::PullFailed { retry, .. } => match retry {
+                Retry::At(at) => Some(*at),
+                _ => None,
+            },
             reason => reason.deadline(),
         }
     }

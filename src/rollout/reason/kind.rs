@@ -91,6 +91,19 @@ impl ReasonKind {
         matches!(self, Self::UpToDate | Self::SameImage | Self::RolledBack)
     }
 
+    /// Whether it says that the image which is wanted runs already.
+    pub(crate) fn is_current(self) -> bool {
+        matches!(self, Self::UpToDate | Self::SameImage)
+    }
+
+    /// Whether it says that the published image is not wanted here.
+    pub(crate) fn is_unwanted(self) -> bool {
+        matches!(
+            self,
+            Self::HeldBack | Self::NotPinned | Self::CustomImage | Self::OtherGeneration
+        )
+    }
+
     /// Whether such a failure of one replica may apply to the others, too.
     pub(crate) fn halts_replicas(self) -> bool {
         matches!(

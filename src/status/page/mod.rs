@@ -13,6 +13,7 @@ use crate::host::place::command;
 use crate::status::Status;
 use crate::status::evidence::Evidence;
 use crate::status::report::{DelegateReport, Drain};
+use crate::status::terminal::with_word;
 use crate::status::view::{Headline, Tone, ago, rough, rows, soon};
 use crate::text::{Foreign, time};
 
@@ -106,6 +107,9 @@ fn article(page: &mut String, delegate: &DelegateReport, events: &[Event], now: 
         let _ = write!(page, "<dt>{name}</dt><dd>{value}</dd>");
     };
     row("Status", prose(&delegate.message));
+    for also in delegate.other_blockers() {
+        row("Also", prose(&with_word(also.reason, &also.message)));
+    }
     row("Image", image(delegate));
     if let Some(releases) = releases_html(delegate, events, now) {
         row("Releases", releases);

@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use delegate_upgrader::config::Timing;
+use delegate_upgrader::host::hold::pause;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::schedule::window::UpgradeWindow;
 use delegate_upgrader::schedule::zone::Zone;
+use delegate_upgrader::status::report::BlockerReport;
 
-use super::host::{Host, NEW, row};
+use super::host::{Host, NEW, OLD, row};
+use kit::twin::Behaviour;
 
 /// The host's clock begins on 2026-01-01 at 00:00, a Thursday.
 fn with_window(text: &str) -> Host {
@@ -41,15 +45,95 @@ async fn what_a_run_found_due_begins_when_the_window_opens() {
     assert_eq!(row(&report, "dd").image, NEW);
 }
 
+/// The words of a list, without that of the schedule, which a plan does not have.
+fn listed(blockers: &[BlockerReport]) -> Vec<(&'static str, Option<DateTime<Utc>>)> {
+    let of_plan = blockers
+        .iter()
+        .filter(|blocker| blocker.reason.as_str() != "awaiting_schedule");
+    of_plan
+        .map(|blocker| (blocker.reason.as_str(), blocker.until))
+        .collect()
+}
+
+/// What a plan, a daemon before its first scheduled run and a run say of each delegate: the same words in the same order.
+async fn agree(host: &Host, expected: &[(&str, &[&str])]) {
+    let plan = host.upgrader(NEW).plan(|_| ()).await.unwrap();
+    let mut daemon = host.upgrader(NEW);
+    daemon.start_run(Mode::ReportOnly);
+    let report = host.finish(&mut daemon).await;
+    for (name, words) in expected {
+        let planned = plan.iter().find(|planned| planned.container == *name).unwrap();
+        let row = row(&report, name);
+        let found: Vec<_> = listed(&planned.blockers).iter().map(|(word, _)| *word).collect();
+        assert_eq!((planned.action, found), ("leave", words.to_vec()), "{name}");
+        assert_eq!(listed(&row.blockers), listed(&planned.blockers), "{name}");
+        assert_eq!(row.reason.as_str(), words[0], "{name}");
+        assert_eq!(row.failed, planned.failed, "{name}");
+    }
+    let writes = host.twin.writes().len();
+    let report = host.once(NEW).await;
+    for (name, words) in expected {
+        let found: Vec<_> = listed(&row(&report, name).blockers)
+            .iter()
+            .map(|(word, _)| *word)
+            .collect();
+        assert_eq!(found, words.to_vec(), "{name}");
+    }
+    assert_eq!(host.twin.writes().len(), writes, "it starts nothing");
+}
+
 #[tokio::test(start_paused = true)]
-async fn plan_shows_held_upgrades_and_their_times() {
+async fn plan_daemon_and_run_give_all_reasons_in_the_same_order() {
+    let host = with_window("Thu 02:00-03:00");
+    host.run("dd");
+    agree(&host, &[("dd", &["outside_window"])]).await;
+
+    // The replica of an image that failed, and a pause over a rejected image.
+    let host = Host::new();
+    host.publish(NEW, Behaviour::never_healthy());
+    for name in ["aa", "bb"] {
+        host.run(name);
+    }
+    host.once(NEW).await;
+    agree(&host, &[("aa", &["quarantined"]), ("bb", &["halted"])]).await;
+    pause(&host.twin, None, host.twin.wall_clock(), None)
+        .await
+        .unwrap();
+    agree(
+        &host,
+        &[("aa", &["quarantined", "paused"]), ("bb", &["halted", "paused"])],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn plan_daemon_and_run_stay_where_an_operator_went_back_to() {
+    let host = Host::new();
+    host.run("dd");
+    host.once(NEW).await;
+    let mut rollback = host.upgrader(NEW);
+    rollback.rollback("dd").await.unwrap();
+    host.finish(&mut rollback).await;
+    assert_eq!(host.find("dd").image, OLD);
+    agree(&host, &[("dd", &["rolled_back"])]).await;
+}
+
+/// Before the first scheduled run, the daemon says the same as a plan, and that it waits for that run.
+#[tokio::test(start_paused = true)]
+async fn plan_shows_held_upgrades_and_the_daemon_the_same_beside_its_schedule() {
     let host = with_window("02:00-03:00");
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
     let plan = upgrader.plan(|_| ()).await.unwrap();
-    assert_eq!(plan[0].action, "leave");
-    assert_eq!(plan[0].until, Some("2026-01-01T02:00:00Z".parse().unwrap()));
+    let opens = Some("2026-01-01T02:00:00Z".parse().unwrap());
+    assert_eq!((plan[0].action, plan[0].until), ("leave", opens));
+    let next_run = "2026-01-01T00:17:00Z".parse().ok();
     upgrader.start_run(Mode::ReportOnly);
+    upgrader.set_next_run(next_run);
     let report = host.finish(&mut upgrader).await;
-    assert_eq!(row(&report, "dd").reason.as_str(), "awaiting_schedule");
+    let row = row(&report, "dd");
+    assert_eq!((row.reason.as_str(), row.until), ("outside_window", opens));
+    assert_eq!(listed(&row.blockers), listed(&plan[0].blockers));
+    let last = row.blockers.last().map(|last| (last.reason.as_str(), last.until));
+    assert_eq!(last, Some(("awaiting_schedule", next_run)));
 }

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use delegate_upgrader::config::Timing;
-use delegate_upgrader::host::hold::pause;
+use delegate_upgrader::host::hold::{pause, resume};
+use delegate_upgrader::reconcile::controller::Controller as _;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::rollout::reason::ReasonKind;
 use kit::twin::{Fault, Operation};
 
-use super::host::{HOUR, Host, NEW, OLD, row};
+use super::host::{HOUR, Host, NEW, OLD, Upgrader, row};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -116,10 +118,47 @@ async fn ignores_pause_and_delay_that_a_proxy_refuses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn current_delegate_needs_no_call() {
-    let host = with(delay(DAY));
+async fn the_engine_s_records_are_read_at_the_start_and_when_one_has_changed() {
+    let host = with(Timing::default());
     host.once(OLD).await;
-    assert_eq!(host.count(Operation::Volumes), 0);
+    assert_eq!(host.count(Operation::Volumes), 0, "nothing is to be held back");
+    let mut upgrader = host.upgrader(NEW).watching();
+    upgrader.start_run(Mode::ReportOnly);
+    host.finish(&mut upgrader).await;
+    for _ in 0..3 {
+        tokio::time::sleep(HOUR / 2).await;
+        upgrader.reconcile().await.unwrap();
+    }
+    assert_eq!(host.count(Operation::Volumes), 1);
+    pause(&host.twin, None, host.twin.wall_clock(), None)
+        .await
+        .unwrap();
+    let calls = host.count(Operation::Volumes);
+    upgrader.answered().await;
+    upgrader.reconcile().await.unwrap();
+    assert_eq!(host.count(Operation::Volumes), calls + 1);
+}
+
+/// Within two seconds, by the commands of another process.
+#[tokio::test(start_paused = true)]
+async fn a_pause_and_its_end_are_seen_at_once() {
+    let host = with(Timing::default());
+    let mut upgrader = host.upgrader(NEW).watching();
+    upgrader.start_run(Mode::ReportOnly);
+    host.finish(&mut upgrader).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let seen = async |upgrader: &mut Upgrader| {
+        let begun = host.twin.elapsed();
+        upgrader.answered().await;
+        let report = upgrader.reconcile().await.unwrap();
+        assert!(host.twin.elapsed() - begun < Duration::from_secs(2));
+        row(&report, "dd").reason.as_str()
+    };
+    let now = host.twin.wall_clock();
+    pause(&host.twin, Some("dd"), now, None).await.unwrap();
+    assert_eq!(seen(&mut upgrader).await, "paused");
+    resume(&host.twin, Some("dd")).await.unwrap();
+    assert_eq!(seen(&mut upgrader).await, "awaiting_schedule");
 }
 
 #[tokio::test(start_paused = true)]

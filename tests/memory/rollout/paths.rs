@@ -128,7 +128,7 @@ async fn replay<T>(twin: &Twin, mark: &str, from: &str, work: impl Future<Output
 async fn start_first() {
     let host = Host::new();
     host.run("dd");
-    replay(&host.twin, "start-first", "holds_unknown", host.once(NEW)).await;
+    replay(&host.twin, "start-first", "obstacle_unknown", host.once(NEW)).await;
 }
 
 /// Docker answers 500 to the create call once.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use delegate_upgrader::rollout::Row;
+use delegate_upgrader::rollout::{Row, blocker_table};
 use kit::page;
 
 const PAGE: &str = "docs/development/rollout.md";
@@ -40,6 +40,22 @@ fn the_page_has_every_row_with_its_sentence() {
         }
         page::has(PAGE, mark, &table);
     }
+}
+
+#[test]
+fn the_page_of_the_blockers_has_every_row_with_its_sentence() {
+    let mut table = String::from("| kind | row | when |\n|---|---|---|\n");
+    let mut names = BTreeSet::new();
+    for (kind, row, sentence) in blocker_table() {
+        let kind: &str = kind.into();
+        let _ = writeln!(table, "| {kind} | `{row}` | {sentence} |");
+        assert!(names.insert(row), "{row} twice");
+        assert!(
+            sentence.split_whitespace().count() <= MOST_WORDS,
+            "{row}: {sentence}"
+        );
+    }
+    page::has("docs/development/blockers.md", "blockers", &table);
 }
 
 #[test]

@@ -14,12 +14,12 @@ use super::scene::{Change, Scene, V2, ago, check, holds, new, now, old};
 
 const PULL: &str = "pull: pull harness/delegate:26.02.1";
 const UNKNOWN: &str = "holds_unknown: find out holds";
-const PINNED: &str = "may_not_start: rest, pinned";
-const SNOOZED: &str = "may_not_start: rest, snoozed";
-const OUTSIDE: &str = "may_not_start: rest, outside_window";
-const PAUSED: &str = "may_not_start: rest, paused";
-const DELAYED: &str = "may_not_start: rest, delayed";
-const WAVE: &str = "may_not_start: rest, awaiting_wave";
+const PINNED: &str = "blocked: rest, pinned";
+const SNOOZED: &str = "blocked: rest, snoozed";
+const OUTSIDE: &str = "blocked: rest, outside_window";
+const PAUSED: &str = "blocked: rest, paused";
+const DELAYED: &str = "blocked: rest, delayed";
+const WAVE: &str = "blocked: rest, awaiting_wave";
 const UNSEEN: &str = "first_seen: note that harness/delegate:26.02.1 is first seen";
 
 /// The moment of the tests is 08:00 on a Friday.
@@ -152,17 +152,31 @@ fn labels_of_the_owner_hold_a_delegate_back() {
         (snoozed(base(), 0), PULL),
         (pinned(base(), "26.01"), PINNED),
         (pinned(base(), "26.02"), PULL),
-        (invalid, "may_not_start: rest, invalid_label"),
+        (invalid, "blocked: rest, invalid_label"),
     ]);
 }
 
+/// The order is that of the table, and each has its own end.
 #[test]
-fn of_several_reasons_the_one_that_ends_last_is_given() {
-    check(vec![
-        (snoozed(closed(), 3601), SNOOZED),
-        (snoozed(closed(), 3599), OUTSIDE),
-    ]);
-    assert_eq!(snoozed(closed(), 3601).reason().ends_at(), Some(ago(-3601)));
+fn of_several_reasons_all_are_given() {
+    let scene = paused(None).timing(|timing| timing.window = Some(window(CLOSED)));
+    let scene = snoozed(scene, 60)
+        .failed(1, new().id("f1").policy("no").exited(600))
+        .knowing(|facts| (facts.run.awaits_run, facts.run.next_run) = (true, Some(ago(-900))));
+    let blockers = scene.blockers();
+    let listed: Vec<_> = blockers
+        .iter()
+        .map(|it| (it.reason.kind().as_str(), it.until))
+        .collect();
+    let expected = [
+        ("quarantined", Some(ago(-3000))),
+        ("snoozed", Some(ago(-60))),
+        ("paused", None),
+        ("outside_window", Some(ago(-3600))),
+        ("awaiting_schedule", Some(ago(-900))),
+    ];
+    assert_eq!(listed, expected);
+    check(vec![(scene, "blocked: rest, quarantined")]);
 }
 
 #[test]
@@ -200,7 +214,7 @@ fn reads_engine_only_where_a_replacement_would_start() {
         (unknown(snoozed(base(), 60)), SNOOZED),
         (
             unknown(Scene::new().serving(old())),
-            "nothing_new: rest, awaiting_schedule",
+            "blocked: rest, awaiting_schedule",
         ),
         // With a delay, the time runs from the first sight, whatever else the delegate waits for.
         (unknown(snoozed(delayed(1), 60)), UNKNOWN),
@@ -212,8 +226,8 @@ fn without_an_answer_nothing_is_paused_but_no_delay_can_be_kept() {
     let refused = |scene: Scene| scene.knowing(|facts| facts.holds = Some(Err("403 Forbidden".to_owned())));
     check(vec![
         (refused(base()), PULL),
-        (refused(delayed(1)), "may_not_start: rest, first_seen_unknown"),
-        (refused(waved("10%")), "may_not_start: rest, first_seen_unknown"),
+        (refused(delayed(1)), "blocked: rest, first_seen_unknown"),
+        (refused(waved("10%")), "blocked: rest, first_seen_unknown"),
     ]);
 }
 

@@ -11,8 +11,8 @@ use delegate_upgrader::host::hold::Holds;
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{
-    AutoRemove, Comparison, Decided, Decision, Desired, Facts, History, Intent, Life, Member, OwnerSettings,
-    Policy, Reach, RememberedImage, Rollout, Step, StopTimeoutSource, next,
+    AutoRemove, Blocker, Comparison, Decided, Decision, Desired, Facts, History, Intent, Life, Member,
+    OwnerSettings, Policy, Reach, RememberedImage, Rollout, Step, StopTimeoutSource, blockers, next,
 };
 use delegate_upgrader::schedule::wave::Place;
 use delegate_upgrader::text::duration;
@@ -412,6 +412,10 @@ impl Scene {
 
     pub fn strategy(self, strategy: Strategy) -> Self {
         self.policy(|policy| policy.strategy = strategy)
+    }
+
+    pub fn blockers(&self) -> Vec<Blocker> {
+        blockers(&self.rollout, &self.desired, &self.policy, &self.facts, self.now)
     }
 
     pub fn decided(&self) -> Decided {

@@ -224,3 +224,34 @@ fn odd_clocks_do_no_harm() {
         });
     }
 }
+
+/// The one way in which an upgrade starts, or is prepared. A plan has the same list, and so has a moment at which all that was read is
+/// old.
+#[test]
+fn an_upgrade_starts_where_the_list_of_blockers_is_empty_and_nowhere_else() {
+    let (mut starts, mut rests) = (0, 0);
+    each_scene(29, |scene| {
+        let blockers = scene.blockers();
+        let decided = scene.decided();
+        let starts_now = matches!(
+            decided.row,
+            Row::HoldsUnknown | Row::ObstacleUnknown | Row::Pull | Row::MemoryUnknown | Row::Create
+        );
+        if starts_now {
+            assert_eq!(blockers, [], "{decided:?} in {scene:#?}");
+            starts += 1;
+        }
+        if let (Row::Blocked, Some(reason)) = (decided.row, decided.decision.reason()) {
+            assert_eq!(
+                Some(reason),
+                blockers.first().map(|first| &first.reason),
+                "{scene:#?}"
+            );
+            rests += 1;
+        }
+        let plan = scene.clone().knowing(|facts| facts.is_plan = true);
+        let old = scene.clone().knowing(|facts| facts.holds_are_old = true);
+        assert_eq!((plan.blockers(), old.blockers()), (blockers.clone(), blockers));
+    });
+    assert!(starts > 100 && rests > 100, "{starts} {rests}");
+}

@@ -134,7 +134,7 @@ fn event_document() -> Value {
 }
 
 fn status_document() -> Value {
-    json!({
+    let mut status = json!({
         "version": "?", "host": "?", "started_at": "2026-11-21T05:00:00Z", "mode": "upgrade", "schedule": "?",
         "next_run": "2026-11-21T06:00:00Z", "engine_error": "?", "steps": { "pull": 1 }, "events": [event_document()],
         "manager": { "answered_at": "2026-11-21T05:18:14Z", "problem": "?", "published": {} },
@@ -147,5 +147,8 @@ fn status_document() -> Value {
             "evidence": { "container": "?", "image": "?", "time": "2026-11-21T05:00:00Z", "message": "?", "ending": "?",
                           "health_log": ["?"], "log_tail": ["?"] },
         }] },
-    })
+    });
+    let blockers = json!([{ "reason": "paused", "kind": "time", "message": "?" }]);
+    status["report"]["delegates"][0]["blockers"] = blockers;
+    status
 }

@@ -3,8 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use delegate_upgrader::container::ContainerId;
-use delegate_upgrader::engine::Engine;
+use delegate_upgrader::engine::{Engine, Happening};
 use tokio::time::{Instant, sleep};
 
 use super::lab::Lab;
@@ -15,8 +14,8 @@ pub async fn change_of_a_container_is_reported_as_it_happens<L: Lab>(lab: &L) {
     let id = created_of(lab, "watched", Behaviour::default()).await;
     let named = id.as_str().to_owned();
     let told = Mutex::new(0);
-    let tell = |of: &ContainerId| {
-        if *of == id {
+    let tell = |happening: Happening<'_>| {
+        if matches!(happening, Happening::Container { id: of, .. } if of == id.as_str()) {
             *told.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         }
     };

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use delegate_upgrader::container::{ContainerId, ContainerSummary, ImageId, Inspected, RunState, is_listed};
-use delegate_upgrader::engine::{Engine, EngineError, EngineInfo, PullProgress, Storage, Volume};
+use delegate_upgrader::container::{
+    ContainerId, ContainerSummary, ImageId, Inspected, RunState, is_listed, label,
+};
+use delegate_upgrader::engine::{Engine, EngineError, EngineInfo, Happening, PullProgress, Storage, Volume};
 use delegate_upgrader::image::ImageReference;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -12,7 +14,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::Twin;
 use super::calls::{CLIENT_TIMEOUT, Call, Fault, Operation};
 use super::container::{self, Status};
-use super::events::Cause;
+use super::events::{Cause, Event};
 use super::images;
 use super::state::State;
 
@@ -202,6 +204,7 @@ impl Engine for Twin {
         self.call(Operation::CreateVolume, &volume.name, String::new(), |state| {
             let name = volume.name.clone();
             state.volumes.entry(name).or_insert_with(|| volume.clone());
+            state.told.send_replace(());
             Ok(())
         })
         .await
@@ -210,6 +213,7 @@ impl Engine for Twin {
     async fn remove_volume(&self, name: &str) -> Result<(), EngineError> {
         self.call(Operation::RemoveVolume, name, String::new(), |state| {
             state.volumes.remove(name);
+            state.told.send_replace(());
             Ok(())
         })
         .await
@@ -440,22 +444,42 @@ impl Engine for Twin {
         .await
     }
 
-    async fn watch(&self, mut tell: impl FnMut(&ContainerId) + Send) -> Result<(), EngineError> {
-        let begun = |state: &mut State| Ok((state.told.subscribe(), state.events.len(), state.restarts));
-        let (mut told, mut seen, restarts) = self.call(Operation::Watch, "", String::new(), begun).await?;
+    async fn watch(&self, mut tell: impl FnMut(Happening<'_>) + Send) -> Result<(), EngineError> {
+        let begun = |state: &mut State| {
+            let volumes: Vec<String> = state.volumes.keys().cloned().collect();
+            Ok((
+                state.told.subscribe(),
+                state.events.len(),
+                state.restarts,
+                volumes,
+            ))
+        };
+        let (mut told, mut seen, restarts, mut known) =
+            self.call(Operation::Watch, "", String::new(), begun).await?;
         loop {
-            let (events, next) = {
+            let (events, volumes, created, next) = {
                 let state = self.state();
                 if state.restarts != restarts || state.down_until.is_some() {
                     return Ok(());
                 }
                 let next = state.next_event().map(|next| next.saturating_sub(state.now));
-                (Arc::clone(&state.events), next)
+                let is_ours = |event: &Event| {
+                    let container = state.find(&event.id).ok().map(|at| &state.containers[at]);
+                    container.is_some_and(|it| !it.body.config["Labels"][label::NAME].is_null())
+                };
+                let created: Vec<bool> = state.events[seen..].iter().map(is_ours).collect();
+                let volumes: Vec<String> = state.volumes.keys().cloned().collect();
+                (Arc::clone(&state.events), volumes, created, next)
             };
-            for event in &events[seen..] {
-                tell(&ContainerId::new(event.id.clone()));
+            for (event, is_ours) in events[seen..].iter().zip(created) {
+                let id = &event.id;
+                tell(Happening::Container { id, is_ours });
             }
-            seen = events.len();
+            let is_other = |name: &&String| known.contains(*name) != volumes.contains(*name);
+            for name in known.iter().chain(&volumes).filter(is_other) {
+                tell(Happening::Volume(name));
+            }
+            (seen, known) = (events.len(), volumes);
             tokio::select! {
                 _ = told.changed() => {}
                 () = sleep(next.unwrap_or(Duration::from_secs(3600))) => {}

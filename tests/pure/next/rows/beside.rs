@@ -8,7 +8,7 @@ use delegate_upgrader::rollout::{AutoRemove, Member};
 use super::super::scene::{Change, DEADLINE, STOP_TIMEOUT, Scene, V1, V2, V3, ago, copy, image_id, new, old};
 use super::{check, table};
 
-const AT_REST: &str = "nothing_new: rest, awaiting_schedule";
+const AT_REST: &str = "blocked: rest, awaiting_schedule";
 
 #[test]
 #[rustfmt::skip]
@@ -96,9 +96,9 @@ fn old_containers_end_once_the_successor_works() {
             (ended(10).draining(90, old()), row("successor_reject", exited)),
             // Its owner stopped it. The drain ends, and nothing is started until one of the two runs again.
             (stopped().draining(90, old().asked_to_stop(90)), "draining_stop: wait 9s, draining"),
-            (stopped().draining(90, old().exited(40)), "not_running: rest, not_running"),
-            (stopped().draining(90, old()), "not_running: rest, not_running"),
-            (stopped().retired(old()), "not_running: rest, not_running"),
+            (stopped().draining(90, old().exited(40)), "blocked: rest, not_running"),
+            (stopped().draining(90, old()), "blocked: rest, not_running"),
+            (stopped().retired(old()), "blocked: rest, not_running"),
             // One that outlives its time to stop was never asked.
             (fails(DEADLINE).draining(3600, old()).host_network(), "old_wait: wait 5s, successor_unhealthy"),
             (fails(DEADLINE).draining(3601, old()).host_network(), row("successor_reject", unhealthy)),

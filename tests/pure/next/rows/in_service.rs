@@ -58,35 +58,35 @@ fn a_delegate_in_service_is_replaced_when_nothing_is_in_the_way() {
             (Scene::new().serving(copy()).host_network().failed(1, new().policy("no").unhealthy(90, 90).tasks(1).asked_to_stop(90)), "copy_start: wait 1s, stopping"),
             (by_upgrader(10), "auto_remove: remove old"),
             (by_upgrader(9), "auto_remove: wait 1s, stopping"),
-            (Scene::new().serving(old().exited(3)).pulled(V2), "not_running: rest, not_running"),
-            (waiting(), "nothing_new: rest, waiting_for_replica"),
-            (current(), "nothing_new: rest, awaiting_schedule"),
-            (current().keep(Reason::UpToDate { image: V1.to_owned() }), "nothing_new: rest, up_to_date"),
-            (Scene::new().serving(back()).published(V2), "rolled_back: rest, rolled_back"),
-            (Scene::new().serving(back()).pulled(V2), "rolled_back: rest, rolled_back"),
+            (Scene::new().serving(old().exited(3)).pulled(V2), "blocked: rest, not_running"),
+            (waiting(), "blocked: rest, waiting_for_replica"),
+            (current(), "blocked: rest, awaiting_schedule"),
+            (current().keep(Reason::UpToDate { image: V1.to_owned() }), "blocked: rest, up_to_date"),
+            (Scene::new().serving(back()).published(V2), "blocked: rest, rolled_back"),
+            (Scene::new().serving(back()).pulled(V2), "blocked: rest, rolled_back"),
             (Scene::new().serving(back()).pulled(V2).demanded(Intent::Retry), CREATE),
-            (current().pulled(V1), "up_to_date: rest, up_to_date"),
-            (current().pulled(V1).with(|r| r.serving.as_mut().unwrap().image = V3.into()), "up_to_date: rest, same_image"),
+            (current().pulled(V1), "blocked: rest, up_to_date"),
+            (current().pulled(V1).with(|r| r.serving.as_mut().unwrap().image = V3.into()), "blocked: rest, same_image"),
             (drains(1), CREATE),
             (drains(1).host_network(), CREATE),
             (drains(2), "enough_drains: wait 500ms, awaiting_drains"),
             (Scene::new().serving(old().unhealthy(90, 9)).pulled(V2).retired(old().id("r")), "enough_drains: wait 5s, awaiting_drains"),
             (pulled().host_network().withdrawn(9, new().policy("no").running(90, 5).asked_to_stop(5)), "enough_drains: wait 500ms, awaiting_drains"),
             (pulled().withdrawn(9, new().policy("no").running(90, 5).asked_to_stop(5)), CREATE_AGAIN),
-            (published().with(|r| r.obstacle = Some(dependent.clone())), "obstacle: rest, obstacle"),
-            (published().knowing(|facts| facts.hidden_obstacle = Some(Err(Obstacle::CopiedFile { path: "/ca.pem".to_owned() }))), "obstacle: rest, obstacle"),
+            (published().with(|r| r.obstacle = Some(dependent.clone())), "blocked: rest, obstacle"),
+            (published().knowing(|facts| facts.hidden_obstacle = Some(Err(Obstacle::CopiedFile { path: "/ca.pem".to_owned() }))), "blocked: rest, obstacle"),
             (published().knowing(|facts| facts.is_pulling = true), "pulling: wait 2s, pulling"),
             (unknown(published(), |facts| facts.holds = None), "holds_unknown: find out holds"),
             (delayed(), "first_seen: note that harness/delegate:26.02.1 is first seen"),
-            (published().with(|r| r.owner.snooze_until = Some(ago(-60))), "may_not_start: rest, snoozed"),
-            (pulled().failed(1, rejected(60)), "quarantined: rest, quarantined"),
-            (published().failed(1, rejected(60)), "quarantined: rest, quarantined"),
+            (published().with(|r| r.owner.snooze_until = Some(ago(-60))), "blocked: rest, snoozed"),
+            (pulled().failed(1, rejected(60)), "blocked: rest, quarantined"),
+            (published().failed(1, rejected(60)), "blocked: rest, quarantined"),
             (pulled().failed(1, rejected(60)).demanded(Intent::Retry), CREATE_AGAIN),
             (pulled().failed(1, rejected(60)).demanded(Intent::Rollback), CREATE_AGAIN),
             (pulled().failed(1, rejected(60).image(V3)), CREATE_AGAIN),
-            (pulled().failed(1, rejected(3600)).knowing(|facts| facts.known_rejections.clear()), "rejected_meanwhile: rest, rejected"),
-            (published().with(|r| r.taken_names.push("d.candidate".to_owned())), "name_taken: rest, name_taken"),
-            (published().with(|r| r.taken_names.push("d.retired".to_owned())), "name_taken: rest, name_taken"),
+            (pulled().failed(1, rejected(3600)).knowing(|facts| facts.known_rejections.clear()), "blocked: rest, rejected"),
+            (published().with(|r| r.taken_names.push("d.candidate".to_owned())), "blocked: rest, name_taken"),
+            (published().with(|r| r.taken_names.push("d.retired".to_owned())), "blocked: rest, name_taken"),
             (published().host_network().strategy(Strategy::StartFirst), "blocked: rest, cannot_start_first"),
             (pulled().host_network().strategy(Strategy::StartFirst), "blocked: rest, cannot_start_first"),
             (unknown(published(), |facts| facts.hidden_obstacle = None), "obstacle_unknown: find out hidden_obstacle"),
@@ -97,7 +97,7 @@ fn a_delegate_in_service_is_replaced_when_nothing_is_in_the_way() {
                 "memory_unknown: wait 5s, waiting_for_others",
             ),
             (unknown(pulled().host_network(), |facts| facts.free_memory = None), CREATE),
-            (pulled().knowing(|facts| facts.has_created = true), "candidate_gone: rest, candidate_vanished"),
+            (pulled().knowing(|facts| facts.has_created = true), "blocked: rest, candidate_vanished"),
             (pulled(), CREATE),
             (Scene::new().serving(old().state(RunState::Restarting)).pulled(V2), CREATE),
             (Scene::new().serving(new().running(500, 500).change(|m| m.release = 4)).pulled(V3), "create: create release 5 from new with harness/delegate:26.03.1"),
@@ -117,7 +117,7 @@ fn a_delegate_that_its_owner_stopped_is_left_alone() {
         RunState::Other("odd".to_owned()),
     ] {
         let scene = Scene::new().serving(old().state(state)).pulled(V2);
-        check(vec![(scene, "not_running: rest, not_running")]);
+        check(vec![(scene, "blocked: rest, not_running")]);
     }
 }
 
@@ -128,18 +128,18 @@ fn a_quarantine_doubles_and_ends() {
     let failed = |attempt, seconds| pulled().failed(attempt, rejected(seconds));
     for (attempt, hours) in [(1, 1), (2, 2), (5, 16), (6, 24), (40, 24)] {
         check(vec![
-            (failed(attempt, hours * 3600 - 1), "quarantined: rest, quarantined"),
+            (failed(attempt, hours * 3600 - 1), "blocked: rest, quarantined"),
             (failed(attempt, hours * 3600), CREATE_AGAIN),
         ]);
     }
     // What the host lacks says nothing about the image.
     let lacks = |seconds| rejected(seconds).change(|m| m.life.ending = "exited with code 128: no space left on device".to_owned());
     check(vec![
-        (pulled().failed(5, lacks(3599)), "quarantined: rest, quarantined"),
+        (pulled().failed(5, lacks(3599)), "blocked: rest, quarantined"),
         (pulled().failed(5, lacks(3600)), CREATE_AGAIN),
     ]);
     let up = new().id("f1").policy("no").unhealthy(9000, 9000).asked_to_stop(5);
-    check(vec![(pulled().failed(1, up), "quarantined: wait 500ms, quarantined")]);
+    check(vec![(pulled().failed(1, up), "blocked: wait 500ms, quarantined")]);
     // By another clock it ends in a year, or has not started.
     let end = |seconds: i64| {
         failed(1, -seconds).reason().ends_at()
@@ -165,13 +165,13 @@ fn a_recorded_rejection_keeps_its_image_in_quarantine() {
         m.rolled_back_from = rolled_back.then(|| remembered(V3));
     }));
     check(vec![
-        (recorded(published(), 7199, same), "quarantined: rest, quarantined"),
-        (recorded(pulled(), 7199, same), "quarantined: rest, quarantined"),
+        (recorded(published(), 7199, same), "blocked: rest, quarantined"),
+        (recorded(pulled(), 7199, same), "blocked: rest, quarantined"),
         (recorded(pulled(), 7200, same), CREATE),
         (recorded(pulled(), 60, |record| record.image_id = image_id(V3)), CREATE),
         (recorded(pulled().demanded(Intent::Retry), 60, same), CREATE),
         (recorded(after(1, false), 60, same), CREATE_AGAIN),
-        (recorded(after(1, true), 60, same), "quarantined: rest, quarantined"),
+        (recorded(after(1, true), 60, same), "blocked: rest, quarantined"),
         // A length that nobody wrote.
         (recorded(pulled(), 86_400, |record| record.until = DateTime::<Utc>::MAX_UTC), CREATE),
     ]);
@@ -185,8 +185,8 @@ fn a_mutable_tag_is_pulled_before_its_quarantine_counts() {
     let scene = || current().published(latest).failed(1, rejected(60).image(latest));
     check(vec![
         (scene(), "pull: pull harness/delegate:latest"),
-        (scene().knowing(|facts| facts.is_plan = true), "quarantined: rest, quarantined"),
-        (scene().pulled(latest), "quarantined: rest, quarantined"),
+        (scene().knowing(|facts| facts.is_plan = true), "blocked: rest, quarantined"),
+        (scene().pulled(latest), "blocked: rest, quarantined"),
     ]);
 }
 
@@ -208,7 +208,7 @@ fn a_moved_tag_is_not_the_image_that_was_rolled_back_from() {
         scene
     };
     check(vec![
-        (moved("moved"), "rolled_back: rest, rolled_back"),
+        (moved("moved"), "blocked: rest, rolled_back"),
         (moved("newer"), "create: create release 1 from old with harness/delegate:26.01.1"),
         (moved(""), "pull: pull harness/delegate:26.01.1"),
     ]);

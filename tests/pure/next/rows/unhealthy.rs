@@ -12,7 +12,7 @@ use super::{check, table};
 
 const RESTARTED: &str = "restart: restart old within 1h";
 const HELD_BACK: &str = "restart_held_back: rest, restart_held_back";
-const AT_REST: &str = "nothing_new: rest, awaiting_schedule";
+const AT_REST: &str = "blocked: rest, awaiting_schedule";
 
 /// A delegate that has failed so many checks, the only one of its host.
 fn failing(checks: u64) -> Scene {
@@ -76,8 +76,8 @@ fn a_delegate_that_fails_its_checks_is_restarted() {
             (ended(100, 10), "restart_in_progress: start old"),
             (ended(STOP_TIMEOUT + 100, 91), "restart_in_progress: start old"),
             // Its owner stopped it later.
-            (ended(STOP_TIMEOUT + 100, 89), "not_running: rest, not_running"),
-            (ended(100, 10).with(|r| r.serving.as_mut().unwrap().life.started_at = Some(ago(90))), "not_running: rest, not_running"),
+            (ended(STOP_TIMEOUT + 100, 89), "blocked: rest, not_running"),
+            (ended(100, 10).with(|r| r.serving.as_mut().unwrap().life.started_at = Some(ago(90))), "blocked: rest, not_running"),
             (changed(|m| m.life.started_at = Some(ago(DEADLINE - 1))), "restart_backoff: rest, restart_backoff"),
             (changed(|m| m.life.started_at = Some(ago(DEADLINE))), RESTARTED),
             (changed(|m| m.history.checks.refused = Some("forbidden".to_owned())), "restart_refused: rest, restart_held_back"),
@@ -102,7 +102,7 @@ fn a_delegate_that_fails_its_checks_is_restarted() {
                 "left_alone: rest, opted_out",
             ),
             (changed(|m| m.health = old().health), AT_REST),
-            (changed(|m| m.state = RunState::Paused), "not_running: rest, not_running"),
+            (changed(|m| m.state = RunState::Paused), "blocked: rest, not_running"),
             // Its restarts are the engine's business.
             (changed(|m| m.state = RunState::Restarting), AT_REST),
         ],
@@ -158,8 +158,8 @@ fn due_replacement_precedes_restart() {
     check(vec![
         (failing(3).published(V2), "pull: pull harness/delegate:26.02.1"),
         (failing(3).published(V2).knowing(|facts| facts.is_pulling = true), "pulling: wait 2s, pulling"),
-        (failing(3).keep(waiting()), "nothing_new: rest, waiting_for_replica"),
-        (failing(3).keep(awaiting), "nothing_new: rest, awaiting_answer"),
+        (failing(3).keep(waiting()), "blocked: rest, waiting_for_replica"),
+        (failing(3).keep(awaiting), "blocked: rest, awaiting_answer"),
         // None is due.
         (failing(3).pulled(V1), RESTARTED),
         (failing(3).pulled(V2).failed(1, rejected), RESTARTED),

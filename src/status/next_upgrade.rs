@@ -1,0 +1,97 @@
+//! When the next upgrade can start, by what keeps each delegate from it.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::report::{BlockerReport, DelegateReport, Report};
+use crate::rollout::BlockerKind;
+use crate::rollout::reason::ReasonKind;
+use crate::schedule::zone::Zone;
+use crate::text::time;
+
+/// The next upgrade on a host, whichever delegate gets it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NextUpgrade {
+    /// When it can start at the earliest; `None` where that does not come by itself.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "time::optional"
+    )]
+    pub at: Option<DateTime<Utc>>,
+    /// The blocker that ends then, or that has to end first.
+    pub reason: ReasonKind,
+    /// The same in words, in the time zone of the schedule.
+    pub text: String,
+}
+
+impl NextUpgrade {
+    /// `None` where an upgrade is in progress, nothing is known yet, or nothing is ever upgraded.
+    pub fn of(report: &Report, zone: &Zone, now: DateTime<Utc>) -> Option<Self> {
+        let is_waiting =
+            |blocker: &BlockerReport| !matches!(blocker.kind, BlockerKind::Turn | BlockerKind::Question);
+        let listed = report
+            .delegates
+            .iter()
+            .filter(|row| !row.blockers.is_empty() && row.blockers.iter().all(is_waiting));
+        let (current, blocked): (Vec<_>, Vec<_>) =
+            listed.partition(|row| row.blockers.iter().any(|it| it.kind == BlockerKind::Current));
+        let ends = blocked.iter().filter_map(|row| {
+            let is_over = row.blockers.iter().all(|blocker| blocker.until.is_some());
+            row.blockers
+                .iter()
+                .filter(|_| is_over)
+                .max_by_key(|blocker| blocker.until)
+        });
+        if let Some(last) = ends.min_by_key(|blocker| blocker.until)
+            && let Some(at) = last.until
+        {
+            let text = format!("{} ({})", clock(zone, at, now), word(last.reason));
+            return Some(Self {
+                at: Some(at),
+                reason: last.reason,
+                text,
+            });
+        }
+        let lasts = |blocker: &&BlockerReport| blocker.until.is_none();
+        let is_worth_a_word = |row: &&&DelegateReport| {
+            row.failed || row.blockers.iter().any(|it| it.kind != BlockerKind::Nature)
+        };
+        let first = blocked
+            .iter()
+            .find(is_worth_a_word)
+            .and_then(|row| Some((row, row.blockers.iter().find(lasts)?)));
+        let (reason, text) = match (first, current.first()) {
+            (Some((row, blocker)), _) => {
+                let text = format!("none while {} ({})", blocker.reason.as_str(), row.container);
+                (blocker.reason, text)
+            }
+            (None, Some(_)) => (ReasonKind::UpToDate, "none: all run what is published".to_owned()),
+            (None, None) => return None,
+        };
+        Some(Self {
+            at: None,
+            reason,
+            text,
+        })
+    }
+}
+
+/// The clock time in the zone: with the day of the week in the next days, and with the date later.
+fn clock(zone: &Zone, at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    let (local, today) = (zone.local(at), zone.local(now));
+    let form = match at - now {
+        _ if local.date_naive() == today.date_naive() => "%H:%M",
+        wait if wait < TimeDelta::days(6) => "%a %H:%M",
+        _ => "%Y-%m-%d %H:%M",
+    };
+    local.format(form).to_string()
+}
+
+fn word(reason: ReasonKind) -> &'static str {
+    match reason {
+        ReasonKind::OutsideWindow => "window",
+        ReasonKind::AwaitingSchedule => "schedule",
+        reason => reason.as_str(),
+    }
+}
