@@ -230,7 +230,7 @@ fn odd_clocks_do_no_harm() {
 #[test]
 fn an_upgrade_starts_where_the_list_of_blockers_is_empty_and_nowhere_else() {
     let (mut starts, mut rests) = (0, 0);
-    each_scene(29, |scene| {
+    each_scene(7, |scene| {
         let blockers = scene.blockers();
         let decided = scene.decided();
         let starts_now = matches!(
@@ -253,5 +253,5 @@ fn an_upgrade_starts_where_the_list_of_blockers_is_empty_and_nowhere_else() {
         let old = scene.clone().knowing(|facts| facts.holds_are_old = true);
         assert_eq!((plan.blockers(), old.blockers()), (blockers.clone(), blockers));
     });
-    assert!(starts > 100 && rests > 100, "{starts} {rests}");
+    assert!(starts > 10 && rests > 10, "{starts} {rests}");
 }
