@@ -9,7 +9,7 @@ use super::reason::Reason;
 use super::{Decided, Decision, Member, Rollout, Row, Step};
 use crate::container::Role;
 
-/// The longest pause between two attempts that somebody waits for.
+/// The longest pause between two attempts that a run waits for.
 const LONGEST_PAUSE: TimeDelta = TimeDelta::seconds(60);
 
 /// The longest one about a container that is left over, once nobody waits for it: nothing depends on it, and each attempt may
