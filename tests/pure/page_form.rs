@@ -19,7 +19,7 @@ const BUDGETS: [(&str, usize); 16] = [
     ("docs/usage/install.md", 1000),
     ("docs/usage/lifecycle.md", 700),
     ("docs/usage/production.md", 1000),
-    ("docs/reference/reasons.md", 2800),
+    ("docs/reference/reasons.md", 2750),
     ("docs/usage/self-upgrade.md", 400),
     ("docs/usage/run.md", 1000),
     ("docs/usage/notifications.md", 800),

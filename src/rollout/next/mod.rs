@@ -125,7 +125,7 @@ impl At<'_> {
     fn grace(&self, member: &Member) -> Duration {
         let has_served =
             member.role.is_old() || member.role == Role::Serving || member.history.was_in_service;
-        let keeps_out = self.is_stop_first() && !self.rollout.is_served();
+        let keeps_out = self.is_stop_first() && self.rollout.is_to_be_served();
         let has_tasks = member.work.is_some_and(|work| work.tasks > 0);
         if keeps_out && !has_served && !has_tasks {
             member.stop_timeout.min(WITHOUT_TASKS)
