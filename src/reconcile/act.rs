@@ -102,6 +102,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Step::NoteFirstSeen { .. } | Step::Reject { .. } = step {
             self.holds.note_change();
         }
+        // Even a request whose answer is lost may end it.
+        if let Step::Stop { id, .. } | Step::Restart { id, .. } = step {
+            self.memory.history(id).was_asked_to_stop = true;
+        }
         self.ledger.before(rollout, step, now).await;
         let begun = Instant::now();
         let executed = execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await;

@@ -327,7 +327,7 @@ impl Member {
         let was_before = |moment: Option<DateTime<Utc>>| moment.is_some_and(|moment| moment <= ended);
         self.life.was_stopped = self.is_kept_up()
             && container.error().is_empty()
-            && self.history.stop_requested_at.is_none()
+            && !self.history.was_asked_to_stop
             && was_before(self.history.seen_since)
             && (self.restart_policy == "always" || was_before(unbroken_since));
     }

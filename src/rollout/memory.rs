@@ -30,6 +30,8 @@ pub struct History {
     pub unhealthy_since: Option<DateTime<Utc>>,
     /// When this process asked it to stop.
     pub stop_requested_at: Option<DateTime<Utc>>,
+    /// Whether this process ever asked it to stop, in whatever life: an engine that restarts it at that moment stops the next one.
+    pub was_asked_to_stop: bool,
     /// The starts that the engine refused.
     pub starts: RefusedStarts,
     /// Whether it differs from the container that it is to replace.

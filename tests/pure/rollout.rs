@@ -44,6 +44,10 @@ fn a_container_was_stopped_where_only_that_leaves_it_so() {
         (member.exited(60), Inspected::new(document).unwrap())
     };
     let asked = |(member, document): (Member, Inspected)| (member.asked_to_stop(90), document);
+    let met_another = |(member, document): (Member, Inspected)| {
+        let member = member.asked_to_stop(90);
+        (member.change(|m| m.history.stop_requested_at = None), document)
+    };
     let unseen = |(member, document): (Member, Inspected)| {
         (member.change(|m| m.history.seen_since = Some(ago(59))), document)
     };
@@ -72,6 +76,12 @@ fn a_container_was_stopped_where_only_that_leaves_it_so() {
         ("nothing starts it again", ended("no", ""), Some(900), false),
         ("it gives up", ended("on-failure:3", ""), Some(900), false),
         ("by this process", asked(ended("always", "")), Some(900), false),
+        (
+            "by this process, whose request met the next life",
+            met_another(ended("always", "")),
+            Some(900),
+            false,
+        ),
         (
             "perhaps by an earlier process",
             unseen(ended("always", "")),
