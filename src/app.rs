@@ -98,7 +98,7 @@ impl ConfiguredSource {
         self
     }
 
-    /// This host's clock minus the Manager's, in seconds, where that is known.
+    /// This host's clock minus the Manager's, in seconds, if that is known.
     pub(crate) fn skew_seconds(&self) -> Option<i64> {
         match &self.published {
             Published::Manager(manager) => manager.skew_seconds(),

@@ -47,7 +47,7 @@ pub(super) async fn check<'a>(
             let _ = holds.read(engine.as_ref(), false).await;
         }
         let run = UpgradeRun::answered(engine, &source, &settings.target, rollouts, Utc::now()).await;
-        // The other blockers are worth a word where it checks health only, too.
+        // The other blockers are also worth a word if it checks health only.
         let policy = Policy {
             health_only: false,
             ..app::policy(settings)

@@ -94,7 +94,7 @@ impl Event {
     }
 }
 
-/// How long the parts of an outcome took, in seconds, where that is known.
+/// How long the parts of an outcome took, in seconds, if that is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seconds {
     /// Pulling the image.

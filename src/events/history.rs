@@ -37,7 +37,7 @@ pub struct Release {
     /// The image's id, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_id: Option<String>,
-    /// When its outcome was found, where that is known.
+    /// When its outcome was found, if that is known.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub time: Option<DateTime<Utc>>,
     /// `original`, `upgraded`, `rolled_back`, `rejected`, `withdrawn` or `restored`.

@@ -133,7 +133,7 @@ pub struct TaskFailure {
     pub image: String,
     /// In the orchestrator's words.
     pub error: String,
-    /// How long it had run, with its start, where that is known.
+    /// How long it had run, with its start, if that is known.
     pub ran_for: Option<Duration>,
 }
 

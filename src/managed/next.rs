@@ -74,7 +74,7 @@ pub struct Decided {
 pub struct Facts {
     /// The last call for this workload failed.
     pub backoff: Option<Backoff>,
-    /// The holds that the engine remembers, where they were read; or why they cannot be.
+    /// The holds that the engine remembers, if they were read, or why they cannot be.
     pub holds: Option<Result<Holds, String>>,
     /// Whether they were read too long ago to begin by them.
     pub holds_are_old: bool,

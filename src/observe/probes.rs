@@ -37,7 +37,7 @@ impl<H: HealthEndpoint> Probes<H> {
         }
     }
 
-    /// The question that a container's health needs; or its health, where that is known.
+    /// The question that a container's health needs; or its health, if that is known.
     pub(super) fn question(
         &self,
         container: &Inspected,

@@ -124,7 +124,7 @@ pub(super) struct Reading {
 /// Why not all containers of a delegate could be inspected.
 #[derive(Default)]
 pub(super) struct InspectError {
-    /// Its `DELEGATE_NAME`, where that is known from an earlier inspect.
+    /// Its `DELEGATE_NAME`, if that is known from an earlier inspect.
     pub(super) workload: Option<String>,
     /// The container and the engine's error; `None` where only what is left over cannot be inspected.
     pub(super) problem: Option<String>,

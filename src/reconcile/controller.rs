@@ -63,7 +63,7 @@ pub trait Controller {
     /// The Manager's last answers, in a run or between two runs; `None` where there is no Manager.
     fn manager_status(&self) -> Option<ManagerStatus>;
 
-    /// The upgrader's own image, and whether a newer one is published, where that is known.
+    /// The upgrader's own image, and whether a newer one is published, if that is known.
     fn upgrader_image(&self) -> Option<&UpgraderImage> {
         None
     }

@@ -93,7 +93,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Reads what the engine remembers where that was never done, or has changed, and a delegate waits for another image. It is
+    /// Reads the records of the engine if that was never done, or they have changed, and a delegate waits for another image. It is
     /// shown as it was read last; nothing starts by that.
     pub(super) async fn keep_holds(&mut self, rollouts: &[Rollout]) {
         if self.observer.takes_changed_records() {

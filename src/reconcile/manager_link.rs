@@ -161,7 +161,7 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
         self.has_manager().then(|| self.heartbeat.manager_status())
     }
 
-    /// The upgrader's own image, and whether a newer one is published, where that is known.
+    /// The upgrader's own image, and whether a newer one is published, if that is known.
     pub(super) fn upgrader_image(&self) -> Option<&UpgraderImage> {
         self.upgrader.known()
     }

@@ -90,7 +90,7 @@ pub struct Reconciler<E, M, H> {
     services: Driver<Swarm<E>>,
     /// The run that starts with the next observation.
     starting: Option<Mode>,
-    /// When the next scheduled run starts, where that is known.
+    /// When the next scheduled run starts, if that is known.
     next_run: Option<DateTime<Utc>>,
     /// The last observation, as long as it holds.
     recent: Option<Observed>,

@@ -275,7 +275,7 @@ impl UpgradeRun {
         at_start.filter(move |(name, _)| !is_there(name))
     }
 
-    /// Distinguishes the image that a delegate should run from all others, where that is known.
+    /// Distinguishes the image that a delegate should run from all others, if that is known.
     pub(crate) fn target_identity(&self, rollout: &Rollout) -> Option<String> {
         match self.resolutions.get(&rollout.name)? {
             Resolution::Resolved(resolved) => resolved.target_identity(),

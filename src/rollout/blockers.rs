@@ -16,7 +16,7 @@ use crate::text::duration::span;
 pub struct Blocker {
     /// Why, with the way out.
     pub reason: Reason,
-    /// When it ends by itself, where that is known.
+    /// When it ends by itself, if that is known.
     pub until: Option<DateTime<Utc>>,
     /// Its kind, which says who may step over it.
     pub kind: BlockerKind,
@@ -77,7 +77,7 @@ pub struct RunFacts {
     pub others: Option<Reason>,
     /// No scheduled run has come yet, only a start.
     pub awaits_run: bool,
-    /// When the next one starts, where that is known.
+    /// When the next one starts, if that is known.
     pub next_run: Option<DateTime<Utc>>,
 }
 
@@ -127,7 +127,7 @@ pub(crate) struct Start<'a> {
     pub(crate) limits: &'a OwnerSettings,
     /// The administrator's settings.
     pub(crate) timing: &'a Timing,
-    /// The holds that the engine remembers, where they were read; or why they cannot be.
+    /// The holds that the engine remembers, if they were read, or why they cannot be.
     pub(crate) holds: Option<&'a Result<Holds, String>>,
     pub(crate) run: &'a RunFacts,
     /// How long the version that runs is supported.
@@ -321,7 +321,7 @@ impl<'a> Start<'a> {
         !self.timing.delay.is_zero() || self.timing.wave.is_some()
     }
 
-    /// The image that is wanted, where it is another one.
+    /// The wanted image, if it is another one.
     fn image(&self) -> Option<&'a ImageReference> {
         match self.desired {
             Desired::Image { reference, .. } => Some(reference),
@@ -333,7 +333,7 @@ impl<'a> Start<'a> {
         self.image().map(ToString::to_string)
     }
 
-    /// Why no image is wanted, where that is such a reason.
+    /// Why no image is wanted, if the reason says so.
     fn kept(&self, is_such: impl FnOnce(&Reason) -> bool) -> Option<Reason> {
         match self.desired {
             Desired::Keep(reason) => is_such(reason).then(|| reason.clone()),

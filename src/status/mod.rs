@@ -55,7 +55,7 @@ pub struct Status {
     /// When the next scheduled run starts.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub next_run: Option<DateTime<Utc>>,
-    /// When the next upgrade can start, where that is known.
+    /// When the next upgrade can start, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_upgrade: Option<NextUpgrade>,
     /// When the last scheduled run started.

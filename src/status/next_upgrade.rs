@@ -12,7 +12,7 @@ use crate::text::time;
 /// The next upgrade on a host, whichever delegate gets it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextUpgrade {
-    /// When it can start at the earliest; `None` where that does not come by itself.
+    /// When it can start at the earliest; `None` if that does not come by itself.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",

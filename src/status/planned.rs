@@ -32,7 +32,7 @@ pub struct Planned {
     /// Why nothing would be done, where the action is `leave`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<ReasonKind>,
-    /// When that reason ends by itself, where that is known.
+    /// When that reason ends by itself, if that is known.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub until: Option<DateTime<Utc>>,
     /// The exact obstacle or problem, where the reason covers several.

@@ -96,7 +96,7 @@ pub struct DelegateReport {
     /// When a wait for tasks ends at the latest.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub deadline: Option<DateTime<Utc>>,
-    /// When the reason ends by itself, where that is known.
+    /// When the reason ends by itself, if that is known.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -120,7 +120,7 @@ pub struct BlockerReport {
     pub kind: BlockerKind,
     /// The reason as a sentence, with the way out.
     pub message: String,
-    /// When it ends by itself, where that is known.
+    /// When it ends by itself, if that is known.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",

@@ -12,7 +12,7 @@ use crate::schedule::wave::Place;
 
 /// Nothing starts by records that were read longer ago, so that a pause counts at once.
 const FRESH: Duration = Duration::from_millis(200);
-/// Where the engine does not say that a record has changed, they are read so often, for what is shown.
+/// How often they are read to be shown, if the engine does not report changes.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// The failed action, where the pause is unknown.

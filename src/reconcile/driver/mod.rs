@@ -47,7 +47,7 @@ pub(crate) struct Driver<O> {
     target: TargetSettings,
     found: Found,
     run: Run,
-    /// When the next scheduled run starts, where that is known.
+    /// When the next scheduled run starts, if that is known.
     pub(super) next_run: Option<DateTime<Utc>>,
     /// Why the Manager's last attempt to answer failed.
     pub(super) last_error: Option<String>,

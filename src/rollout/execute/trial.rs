@@ -34,22 +34,20 @@ pub(super) async fn try_start<E: Engine>(
     };
     let document = document::of_trial(&engine.inspect(&candidate.id).await?);
     let history = memory.history(&candidate.id);
-    let created = match create(engine, &document, wanted).await {
-        Ok(trial) => Ok(trial),
-        Err(Failure::Refused(reason)) => Err(reason.to_string()),
-        // The candidate would still start, but nothing could recreate it. The next one is made of an image that was pulled again.
+    let created = create(engine, &document, wanted).await;
+    let problem = match &created {
+        Err(Failure::Refused(reason)) => Some(reason.to_string()),
+        // The candidate would start, but nothing could recreate it. The next one is made of an image that is pulled again.
         Err(
             Failure::ImageVanished | Failure::ImageRemoved(_) | Failure::Engine(EngineError::NotFound(_)),
-        ) => Err(format!("{} is no longer on the host", candidate.image)),
-        Err(failure) => return Err(failure),
+        ) => Some(format!("{} is no longer on the host", candidate.image)),
+        _ => None,
     };
-    let trial = match created {
-        Ok(trial) => trial,
-        Err(problem) => {
-            history.trial = Some(Err(problem.clone()));
-            return Ok(Effect::Nothing(problem));
-        }
-    };
+    if let Some(problem) = problem {
+        history.trial = Some(Err(problem.clone()));
+        return Ok(Effect::Nothing(problem));
+    }
+    let trial = created?;
     let started = engine.start(&trial).await;
     // It may not have ended yet: then the next decision finds it.
     let _later = engine.remove(&trial).await;

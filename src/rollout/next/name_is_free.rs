@@ -18,6 +18,8 @@ impl At<'_> {
         let retired = old.filter(|old| old.role == Role::Retired);
         let up = old.filter(|old| old.is_up());
         let is_created = candidate.is_created();
+        let helper = rollout.helper.as_ref().map(|helper| &helper.id);
+        let is_helper = helper.is_some() && helper == self.facts.own.as_ref();
         let made_of = candidate.fingerprint.as_ref();
         let is_changed = is_created
             && up.is_some_and(|old| candidate.is_successor_of(old) && made_of != Some(&old.settings));
@@ -28,7 +30,7 @@ impl At<'_> {
                 candidate,
                 Some(Reason::settings_changed(rollout)),
             ),
-            (Proof::Created, Some(retired), Some(_)) if self.is_helper() => {
+            (Proof::Created, Some(retired), Some(_)) if is_helper => {
                 Row::HelperStop.act(Step::drain(rollout, retired, self.now))
             }
             (.., None) if candidate.life.was_stopped => Row::FreeStopped.rest(Reason::not_running(candidate)),

@@ -30,12 +30,6 @@ impl At<'_> {
         !self.rollout.is_upgrader() || healthy_for >= self.policy.healthy_time
     }
 
-    /// Whether this process is the helper.
-    pub(super) fn is_helper(&self) -> bool {
-        let helper = self.rollout.helper.as_ref();
-        helper.is_some_and(|helper| self.facts.own.as_ref() == Some(&helper.id))
-    }
-
     /// An upgrader that stops itself cannot start its successor: one of the new image, which takes no port, has to be ready
     /// before the container in service gives up its name, and does the rest.
     pub(super) fn with_helper(&self, serving: &Member, candidate: &Member) -> Decided {

@@ -16,7 +16,7 @@ impl Reason {
         }
     }
 
-    /// When it ends by itself, where that is known.
+    /// When it ends by itself, if that is known.
     pub fn ends_at(&self) -> Option<DateTime<Utc>> {
         match self {
             Self::Paused { until, .. } => *until,

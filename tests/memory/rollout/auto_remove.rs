@@ -167,9 +167,7 @@ async fn recreates_an_rm_delegate_that_drains_when_its_successor_ends() {
         let host = Host::new();
         host.publish(NEW, dies_after_the_commit.clone());
         host.run_with("dd", auto_remove);
-        let mut upgrader = host.upgrader(NEW);
-        upgrader.start_run(Mode::Upgrade);
-        assert!(host.continue_for(&mut upgrader, SECOND * 25).await.is_none());
+        let mut upgrader = host.begin(NEW, SECOND * 25).await;
         if is_killed {
             upgrader = host.upgrader(NEW);
             tokio::time::sleep(SECOND * 20).await;

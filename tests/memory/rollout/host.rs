@@ -287,6 +287,14 @@ impl Host {
         self.finish(upgrader).await
     }
 
+    /// A run by a new process, which is not over after so long.
+    pub async fn begin(&self, published: &str, so_far: Duration) -> Upgrader {
+        let mut upgrader = self.upgrader(published);
+        upgrader.start_run(Mode::Upgrade);
+        assert!(self.continue_for(&mut upgrader, so_far).await.is_none());
+        upgrader
+    }
+
     /// The current run, to its end.
     pub async fn finish(&self, upgrader: &mut Upgrader) -> Report {
         self.continue_for(upgrader, Duration::from_secs(24 * 3600))

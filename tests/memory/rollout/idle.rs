@@ -29,9 +29,7 @@ async fn waits_for_the_end_of_its_tasks_so_that_the_gap_is_that_of_a_restart() {
         host.twin.set_behaviour(OLD, &Behaviour::default());
         host.tasks = |twin, _| Some(u64::from(twin.elapsed() < TASK));
         let old = host.run_with("dd", change);
-        let mut upgrader = host.upgrader(NEW);
-        upgrader.start_run(Mode::Upgrade);
-        assert!(host.continue_for(&mut upgrader, TASK / 2).await.is_none());
+        let mut upgrader = host.begin(NEW, TASK / 2).await;
         assert_eq!(host.names(), ["dd", "dd.candidate"]);
         assert_eq!(host.writes_on(old.as_str()), [], "it is not touched meanwhile");
         let report = upgrader.reconcile().await.unwrap();
@@ -58,9 +56,7 @@ async fn replaces_a_delegate_that_is_never_idle_at_the_end_of_the_wait() {
     host.tasks = |_, _| Some(2);
     let old = host.run_with("dd", host_network);
     for _ in 0..3 {
-        let mut upgrader = host.upgrader(NEW);
-        upgrader.start_run(Mode::Upgrade);
-        assert!(host.continue_for(&mut upgrader, HOUR / 4).await.is_none());
+        let _upgrader = host.begin(NEW, HOUR / 4).await;
         assert_eq!(host.names(), ["dd", "dd.candidate"]);
     }
     host.upgrade(NEW).await;
@@ -86,9 +82,7 @@ async fn keeps_owner_changes_made_during_the_wait() {
     let mut host = Host::new();
     host.tasks = |twin, _| Some(u64::from(twin.elapsed() < TASK));
     host.run_with("dd", host_network);
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
-    assert!(host.continue_for(&mut upgrader, TASK / 2).await.is_none());
+    let mut upgrader = host.begin(NEW, TASK / 2).await;
     host.twin
         .update("dd", |config| config["Memory"] = (300 << 20).into());
     host.finish(&mut upgrader).await;

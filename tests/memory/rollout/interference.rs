@@ -113,13 +113,7 @@ async fn a_late_withdrawal_does_not_reach_a_candidate_that_was_promoted() {
     let host = Host::new();
     host.publish(NEW, Behaviour::never_healthy());
     host.run("dd");
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
-    assert!(
-        host.continue_for(&mut upgrader, Duration::from_secs(30))
-            .await
-            .is_none()
-    );
+    let _upgrader = host.begin(NEW, Duration::from_secs(30)).await;
     let mut next = host.upgrader(OLD);
     next.start_run(Mode::Upgrade);
     let upgrade = host.continue_for(&mut next, Duration::from_secs(60));

@@ -215,9 +215,7 @@ async fn removes_a_drained_container_while_a_pull_hangs() {
     let host = Host::new();
     host.publish(NEWER, good());
     host.run("dd");
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
-    assert!(host.continue_for(&mut upgrader, DRAIN).await.is_none());
+    let _upgrader = host.begin(NEW, DRAIN).await;
     let is_draining = |name: &String| name.contains("draining");
     assert!(host.names().iter().any(is_draining), "{:?}", host.names());
     host.fault(Operation::Pull, Fault::Hang);

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::RunState;
-use delegate_upgrader::reconcile::controller::Controller;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::{Value, json};
 
 use super::host::{DRAIN, Host, NEW, OLD, bad_images, good, host_network, published_port, row};
@@ -132,13 +130,7 @@ async fn withdraws_a_candidate_whose_image_is_gone_before_its_trial() {
         let is_trial = call.operation == Operation::Create && call.subject.contains(".trial-");
         if is_trial { Fault::Refuse(500) } else { Fault::None }
     });
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
-    assert!(
-        host.continue_for(&mut upgrader, Duration::from_secs(20))
-            .await
-            .is_none()
-    );
+    let mut upgrader = host.begin(NEW, Duration::from_secs(20)).await;
     host.twin.clear_faults();
     host.twin.remove_image(image.as_str());
     let report = host.finish(&mut upgrader).await;

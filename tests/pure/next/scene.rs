@@ -227,7 +227,7 @@ pub trait Change: Sized {
     /// Asked to stop by this process so many seconds ago.
     fn asked_to_stop(self, seconds: i64) -> Self {
         self.change(|m| {
-            (m.history.stop_requested_at, m.history.was_asked_to_stop) = (Some(ago(seconds)), true)
+            (m.history.stop_requested_at, m.history.was_asked_to_stop) = (Some(ago(seconds)), true);
         })
     }
 
