@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::questions::{Answer, Answered, Question, Questions, Registry};
 use super::reachability::Reachability;
+use super::upgrade_run::UpgradeRun;
 use super::upgrader_check::UpgraderCheck;
 use crate::container::ContainerId;
 use crate::engine::Engine;
@@ -77,6 +78,16 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
     pub(crate) fn ask(&mut self, question: &Question) -> Option<Instant> {
         let source = self.source.as_ref()?;
         Some(self.questions.ask(question, &self.registry, source))
+    }
+
+    /// Asks the open questions of a run.
+    pub(super) fn ask_for(&mut self, run: &mut UpgradeRun) {
+        for open in run.open_mut() {
+            if let Some(since) = self.ask(&open.question) {
+                open.since = since;
+            }
+        }
+        run.last_error = self.last_error().map(|error| error.to_string());
     }
 
     /// Asks whether the Manager can be reached.

@@ -15,8 +15,10 @@ mod reachability;
 mod recreations;
 mod releases;
 mod resolve;
+mod retries;
 mod services;
 mod standing_by;
+mod subject;
 mod tracked;
 pub mod upgrade_run;
 mod upgrader_check;
@@ -199,12 +201,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.log_expiry(rollouts, now);
         self.forget_last_run();
         self.manager.forget_absent();
-        if self.manager.has_source() {
-            let run = UpgradeRun::begin(mode, intent, &self.settings.target, rollouts, now).after(&self.run);
-            if self.retries { run.with_retries() } else { run }
-        } else {
-            UpgradeRun::without_source(rollouts)
+        if !self.manager.has_source() {
+            return UpgradeRun::default().over(rollouts);
         }
+        let run = UpgradeRun::new(mode, intent).over(rollouts).after(&self.run);
+        let run = run.about(rollouts, &self.settings.target, now);
+        if self.retries { run.with_retries() } else { run }
     }
 
     /// Starts the run that is to start, takes in the answers that have come, and asks what is to be asked.
@@ -212,7 +214,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Some(mode) = self.starting.take() {
             self.start_services(mode, Intent::Upgrade).await;
             self.run = self.upgrade_run(mode, Intent::Upgrade, rollouts, now);
-            self.ask_open();
+            self.manager.ask_for(&mut self.run);
             // An image that is fixed needs no waiting.
             tokio::task::yield_now().await;
         }
@@ -220,21 +222,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         while let Some(answered) = self.manager.next_answer(now) {
             self.note_published(&answered.answer);
             self.run.note(&answered, &self.settings.target, now);
-            self.services.note(&answered);
+            self.services.note(&answered, now);
         }
-        self.ask_open();
-        self.ask_about_services();
-        let last_error = self.manager.last_error().map(|error| error.to_string());
-        self.services.last_error.clone_from(&last_error);
-        self.run.last_error = last_error;
-    }
-
-    fn ask_open(&mut self) {
-        for open in self.run.open_mut() {
-            if let Some(since) = self.manager.ask(&open.question) {
-                open.since = since;
-            }
-        }
+        self.manager.ask_for(&mut self.run);
+        self.manager.ask_for(&mut self.services.run);
     }
 
     fn track(&mut self, rollout: &Rollout) -> &mut Tracked {
@@ -253,7 +244,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         loop {
             let (rollouts, now) = self.observe().await?;
             self.ask_and_answer(&rollouts, now).await;
-            let Some(reason) = self.run.awaited().or_else(|| self.services.awaited()) else {
+            let Some(reason) = self.run.awaited().or_else(|| self.services.run.awaited()) else {
                 if has_settled || !self.observer.is_waiting() {
                     return Ok((rollouts, now));
                 }
@@ -409,7 +400,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
             if self.step_services(&mut report, now).await {
                 continue;
             }
-            let waited = self.run.longest_wait().max(self.services.longest_wait());
+            let waited = self.run.longest_wait().max(self.services.run.longest_wait());
             if let Some(until) = next_word(waited, now) {
                 report.check_by(until);
             }

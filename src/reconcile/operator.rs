@@ -252,7 +252,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         let now = self.now();
         let run = self.upgrade_run(Mode::Upgrade, Intent::Retry, std::slice::from_ref(rollout), now);
-        self.run = run.limited_to(rollout);
+        self.run = run.limited_to(&rollout.name);
         Ok(())
     }
 
@@ -316,7 +316,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.forget_last_run();
         info!(container = rollout.name, workload = rollout.workload, from = back.from, to = %back.reference, "rolling back");
         let now = self.now();
-        self.run = UpgradeRun::rollback(rollout, back.reference, back.image, now);
+        let run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback).over(std::slice::from_ref(rollout));
+        let run = run.taking_back(&rollout.name, back.reference, Some(back.image), now);
+        self.run = run.limited_to(&rollout.name);
     }
 
     async fn named<'a>(&mut self, given: &str, rollouts: &'a [Rollout]) -> Result<Found<'a>, OperatorError> {

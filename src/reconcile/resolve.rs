@@ -1,47 +1,62 @@
-//! Which image each delegate should run, by the answers a run got.
+//! Which image each delegate should run, by the answers that a run got.
 
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use super::questions::{Answer, Currency, Question};
+use super::subject::Subject;
 use crate::container::ImageId;
 use crate::image::{
-    ImageName, ImageReference, Pull, Target, TargetSettings, manager_reference, resolve, resolve_upgrader,
+    ImageName, ImageReference, Pull, Target, TargetSettings, is_mutable_tag, manager_reference, resolve,
+    resolve_upgrader,
 };
+use crate::managed::pinned;
 use crate::manager::Query;
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::{Wanted, not_asked, not_comparable, up_to_date, wanted};
-use crate::rollout::{Member, Rollout};
 
-/// The progress in finding the image that one delegate should run.
-#[derive(Debug)]
-pub(super) enum Resolution {
-    /// An answer is awaited.
-    Open(Box<Open>),
-    /// All is answered.
-    Resolved(Resolved),
+/// What a registry is asked about an image that is wanted.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Digests {
+    /// Whether the running image is still the one behind its tag.
+    #[default]
+    Running,
+    /// The digest of a tag that may move.
+    MovingTags,
+    /// The digest of each image, which must have all these platforms.
+    All(Vec<String>),
 }
 
-/// A delegate that waits for an answer.
+impl Digests {
+    fn platforms(&self) -> &[String] {
+        match self {
+            Self::All(platforms) => platforms,
+            Self::Running | Self::MovingTags => &[],
+        }
+    }
+}
+
+/// The search for the image that one delegate should run.
+#[derive(Debug)]
+pub(super) struct Resolution {
+    /// The image that ran when it started; `None` if the target does not depend on it.
+    about: Option<(ImageName, Option<ImageId>)>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// An answer is awaited.
+    Open(Box<Open>),
+    /// All is answered: the image it should run, or why it keeps its own; and when that was asked for.
+    Resolved(Result<TargetImage, Reason>, DateTime<Utc>),
+}
+
+/// An open question.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) question: Question,
     pub(super) since: Instant,
-    /// The image that was in service when it was asked.
-    image_id: ImageId,
-    image: ImageName,
-    current: ImageReference,
-}
-
-/// The target that was found for one delegate.
-#[derive(Debug)]
-pub(super) struct Resolved {
-    /// The image that was in service then; `None` where the target does not depend on it.
-    image_id: Option<ImageId>,
-    /// The image it should run, or why it keeps its own.
-    target: Result<TargetImage, Reason>,
-    /// When it was asked for.
-    pub(super) asked_at: DateTime<Utc>,
 }
 
 /// The image a delegate should run.
@@ -55,10 +70,10 @@ pub(super) struct TargetImage {
 }
 
 impl TargetImage {
-    fn behind_the_same(reference: ImageReference, digest: Option<String>) -> Self {
+    fn new(reference: ImageReference, is_mutable: bool, digest: Option<String>) -> Self {
         Self {
             reference,
-            is_mutable: true,
+            is_mutable,
             digest,
         }
     }
@@ -72,151 +87,180 @@ impl TargetImage {
     }
 }
 
+impl State {
+    fn open(question: Question) -> Self {
+        let since = Instant::now();
+        Self::Open(Box::new(Open { question, since }))
+    }
+}
+
 impl Resolution {
-    /// The first question about a delegate; `None` where nothing is asked about it.
-    pub(super) fn of(rollout: &Rollout, settings: &TargetSettings, now: DateTime<Utc>) -> Option<Self> {
-        let member = rollout.replaceable().filter(|_| rollout.left_alone().is_none())?;
-        Some(match member.image.reference() {
-            Ok(current) => Self::Open(Box::new(Open {
-                question: question(rollout, manager_reference(current, settings)),
-                since: Instant::now(),
-                image_id: member.image_id.clone(),
-                image: member.image.clone(),
-                current: current.clone(),
-            })),
-            Err(problem) => Self::Resolved(Resolved {
-                image_id: Some(member.image_id.clone()),
-                target: Err(not_comparable(&member.image, problem.to_string())),
-                asked_at: now,
-            }),
-        })
+    /// The search with its first question; `None` if nothing is asked.
+    pub(super) fn of(subject: &impl Subject, settings: &TargetSettings, now: DateTime<Utc>) -> Option<Self> {
+        let (image, id) = subject.running().filter(|_| !subject.is_left_alone())?;
+        let state = match (image.reference(), subject.workload()) {
+            (Ok(current), workload) => {
+                let image = manager_reference(current, settings);
+                State::open(match workload.map(str::to_owned) {
+                    Some(workload) => Question::Published(Query { workload, image }),
+                    None => Question::Upgrader(image),
+                })
+            }
+            (Err(problem), _) => State::Resolved(Err(not_comparable(image, problem.to_string())), now),
+        };
+        let about = Some((image.clone(), id.cloned()));
+        Some(Self { about, state })
     }
 
-    /// Records an answer, if it is to the open question: the target, or the question that follows.
+    /// The image that an operator wants, whatever is published. If a tag moved, the previous image has the same reference.
+    pub(super) fn previous_image(
+        reference: ImageReference,
+        is_mutable: bool,
+        asked_at: DateTime<Utc>,
+    ) -> Self {
+        let target = TargetImage::new(reference, is_mutable, None);
+        Self {
+            about: None,
+            state: State::Resolved(Ok(target), asked_at),
+        }
+    }
+
+    /// The open question.
+    pub(super) fn open(&self) -> Option<&Open> {
+        match &self.state {
+            State::Open(open) => Some(open),
+            State::Resolved(..) => None,
+        }
+    }
+
+    /// The same, to note since when.
+    pub(super) fn open_mut(&mut self) -> Option<&mut Open> {
+        match &mut self.state {
+            State::Open(open) => Some(open),
+            State::Resolved(..) => None,
+        }
+    }
+
+    /// Records an answer to the open question: the target, or the question that follows.
     pub(super) fn note(
         &mut self,
-        question: &Question,
         answer: &Answer,
         asked_at: DateTime<Utc>,
         settings: &TargetSettings,
+        digests: &Digests,
     ) {
-        let Self::Open(open) = self else { return };
-        if open.question != *question {
+        let (State::Open(open), Some((image, id))) = (&self.state, &self.about) else {
             return;
-        }
-        match open.target(answer, settings) {
-            Ok(target) => {
-                *self = Self::Resolved(Resolved {
-                    image_id: Some(open.image_id.clone()),
-                    target,
-                    asked_at,
-                });
-            }
-            Err(next) => (open.question, open.since) = (*next, Instant::now()),
-        }
-    }
-}
-
-impl Open {
-    /// The target that follows from the answer, or another question.
-    fn target(
-        &self,
-        answer: &Answer,
-        settings: &TargetSettings,
-    ) -> Result<Result<TargetImage, Reason>, Box<Question>> {
-        let target = match answer {
-            Answer::Published(Ok(published)) => resolve(published, &self.current, settings),
-            Answer::Upgrader(Some(Ok(published))) => resolve_upgrader(published, &self.current, settings),
-            Answer::Upgrader(None) => {
-                Target::Unresolvable("nobody publishes the upgrader's image".to_owned())
-            }
-            Answer::Published(Err(error)) | Answer::Upgrader(Some(Err(error))) => {
-                return Ok(Err(Reason::target_unknown(error)));
-            }
-            Answer::IsCurrent(answer) => return Ok(self.digest_target(answer)),
-            // Nobody asks that about a container.
-            Answer::Distribution(_) => Target::Unresolvable("an answer to another question".to_owned()),
         };
-        Ok(match wanted(target, &self.image) {
-            Ok(Wanted::Image(reference)) => Ok(TargetImage {
-                reference,
-                is_mutable: false,
-                digest: None,
-            }),
-            // The image that was loaded under the tag is the one to run.
-            Ok(Wanted::Digest(reference)) if settings.pull == Pull::Never => {
-                Ok(TargetImage::behind_the_same(reference, None))
-            }
-            // A mutable tag remains the same reference; only the registry knows whether it is the same image.
-            Ok(Wanted::Digest(reference)) => {
-                return Err(Box::new(Question::IsCurrent {
-                    reference,
-                    running: self.image_id.clone(),
-                }));
-            }
-            Err(reason) => Err(reason),
-        })
-    }
-
-    /// The target behind a mutable tag, by what its registry says.
-    fn digest_target(&self, answer: &Result<Currency, Reason>) -> Result<TargetImage, Reason> {
-        match (answer, &self.question) {
-            (Ok(Currency::Behind { digest }), Question::IsCurrent { reference, .. }) => Ok(
-                TargetImage::behind_the_same(reference.clone(), Some(digest.clone())),
-            ),
-            (Ok(_), _) => Err(up_to_date(&self.image)),
-            (Err(reason), _) => Err(reason.clone()),
-        }
-    }
-}
-
-impl Resolved {
-    /// The target of a rollback. Where a tag is mutable, the previous image has the same reference.
-    pub(super) fn previous_image(reference: ImageReference, asked_at: DateTime<Utc>) -> Self {
-        Self {
-            image_id: None,
-            target: Ok(TargetImage::behind_the_same(reference, None)),
-            asked_at,
-        }
+        let answer = (&open.question, answer);
+        self.state = match found(image, id.as_ref(), answer, settings, digests) {
+            Ok(Ok(target)) => State::Resolved(Ok(target), asked_at),
+            Ok(Err(next)) => State::open(next),
+            Err(reason) => State::Resolved(Err(reason), asked_at),
+        };
     }
 
     /// Why the target is not known, or is the present image.
     pub(super) fn reason_mut(&mut self) -> Option<&mut Reason> {
-        self.target.as_mut().err()
+        match &mut self.state {
+            State::Resolved(Err(reason), _) => Some(reason),
+            _ => None,
+        }
     }
 
-    /// Distinguishes the target from all other images, where there is one.
+    /// Distinguishes the target from all other images, if there is one.
     pub(super) fn target_identity(&self) -> Option<String> {
-        Some(self.target.as_ref().ok()?.identity())
+        match &self.state {
+            State::Resolved(Ok(image), _) => Some(image.identity()),
+            _ => None,
+        }
     }
 
-    /// The image that the container now in service should run, or why it keeps its own.
-    pub(super) fn target_of(&self, member: &Member) -> Result<&TargetImage, Reason> {
+    /// The image to run instead of this one, and when it was asked for; or why this one stays. `last_error` is the Manager's.
+    pub(super) fn target_of(
+        &self,
+        (image, id): (&ImageName, Option<&ImageId>),
+        last_error: Option<&str>,
+    ) -> (Result<&TargetImage, Reason>, Option<DateTime<Utc>>) {
+        let (target, asked_at) = match &self.state {
+            State::Open(open) => return (Err(open.question.awaited(open.since, last_error)), None),
+            State::Resolved(target, asked_at) => (target, Some(*asked_at)),
+        };
         // Its owner, another upgrader or this run gave it another image than the one asked about.
-        let is_another = self.image_id.as_ref().is_some_and(|id| *id != member.image_id);
-        match &self.target {
-            Ok(target) if member.runs(&target.reference) && !target.is_mutable => {
-                Err(up_to_date(&member.image))
-            }
-            Ok(target) if is_another && !member.runs(&target.reference) => Err(not_asked()),
+        let is_another = self
+            .about
+            .as_ref()
+            .is_some_and(|(asked, asked_id)| match asked_id {
+                Some(asked_id) => id != Some(asked_id),
+                None => asked.as_str() != image.as_str(),
+            });
+        let target = match target {
+            Ok(target) if image.refers_to(&target.reference) && !target.is_mutable => Err(up_to_date(image)),
+            Ok(target) if is_another && !image.refers_to(&target.reference) => Err(not_asked()),
             Err(
                 Reason::UpToDate { .. }
+                | Reason::SameImage { .. }
                 | Reason::CustomImage { .. }
                 | Reason::OtherGeneration { .. }
                 | Reason::ImageNotComparable { .. },
             ) if is_another => Err(not_asked()),
             target => target.as_ref().map_err(Clone::clone),
-        }
+        };
+        (target, asked_at)
     }
 }
 
-/// The question about a delegate that runs this image, or about the upgrader itself.
-fn question(rollout: &Rollout, image: ImageReference) -> Question {
-    if rollout.is_upgrader() {
-        return Question::Upgrader(image);
+/// The target that follows from an answer, or another question, or why the running image stays.
+fn found(
+    image: &ImageName,
+    id: Option<&ImageId>,
+    answered: (&Question, &Answer),
+    settings: &TargetSettings,
+    digests: &Digests,
+) -> Result<Result<TargetImage, Question>, Reason> {
+    let current = image
+        .reference()
+        .map_err(|problem| not_comparable(image, problem.to_string()))?;
+    let fixed = |reference| Ok(Ok(TargetImage::new(reference, false, None)));
+    let target = match answered {
+        (_, Answer::Published(Ok(published))) => resolve(published, current, settings),
+        (_, Answer::Upgrader(Some(Ok(published)))) => resolve_upgrader(published, current, settings),
+        (_, Answer::Upgrader(None)) => {
+            Target::Unresolvable("nobody publishes the upgrader's image".to_owned())
+        }
+        (_, Answer::Published(Err(error)) | Answer::Upgrader(Some(Err(error)))) => {
+            return Err(Reason::target_unknown(error));
+        }
+        (_, Answer::IsCurrent(Err(reason)) | Answer::Distribution(Err(reason))) => {
+            return Err(reason.clone());
+        }
+        (Question::IsCurrent { reference, .. }, Answer::IsCurrent(Ok(Currency::Behind { digest }))) => {
+            return Ok(Ok(TargetImage::new(
+                reference.clone(),
+                true,
+                Some(digest.clone()),
+            )));
+        }
+        (_, Answer::IsCurrent(Ok(_))) => return Err(up_to_date(image)),
+        (Question::Distribution(reference), Answer::Distribution(Ok(distribution))) => {
+            return fixed(pinned(image, reference, distribution, digests.platforms())?);
+        }
+        (_, Answer::Distribution(Ok(_))) => Target::Unresolvable("an answer to another question".to_owned()),
+    };
+    match (wanted(target, image)?, digests, id) {
+        (Wanted::Image(reference), Digests::Running, _) => fixed(reference),
+        (Wanted::Image(reference), Digests::MovingTags, _) if !is_mutable_tag(&reference) => fixed(reference),
+        // The image that was loaded under the tag is the one to run.
+        (Wanted::Digest(reference), Digests::Running, _) if settings.pull == Pull::Never => {
+            Ok(Ok(TargetImage::new(reference, true, None)))
+        }
+        // A mutable tag remains the same reference; only the registry knows whether it is the same image.
+        (Wanted::Digest(reference), Digests::Running, Some(running)) => {
+            let running = running.clone();
+            Ok(Err(Question::IsCurrent { reference, running }))
+        }
+        (Wanted::Image(reference) | Wanted::Digest(reference), ..) => {
+            Ok(Err(Question::Distribution(reference)))
+        }
     }
-    Question::Published(Query {
-        workload: rollout.workload.clone(),
-        image,
-    })
 }

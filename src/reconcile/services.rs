@@ -21,15 +21,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub(super) async fn start_services(&mut self, mode: Mode, intent: Intent) {
         self.services.orchestrator.start();
         self.observe_services().await;
-        self.services.start(mode, intent, self.manager.has_source());
-        self.ask_about_services();
-    }
-
-    /// Asks what is to be asked next.
-    pub(super) fn ask_about_services(&mut self) {
-        for question in self.services.questions() {
-            self.manager.ask(question);
-        }
+        let now = self.now();
+        self.services.start(mode, intent, self.manager.has_source(), now);
+        self.manager.ask_for(&mut self.services.run);
     }
 
     /// Observes the services. What happens to containers does not depend on it.
@@ -67,7 +61,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Starts a run for one service, which tries images again that were rejected there.
     pub(super) async fn retry_service(&mut self, service: &Managed) -> Result<(), OperatorError> {
         is_free(service)?;
-        self.run = UpgradeRun::only(&service.name);
+        self.run = UpgradeRun::default().limited_to(&service.name);
         self.start_services(Mode::Upgrade, Intent::Retry).await;
         Ok(())
     }
@@ -75,7 +69,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Starts a run that gives one service this image.
     pub(super) fn start_service_rollback(&mut self, service: Managed, to: ImageReference) {
         self.forget_last_run();
-        self.run = UpgradeRun::only(&service.name);
-        self.services.start_rollback(vec![(service, to)]);
+        self.run = UpgradeRun::default().limited_to(&service.name);
+        let now = self.now();
+        self.services.start_rollback(vec![(service, to)], now);
     }
 }

@@ -8,12 +8,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::concurrency::{awaited_replica, halting_replica, too_many_at_once};
 use super::questions::{Answer, Answered, Question, Questions};
-use super::resolve::{Open, Resolution, Resolved};
+use super::resolve::{Digests, Open, Resolution, TargetImage};
+use super::retries::Retries;
+use super::subject::Subject;
 use crate::container::{ContainerId, ImageId};
 use crate::engine::Engine;
 use crate::image::{ImageReference, TargetSettings, is_mutable_tag};
+use crate::managed::{Managed, NO_TASK};
 use crate::manager::{ImageSource, ManagerError, Query};
-use crate::net::retry::Retry;
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
 use crate::rollout::{Desired, Intent, Member, Rollout, RunFacts};
@@ -42,6 +44,8 @@ pub struct UpgradeRun {
     rejections: HashSet<ContainerId>,
     /// The known target of each delegate, by container name.
     resolutions: HashMap<String, Resolution>,
+    /// What registries are asked.
+    pub(super) digests: Digests,
     /// Why the Manager's last attempt to answer failed, while an answer is awaited.
     pub(super) last_error: Option<String>,
     /// The id behind each pulled reference, or why there is none.
@@ -58,30 +62,34 @@ pub struct UpgradeRun {
     halted: HashMap<String, (String, Reason)>,
     /// The delegates that have come to rest, by container name: none waits for them.
     resting: HashSet<String>,
-    /// When what failed is tried again: how often that was done, and the next time. `None` where only the next run does so.
-    retries: Option<(usize, Option<DateTime<Utc>>)>,
+    /// When what failed is tried again. `None` if only the next run does so.
+    retries: Option<Retries>,
     /// The answers of the Manager.
     answers: Vec<(Query, Result<ImageReference, ManagerError>)>,
 }
 
 impl UpgradeRun {
-    /// A run whose questions are not asked yet.
-    ///
-    /// With [`Intent::Retry`], images that were rejected before are tried again.
-    pub(super) fn begin(
-        mode: Mode,
-        intent: Intent,
+    /// The same run with the first question about each of these, none of which is asked yet.
+    pub(super) fn about<'a, S: Subject + 'a>(
+        self,
+        subjects: impl IntoIterator<Item = &'a S>,
         settings: &TargetSettings,
-        rollouts: &[Rollout],
         now: DateTime<Utc>,
     ) -> Self {
         let resolution =
-            |rollout: &Rollout| Some((rollout.name.clone(), Resolution::of(rollout, settings, now)?));
+            |subject: &S| Some((subject.name().to_owned(), Resolution::of(subject, settings, now)?));
+        Self {
+            resolutions: subjects.into_iter().filter_map(resolution).collect(),
+            ..self
+        }
+    }
+
+    /// A run of this kind over no delegate yet. With [`Intent::Retry`], images that were rejected before are tried again.
+    pub(super) fn new(mode: Mode, intent: Intent) -> Self {
         Self {
             mode,
             intent,
-            resolutions: rollouts.iter().filter_map(resolution).collect(),
-            ..Self::without_source(rollouts)
+            ..Self::default()
         }
     }
 
@@ -93,7 +101,9 @@ impl UpgradeRun {
         rollouts: &[Rollout],
         now: DateTime<Utc>,
     ) -> Self {
-        let mut run = Self::begin(Mode::Upgrade, Intent::Upgrade, settings, rollouts, now);
+        let mut run = Self::new(Mode::Upgrade, Intent::Upgrade)
+            .over(rollouts)
+            .about(rollouts, settings, now);
         let mut questions = Questions::default();
         while run.longest_wait().is_some() {
             for open in run.open() {
@@ -107,46 +117,31 @@ impl UpgradeRun {
         run
     }
 
-    /// A run that asks no questions, and so upgrades nothing.
-    pub(super) fn without_source(rollouts: &[Rollout]) -> Self {
-        let workload = |rollout: &Rollout| (rollout.name.clone(), rollout.workload.clone());
-        // A Swarm starts others in the place of tasks.
+    /// The same run, which knows which delegates there were when it started.
+    pub(super) fn over(mut self, rollouts: &[Rollout]) -> Self {
+        // A Swarm replaces its own tasks, so a missing one is not lost.
         let is_one = |rollout: &&Rollout| !rollout.is_upgrader() && rollout.owner.task_of.is_none();
         let delegates = rollouts.iter().filter(is_one);
+        let workload = |rollout: &Rollout| (rollout.name.clone(), rollout.workload.clone());
+        self.at_start = delegates.map(workload).collect();
         let rejected = rollouts.iter().flat_map(|rollout| &rollout.failed);
-        Self {
-            at_start: delegates.map(workload).collect(),
-            rejections: rejected.map(|rejected| rejected.id.clone()).collect(),
-            ..Self::default()
-        }
+        self.rejections = rejected.map(|rejected| rejected.id.clone()).collect();
+        self
     }
 
-    /// The run that takes one delegate back to an image that is on the host.
-    pub(super) fn rollback(
-        rollout: &Rollout,
+    /// The same run, which gives the delegate of this name an image that an operator wants, whatever is published.
+    pub(super) fn taking_back(
+        mut self,
+        name: &str,
         reference: ImageReference,
-        image: ImageId,
+        id: Option<ImageId>,
         now: DateTime<Utc>,
     ) -> Self {
-        Self {
-            mode: Mode::Upgrade,
-            intent: Intent::Rollback,
-            pulled: HashMap::from([(reference.normalised(), Ok(image))]),
-            resolutions: HashMap::from([(
-                rollout.name.clone(),
-                Resolution::Resolved(Resolved::previous_image(reference, now)),
-            )]),
-            ..Self::without_source(std::slice::from_ref(rollout))
-        }
-        .limited_to(rollout)
-    }
-
-    /// A run for the delegate of this name alone, which asks no questions.
-    pub(super) fn only(name: &str) -> Self {
-        Self {
-            only: Some(name.to_owned()),
-            ..Self::default()
-        }
+        let is_mutable = id.is_some();
+        self.pulled.extend(id.map(|id| (reference.normalised(), Ok(id))));
+        let resolution = Resolution::previous_image(reference, is_mutable, now);
+        self.resolutions.insert(name.to_owned(), resolution);
+        self
     }
 
     /// The same run, with the images that the run before pulled and did not use. A tag that moves is pulled again.
@@ -167,9 +162,9 @@ impl UpgradeRun {
     }
 
     /// The same run, which leaves all other delegates as they are.
-    pub(super) fn limited_to(self, rollout: &Rollout) -> Self {
+    pub(super) fn limited_to(self, name: &str) -> Self {
         Self {
-            only: Some(rollout.name.clone()),
+            only: Some(name.to_owned()),
             ..self
         }
     }
@@ -185,23 +180,14 @@ impl UpgradeRun {
         &self.answers
     }
 
-    /// The delegates that wait for an answer.
+    /// The open questions.
     pub(super) fn open(&self) -> impl Iterator<Item = &Open> {
-        self.resolutions
-            .values()
-            .filter_map(|resolution| match resolution {
-                Resolution::Open(open) => Some(open.as_ref()),
-                Resolution::Resolved(_) => None,
-            })
+        self.resolutions.values().filter_map(Resolution::open)
     }
 
     /// The same, to note since when.
     pub(super) fn open_mut(&mut self) -> impl Iterator<Item = &mut Open> {
-        let resolutions = self.resolutions.values_mut();
-        resolutions.filter_map(|resolution| match resolution {
-            Resolution::Open(open) => Some(open.as_mut()),
-            Resolution::Resolved(_) => None,
-        })
+        self.resolutions.values_mut().filter_map(Resolution::open_mut)
     }
 
     /// How long an answer has been waited for; `None` where none is.
@@ -215,6 +201,11 @@ impl UpgradeRun {
         Some(open.question.awaited(open.since, self.last_error.as_deref()))
     }
 
+    /// Forgets the questions about delegates that are gone.
+    pub(super) fn forget_absent(&mut self, is_there: impl Fn(&str) -> bool) {
+        self.resolutions.retain(|name, _| is_there(name));
+    }
+
     /// Records an answer. It may lead to further questions: see [`Self::open`].
     pub(super) fn note(&mut self, answered: &Answered, settings: &TargetSettings, now: DateTime<Utc>) {
         let Answered {
@@ -224,13 +215,12 @@ impl UpgradeRun {
         } = answered;
         let asked_at = now - TimeDelta::from_std(asked.elapsed()).unwrap_or_default();
         let mut is_ours = false;
-        for resolution in self.resolutions.values_mut() {
-            is_ours |= matches!(resolution, Resolution::Open(open) if open.question == *question);
-            resolution.note(question, answer, asked_at, settings);
-            if let Resolution::Resolved(resolved) = resolution
-                && let Some(reason) = resolved.reason_mut()
-            {
-                schedule_retry(&mut self.retries, reason, now);
+        let all = self.resolutions.values_mut();
+        for resolution in all.filter(|it| it.open().is_some_and(|open| open.question == *question)) {
+            is_ours = true;
+            resolution.note(answer, asked_at, settings, &self.digests);
+            if let (Some(reason), Some(retries)) = (resolution.reason_mut(), &mut self.retries) {
+                retries.schedule(reason, now);
             }
         }
         if let (true, Question::Published(query), Answer::Published(answer)) = (is_ours, question, answer) {
@@ -277,10 +267,7 @@ impl UpgradeRun {
 
     /// Distinguishes the image that a delegate should run from all others, if that is known.
     pub(crate) fn target_identity(&self, rollout: &Rollout) -> Option<String> {
-        match self.resolutions.get(&rollout.name)? {
-            Resolution::Resolved(resolved) => resolved.target_identity(),
-            Resolution::Open(_) => None,
-        }
+        self.resolutions.get(&rollout.name)?.target_identity()
     }
 
     /// The image that this run wants of a delegate, or why it is not known or not another one.
@@ -289,14 +276,15 @@ impl UpgradeRun {
     }
 
     fn image_for(&self, rollout: &Rollout) -> Result<Desired, Reason> {
-        let (member, resolved) = self.resolved(rollout)?;
+        let (target, asked_at) = self.target(rollout);
         // A candidate that was created after these answers, here or by another upgrader that may know better, is not
         // judged by them: it is finished.
         let candidate = rollout.candidate.as_ref();
-        if candidate.is_some_and(|candidate| candidate.created_at > resolved.asked_at) {
+        if candidate.is_some_and(|candidate| asked_at.is_some_and(|at| candidate.created_at > at)) {
             return Err(not_asked());
         }
-        let reference = &resolved.target_of(member)?.reference;
+        let reference = &target?.reference;
+        let member = rollout.replaceable().ok_or_else(not_asked)?;
         let same = self
             .unsuitable(reference, member)
             .filter(|reason| reason.kind().is_current());
@@ -311,11 +299,23 @@ impl UpgradeRun {
         })
     }
 
-    fn resolved<'a>(&'a self, rollout: &'a Rollout) -> Result<(&'a Member, &'a Resolved), Reason> {
-        let member = rollout.replaceable().ok_or_else(not_asked)?;
-        match self.resolutions.get(&rollout.name).ok_or_else(not_asked)? {
-            Resolution::Open(open) => Err(open.question.awaited(open.since, self.last_error.as_deref())),
-            Resolution::Resolved(resolved) => Ok((member, resolved)),
+    /// The image that this run wants of a workload of an orchestrator.
+    pub(super) fn desired_of(&self, managed: &Managed) -> Desired {
+        match self.target(managed).0 {
+            Ok(target) => Desired::Image {
+                reference: target.reference.clone(),
+                id: None,
+                intent: self.intent,
+            },
+            Err(reason) => Desired::Keep(reason),
+        }
+    }
+
+    /// The image to run instead of the present one, and when it was asked for.
+    fn target(&self, subject: &impl Subject) -> (Result<&TargetImage, Reason>, Option<DateTime<Utc>>) {
+        match (subject.running(), self.resolutions.get(subject.name())) {
+            (Some(running), Some(found)) => found.target_of(running, self.last_error.as_deref()),
+            _ => (Err(not_asked()), None),
         }
     }
 
@@ -359,41 +359,44 @@ impl UpgradeRun {
             .is_some_and(Result::is_err)
     }
 
-    /// The same run, which tries again what failed for something that may pass: a nightly schedule would come back to it a
-    /// day later.
+    /// The same run, which tries again what failed for something that may pass.
     pub(super) fn with_retries(self) -> Self {
-        let retries = (self.mode == Mode::Upgrade).then_some((0, None));
+        let retries = (self.mode == Mode::Upgrade).then(Retries::default);
         Self { retries, ..self }
     }
 
     /// When to call [`Self::retry`], if ever.
     pub(super) fn retry_at(&self) -> Option<DateTime<Utc>> {
-        self.retries?.1
+        self.retries.as_ref()?.at
     }
 
     /// Says in the reason of a failure when it is tried again, if it is.
     pub(super) fn schedule_retry(&mut self, reason: &mut Reason, now: DateTime<Utc>) {
-        schedule_retry(&mut self.retries, reason, now);
+        if let Some(retries) = &mut self.retries {
+            retries.schedule(reason, now);
+        }
     }
 
-    /// Asks and pulls again where that is due.
-    pub(super) fn retry(&mut self, rollouts: &[Rollout], settings: &TargetSettings, now: DateTime<Utc>) {
-        let Some((count, Some(at))) = self.retries else {
-            return;
-        };
-        if now < at {
+    /// Asks and pulls again if that is due.
+    pub(super) fn retry<'a, S: Subject + 'a>(
+        &mut self,
+        subjects: impl IntoIterator<Item = &'a S>,
+        settings: &TargetSettings,
+        now: DateTime<Utc>,
+    ) {
+        if !self.retries.as_mut().is_some_and(|retries| retries.take(now)) {
             return;
         }
-        self.retries = Some((count + 1, None));
         self.pulled
             .retain(|_, result| !result.as_ref().is_err_and(Reason::is_retried));
         self.halted.retain(|_, (_, reason)| !reason.is_retried());
-        for rollout in rollouts {
-            if let Some(Resolution::Resolved(resolved)) = self.resolutions.get_mut(&rollout.name)
-                && resolved.reason_mut().is_some_and(|reason| reason.is_retried())
-                && let Some(open) = Resolution::of(rollout, settings, now)
+        for subject in subjects {
+            let found = self.resolutions.get_mut(subject.name());
+            if let Some(found) = found
+                && found.reason_mut().is_some_and(|reason| reason.is_retried())
+                && let Some(open) = Resolution::of(subject, settings, now)
             {
-                self.resolutions.insert(rollout.name.clone(), open);
+                *found = open;
             }
         }
     }
@@ -438,38 +441,52 @@ impl UpgradeRun {
         }
     }
 
-    /// Halts the other replicas of the workload where the reason may apply to them, too.
+    /// Halts the other replicas of the workload if the reason may apply to them.
     pub(super) fn halt_replicas(&mut self, rollout: &Rollout, reason: &Reason) {
         if reason.kind().halts_replicas() && !rollout.is_own_problem(reason) {
-            self.halted
-                .entry(rollout.workload.clone())
-                .or_insert_with(|| (rollout.name.clone(), reason.clone()));
+            self.halt(&rollout.workload, &rollout.name, reason.clone());
         }
     }
-}
 
-/// How long after a failure the next attempts follow, in minutes.
-const WAITS: [i64; 5] = [1, 2, 5, 10, 30];
-/// The longest that the other end may ask to wait.
-const LONGEST_WAIT: TimeDelta = TimeDelta::hours(1);
+    fn halt(&mut self, workload: &str, name: &str, because: Reason) {
+        self.halted
+            .entry(workload.to_owned())
+            .or_insert_with(|| (name.to_owned(), because));
+    }
 
-/// Says in a reason when what failed is tried again. All that failed is tried at the same time.
-fn schedule_retry(
-    retries: &mut Option<(usize, Option<DateTime<Utc>>)>,
-    reason: &mut Reason,
-    now: DateTime<Utc>,
-) {
-    let Some((count, next)) = retries else { return };
-    let (Some(minutes), Some(retry)) = (WAITS.get(*count), reason.retry_mut()) else {
-        return;
-    };
-    if let Retry::Later(asked) = retry {
-        let asked = asked
-            .and_then(|asked| TimeDelta::from_std(asked).ok())
-            .unwrap_or_default();
-        let wait = TimeDelta::minutes(*minutes).max(asked.min(LONGEST_WAIT));
-        let at = next.map_or(now + wait, |next| next.max(now + wait));
-        *next = Some(at);
-        *retry = Retry::At(at);
+    /// Notes that an attempt of a workload of an orchestrator failed. Only the next run tries an image again of which no task
+    /// could be made.
+    pub(super) fn note_failed(&mut self, managed: &Managed, cause: &str) {
+        let (name, because) = (managed.name.clone(), cause.to_owned());
+        self.halt(&managed.workload, &managed.name, Reason::Halted { name, because });
+        if cause.contains(NO_TASK) {
+            let problem = cause.to_owned();
+            self.skipped
+                .insert(managed.name.clone(), Reason::CreateRefused { problem });
+        }
+        // An operator's wish counts for one attempt.
+        self.intent = Intent::Upgrade;
+    }
+
+    /// This run's word on an upgrade of a workload of an orchestrator. `others` are those that are upgraded one at a time.
+    pub(super) fn facts_of<'a>(
+        &self,
+        managed: &Managed,
+        others: impl Iterator<Item = &'a Managed>,
+    ) -> RunFacts {
+        let is_replica = |other: &&Managed| other.workload == managed.workload && other.name != managed.name;
+        let replicas: Vec<&Managed> = others.filter(is_replica).collect();
+        let halted = self.halted.get(&managed.workload);
+        let halted = halted.filter(|(failed, _)| replicas.iter().any(|other| other.name == *failed));
+        let replaced = replicas.iter().find(|other| other.is_in_progress());
+        RunFacts {
+            given_up: self.skipped.get(&managed.name).cloned(),
+            halted: halted.map(|(_, because)| because.clone()),
+            replica: replaced.map(|other| Reason::WaitingForReplica {
+                name: other.name.clone(),
+            }),
+            awaits_run: self.mode == Mode::ReportOnly,
+            ..RunFacts::default()
+        }
     }
 }

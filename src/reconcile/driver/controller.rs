@@ -87,22 +87,15 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     /// Starts the run that is to start, takes in the answers that have come, and asks what is to be asked.
     async fn ask_and_answer(&mut self, now: DateTime<Utc>) {
         if let Some((mode, intent)) = self.starting.take() {
-            self.driver.start(mode, intent, self.manager.has_source());
-            self.ask();
+            self.driver.start(mode, intent, self.manager.has_source(), now);
+            self.manager.ask_for(&mut self.driver.run);
             // An image that is fixed needs no waiting.
             tokio::task::yield_now().await;
         }
         while let Some(answered) = self.manager.next_answer(now) {
-            self.driver.note(&answered);
+            self.driver.note(&answered, now);
         }
-        self.ask();
-        self.driver.last_error = self.manager.last_error().map(|error| error.to_string());
-    }
-
-    fn ask(&mut self) {
-        for question in self.driver.questions() {
-            self.manager.ask(question);
-        }
+        self.manager.ask_for(&mut self.driver.run);
     }
 
     /// Plans: reports the next step for each without taking it. `waiting` hears what it waits for, once that takes long.
@@ -115,7 +108,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         loop {
             let now = self.observe().await?;
             self.ask_and_answer(now).await;
-            let Some(reason) = self.driver.awaited() else {
+            let Some(reason) = self.driver.run.awaited() else {
                 return Ok(self.driver.plan(now));
             };
             if reason.is_news(&mut reported) {
@@ -167,7 +160,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
             Ok((managed.clone(), image.map_err(|error| error.to_string())?))
         };
         let all: Result<Vec<_>, String> = self.driver.managed().map(before).collect();
-        self.driver.start_rollback(all?);
+        self.driver.start_rollback(all?, (self.clock)());
         Ok(())
     }
 }
@@ -200,7 +193,7 @@ impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
             if self.driver.step(books, None, now).await {
                 continue;
             }
-            if let Some(until) = next_word(self.driver.longest_wait(), now) {
+            if let Some(until) = next_word(self.driver.run.longest_wait(), now) {
                 report.check_by(until);
             }
             report.delegates.sort_by(|a, b| a.container.cmp(&b.container));

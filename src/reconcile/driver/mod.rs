@@ -3,28 +3,25 @@
 
 mod controller;
 pub(in crate::reconcile) mod operator;
-mod resolution;
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tracing::{debug, info, warn};
 
 pub use controller::Workloads;
 
-use self::resolution::Resolution;
-use super::questions::{Answered, Question};
-use super::upgrade_run::Mode;
+use super::questions::Answered;
+use super::resolve::Digests;
+use super::upgrade_run::{Mode, UpgradeRun};
 use crate::events::ledger::Ledger;
 use crate::host::hold::READ_HOLDS;
-use crate::image::{ImageReference, TargetSettings};
+use crate::image::TargetSettings;
 use crate::managed::{
-    Decided, Decision, Facts, Found, Managed, NO_TASK, Object, Orchestrate, Orchestrator, Refusal, Step,
-    blockers, next,
+    Decided, Decision, Facts, Found, Managed, Object, Orchestrate, Orchestrator, Refusal, Step, blockers,
+    next,
 };
 use crate::rollout::reason::Reason;
-use crate::rollout::wanted::not_asked;
 use crate::rollout::{Backoff, Blocker, Desired, Intent, Policy, RunFacts};
 use crate::status::planned::Planned;
 use crate::status::report::{DelegateReport, Report};
@@ -46,23 +43,10 @@ pub(crate) struct Driver<O> {
     pub(super) policy: Policy,
     target: TargetSettings,
     found: Found,
-    run: Run,
+    pub(super) run: UpgradeRun,
     /// When the next scheduled run starts, if that is known.
     pub(super) next_run: Option<DateTime<Utc>>,
-    /// Why the Manager's last attempt to answer failed.
-    pub(super) last_error: Option<String>,
     tracked: HashMap<String, Tracked>,
-}
-
-/// The goal of the present run.
-#[derive(Debug, Default)]
-struct Run {
-    mode: Mode,
-    intent: Intent,
-    /// By name.
-    resolutions: HashMap<String, Resolution>,
-    /// The cause of each failure in this run, by name.
-    failed: HashMap<String, String>,
 }
 
 /// The memory of one workload. Losing it repeats a log line.
@@ -88,9 +72,8 @@ impl<O: Orchestrate> Driver<O> {
             policy,
             target,
             found: Found::default(),
-            run: Run::default(),
+            run: UpgradeRun::default(),
             next_run: None,
-            last_error: None,
             tracked: HashMap::new(),
         }
     }
@@ -109,92 +92,29 @@ impl<O: Orchestrate> Driver<O> {
             let objects = found.objects.iter().map(|object| &object.managed.name);
             let names: Vec<&String> = objects.chain(found.absent.iter().map(|(name, _)| name)).collect();
             self.tracked.retain(|name, _| names.contains(&name));
+            self.run
+                .forget_absent(|name| names.iter().any(|there| *there == name));
             self.found = found;
         }
         Ok(())
     }
 
     /// Starts a run over those that were observed. Without a source of images, nothing is asked.
-    pub(super) fn start(&mut self, mode: Mode, intent: Intent, has_source: bool) {
+    pub(super) fn start(&mut self, mode: Mode, intent: Intent, has_source: bool, now: DateTime<Utc>) {
         for tracked in self.tracked.values_mut() {
             tracked.backoff = None;
         }
-        let resolution = |managed: &Managed| {
-            let resolution = Resolution::of(managed, &self.target)?;
-            Some((managed.name.clone(), resolution))
-        };
-        let resolutions = self.managed().filter(|_| has_source).filter_map(resolution);
-        self.run = Run {
-            mode,
-            intent,
-            resolutions: resolutions.collect(),
-            ..Run::default()
-        };
-    }
-
-    /// The questions that are open.
-    pub(super) fn questions(&self) -> impl Iterator<Item = &Question> {
-        let all = self.run.resolutions.values();
-        all.filter_map(|resolution| Some(resolution.question()?.0))
+        let asked_about = self.managed().filter(|_| has_source);
+        self.run = UpgradeRun::new(mode, intent).about(asked_about, &self.target, now);
     }
 
     /// Takes in an answer.
-    pub(super) fn note(&mut self, answered: &Answered) {
-        let answer = (&answered.question, &answered.answer);
-        for Object { managed, .. } in &self.found.objects {
-            if let Some(resolution) = self.run.resolutions.get_mut(&managed.name) {
-                resolution.note(managed, answer, &self.target, self.orchestrator.platforms());
-            }
-        }
-    }
-
-    /// The resolutions of those that are still there.
-    fn resolutions(&self) -> impl Iterator<Item = &Resolution> {
-        self.managed()
-            .filter_map(|managed| self.run.resolutions.get(&managed.name))
-    }
-
-    /// How long an answer has been awaited; `None` where none is.
-    pub(super) fn longest_wait(&self) -> Option<Duration> {
-        self.resolutions().filter_map(Resolution::waited).max()
-    }
-
-    /// Whose answer is awaited.
-    pub(super) fn awaited(&self) -> Option<Reason> {
-        let last_error = self.last_error.as_deref();
-        self.resolutions()
-            .find_map(|resolution| resolution.awaited(last_error))
-    }
-
-    fn target(&self, managed: &Managed) -> Result<ImageReference, Reason> {
-        let resolution = self.run.resolutions.get(&managed.name).ok_or_else(not_asked)?;
-        resolution.target(managed, self.last_error.as_deref())
-    }
-
-    /// The run's word on an upgrade of a workload.
-    fn run_facts(&self, managed: &Managed) -> RunFacts {
-        let failed = self.run.failed.get(&managed.name);
-        // Only the next run tries again an image of which no task could be made.
-        let without_task = failed.filter(|cause| cause.contains(NO_TASK)).cloned();
-        let is_replica = |other: &&Managed| {
-            O::ONE_AT_A_TIME && other.workload == managed.workload && other.name != managed.name
+    pub(super) fn note(&mut self, answered: &Answered, now: DateTime<Utc>) {
+        self.run.digests = match self.orchestrator.platforms() {
+            Some(platforms) => Digests::All(platforms.to_vec()),
+            None => Digests::MovingTags,
         };
-        let mut replicas = self.managed().filter(is_replica);
-        let failed = |other: &Managed| {
-            let (name, because) = (other.name.clone(), self.run.failed.get(&other.name)?.clone());
-            Some(Reason::Halted { name, because })
-        };
-        RunFacts {
-            given_up: without_task.map(|problem| Reason::CreateRefused { problem }),
-            halted: self.managed().filter(is_replica).find_map(failed),
-            replica: replicas.find(|other| other.is_in_progress()).map(|other| {
-                let name = other.name.clone();
-                Reason::WaitingForReplica { name }
-            }),
-            awaits_run: self.run.mode == Mode::ReportOnly,
-            next_run: self.next_run,
-            ..RunFacts::default()
-        }
+        self.run.note(answered, &self.target, now);
     }
 
     fn decide(&self, object: &Object, now: DateTime<Utc>) -> (Decided, Vec<Blocker>) {
@@ -204,19 +124,17 @@ impl<O: Orchestrate> Driver<O> {
             backoff: tracked.and_then(|tracked| tracked.backoff.clone()),
             holds: None,
             holds_are_old: self.orchestrator.holds_are_old(),
-            run: self.run_facts(managed),
+            run: RunFacts {
+                next_run: self.next_run,
+                ..self
+                    .run
+                    .facts_of(managed, self.managed().filter(|_| O::ONE_AT_A_TIME))
+            },
         };
-        let desired = match self.target(managed) {
-            Ok(reference) => {
-                facts.holds = self.orchestrator.holds(object, &reference.to_string(), now);
-                Desired::Image {
-                    reference,
-                    id: None,
-                    intent: self.run.intent,
-                }
-            }
-            Err(reason) => Desired::Keep(reason),
-        };
+        let desired = self.run.desired_of(managed);
+        if let Desired::Image { reference, .. } = &desired {
+            facts.holds = self.orchestrator.holds(object, &reference.to_string(), now);
+        }
         let blockers = blockers(managed, &desired, &self.policy, &facts, now);
         (next(managed, &desired, &self.policy, &facts, now), blockers)
     }
@@ -303,9 +221,7 @@ impl<O: Orchestrate> Driver<O> {
             Ok(()) => {
                 self.track(name).backoff = None;
                 if let Step::Quarantine { cause, .. } = step {
-                    self.run.failed.insert(name.clone(), cause.clone());
-                    // An operator's wish counts for one attempt.
-                    self.run.intent = Intent::Upgrade;
+                    self.run.note_failed(&object.managed, cause);
                 }
             }
             Err(refusal) => {
