@@ -160,11 +160,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 self.track(rollout).note_withdrawal(rollout, reason);
                 self.run.skip_until_next_run(rollout, reason.clone());
             }
-            Step::Reject {
-                id, image, rejection, ..
-            } => {
-                let was_serving = rollout.serving.as_ref().is_some_and(|serving| serving.id == *id);
-                self.memory.history(id).was_in_service = was_serving;
+            Step::Reject { image, rejection, .. } => {
                 let reason = Reason::Rejected {
                     image: image.clone(),
                     rejection: rejection.clone(),

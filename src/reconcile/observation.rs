@@ -184,8 +184,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         // A task that has ended is its service's matter, and no unhealthy delegate.
         rollouts.retain(|rollout| rollout.owner.task_of.is_none() || rollout.members().any(Member::is_up));
         for serving in rollouts.iter().filter_map(|rollout| rollout.serving.as_ref()) {
-            let checks = &mut memory.history(&serving.id).checks;
-            checks.forget_restarts(now, settings.policy.healthy_time);
+            let history = memory.history(&serving.id);
+            history.was_in_service = true;
+            history.checks.forget_restarts(now, settings.policy.healthy_time);
         }
         manager.note_delegates(&rollouts, services.managed(), &settings.target);
         self.note_inspect_errors(&rollouts, now);

@@ -40,7 +40,7 @@ pub struct History {
     pub trial: Option<Result<(), String>>,
     /// The most restarts that the engine has counted; it forgets them when a container is stopped.
     pub max_restart_count: u64,
-    /// Whether it was in service when this process rejected it.
+    /// Whether this process ever saw it in service.
     pub was_in_service: bool,
     /// The work that it reported.
     pub work: WorkSeen,

@@ -73,12 +73,12 @@ rows! {
         HoldsUnknown
         /// With `UPGRADE_DELAY` or `UPGRADE_WAVE`, the image is new on this host: note the time.
         FirstSeen
+        /// Nothing but time or other containers is in the way, and whether it can be recreated is unknown: find out.
+        ObstacleUnknown
         /// The list of blockers begins with containers that finish their tasks: wait.
         EnoughDrains
         /// The list of blockers is not empty: rest, with the first one.
         Blocked
-        /// Whether anything hidden keeps it from being recreated is unknown: find out.
-        ObstacleUnknown
         /// The image was not pulled in this run, though a tag in quarantine may have moved: pull it.
         Pull
         /// Start-first, and whether the host has memory for two is unknown: find out, once others that take it now are done.

@@ -5,7 +5,9 @@ use crate::container::ImageId;
 use crate::image::{ImageReference, is_mutable_tag};
 use crate::rollout::pace::{END_INTERVAL, GRACE, PULL_INTERVAL};
 use crate::rollout::reason::{Reason, ReasonKind};
-use crate::rollout::{AutoRemove, Blocker, Decided, Desired, Fact, Intent, Member, Row, Step, UpdateOrder};
+use crate::rollout::{
+    AutoRemove, Blocker, BlockerKind, Decided, Desired, Fact, Intent, Member, Row, Step, UpdateOrder,
+};
 
 impl At<'_> {
     /// A replacement takes precedence over a restart.
@@ -67,6 +69,8 @@ impl At<'_> {
         let may_have_moved = |it: &Blocker| {
             it.reason.kind() == ReasonKind::Quarantined && id.is_none() && is_mutable_tag(reference)
         };
+        let passes =
+            |it: &Blocker| matches!(it.kind, BlockerKind::Time | BlockerKind::Turn) || may_have_moved(it);
         let is_free = blockers.iter().all(may_have_moved) && (blockers.is_empty() || !self.facts.is_plan);
         match id {
             _ if holds_count && self.facts.holds.is_none() && (is_free || start.is_staged()) => {
@@ -79,9 +83,11 @@ impl At<'_> {
                     image: image.to_owned(),
                 })
             }
+            _ if self.facts.hidden_obstacle.is_none() && blockers.iter().all(passes) => {
+                Row::ObstacleUnknown.learn(Fact::HiddenObstacle)
+            }
             _ if !is_free && let Some(blocked) = self.blocked(&blockers) => blocked,
             _ if holds_count && self.facts.holds_are_old => Row::HoldsUnknown.learn(Fact::Holds),
-            _ if self.facts.hidden_obstacle.is_none() => Row::ObstacleUnknown.learn(Fact::HiddenObstacle),
             None => Row::Pull.act(Step::pull(reference)),
             _ if needs_memory => self.facts.ask_for_memory(Row::MemoryUnknown, self.now),
             Some(id) => Row::Create.act(Step::Create {

@@ -3,6 +3,7 @@
 //!
 //! `make sim SEEDS=1000` plays that many seeds, `SEEDS=a..b` a range, and `SEED=n` prints the whole story of one.
 
+mod answers;
 pub mod book;
 pub mod director;
 mod ending;

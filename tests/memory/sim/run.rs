@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use super::answers::contradictions;
 use super::director::play;
 use super::invariants::violations;
 use super::people::Density;
@@ -76,9 +77,15 @@ fn play_seed(people: People, seed: u64, tally: &Mutex<Tally>) {
         let _context = runtime.enter();
         let world = runtime.block_on(play(people.scenario(seed), false));
         world.twin.clear_faults();
-        let (violations, states) = violations(&world);
-        let book = world.book();
-        (violations, states, book.steps, book.counts.clone())
+        let (mut violations, states) = violations(&world);
+        let (steps, mut counts) = {
+            let book = world.book();
+            (book.steps, book.counts.clone())
+        };
+        let (contradictions, compared) = runtime.block_on(contradictions(&world));
+        violations.extend(contradictions);
+        *counts.entry("plans compared".to_owned()).or_default() += compared;
+        (violations, states, steps, counts)
     }));
     let mut tally = tally.lock().unwrap();
     tally.seeds += 1;

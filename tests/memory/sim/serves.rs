@@ -176,20 +176,32 @@ impl Name<'_> {
                 .flat_map(|life| life.signals.iter().copied().chain(life.end));
             signals.chain(shadow.renames_by()).any(by_hand) || shadow.is_paused(at)
         });
-        let before = gap.saturating_sub(NOW);
+        touched || self.has_lost_images() || self.ended_by_itself(gap) || self.ended_by_itself_since(gap, at)
+    }
+
+    /// Whether one that was given its place back ended by itself once more.
+    fn ended_by_itself_since(&self, gap: Duration, at: Duration) -> bool {
+        let lives = self.shadows.iter().flat_map(|shadow| &shadow.lives);
+        let mut ends = lives.filter_map(|life| life.end).map(|(end, _)| end);
+        ends.any(|end| gap < end && end <= at && self.ended_by_itself(end))
+    }
+
+    /// Whether the one in service ended by itself then, and none was there that it had replaced.
+    fn ended_by_itself(&self, then: Duration) -> bool {
+        let before = then.saturating_sub(NOW);
         let is_old = |shadow: &&Shadow| shadow.role(before).is_some_and(Role::is_old);
-        let had_old = self.shadows.iter().any(is_old);
-        let ended_by_itself = self.shadows.iter().any(|shadow| {
-            let mut lives = shadow.lives.iter();
-            let life = lives.rfind(|life| life.from < gap);
+        let has_ended = |shadow: &&Shadow| {
+            let life = shadow.lives.iter().rfind(|life| life.from < then);
             shadow.role(before) == Some(Role::Serving)
                 && life.is_some_and(|life| {
-                    let ended = life.end.is_some_and(|(end, cause)| end <= gap && !is_ours(cause));
+                    let ended = life
+                        .end
+                        .is_some_and(|(end, cause)| end <= then && !is_ours(cause));
                     ended && !life.signals.iter().any(|(_, cause)| is_ours(*cause))
                 })
-        });
-        let ended_by_itself = ended_by_itself && !had_old;
-        touched || ended_by_itself || self.has_lost_images()
+        };
+        let mut shadows = self.shadows.iter().copied();
+        shadows.any(|shadow| has_ended(&shadow)) && !self.shadows.iter().any(|shadow| is_old(&shadow))
     }
 
     /// Whether a person removed images, without which nothing can be made again.

@@ -83,6 +83,21 @@ pub async fn supervise(world: Arc<World>, slot: usize) {
     }
 }
 
+/// The client of a process beside the story.
+pub(super) const OBSERVER: usize = 99;
+
+/// A process that has just started.
+pub(super) fn reconciler(world: &Arc<World>, client: usize) -> Reconciler<Twin, Manager, Endpoint> {
+    let clock = world.twin.clone();
+    Reconciler::new(
+        world.twin.client(client),
+        Some(Manager(Arc::clone(world))),
+        Endpoint(world.twin.clone()),
+        world.settings(),
+        Arc::new(move || clock.wall_clock()),
+    )
+}
+
 /// One process: a daemon that never ends, or one `once`.
 async fn upgrade(world: &Arc<World>, slot: usize) {
     let Upgrader {
@@ -90,14 +105,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
         once,
         run_on_start,
     } = world.scenario.upgraders[slot].clone();
-    let clock = world.twin.clone();
-    let mut reconciler = Reconciler::new(
-        world.twin.client(slot + 1),
-        Some(Manager(Arc::clone(world))),
-        Endpoint(world.twin.clone()),
-        world.settings(),
-        Arc::new(move || clock.wall_clock()),
-    );
+    let mut reconciler = reconciler(world, slot + 1);
     // Half of the stories are told to a process that hears of changes, half to one that has to look.
     if !once && world.scenario.seed.is_multiple_of(2) {
         reconciler = reconciler.watching();

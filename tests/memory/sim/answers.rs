@@ -1,0 +1,119 @@
+//! At the end of a story, whichever image is published then: `plan` says what a run begun in that moment does, and the status of
+//! a daemon that waits for its schedule is the plan and the schedule.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use delegate_upgrader::reconcile::controller::Controller as _;
+use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::reason::ReasonKind;
+use delegate_upgrader::status::planned::Planned;
+use delegate_upgrader::status::report::{BlockerReport, Report};
+use tokio::time::{sleep, timeout};
+
+use super::upgraders::{OBSERVER, reconciler};
+use super::world::World;
+
+/// The contradictions, and how many answers were compared.
+pub async fn contradictions(world: &Arc<World>) -> (Vec<String>, u64) {
+    let (mut found, mut compared) = (Vec::new(), 0);
+    // What a run began, and was killed at, is what the next one finds.
+    for image in (0..world.scenario.images.len())
+        .cycle()
+        .take(2 * world.scenario.images.len())
+    {
+        world.publish(image);
+        let Ok(plan) = reconciler(world, OBSERVER).plan(|_| ()).await else {
+            continue;
+        };
+        let Some(status) = rested(world, Mode::ReportOnly).await else {
+            continue;
+        };
+        let before = world.twin.writes().len();
+        let run = timeout(Duration::from_secs(30), begun(world, before))
+            .await
+            .ok()
+            .flatten();
+        let first = world.twin.writes().get(before).map(|call| call.subject.clone());
+        for planned in &plan {
+            compared += 1;
+            found.extend(against_status(planned, &status));
+            found.extend(against_run(planned, run.as_ref()));
+        }
+        let is_to_do = plan.iter().any(|planned| planned.action != "leave");
+        if is_to_do != first.is_some() {
+            found.push(format!(
+                "the plan is {plan:?}, and the run's first change is about {first:?}"
+            ));
+        }
+    }
+    (found, compared)
+}
+
+/// The report of a new process, once it waits for no answer.
+async fn rested(world: &Arc<World>, mode: Mode) -> Option<Report> {
+    let mut reconciler = reconciler(world, OBSERVER);
+    // Before the first run a daemon reports only, and asks.
+    reconciler.start_run(mode);
+    for _ in 0..20 {
+        let report = reconciler.reconcile().await.ok()?;
+        let waits = [ReasonKind::AwaitingAnswer, ReasonKind::Pulling];
+        let mut rows = report.delegates.iter();
+        let is_open = rows.any(|row| {
+            let listed = row.blockers.iter().map(|blocker| &blocker.reason);
+            listed.chain([&row.reason]).any(|reason| waits.contains(reason))
+        });
+        if !is_open {
+            return Some(report);
+        }
+        timeout(Duration::from_secs(1), reconciler.answered()).await.ok();
+    }
+    None
+}
+
+/// The report of a run that changes nothing; `None` once it changes something, where it is killed.
+async fn begun(world: &Arc<World>, before: usize) -> Option<Report> {
+    let changes = async {
+        while world.twin.writes().len() == before {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = changes => None,
+        report = rested(world, Mode::Upgrade) => report,
+    }
+}
+
+fn beside_schedule(blockers: &[BlockerReport]) -> Vec<&str> {
+    let schedule = |blocker: &&BlockerReport| blocker.reason != ReasonKind::AwaitingSchedule;
+    let blockers = blockers.iter().filter(schedule);
+    blockers.map(|blocker| blocker.message.as_str()).collect()
+}
+
+fn against_status(planned: &Planned, status: &Report) -> Option<String> {
+    let row = status.rows().find(|row| row.container == planned.container)?;
+    let is_same = match planned.action {
+        "replace" => row.reason == ReasonKind::AwaitingSchedule,
+        "leave" => planned.reason == Some(row.reason) && planned.message == row.message,
+        _ => return None,
+    };
+    let blockers = (beside_schedule(&planned.blockers), beside_schedule(&row.blockers));
+    (!is_same || blockers.0 != blockers.1).then(|| {
+        format!(
+            "{}: the plan says {:?} ({:?}), the status {:?} ({:?})",
+            planned.container, planned.message, blockers.0, row.message, blockers.1
+        )
+    })
+}
+
+fn against_run(planned: &Planned, run: Option<&Report>) -> Option<String> {
+    let row = run?.rows().find(|row| row.container == planned.container)?;
+    let is_same = planned.action == "leave" && planned.reason == Some(row.reason);
+    (!is_same).then(|| {
+        format!(
+            "{}: the plan says {:?}, the run {:?}",
+            planned.container, planned.message, row.message
+        )
+    })
+}
