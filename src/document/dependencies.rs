@@ -42,8 +42,7 @@ impl Dependency {
         self.kind != DependencyKind::Volumes
     }
 
-    /// Whether the name in it follows the other container's: of a link the engine keeps the container, and shows what
-    /// that one is called now.
+    /// Whether it survives a rename of the other container. Docker stores a link by id and shows the current name.
     pub fn tracks_renames(&self) -> bool {
         self.kind == DependencyKind::Link
     }

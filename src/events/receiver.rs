@@ -158,8 +158,7 @@ fn redirection(status: StatusCode, url: &Url, headers: &HeaderMap) -> String {
         format!(" to {}", redirected_to(url, location))
     });
     format!(
-        "HTTP {}: it redirects{to}, and redirects are not followed, since the URL is a secret; set the URL that it \
-         redirects to",
+        "HTTP {}: it redirects{to}; redirects are not followed (the URL is a secret); use the final URL",
         status.as_u16()
     )
 }

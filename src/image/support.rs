@@ -44,7 +44,7 @@ impl Expiry {
             life_ends,
         } = self;
         if today > *life_ends {
-            return Some(format!("its end of life was {life_ends}"));
+            return Some(format!("its version reached end of life on {life_ends}"));
         }
         if today > *support_ends {
             return Some(format!(

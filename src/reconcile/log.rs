@@ -270,7 +270,7 @@ pub(super) fn log_result(rollout: &Rollout, step: &Step, effect: &Effect, took: 
         Effect::Nothing(why) if matches!(step, Step::RemoveImage { .. }) => {
             info!(container, workload, why, "kept the image");
         }
-        Effect::Nothing(why) => warn!(container, workload, container_id, why, "not done: {step}"),
+        Effect::Nothing(why) => warn!(container, workload, container_id, "skipped {step}: {why}"),
     }
 }
 

@@ -228,7 +228,7 @@ impl Questions {
             }
             // It is unknown which question it was, so all may be asked again.
             Err(error) => {
-                debug!(%error, "the task of a question failed");
+                debug!(%error, "internal error: a question ended without an answer");
                 self.asked.clear();
             }
         }

@@ -159,11 +159,7 @@ pub fn text(status: &Status) -> String {
     registry.register("steps", "Steps tried since the start", steps);
 
     let outcomes = counters("action", &status.outcomes);
-    registry.register(
-        "outcomes",
-        "What came of things since the start, by action",
-        outcomes,
-    );
+    registry.register("outcomes", "Outcomes since the start, by action", outcomes);
     for (part, histogram) in &status.durations {
         let help = format!("How long the {part} of a replacement took");
         registry.register_with_unit(*part, help, Unit::Seconds, histogram.clone());

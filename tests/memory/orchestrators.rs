@@ -197,7 +197,10 @@ async fn workloads_of_one_name_are_upgraded_one_after_the_other_and_back() {
     assert_eq!(memory.images(), [NEW, NEW]);
     assert_eq!(memory.steps(), ["begin a", "apply a", "begin b", "apply b"]);
     let plan = upgrader.plan(|_| ()).await.unwrap();
-    assert_eq!(plan[0].warnings, ["a warning", "its end of life was 2026-10-31"]);
+    assert_eq!(
+        plan[0].warnings,
+        ["a warning", "its version reached end of life on 2026-10-31"]
+    );
     assert_eq!(plan[2].reason, Some(NoContainer));
 }
 

@@ -173,7 +173,7 @@ impl Pulls {
             }
             // It is unknown which pull it was, so all may be started again.
             Err(error) => {
-                debug!(%error, "the task of a pull failed");
+                debug!(%error, "internal error: a pull ended without a result");
                 self.in_progress.clear();
                 None
             }

@@ -133,7 +133,7 @@ async fn does_not_log_a_refused_start_as_done() {
         of_start,
         [
             "INFO starting dd.candidate (ID)",
-            "WARN not done: starting dd.candidate (ID)",
+            "WARN skipped starting dd.candidate (ID): Docker could not start it",
         ],
         "{log:#?}"
     );

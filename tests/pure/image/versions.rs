@@ -115,7 +115,7 @@ fn the_months_of_support_are_counted_from_the_tag_and_noticed_a_month_before_the
         ("2024-10-30", "its support ends on 2024-11-30"),
         ("2024-11-30", "its support ends on 2024-11-30"),
         ("2024-12-01", ended),
-        ("2025-02-01", "its end of life was 2025-01-31"),
+        ("2025-02-01", "its version reached end of life on 2025-01-31"),
     ] {
         let found = expiry.notice(day.parse().unwrap()).unwrap_or_default();
         assert_eq!(found, notice, "{day}");
