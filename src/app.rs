@@ -1,17 +1,9 @@
 //! Puts the parts together: settings → engine, Manager, reconciler.
 
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-use reqwest::header::HeaderValue;
-
-use crate::config::{
-    AuditTarget, Egress, HealthAction, ManagerSettings, Notifications, ProxySettings, Settings, Source,
-};
+use crate::config::{AuditTarget, HealthAction, ManagerSettings, Notifications, Settings, Source};
 use crate::engine::{
     ConfigFile, Credentials, DockerEngine, Engine, EngineError, EngineHost, StaticCredentials,
 };
@@ -24,19 +16,14 @@ use crate::host;
 use crate::host::capacity;
 use crate::image::ImageReference;
 use crate::manager::{
-    ClientError, ClientIdentity, Connection, FixedImage, HttpManager, ImageSource, ManagerConfig,
-    ManagerError, ManagerRequests, ManagerSetupError,
+    FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerRequests, ManagerSetupError,
 };
-use crate::net::certificates;
-use crate::net::dns::Resolver;
+use crate::net::egress::{Egress, EgressError};
 use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::{self, Reconciler};
 use crate::rollout::Policy;
 use crate::text::secret::Secret;
-
-/// How long a connection to a receiver of events may take, TLS included.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The upgrader, on a real engine.
 pub(crate) type Upgrader = Reconciler<DockerEngine, ConfiguredSource, HttpEndpoint>;
@@ -50,25 +37,17 @@ pub(crate) enum SetupError {
     /// The Manager's address, proxy or certificates.
     #[error("{0}")]
     Manager(#[from] ManagerSetupError),
-    /// The URL of a receiver.
-    #[error("WEBHOOK_URL, DEADMAN_URL: {0}")]
-    Receiver(String),
-    /// The certificates of the client for a receiver.
-    #[error("{0}")]
-    Client(#[from] ClientError),
-    /// A file disappeared after the settings were read, or the audit log cannot be written.
-    #[error("{variable}: cannot open {path}: {error}")]
-    File {
-        /// The variable that names it.
-        variable: &'static str,
-        /// Where it was.
+    /// The proxy, or the certificates of a client for servers elsewhere.
+    #[error(transparent)]
+    Egress(#[from] EgressError),
+    /// The audit log cannot be written.
+    #[error("AUDIT_LOG: cannot open {path}: {error}")]
+    AuditLog {
+        /// The path in the setting.
         path: String,
         /// The system's error.
         error: std::io::Error,
     },
-    /// The proxy's address or login.
-    #[error("PROXY_HOST, HTTPS_PROXY, HTTP_PROXY: the proxy cannot be used: {0}")]
-    Proxy(String),
     /// The HTTP client for health endpoints.
     #[error("the HTTP client cannot start: {0}")]
     Http(#[from] reqwest::Error),
@@ -77,7 +56,7 @@ pub(crate) enum SetupError {
 /// The configured source of published images.
 pub(crate) struct ConfiguredSource {
     published: Published,
-    /// the image of `SELF_UPGRADE`, which needs no Manager.
+    /// The image of `SELF_UPGRADE`, which needs no Manager.
     self_image: Option<ImageReference>,
 }
 
@@ -201,8 +180,7 @@ fn audit_log(target: &AuditTarget) -> Result<AuditLog, SetupError> {
     let Some(path) = target.path() else {
         return Ok(AuditLog::Stdout);
     };
-    AuditLog::open(path).map_err(|error| SetupError::File {
-        variable: "AUDIT_LOG",
+    AuditLog::open(path).map_err(|error| SetupError::AuditLog {
         path: path.display().to_string(),
         error,
     })
@@ -275,10 +253,10 @@ pub(crate) fn source(
     }))
 }
 
-/// Where outcomes are sent.
+/// Where outcomes are sent. A receiver is reached as the Manager is.
 pub(crate) fn listeners(settings: &Settings) -> Result<Listeners, SetupError> {
     let Notifications { webhook, deadman } = settings.notifications.clone();
-    let client = |url: &Secret| client(url.expose(), &settings.egress);
+    let client = |url: &Secret| settings.egress.client(url.expose());
     let webhook = webhook.map(|webhook| {
         let client = client(&webhook.url)?;
         Ok::<_, SetupError>(Webhook::new(webhook, client, Timing::default()))
@@ -293,18 +271,11 @@ pub(crate) fn listeners(settings: &Settings) -> Result<Listeners, SetupError> {
     })
 }
 
-/// A client for this URL of a receiver, which is reached as the Manager is.
-fn client(url: &str, egress: &Egress) -> Result<reqwest::Client, SetupError> {
-    // The settings hold valid URLs only.
-    let parsed = reqwest::Url::parse(url).map_err(|error| SetupError::Receiver(error.to_string()))?;
-    Ok(connection(egress, url)?.client(&parsed, CONNECT_TIMEOUT)?)
-}
-
 /// Makes a client for a URL.
 #[cfg(feature = "kubernetes")]
 pub(crate) type MakeClient = Box<dyn Fn(&str) -> Result<reqwest::Client, String> + Send + Sync>;
 
-/// The logins and the client for asking registries without an engine. They are reached as the Manager is, but without the
+/// The logins and the client for asking registries without an engine. Registries are reached as the Manager is, but without the
 /// certificate that is for the Manager.
 #[cfg(feature = "kubernetes")]
 pub(crate) fn registry_access(settings: &Settings) -> (Credentials, MakeClient) {
@@ -313,7 +284,7 @@ pub(crate) fn registry_access(settings: &Settings) -> (Credentials, MakeClient) 
         client_key: None,
         ..settings.egress.clone()
     };
-    let client = move |url: &str| client(url, &egress).map_err(|error| error.to_string());
+    let client = move |url: &str| egress.client(url).map_err(|error| error.to_string());
     (credentials(settings), Box::new(client))
 }
 
@@ -330,7 +301,7 @@ fn credentials(settings: &Settings) -> Credentials {
         path: config.directory.join("config.json"),
         named: config.is_named,
     });
-    Credentials::new(given, file).with_inline(settings.docker_auth_config.clone())
+    Credentials::new(given, file)
 }
 
 fn manager_config(
@@ -345,57 +316,6 @@ fn manager_config(
         host::name(),
     );
     config.reports_upgrader = reports_upgrader;
-    config.connection = connection(egress, &manager.base_url)?;
+    config.connection = egress.connection()?;
     Ok(config)
-}
-
-/// How this URL is reached.
-fn connection(egress: &Egress, url: &str) -> Result<Connection, SetupError> {
-    let settings = egress.proxy_for(url);
-    let ca_bundle = egress.ca_bundle.as_deref();
-    let client_identity = match (&egress.client_cert, &egress.client_key) {
-        (Some(certificate), Some(key)) => Some(ClientIdentity {
-            certificate: read("CLIENT_CERT", certificate)?,
-            key: read("CLIENT_KEY", key)?,
-        }),
-        _ => None,
-    };
-    Ok(Connection {
-        proxy: settings.map(|settings| proxy(settings, egress)).transpose()?,
-        proxy_is_plain: settings.is_some_and(|proxy| proxy.url.starts_with("http://")),
-        ca_bundle: ca_bundle.map(bundle).transpose()?,
-        client_identity,
-        resolver: Resolver::default(),
-    })
-}
-
-fn proxy(settings: &ProxySettings, egress: &Egress) -> Result<reqwest::Proxy, SetupError> {
-    let problem = |error: reqwest::Error| SetupError::Proxy(error.without_url().to_string());
-    let mut proxy = reqwest::Proxy::all(&settings.url).map_err(problem)?;
-    if let (Some(user), Some(password)) = (&settings.username, &settings.password) {
-        // reqwest would put it in a URL, where %41 in a password means A.
-        let login = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
-        let mut login = HeaderValue::try_from(format!("Basic {login}"))
-            .map_err(|_| SetupError::Proxy("its login does not fit into a header".to_owned()))?;
-        login.set_sensitive(true);
-        proxy = proxy.custom_http_auth(login);
-    }
-    let exceptions = egress.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
-    Ok(proxy.no_proxy(exceptions))
-}
-
-fn bundle(path: &Path) -> Result<Vec<u8>, SetupError> {
-    certificates::read_bundle(path).map_err(|error| unreadable("CA_BUNDLE", path, error))
-}
-
-fn read(variable: &'static str, path: &Path) -> Result<Vec<u8>, SetupError> {
-    fs::read(path).map_err(|error| unreadable(variable, path, error))
-}
-
-fn unreadable(variable: &'static str, path: &Path, error: std::io::Error) -> SetupError {
-    SetupError::File {
-        variable,
-        path: path.display().to_string(),
-        error,
-    }
 }

@@ -105,11 +105,6 @@ pub(super) fn names(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Whether a URL is asked without TLS.
-pub(super) fn is_plain(url: &str) -> bool {
-    url.starts_with("http://")
-}
-
 type UrlError = <Url as FromStr>::Err;
 
 fn parsed_url(text: &str) -> Result<Url, String> {

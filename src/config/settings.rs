@@ -26,7 +26,7 @@ pub(super) fn settings(
     needs: Needs,
     problems: Problems,
 ) -> Result<Settings, ConfigErrors> {
-    let mut reader = Reader::new(problems);
+    let mut reader = Reader::new(env, problems);
     let disable_auto_upgrade = reader.flag(&env.disable_auto_upgrade);
     let source = match needs {
         Needs::All | Needs::AllToLook => connections::source(&mut reader, env, disable_auto_upgrade),
@@ -65,12 +65,11 @@ pub(super) fn settings(
     target.self_image = self_image;
     let swarm = reader.flag(&env.swarm);
     let registry = connections::registry(&mut reader, env);
-    let docker_auth_config = connections::docker_auth_config(&mut reader, env);
     let docker_config = connections::docker_config(&mut reader, env);
     let health = health(&mut reader, env, disable_auto_upgrade);
     let health_action = reader.word(&env.health_action);
     let notifications = notifications(&mut reader, env);
-    let egress = connections::egress(&mut reader, env, source.as_ref(), &notifications);
+    let egress = connections::egress(&mut reader, env);
     // Its variables are among those of the environment by now.
     reader.text(&env.environment_file);
     let listen = reader.read(&env.listen_addr, parse::listen_address);
@@ -84,7 +83,7 @@ pub(super) fn settings(
 
     if needs == Needs::HostOnly {
         // They are about connections that such a command can do without.
-        const PREFIXES: [&str; 6] = ["WEBHOOK_", "DEADMAN_", "CA_", "CLIENT_", "PROXY_", "HTTP"];
+        const PREFIXES: [&str; 6] = ["WEBHOOK_", "DEADMAN_", "CA_", "CLIENT_", "PROXY_", "HTTPS_"];
         let is_optional = |name: &str| PREFIXES.iter().any(|prefix| name.starts_with(prefix));
         reader.problems.tolerate(is_optional);
     }
@@ -115,7 +114,6 @@ pub(super) fn settings(
             self_upgrade,
             health_action,
             registry,
-            docker_auth_config,
             docker_config,
             egress,
             notifications,
@@ -133,7 +131,7 @@ pub(super) fn settings(
 
 /// Reads `LISTEN_ADDR` alone: of all problems only those with it matter.
 pub(super) fn listen_alone(env: &Environment, problems: Problems) -> Result<SocketAddr, ConfigErrors> {
-    let mut reader = Reader::new(problems);
+    let mut reader = Reader::new(env, problems);
     let listen = reader.read(&env.listen_addr, parse::listen_address);
     let rows = [env.listen_addr.row, env.environment_file.row];
     let is_wrong = rows.into_iter().any(|row| reader.problems.names(row));

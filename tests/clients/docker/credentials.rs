@@ -228,25 +228,6 @@ async fn omits_stale_docker_login_where_none_is_needed() {
 }
 
 #[tokio::test]
-async fn docker_auth_config_precedes_the_file() {
-    let directory = tempfile::tempdir().unwrap();
-    let of_file = r#"{"auths": {"r.example": {"username": "file", "password": "p"}, "s.example": {"username": "file", "password": "p"}}}"#;
-    let inline = Secret::new(r#"{"auths": {"r.example": {"auth": "aW5saW5lOnA="}}}"#);
-    let credentials = file(directory.path(), of_file).with_inline(Some(inline));
-    assert_eq!(
-        username(&credentials, "r.example").await.as_deref(),
-        Some("inline")
-    );
-    assert_eq!(username(&credentials, "s.example").await.as_deref(), Some("file"));
-    let broken = given("p", &["else.example"]).with_inline(Some(Secret::new("{\"auths\": 1}")));
-    let problem = problem(&broken, "r.example").await.unwrap();
-    assert!(
-        problem.starts_with("DOCKER_AUTH_CONFIG is not what `docker login` writes: line 1"),
-        "{problem}"
-    );
-}
-
-#[tokio::test]
 async fn a_registry_s_own_helper_comes_before_the_store() {
     let directory = tempfile::tempdir().unwrap();
     let config = r#"{"credHelpers": {"one.example": "of-one-registry"}, "credsStore": "of-all-others"}"#;
