@@ -79,8 +79,12 @@ impl ConfiguredSource {
 
     /// This host's clock minus the Manager's, in seconds, if that is known.
     pub(crate) fn skew_seconds(&self) -> Option<i64> {
+        self.manager()?.skew_seconds()
+    }
+
+    fn manager(&self) -> Option<&HttpManager> {
         match &self.published {
-            Published::Manager(manager) => manager.skew_seconds(),
+            Published::Manager(manager) => Some(manager),
             Published::Fixed(_) => None,
         }
     }
@@ -102,29 +106,23 @@ impl ImageSource for ConfiguredSource {
         &self,
         current: &ImageReference,
     ) -> Option<Result<ImageReference, ManagerError>> {
-        match (&self.self_image, &self.published) {
+        match (&self.self_image, self.manager()) {
             (Some(image), _) => Some(Ok(image.clone())),
-            (None, Published::Manager(manager)) => manager.published_upgrader(current).await,
-            (None, Published::Fixed(_)) => None,
+            (None, Some(manager)) => manager.published_upgrader(current).await,
+            (None, None) => None,
         }
     }
 
     fn needs_check_in(&self) -> bool {
-        matches!(self.published, Published::Manager(_))
+        self.manager().is_some()
     }
 
     fn last_error(&self) -> Option<ManagerError> {
-        match &self.published {
-            Published::Manager(manager) => manager.last_error(),
-            Published::Fixed(fixed) => fixed.last_error(),
-        }
+        self.manager()?.last_error()
     }
 
     fn requests(&self) -> ManagerRequests {
-        match &self.published {
-            Published::Manager(manager) => manager.requests(),
-            Published::Fixed(fixed) => fixed.requests(),
-        }
+        self.manager().map(HttpManager::requests).unwrap_or_default()
     }
 }
 
@@ -192,7 +190,7 @@ pub(crate) fn records(settings: &Settings) -> impl Iterator<Item = Event> + use<
     path.into_iter().flat_map(|path| audit::read(&path))
 }
 
-/// The containers to observe. The host's memory and disk count only where the engine runs on this host.
+/// The containers to observe. The host's memory and disk count only if the engine runs on this host.
 pub(crate) fn scope(settings: &Settings) -> Scope {
     let is_local = matches!(settings.engine, EngineHost::Unix(_));
     let mut known_images: Vec<_> = settings.target.image_of_own_build().into_iter().collect();
@@ -234,7 +232,7 @@ pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, SetupError> {
     Ok(DockerEngine::connect(&settings.engine)?.with_credentials(credentials(settings)))
 }
 
-/// The source of published images; `None` where there is none. `reports_upgrader` as for [`upgrader`].
+/// The source of published images; `None` without one. `reports_upgrader` as for [`upgrader`].
 pub(crate) fn source(
     settings: &Settings,
     reports_upgrader: bool,
@@ -288,8 +286,8 @@ pub(crate) fn registry_access(settings: &Settings) -> (Credentials, MakeClient) 
     (credentials(settings), Box::new(client))
 }
 
-/// A login that is configured beside a mirror or a custom repository is for their registries, and not for the one that a
-/// published image names.
+/// A login that is configured beside a mirror or a custom repository is for their registries, and not for the registry of the
+/// published image.
 fn credentials(settings: &Settings) -> Credentials {
     let target = &settings.target;
     let given = settings.registry.clone().map(|login| StaticCredentials {

@@ -128,7 +128,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
     TABLE.iter().flat_map(|(_, rows)| *rows)
 }
 
-/// A variable of the table, or the one that names a file with its value.
+/// A variable of the table, or the variable that names a file with its value.
 struct Known {
     row: &'static Row,
     /// As the table has it.

@@ -112,8 +112,6 @@ pub struct Settings {
 pub enum Needs {
     /// All of them.
     All,
-    /// The same, for a command that changes nothing.
-    AllToLook,
     /// Those of the host: it works in an outage of the Manager, and whatever is wrong with the Manager's settings.
     HostOnly,
 }
@@ -288,7 +286,7 @@ impl Settings {
     }
 
     /// Reads and checks an environment. Variables that are not ours are ignored; empty ones are unset. The files
-    /// that hold secrets are read, those that hold certificates are opened.
+    /// that hold secrets are read, and the files with certificates are opened.
     pub fn from_env(
         vars: impl IntoIterator<Item = (OsString, OsString)>,
         needs: Needs,

@@ -1,5 +1,5 @@
-//! The variables → [`Settings`]. A variable that stands alone is read here, [`connections`] has those that belong
-//! together.
+//! The variables → [`Settings`]. A variable that stands alone is read here, and variables that belong together in
+//! [`connections`].
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) fn settings(
     let mut reader = Reader::new(env, problems);
     let disable_auto_upgrade = reader.flag(&env.disable_auto_upgrade);
     let source = match needs {
-        Needs::All | Needs::AllToLook => connections::source(&mut reader, env, disable_auto_upgrade),
+        Needs::All => connections::source(&mut reader, env, disable_auto_upgrade),
         Needs::HostOnly => Some(Source::None),
     };
     let workload_names = reader.read_as(&env.upgrader_workload_name, parse::names, |names| names.join(","));
@@ -70,7 +70,7 @@ pub(super) fn settings(
     let health_action = reader.word(&env.health_action);
     let notifications = notifications(&mut reader, env);
     let egress = connections::egress(&mut reader, env);
-    // Its variables are among those of the environment by now.
+    // The environment has its variables by now.
     reader.text(&env.environment_file);
     let listen = reader.read(&env.listen_addr, parse::listen_address);
     let status_hosts = reader.read_as(&env.status_hosts, parse::hosts, |hosts| hosts.join(","));
@@ -82,12 +82,12 @@ pub(super) fn settings(
     let engine = connections::engine(&mut reader, env);
 
     if needs == Needs::HostOnly {
-        // They are about connections that such a command can do without.
+        // Such a command can do without these connections.
         const PREFIXES: [&str; 6] = ["WEBHOOK_", "DEADMAN_", "CA_", "CLIENT_", "PROXY_", "HTTPS_"];
         let is_optional = |name: &str| PREFIXES.iter().any(|prefix| name.starts_with(prefix));
         reader.problems.tolerate(is_optional);
     }
-    if needs != Needs::All || disable_auto_upgrade {
+    if needs == Needs::HostOnly || disable_auto_upgrade {
         reader.problems.tolerate(|name| DRY_RUNS.contains(&name));
     }
     let finished = reader.finish(env)?;

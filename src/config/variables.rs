@@ -39,7 +39,7 @@ pub enum Preset {
 }
 
 impl Row {
-    /// Whether quotes around a value may belong to it, as in a command or a password, or are left out where it is read.
+    /// Whether quotes around a value may belong to it, as in a command or a password, or are removed when it is read.
     pub(super) fn may_be_quoted(&self) -> bool {
         matches!(self.name, "HEALTH_COMMAND" | "SCHEDULE") || self.name.ends_with("PASSWORD")
     }
@@ -207,7 +207,7 @@ variables! {
     }
     replacement {
         container_stop_timeout = row("CONTAINER_STOP_TIMEOUT", Value("1h"), POSITIVE_DURATION,
-            "How long an old delegate may finish its tasks. Its own `--stop-timeout` wins where it is longer.");
+            "How long an old delegate may finish its tasks. Its own `--stop-timeout` wins if it is longer.");
         max_stop_timeout = row("MAX_STOP_TIMEOUT", Unset,
             "seconds, or a duration such as 45m or 1h30m, at least CONTAINER_STOP_TIMEOUT",
             "The most that any delegate gets, whatever its own `--stop-timeout` or its label says. `plan` says which of them counts.");
@@ -242,8 +242,8 @@ variables! {
             "`missing`: a version or digest that is on the host is not pulled; `never`: nothing is pulled, since images are loaded \
              with `docker load`. With `always`, a version that is on the host is used when its registry cannot be reached.");
         keep_images = row("KEEP_IMAGES", Value("1"), "a number from 1 to 9",
-            "How many former images of a delegate stay on the host, for `rollback`. The upgrader removes older ones, but only \
-             those that it brought.");
+            "How many former images of a delegate stay on the host, for `rollback`. The upgrader removes older ones if it \
+             brought them.");
         registry_username = row("REGISTRY_USERNAME", Unset, "the user name for REGISTRY_PASSWORD",
             "The login for [private registries](private-registries.md).");
         registry_password, registry_password_file = row("REGISTRY_PASSWORD", Unset, "the password for REGISTRY_USERNAME",

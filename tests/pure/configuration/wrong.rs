@@ -163,7 +163,7 @@ HEALTH_PROBE=Exec
     HEALTH_PROBE: "Exec", but DISABLE_AUTO_UPGRADE=true sends the engine nothing but GET requests, and restarts with HEALTH_ACTION=restart; expected another value, or DISABLE_AUTO_UPGRADE=false
 HEALTH_PROBE=exec
 HEALTH_COMMAND=["/probe", 1]
-    HEALTH_COMMAND: not a JSON array of texts
+    HEALTH_COMMAND: not a JSON array of strings
 HEALTH_COMMAND=[]
     HEALTH_COMMAND: it has no program
 # A secret that slipped into another variable is masked there too.
@@ -323,7 +323,7 @@ fn tolerates_dry_run_where_nothing_is_upgraded_and_lost_connections_where_none_i
     for name in ["DRY_RUN", "dry_run", "WATCHTOWER_MONITOR_ONLY"] {
         let dry = [(name, "true")];
         assert!(read(&dry, Needs::All).is_err(), "{name}");
-        let settings = read(&dry, Needs::AllToLook).unwrap();
+        let settings = read(&dry, Needs::HostOnly).unwrap();
         assert!(
             settings
                 .warnings
@@ -339,7 +339,7 @@ fn tolerates_dry_run_where_nothing_is_upgraded_and_lost_connections_where_none_i
         ("CA_BUNDLE", "/nowhere.pem"),
         ("PROXY_PORT", "x"),
     ];
-    assert!(read(&broken, Needs::AllToLook).is_err());
+    assert!(read(&broken, Needs::All).is_err());
     let settings = read(&broken, Needs::HostOnly).unwrap();
     assert!(
         settings
