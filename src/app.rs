@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{AuditTarget, HealthAction, ManagerSettings, Notifications, Settings, Source};
-use crate::engine::{
-    ConfigFile, Credentials, DockerEngine, Engine, EngineError, EngineHost, StaticCredentials,
-};
+#[cfg(feature = "kubernetes")]
+use crate::engine::Credentials;
+use crate::engine::{DockerEngine, Engine, EngineError, EngineHost};
 use crate::events::audit::{self, AuditLog};
 use crate::events::ledger::Ledger;
 use crate::events::webhook::{Timing, Webhook};
@@ -15,9 +15,7 @@ use crate::health::http::HttpEndpoint;
 use crate::host;
 use crate::host::capacity;
 use crate::image::ImageReference;
-use crate::manager::{
-    FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerRequests, ManagerSetupError,
-};
+use crate::manager::{FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerRequests};
 use crate::net::egress::{Egress, EgressError};
 use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
@@ -34,9 +32,6 @@ pub(crate) enum SetupError {
     /// The engine's address or certificates.
     #[error("DOCKER_HOST, DOCKER_CERT_PATH: {0}")]
     Engine(#[from] EngineError),
-    /// The Manager's address, proxy or certificates.
-    #[error("{0}")]
-    Manager(#[from] ManagerSetupError),
     /// The proxy, or the certificates of a client for servers elsewhere.
     #[error(transparent)]
     Egress(#[from] EgressError),
@@ -229,7 +224,7 @@ pub(crate) async fn health_endpoint<E: Engine>(
 
 /// The engine, with the registry logins. It is not called yet.
 pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, SetupError> {
-    Ok(DockerEngine::connect(&settings.engine)?.with_credentials(credentials(settings)))
+    Ok(DockerEngine::connect(&settings.engine)?.with_credentials(settings.credentials.clone()))
 }
 
 /// The source of published images; `None` without one. `reports_upgrader` as for [`upgrader`].
@@ -242,7 +237,7 @@ pub(crate) fn source(
         Source::Fixed(image) => Published::Fixed(FixedImage(image.clone())),
         Source::Manager(manager) => {
             let config = manager_config(manager, &settings.egress, reports_upgrader)?;
-            Published::Manager(Box::new(HttpManager::new(config)?))
+            Published::Manager(Box::new(HttpManager::new(config).map_err(EgressError::from)?))
         }
     };
     Ok(Some(ConfiguredSource {
@@ -283,23 +278,7 @@ pub(crate) fn registry_access(settings: &Settings) -> (Credentials, MakeClient) 
         ..settings.egress.clone()
     };
     let client = move |url: &str| egress.client(url).map_err(|error| error.to_string());
-    (credentials(settings), Box::new(client))
-}
-
-/// A login that is configured beside a mirror or a custom repository is for their registries, and not for the registry of the
-/// published image.
-fn credentials(settings: &Settings) -> Credentials {
-    let target = &settings.target;
-    let given = settings.registry.clone().map(|login| StaticCredentials {
-        username: login.username,
-        password: login.password,
-        registries: target.own_registries(),
-    });
-    let file = settings.docker_config.as_ref().map(|config| ConfigFile {
-        path: config.directory.join("config.json"),
-        named: config.is_named,
-    });
-    Credentials::new(given, file)
+    (settings.credentials.clone(), Box::new(client))
 }
 
 fn manager_config(

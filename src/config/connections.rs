@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::reader::{Given, Reader};
 use super::variables::{Environment, Variable};
-use super::{DockerConfig, Egress, ManagerSettings, ProxySettings, RegistryLogin, Source};
+use super::{Egress, ManagerSettings, ProxySettings, Source};
 use super::{no_proxy, parse};
-use crate::engine::EngineHost;
-use crate::image::{ImageReference, ReferenceError, Version};
+use crate::engine::{ConfigFile, Credentials, EngineHost, StaticCredentials};
+use crate::image::{ImageReference, ReferenceError, TargetSettings, Version};
 use crate::manager::DelegateToken;
 use crate::net::certificates;
 use crate::text::secret::Secret;
@@ -70,9 +70,24 @@ pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) 
     }))
 }
 
-pub(super) fn registry(reader: &mut Reader, env: &Environment) -> Option<RegistryLogin> {
-    let login = login(reader, &env.registry_username, &env.registry_password);
-    login.map(|(username, password)| RegistryLogin { username, password })
+/// A login beside a mirror or a custom repository is for their registries, and not for the registry of the published image.
+pub(super) fn credentials(reader: &mut Reader, env: &Environment, target: &TargetSettings) -> Credentials {
+    let own = login(reader, &env.registry_username, &env.registry_password);
+    let own = own.map(|(username, password)| StaticCredentials {
+        username,
+        password,
+        registries: target.own_registries(),
+    });
+    let named = env.docker_config.get().map(PathBuf::from);
+    let is_named = named.is_some();
+    let file = named.or_else(|| docker_home(env)).map(|directory| {
+        reader.note(&env.docker_config, directory.display());
+        ConfigFile {
+            path: directory.join("config.json"),
+            named: is_named,
+        }
+    });
+    Credentials { own, file }
 }
 
 /// A user and a password, which need each other.
@@ -84,14 +99,6 @@ fn login(reader: &mut Reader, user: &Variable, password: &Variable) -> Option<(S
         _ => {}
     }
     None
-}
-
-pub(super) fn docker_config(reader: &mut Reader, env: &Environment) -> Option<DockerConfig> {
-    let named = env.docker_config.get().map(PathBuf::from);
-    let is_named = named.is_some();
-    let directory = named.or_else(|| docker_home(env))?;
-    reader.note(&env.docker_config, directory.display());
-    Some(DockerConfig { directory, is_named })
 }
 
 /// Where Docker's clients keep their configuration.

@@ -30,9 +30,12 @@ impl Environment {
                 continue;
             };
             let is_value = known == row.name;
-            let mut wrong = |why| match is_value {
-                true => problems.wrong(row, why),
-                false => problems.wrong_file(row, why),
+            let mut wrong = |why| {
+                if is_value {
+                    problems.wrong(row, why);
+                } else {
+                    problems.wrong_file(row, why);
+                }
             };
             match value.into_string() {
                 Ok(text) if text.trim().is_empty() => {}

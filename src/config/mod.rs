@@ -16,17 +16,15 @@ mod variables;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use ring::digest::{Context, SHA256};
 use strum::{Display, EnumString};
 
-use crate::engine::EngineHost;
+use crate::engine::{Credentials, EngineHost};
 use crate::image::{ImageReference, TargetSettings};
 use crate::manager::DelegateToken;
 use crate::schedule::Schedule;
-use crate::text::secret::Secret;
 use problems::Problems;
 use variables::Environment;
 
@@ -83,10 +81,8 @@ pub struct Settings {
     pub self_upgrade: bool,
     /// `HEALTH_ACTION`.
     pub health_action: HealthAction,
-    /// `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.
-    pub registry: Option<RegistryLogin>,
-    /// `DOCKER_CONFIG`, else `$HOME/.docker`; `None` without a home.
-    pub docker_config: Option<DockerConfig>,
+    /// `REGISTRY_USERNAME`, `REGISTRY_PASSWORD` and `DOCKER_CONFIG`: the logins of registries.
+    pub credentials: Credentials,
     /// The connection to the Manager and to the receivers of events.
     pub egress: Egress,
     /// `WEBHOOK_*` and `DEADMAN_URL`.
@@ -192,24 +188,6 @@ pub enum ProbeKind {
     Exec,
     /// A container that runs without restarting is healthy.
     Running,
-}
-
-/// Docker's own configuration, for its registry logins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DockerConfig {
-    /// The directory of `config.json`.
-    pub directory: PathBuf,
-    /// Whether `DOCKER_CONFIG` names it, so that a missing file is a mistake.
-    pub is_named: bool,
-}
-
-/// The login of a private registry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RegistryLogin {
-    /// `REGISTRY_USERNAME`.
-    pub username: String,
-    /// `REGISTRY_PASSWORD`.
-    pub password: Secret,
 }
 
 /// `LOG_LEVEL` and `LOG_FORMAT`.

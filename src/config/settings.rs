@@ -64,8 +64,7 @@ pub(super) fn settings(
     }
     target.self_image = self_image;
     let swarm = reader.flag(&env.swarm);
-    let registry = connections::registry(&mut reader, env);
-    let docker_config = connections::docker_config(&mut reader, env);
+    let credentials = connections::credentials(&mut reader, env, &target);
     let health = health(&mut reader, env, disable_auto_upgrade);
     let health_action = reader.word(&env.health_action);
     let notifications = notifications(&mut reader, env);
@@ -113,8 +112,7 @@ pub(super) fn settings(
             swarm,
             self_upgrade,
             health_action,
-            registry,
-            docker_config,
+            credentials,
             egress,
             notifications,
             listen: listen?,

@@ -22,11 +22,13 @@ use crate::text::secret::Secret;
 /// How long the file may take to be read.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The accounts for registries.
+/// The accounts for registries, or where they are kept. Nothing is read before a question to a registry.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
-    own: Option<StaticCredentials>,
-    file: Option<ConfigFile>,
+    /// Those of our own settings.
+    pub own: Option<StaticCredentials>,
+    /// Docker's `config.json`, for all other registries.
+    pub file: Option<ConfigFile>,
 }
 
 /// `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.
@@ -50,11 +52,6 @@ pub struct ConfigFile {
 }
 
 impl Credentials {
-    /// Takes the places where logins are kept. Nothing is read yet.
-    pub fn new(own: Option<StaticCredentials>, file: Option<ConfigFile>) -> Self {
-        Self { own, file }
-    }
-
     /// The user and the password for a registry, for a program that asks it itself.
     #[cfg(feature = "kubernetes")]
     pub(crate) async fn password(&self, registry: &str) -> Option<(String, Secret)> {

@@ -26,13 +26,17 @@ fn given(password: &str, registries: &[&str]) -> Credentials {
         password: Secret::new(password),
         registries: registries.iter().map(ToString::to_string).collect(),
     };
-    Credentials::new(Some(own), None)
+    Credentials {
+        own: Some(own),
+        file: None,
+    }
 }
 
 fn file(directory: &Path, config: &str) -> Credentials {
     let path = directory.join("config.json");
     fs::write(&path, config).unwrap();
-    Credentials::new(None, Some(ConfigFile { path, named: true }))
+    let file = Some(ConfigFile { path, named: true });
+    Credentials { own: None, file }
 }
 
 fn image(registry: &str) -> ImageReference {

@@ -1,10 +1,11 @@
 //! What right environments mean.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use delegate_upgrader::config::{HealthAction, LogLevel, ProbeKind, Source, Strategy};
+use delegate_upgrader::config::{self, HealthAction, LogLevel, Preset, ProbeKind, Source, Strategy};
 use delegate_upgrader::engine::EngineHost;
 
 use super::certificates::docker_certificates;
@@ -31,7 +32,7 @@ fn the_documented_command_gives_the_documented_defaults() {
         settings.engine,
         EngineHost::Unix(PathBuf::from("/var/run/docker.sock"))
     );
-    assert!(settings.registry.is_none() && settings.egress.proxy.is_none());
+    assert!(settings.credentials.own.is_none() && settings.egress.proxy.is_none());
     assert_eq!(settings.warnings, Vec::<String>::new());
 }
 
@@ -91,7 +92,10 @@ fn every_accepted_form_is_read() {
     assert_eq!(settings.strategy, Strategy::StopFirst);
     assert_eq!(settings.health.probe, ProbeKind::Running);
     assert_eq!(settings.health_action, HealthAction::Restart);
-    assert_eq!(settings.registry.as_ref().unwrap().password.expose(), PASSWORD);
+    assert_eq!(
+        settings.credentials.own.as_ref().unwrap().password.expose(),
+        PASSWORD
+    );
     let proxy = settings.egress.proxy.as_ref().unwrap();
     assert_eq!(proxy.url, "http://proxy.example:3128");
     assert_eq!(proxy.username.as_deref(), Some("me"));
@@ -185,7 +189,10 @@ fn secrets_are_read_from_files() {
     assert_eq!(manager.token.key(), &KEY);
     let shown = ("REGISTRY_PASSWORD", format!("(in {password})"));
     assert!(read.redacted().contains(&shown), "{:?}", read.redacted());
-    assert_eq!(read.registry.unwrap().password.expose(), " blanks may be meant ");
+    assert_eq!(
+        read.credentials.own.unwrap().password.expose(),
+        " blanks may be meant "
+    );
 
     let wrong = file("wrong", "not-a-token-but-secret");
     let empty = file("empty", "\n");
@@ -315,77 +322,33 @@ fn the_redacted_settings_show_what_is_in_effect() {
         ("REGISTRY_PASSWORD", PASSWORD),
         ("HOME", "/home/me"),
     ]);
-    let lines: Vec<String> = settings
-        .redacted()
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    assert_eq!(
-        lines,
-        [
-            "ACCOUNT_ID=acct-TEST_000000000000",
-            "MANAGER_HOST_AND_PORT=https://app.harness.io",
-            "UPGRADER_TOKEN=(set)",
-            "PUBLISHED_IMAGE=(unset)",
-            "UPGRADER_WORKLOAD_NAME=docker-delegate",
-            "SCHEDULE=0 */1 * * *",
-            "TZ=UTC",
-            "SCHEDULE_JITTER=0s",
-            "UPGRADE_WINDOW=Mon-Fri 02:00-05:00",
-            "UPGRADE_DELAY=3d",
-            "UPGRADE_WAVE=12.5%",
-            "UPGRADE_NOW_IF_EXPIRED=false",
-            "RUN_ON_START=false",
-            "DISABLE_AUTO_UPGRADE=false",
-            "CONTAINER_STOP_TIMEOUT=1h30m",
-            "MAX_STOP_TIMEOUT=(unset)",
-            "UPDATE_ORDER=auto",
-            "UPGRADE_HEALTHY_TIME=1m",
-            "UPGRADE_HEALTHY_DEADLINE=10m",
-            "UPGRADE_IDLE_WAIT=1h",
-            "REGISTRY_MIRROR=(unset)",
-            "IMAGE_REPOSITORY=(unset)",
-            "REQUIRE_DIGEST=false",
-            "SELF_UPGRADE=false",
-            "MAX_VERSION=26.03",
-            "PULL=always",
-            "KEEP_IMAGES=1",
-            "REGISTRY_USERNAME=me",
-            "REGISTRY_PASSWORD=(set)",
-            "DOCKER_CONFIG=/home/me/.docker",
-            "SWARM=false",
-            "HEALTH_INTERVAL=1m",
-            "HEALTH_PROBE=auto",
-            "HEALTH_PORT=3460",
-            "HEALTH_PATH=/api/health",
-            "HEALTH_COMMAND=curl -sf http://localhost:3460/api/health",
-            "HEALTH_ACTION=report",
-            "PROXY_HOST=(unset)",
-            "PROXY_SCHEME=http",
-            "PROXY_PORT=(unset)",
-            "PROXY_USER=(unset)",
-            "PROXY_PASSWORD=(unset)",
-            "HTTPS_PROXY=http://***@proxy.example:3128",
-            "NO_PROXY=(unset)",
-            "CA_BUNDLE=(unset)",
-            "CLIENT_CERT=(unset)",
-            "CLIENT_KEY=(unset)",
-            "WEBHOOK_URL=(unset)",
-            "WEBHOOK_FORMAT=cloudevents",
-            "WEBHOOK_SECRET=(unset)",
-            "WEBHOOK_EVENTS=(unset)",
-            "DEADMAN_URL=(unset)",
-            "ENVIRONMENT_FILE=(unset)",
-            "LISTEN_ADDR=127.0.0.1:9464",
-            "STATUS_HOSTS=(unset)",
-            "LOG_LEVEL=info",
-            "LOG_FORMAT=text",
-            "AUDIT_LOG=(unset)",
-            "DOCKER_HOST=unix:///var/run/docker.sock",
-            "DOCKER_TLS_VERIFY=(not used)",
-            "DOCKER_CERT_PATH=(unset)",
-        ]
-    );
+    let given = BTreeMap::from([
+        ("ACCOUNT_ID", "acct-TEST_000000000000"),
+        ("MANAGER_HOST_AND_PORT", "https://app.harness.io"),
+        ("UPGRADER_TOKEN", "(set)"),
+        ("UPGRADER_WORKLOAD_NAME", "docker-delegate"),
+        ("SCHEDULE", "0 */1 * * *"),
+        ("TZ", "UTC"),
+        ("SCHEDULE_JITTER", "0s"),
+        ("UPGRADE_WINDOW", "Mon-Fri 02:00-05:00"),
+        ("UPGRADE_DELAY", "3d"),
+        ("UPGRADE_WAVE", "12.5%"),
+        ("CONTAINER_STOP_TIMEOUT", "1h30m"),
+        ("MAX_VERSION", "26.03"),
+        ("REGISTRY_USERNAME", "me"),
+        ("REGISTRY_PASSWORD", "(set)"),
+        ("DOCKER_CONFIG", "/home/me/.docker"),
+        ("HTTPS_PROXY", "http://***@proxy.example:3128"),
+        ("DOCKER_TLS_VERIFY", "(not used)"),
+    ]);
+    for (row, (name, value)) in config::variables().zip(settings.redacted()) {
+        let default = match row.default {
+            Preset::Value(text) => text,
+            _ => "(unset)",
+        };
+        let expected = given.get(row.name).copied().unwrap_or(default);
+        assert_eq!((*name, value.as_str()), (row.name, expected));
+    }
 }
 
 #[test]
@@ -458,7 +421,7 @@ fn reads_systemd_credential_without_a_variable() {
     let proxy = settings.egress.proxy.clone().unwrap();
     for password in [
         proxy.password.unwrap(),
-        settings.registry.clone().unwrap().password,
+        settings.credentials.own.clone().unwrap().password,
     ] {
         assert_eq!(password.expose(), PASSWORD);
     }
