@@ -1,20 +1,12 @@
 //! Puts the parts together: settings → engine, Manager, reconciler.
 
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-use reqwest::header::HeaderValue;
-
-use crate::config::{
-    AuditTarget, Egress, HealthAction, ManagerSettings, Notifications, ProxySettings, Settings, Source,
-};
-use crate::engine::{
-    ConfigFile, Credentials, DockerEngine, Engine, EngineError, EngineHost, StaticCredentials,
-};
+use crate::config::{AuditTarget, HealthAction, ManagerSettings, Notifications, Settings, Source};
+#[cfg(feature = "kubernetes")]
+use crate::engine::Credentials;
+use crate::engine::{DockerEngine, Engine, EngineError, EngineHost};
 use crate::events::audit::{self, AuditLog};
 use crate::events::ledger::Ledger;
 use crate::events::webhook::{Timing, Webhook};
@@ -23,20 +15,13 @@ use crate::health::http::HttpEndpoint;
 use crate::host;
 use crate::host::capacity;
 use crate::image::ImageReference;
-use crate::manager::{
-    ClientError, ClientIdentity, Connection, FixedImage, HttpManager, ImageSource, ManagerConfig,
-    ManagerError, ManagerRequests, ManagerSetupError,
-};
-use crate::net::certificates;
-use crate::net::dns::Resolver;
+use crate::manager::{FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerRequests};
+use crate::net::egress::{Egress, EgressError};
 use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::{self, Reconciler};
 use crate::rollout::Policy;
 use crate::text::secret::Secret;
-
-/// How long a connection to a receiver of events may take, TLS included.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The upgrader, on a real engine.
 pub(crate) type Upgrader = Reconciler<DockerEngine, ConfiguredSource, HttpEndpoint>;
@@ -47,28 +32,17 @@ pub(crate) enum SetupError {
     /// The engine's address or certificates.
     #[error("DOCKER_HOST, DOCKER_CERT_PATH: {0}")]
     Engine(#[from] EngineError),
-    /// The Manager's address, proxy or certificates.
-    #[error("{0}")]
-    Manager(#[from] ManagerSetupError),
-    /// The URL of a receiver.
-    #[error("WEBHOOK_URL, DEADMAN_URL: {0}")]
-    Receiver(String),
-    /// The certificates of the client for a receiver.
-    #[error("{0}")]
-    Client(#[from] ClientError),
-    /// A file disappeared after the settings were read, or the audit log cannot be written.
-    #[error("{variable}: cannot open {path}: {error}")]
-    File {
-        /// The variable that names it.
-        variable: &'static str,
-        /// Where it was.
+    /// The proxy, or the certificates of a client for servers elsewhere.
+    #[error(transparent)]
+    Egress(#[from] EgressError),
+    /// The audit log cannot be written.
+    #[error("AUDIT_LOG: cannot open {path}: {error}")]
+    AuditLog {
+        /// The path in the setting.
         path: String,
         /// The system's error.
         error: std::io::Error,
     },
-    /// The proxy's address or login.
-    #[error("PROXY_HOST, HTTPS_PROXY, HTTP_PROXY: the proxy cannot be used: {0}")]
-    Proxy(String),
     /// The HTTP client for health endpoints.
     #[error("the HTTP client cannot start: {0}")]
     Http(#[from] reqwest::Error),
@@ -77,7 +51,7 @@ pub(crate) enum SetupError {
 /// The configured source of published images.
 pub(crate) struct ConfiguredSource {
     published: Published,
-    /// the image of `SELF_UPGRADE`, which needs no Manager.
+    /// The image of `SELF_UPGRADE`, which needs no Manager.
     self_image: Option<ImageReference>,
 }
 
@@ -100,8 +74,12 @@ impl ConfiguredSource {
 
     /// This host's clock minus the Manager's, in seconds, if that is known.
     pub(crate) fn skew_seconds(&self) -> Option<i64> {
+        self.manager()?.skew_seconds()
+    }
+
+    fn manager(&self) -> Option<&HttpManager> {
         match &self.published {
-            Published::Manager(manager) => manager.skew_seconds(),
+            Published::Manager(manager) => Some(manager),
             Published::Fixed(_) => None,
         }
     }
@@ -123,29 +101,23 @@ impl ImageSource for ConfiguredSource {
         &self,
         current: &ImageReference,
     ) -> Option<Result<ImageReference, ManagerError>> {
-        match (&self.self_image, &self.published) {
+        match (&self.self_image, self.manager()) {
             (Some(image), _) => Some(Ok(image.clone())),
-            (None, Published::Manager(manager)) => manager.published_upgrader(current).await,
-            (None, Published::Fixed(_)) => None,
+            (None, Some(manager)) => manager.published_upgrader(current).await,
+            (None, None) => None,
         }
     }
 
     fn needs_check_in(&self) -> bool {
-        matches!(self.published, Published::Manager(_))
+        self.manager().is_some()
     }
 
     fn last_error(&self) -> Option<ManagerError> {
-        match &self.published {
-            Published::Manager(manager) => manager.last_error(),
-            Published::Fixed(fixed) => fixed.last_error(),
-        }
+        self.manager()?.last_error()
     }
 
     fn requests(&self) -> ManagerRequests {
-        match &self.published {
-            Published::Manager(manager) => manager.requests(),
-            Published::Fixed(fixed) => fixed.requests(),
-        }
+        self.manager().map(HttpManager::requests).unwrap_or_default()
     }
 }
 
@@ -201,8 +173,7 @@ fn audit_log(target: &AuditTarget) -> Result<AuditLog, SetupError> {
     let Some(path) = target.path() else {
         return Ok(AuditLog::Stdout);
     };
-    AuditLog::open(path).map_err(|error| SetupError::File {
-        variable: "AUDIT_LOG",
+    AuditLog::open(path).map_err(|error| SetupError::AuditLog {
         path: path.display().to_string(),
         error,
     })
@@ -214,7 +185,7 @@ pub(crate) fn records(settings: &Settings) -> impl Iterator<Item = Event> + use<
     path.into_iter().flat_map(|path| audit::read(&path))
 }
 
-/// The containers to observe. The host's memory and disk count only where the engine runs on this host.
+/// The containers to observe. The host's memory and disk count only if the engine runs on this host.
 pub(crate) fn scope(settings: &Settings) -> Scope {
     let is_local = matches!(settings.engine, EngineHost::Unix(_));
     let mut known_images: Vec<_> = settings.target.image_of_own_build().into_iter().collect();
@@ -253,10 +224,10 @@ pub(crate) async fn health_endpoint<E: Engine>(
 
 /// The engine, with the registry logins. It is not called yet.
 pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, SetupError> {
-    Ok(DockerEngine::connect(&settings.engine)?.with_credentials(credentials(settings)))
+    Ok(DockerEngine::connect(&settings.engine)?.with_credentials(settings.credentials.clone()))
 }
 
-/// The source of published images; `None` where there is none. `reports_upgrader` as for [`upgrader`].
+/// The source of published images; `None` without one. `reports_upgrader` as for [`upgrader`].
 pub(crate) fn source(
     settings: &Settings,
     reports_upgrader: bool,
@@ -266,7 +237,7 @@ pub(crate) fn source(
         Source::Fixed(image) => Published::Fixed(FixedImage(image.clone())),
         Source::Manager(manager) => {
             let config = manager_config(manager, &settings.egress, reports_upgrader)?;
-            Published::Manager(Box::new(HttpManager::new(config)?))
+            Published::Manager(Box::new(HttpManager::new(config).map_err(EgressError::from)?))
         }
     };
     Ok(Some(ConfiguredSource {
@@ -275,10 +246,10 @@ pub(crate) fn source(
     }))
 }
 
-/// Where outcomes are sent.
+/// Where outcomes are sent. A receiver is reached as the Manager is.
 pub(crate) fn listeners(settings: &Settings) -> Result<Listeners, SetupError> {
     let Notifications { webhook, deadman } = settings.notifications.clone();
-    let client = |url: &Secret| client(url.expose(), &settings.egress);
+    let client = |url: &Secret| settings.egress.client(url.expose());
     let webhook = webhook.map(|webhook| {
         let client = client(&webhook.url)?;
         Ok::<_, SetupError>(Webhook::new(webhook, client, Timing::default()))
@@ -293,18 +264,11 @@ pub(crate) fn listeners(settings: &Settings) -> Result<Listeners, SetupError> {
     })
 }
 
-/// A client for this URL of a receiver, which is reached as the Manager is.
-fn client(url: &str, egress: &Egress) -> Result<reqwest::Client, SetupError> {
-    // The settings hold valid URLs only.
-    let parsed = reqwest::Url::parse(url).map_err(|error| SetupError::Receiver(error.to_string()))?;
-    Ok(connection(egress, url)?.client(&parsed, CONNECT_TIMEOUT)?)
-}
-
 /// Makes a client for a URL.
 #[cfg(feature = "kubernetes")]
 pub(crate) type MakeClient = Box<dyn Fn(&str) -> Result<reqwest::Client, String> + Send + Sync>;
 
-/// The logins and the client for asking registries without an engine. They are reached as the Manager is, but without the
+/// The logins and the client for asking registries without an engine. Registries are reached as the Manager is, but without the
 /// certificate that is for the Manager.
 #[cfg(feature = "kubernetes")]
 pub(crate) fn registry_access(settings: &Settings) -> (Credentials, MakeClient) {
@@ -313,24 +277,8 @@ pub(crate) fn registry_access(settings: &Settings) -> (Credentials, MakeClient) 
         client_key: None,
         ..settings.egress.clone()
     };
-    let client = move |url: &str| client(url, &egress).map_err(|error| error.to_string());
-    (credentials(settings), Box::new(client))
-}
-
-/// A login that is configured beside a mirror or a custom repository is for their registries, and not for the one that a
-/// published image names.
-fn credentials(settings: &Settings) -> Credentials {
-    let target = &settings.target;
-    let given = settings.registry.clone().map(|login| StaticCredentials {
-        username: login.username,
-        password: login.password,
-        registries: target.own_registries(),
-    });
-    let file = settings.docker_config.as_ref().map(|config| ConfigFile {
-        path: config.directory.join("config.json"),
-        named: config.is_named,
-    });
-    Credentials::new(given, file).with_inline(settings.docker_auth_config.clone())
+    let client = move |url: &str| egress.client(url).map_err(|error| error.to_string());
+    (settings.credentials.clone(), Box::new(client))
 }
 
 fn manager_config(
@@ -345,57 +293,6 @@ fn manager_config(
         host::name(),
     );
     config.reports_upgrader = reports_upgrader;
-    config.connection = connection(egress, &manager.base_url)?;
+    config.connection = egress.connection()?;
     Ok(config)
-}
-
-/// How this URL is reached.
-fn connection(egress: &Egress, url: &str) -> Result<Connection, SetupError> {
-    let settings = egress.proxy_for(url);
-    let ca_bundle = egress.ca_bundle.as_deref();
-    let client_identity = match (&egress.client_cert, &egress.client_key) {
-        (Some(certificate), Some(key)) => Some(ClientIdentity {
-            certificate: read("CLIENT_CERT", certificate)?,
-            key: read("CLIENT_KEY", key)?,
-        }),
-        _ => None,
-    };
-    Ok(Connection {
-        proxy: settings.map(|settings| proxy(settings, egress)).transpose()?,
-        proxy_is_plain: settings.is_some_and(|proxy| proxy.url.starts_with("http://")),
-        ca_bundle: ca_bundle.map(bundle).transpose()?,
-        client_identity,
-        resolver: Resolver::default(),
-    })
-}
-
-fn proxy(settings: &ProxySettings, egress: &Egress) -> Result<reqwest::Proxy, SetupError> {
-    let problem = |error: reqwest::Error| SetupError::Proxy(error.without_url().to_string());
-    let mut proxy = reqwest::Proxy::all(&settings.url).map_err(problem)?;
-    if let (Some(user), Some(password)) = (&settings.username, &settings.password) {
-        // reqwest would put it in a URL, where %41 in a password means A.
-        let login = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
-        let mut login = HeaderValue::try_from(format!("Basic {login}"))
-            .map_err(|_| SetupError::Proxy("its login does not fit into a header".to_owned()))?;
-        login.set_sensitive(true);
-        proxy = proxy.custom_http_auth(login);
-    }
-    let exceptions = egress.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
-    Ok(proxy.no_proxy(exceptions))
-}
-
-fn bundle(path: &Path) -> Result<Vec<u8>, SetupError> {
-    certificates::read_bundle(path).map_err(|error| unreadable("CA_BUNDLE", path, error))
-}
-
-fn read(variable: &'static str, path: &Path) -> Result<Vec<u8>, SetupError> {
-    fs::read(path).map_err(|error| unreadable(variable, path, error))
-}
-
-fn unreadable(variable: &'static str, path: &Path, error: std::io::Error) -> SetupError {
-    SetupError::File {
-        variable,
-        path: path.display().to_string(),
-        error,
-    }
 }

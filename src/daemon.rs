@@ -34,7 +34,7 @@ const API_RETRY: Duration = Duration::from_secs(5);
 /// one of that time: after a restart of the engine, only a restart of the container leads to the new one.
 const SOCKET_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How long a single run waits for one that has become unreachable.
+/// How long a single run waits for an engine or an API server that has become unreachable.
 const API_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How long the end of the process waits for events to be delivered.

@@ -1,4 +1,4 @@
-//! Notifications to systemd where the daemon is a service of `Type=notify`: that it is ready, how the delegates are, and
+//! Notifications to systemd if the daemon is a service of `Type=notify`: that it is ready, how the delegates are, and
 //! that its loop is alive.
 
 use std::env;
@@ -31,7 +31,7 @@ pub(crate) async fn show_rejection(problem: &str) {
     };
     rejection().clone_from(&start);
     if !start.is_empty() {
-        notify(State::Status(start + "the settings before it stay in force")).await;
+        notify(State::Status(start + "keeping the previous settings")).await;
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum State {
     Stopping,
 }
 
-/// Notifies systemd of the daemon for as long as this is polled. It ends at once where systemd does not listen.
+/// Notifies systemd of the daemon for as long as this is polled. It ends at once if systemd does not listen.
 pub(crate) async fn report(mut status: Reader, liveness: Liveness) {
     if !is_listening() {
         return;

@@ -1,16 +1,12 @@
 //! `history`: the releases of the delegates.
 
-use std::sync::Arc;
-
-use chrono::Utc;
-
-use super::run::made;
-use super::{Exit, fail, print, print_json};
+use super::pause::no_name;
+use super::run::looking;
+use super::{Exit, print, print_json};
 use crate::app;
 use crate::config::Settings;
 use crate::events::Action;
 use crate::events::history::{History, Release};
-use crate::reconcile::operator::OperatorError;
 use crate::status::report::none_found;
 use crate::status::table::{Look, Table};
 use crate::status::view::Tone;
@@ -18,12 +14,9 @@ use crate::text::time;
 
 pub(super) async fn history(settings: &Settings, container: Option<&str>, json: bool) -> Result<Exit, Exit> {
     app::learn_place(settings).await;
-    let mut upgrader = made(app::upgrader(settings, false, Arc::new(Utc::now)).await)?;
+    let mut upgrader = looking(settings).await?;
     let histories = upgrader.history(container, app::records(settings)).await;
-    let histories = histories.map_err(|error| match error {
-        OperatorError::NoSuchDelegate { .. } => fail(error, Exit::Usage),
-        error => fail(error, Exit::Unavailable),
-    })?;
+    let histories = histories.map_err(no_name)?;
     let is_unlogged = settings.audit.as_ref().is_none_or(|audit| audit.path().is_none());
     let note = is_unlogged.then_some(
         "AUDIT_LOG is not a file, so this is what containers show: the present release, the previous one and what failed last.",
@@ -36,7 +29,7 @@ pub(super) async fn history(settings: &Settings, container: Option<&str>, json: 
     ))
 }
 
-/// Prints histories with a note, or `nothing` where there are none.
+/// Prints histories with a note, or `nothing` if there are none.
 pub(super) fn show(histories: &[History], json: bool, nothing: &str, note: Option<&str>) -> Exit {
     if json {
         print_json(&histories)

@@ -13,7 +13,7 @@ use super::checks::{checks, conclude};
 use super::named_delegate::done;
 use super::run::{LAST_EVENTS, Parts, made, make_listeners, serve};
 use super::shutdown::until_shutdown;
-use super::{Exit, fail, history, plan, print};
+use super::{Exit, fail, history, pause, plan, print};
 use crate::app::{self, ConfiguredSource};
 use crate::daemon;
 use crate::host;
@@ -141,7 +141,7 @@ impl CommandLine {
         Ok(workloads.with_registries(Box::new(ask)))
     }
 
-    /// Whether a run may write: only then the Manager is to see an upgrader at work.
+    /// Whether a run may write: only then should the Manager see an upgrader at work.
     fn upgrades(&self) -> bool {
         !self.settings.common.disable_auto_upgrade && !self.settings.dry_run
     }
@@ -179,7 +179,7 @@ impl CommandLine {
             match own::follow(&self.cluster, &source, target, (place.0, &place.1)).await {
                 Ok(Some(image)) => info!(
                     image,
-                    "the CronJob of this upgrader runs another image from its next run on"
+                    "updated this upgrader's CronJob; its next run uses the new image"
                 ),
                 Ok(None) => {}
                 Err(problem) => warn!(problem, "SELF_UPGRADE: cannot follow the upgrader's own image"),
@@ -262,27 +262,19 @@ impl CommandLine {
     async fn pause(self, paused: Option<String>) -> Result<Exit, Exit> {
         if !self.upgrades() {
             let problem =
-                "dryRun or DISABLE_AUTO_UPGRADE is true, so nothing is written, and nothing begins anyway";
+                "dryRun or DISABLE_AUTO_UPGRADE is true: this upgrader writes nothing, and starts no upgrade";
             return Err(fail(problem, Exit::Config));
         }
-        let zone = self.settings.common.schedule.zone();
-        if let Some(text) = paused.as_deref().filter(|text| *text != "true")
-            && crate::schedule::moment::parse(text, zone).is_none()
-        {
-            let accepted = crate::schedule::moment::ACCEPTED;
-            return Err(fail(
-                format!("--until: {text:?}; expected {accepted}"),
-                Exit::Usage,
-            ));
-        }
+        let until = paused.as_deref().filter(|text| *text != "true");
+        pause::end(until, None, &self.settings.common)?;
         let absent = self.deployments().pause(paused.as_deref()).await;
         if let Some(reason) = absent.map_err(|error| fail(error, Exit::Unavailable))? {
             return Err(fail(reason, Exit::NotServed));
         }
         Ok(print(if paused.is_some() {
-            "paused: nothing begins; what was begun is finished"
+            "Upgrades are paused; running ones will finish."
         } else {
-            "resumed"
+            "Upgrades have resumed."
         }))
     }
 }

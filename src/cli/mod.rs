@@ -40,7 +40,7 @@ use crate::text::json::{indented, text as json_text};
 #[derive(Debug, Parser)]
 #[command(name = "delegate-upgrader", version, after_help = MORE, max_term_width = 80)]
 pub struct Cli {
-    /// Read the settings from this file, too; they win over the environment
+    /// Also read the settings from this file; they win over the environment
     #[arg(long, value_name = "FILE", global = true)]
     env_file: Option<PathBuf>,
     /// Print the result as JSON
@@ -209,7 +209,7 @@ fn release(text: &str) -> Result<u64, &'static str> {
         .map_err(|_| "expected a release number, as `history` shows it")
 }
 
-/// How a command ended, as its exit code says (sysexits where there is a code for it).
+/// How a command ended, as its exit code says (with the codes of sysexits, if there is one).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::VariantArray)]
 pub enum Exit {
     /// Success, or nothing to do.
@@ -345,7 +345,6 @@ async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Ex
         | Command::Rollback { .. }
         | Command::Notify { .. }
         | Command::Doctor { from: Some(_), .. } => Needs::HostOnly,
-        Command::Plan { .. } | Command::Doctor { .. } | Command::Config => Needs::AllToLook,
         _ => Needs::All,
     };
     let from = match &command {
@@ -406,7 +405,7 @@ fn version(json: bool) -> Exit {
     print(&format!("delegate-upgrader {version}{commit}, for {built}"))
 }
 
-/// Prints an error. A failure to print is ignored, since the exit code reports the error, too.
+/// Prints an error. A failure to print is ignored, since the exit code also reports the error.
 fn fail(problem: impl Display, exit: Exit) -> Exit {
     let _ = writeln!(std::io::stderr(), "{}", lines(&problem.to_string()));
     exit

@@ -2,12 +2,11 @@
 //! each upgrader of the host reads it before an upgrade starts.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 
-use super::run::made;
+use super::run::{looking, made};
 use super::{Exit, fail, print, print_json};
 use crate::app;
 use crate::config::Settings;
@@ -133,13 +132,13 @@ fn paused_subject(delegate: Option<&str>) -> &str {
     delegate.unwrap_or("this host")
 }
 
-/// The name of this delegate, which has to be on this host, and the Swarm service whose task it is.
+/// The name of this delegate, which must be on this host, and the Swarm service whose task it is.
 async fn delegate_name(settings: &Settings, container: &str) -> Result<(String, Option<String>), Exit> {
-    let mut upgrader = made(app::upgrader(settings, false, Arc::new(Utc::now)).await)?;
+    let mut upgrader = looking(settings).await?;
     upgrader.delegate_name(container).await.map_err(no_name)
 }
 
-/// The exit where a name could not be found.
+/// The exit if a name could not be found.
 pub(super) fn no_name(error: OperatorError) -> Exit {
     match error {
         OperatorError::NoSuchDelegate { .. } => fail(error, Exit::Usage),
@@ -186,7 +185,7 @@ fn unavailable(error: &EngineError) -> Exit {
     let advice = match error {
         EngineError::Refused {
             status: 401 | 403, ..
-        } => "; a socket proxy has to permit GET, POST and DELETE of /volumes for this",
+        } => "; a socket proxy must permit GET, POST and DELETE of /volumes for this",
         _ => "",
     };
     fail(

@@ -1,12 +1,9 @@
 //! `plan`: the action of a run on each delegate.
 
 use std::io::Write as _;
-use std::sync::Arc;
-
-use chrono::Utc;
 
 use super::pause::no_name;
-use super::run::made;
+use super::run::looking;
 use super::{Exit, fail, print, print_json};
 use crate::app;
 use crate::config::Settings;
@@ -20,8 +17,7 @@ use crate::status::view::Tone;
 
 pub(super) async fn plan(settings: &Settings, container: Option<&str>, json: bool) -> Result<Exit, Exit> {
     app::learn_place(settings).await;
-    // Health checks only: the Manager must not show a running upgrader because of a plan.
-    let mut upgrader = made(app::upgrader(settings, false, Arc::new(Utc::now)).await)?;
+    let mut upgrader = looking(settings).await?;
     let plan = upgrader.plan(print_awaited).await;
     let mut plan = plan.map_err(|error| fail(error, Exit::Unavailable))?;
     if let Some(container) = container {
@@ -37,7 +33,7 @@ pub(super) fn print_awaited(reason: &Reason) {
     let _ = writeln!(std::io::stderr(), "{reason}");
 }
 
-/// Prints a plan, or `nothing` where no delegate was found.
+/// Prints a plan, or `nothing` if no delegate was found.
 pub(super) fn show(plan: &[Planned], json: bool, nothing: &str) -> Exit {
     let printed = if json {
         print_json(&plan)

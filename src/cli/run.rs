@@ -314,6 +314,14 @@ pub(super) async fn single_run(settings: &Settings, ledger: Ledger, json: bool) 
     Ok(made(upgrader)?.with_ledger(ledger))
 }
 
+/// The upgrader of a command that only looks: the Manager must not show an upgrader at work because of it.
+///
+/// # Errors
+/// The exit, once the error is printed.
+pub(super) async fn looking(settings: &Settings) -> Result<Upgrader, Exit> {
+    made(app::upgrader(settings, false, Arc::new(Utc::now)).await)
+}
+
 /// Prints the error of a part that could not be made, and turns it into an exit.
 pub(super) fn made<T>(part: Result<T, SetupError>) -> Result<T, Exit> {
     part.map_err(|error| fail(error, Exit::Config))

@@ -11,7 +11,7 @@ use super::{Exit, fail};
 /// Completes at SIGTERM or SIGINT, which have no default action for process 1 of a container.
 ///
 /// # Errors
-/// The exit, once the error is printed, where signals cannot be received.
+/// The exit, once the error is printed, if signals cannot be received.
 pub(super) fn shutdown() -> Result<impl Future<Output = ()>, Exit> {
     let mut terminate = receive(SignalKind::terminate())?;
     let mut interrupt = receive(SignalKind::interrupt())?;

@@ -62,7 +62,7 @@ fn listen(variables: Variables) -> Result<SocketAddr, (String, Exit)> {
     Settings::listen_from_env(variables).map_err(|errors| (errors.to_string(), Exit::Config))
 }
 
-/// The state of the daemon at `LISTEN_ADDR`; `None` where another program answers, or nothing within two seconds.
+/// The state of the daemon at `LISTEN_ADDR`; `None` if another program answers, or none within two seconds.
 pub(super) async fn daemon_state(listen: SocketAddr) -> Option<Value> {
     let answer = timeout(PATIENCE, get(listen, "/status")).await.ok()?.ok()?;
     let state: Value = serde_json::from_str(&answer).ok()?;

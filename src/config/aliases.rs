@@ -1,7 +1,7 @@
 //! Names that people guess, from other updaters and by habit, with the words for the right one.
 
 /// The name, and what to use in its place.
-const ALIASES: [(&str, &str); 36] = [
+const ALIASES: [(&str, &str); 37] = [
     ("ACCOUNT_IDENTIFIER", "ACCOUNT_ID"),
     ("AUDIT_LOG_FILE", "AUDIT_LOG"),
     ("AUDIT_LOG_MAX_FILES", "`rotate` of logrotate"),
@@ -15,6 +15,10 @@ const ALIASES: [(&str, &str); 36] = [
         "`delegate-upgrader plan`, or DISABLE_AUTO_UPGRADE",
     ),
     ("DISABLE_UPGRADE", "DISABLE_AUTO_UPGRADE"),
+    (
+        "DOCKER_AUTH_CONFIG",
+        "DOCKER_CONFIG, the directory of a config.json, or REGISTRY_USERNAME and REGISTRY_PASSWORD",
+    ),
     ("DOCKER_SOCK", "DOCKER_HOST=unix:///PATH"),
     ("HEALTHCHECK_INTERVAL", "HEALTH_INTERVAL"),
     ("HEALTHY_DEADLINE", "UPGRADE_HEALTHY_DEADLINE"),
@@ -58,7 +62,7 @@ pub(super) const DRY_RUNS: [&str; 5] = [
 /// Every program of a kind, whose variables nothing here reads.
 const PREFIXES: [&str; 3] = ["UPGRADER_", "UPGRADE_", "WATCHTOWER_"];
 
-/// The warning about a variable that is not read here, where its name suggests that it is.
+/// The warning about a variable that is not read here, although its name suggests that it is.
 pub(super) fn hint(name: &str) -> Option<String> {
     let upper = name.to_ascii_uppercase();
     // Kubernetes gives these to every container, for each of its Services.

@@ -3,14 +3,12 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
-
 use super::reader::{Given, Reader};
 use super::variables::{Environment, Variable};
-use super::{DockerConfig, Egress, ManagerSettings, Notifications, ProxySettings, RegistryLogin, Source};
+use super::{Egress, ManagerSettings, ProxySettings, Source};
 use super::{no_proxy, parse};
-use crate::engine::EngineHost;
-use crate::image::{ImageReference, ReferenceError, Version};
+use crate::engine::{ConfigFile, Credentials, EngineHost, StaticCredentials};
+use crate::image::{ImageReference, ReferenceError, TargetSettings, Version};
 use crate::manager::DelegateToken;
 use crate::net::certificates;
 use crate::text::secret::Secret;
@@ -26,12 +24,7 @@ fn published_image(text: &str) -> Result<ImageReference, String> {
 }
 
 pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) -> Option<Source> {
-    let manager = [
-        &env.account_id,
-        &env.manager_host_and_port,
-        &env.upgrader_token,
-        &env.upgrader_token_file,
-    ];
+    let manager = [&env.account_id, &env.manager_host_and_port, &env.upgrader_token];
     let is_given = |variable: &Variable| variable.is_set() || reader.problems.names(variable.row);
     let any_given = manager.into_iter().any(is_given);
     if is_given(&env.published_image) {
@@ -55,17 +48,12 @@ pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) 
         let warning = format!("it has no scheme; using {url}");
         reader.problems.warn(&env.manager_host_and_port, warning);
     }
-    let token = match reader.secret(
-        &env.upgrader_token,
-        &env.upgrader_token_file,
-        &env.credentials_directory,
-    ) {
-        Given::Value(value, variable) => {
+    let token = match reader.secret(&env.upgrader_token) {
+        Given::Value(value) => {
             let token = DelegateToken::parse(value.expose());
             if token.is_none() {
-                reader
-                    .problems
-                    .wrong(variable.row, "its value (not shown) is not a token");
+                let given = "its value (not shown) is not a token";
+                reader.problems.wrong_secret(&env.upgrader_token, given);
             }
             token
         }
@@ -82,46 +70,35 @@ pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) 
     }))
 }
 
-pub(super) fn registry(reader: &mut Reader, env: &Environment) -> Option<RegistryLogin> {
-    let username = reader.text(&env.registry_username);
-    let password = reader.secret(
-        &env.registry_password,
-        &env.registry_password_file,
-        &env.credentials_directory,
-    );
-    match (username, password) {
-        (Some(username), Given::Value(password, _)) => return Some(RegistryLogin { username, password }),
-        (Some(_), Given::Not) => reader
-            .problems
-            .missing_beside(env.registry_password.row, &env.registry_username),
-        (None, Given::Value(_, variable)) => {
-            reader
-                .problems
-                .missing_beside(env.registry_username.row, variable);
+/// A login beside a mirror or a custom repository is for their registries, and not for the registry of the published image.
+pub(super) fn credentials(reader: &mut Reader, env: &Environment, target: &TargetSettings) -> Credentials {
+    let own = login(reader, &env.registry_username, &env.registry_password);
+    let own = own.map(|(username, password)| StaticCredentials {
+        username,
+        password,
+        registries: target.own_registries(),
+    });
+    let named = env.docker_config.get().map(PathBuf::from);
+    let is_named = named.is_some();
+    let file = named.or_else(|| docker_home(env)).map(|directory| {
+        reader.note(&env.docker_config, directory.display());
+        ConfigFile {
+            path: directory.join("config.json"),
+            named: is_named,
         }
+    });
+    Credentials { own, file }
+}
+
+/// A user and a password, which need each other.
+fn login(reader: &mut Reader, user: &Variable, password: &Variable) -> Option<(String, Secret)> {
+    match (reader.text(user), reader.secret(password)) {
+        (Some(user), Given::Value(password)) => return Some((user, password)),
+        (Some(_), Given::Not) => reader.problems.missing_beside(password.row, user),
+        (None, Given::Value(_)) => reader.problems.missing_beside(user.row, password),
         _ => {}
     }
     None
-}
-
-pub(super) fn docker_auth_config(reader: &mut Reader, env: &Environment) -> Option<Secret> {
-    let variable = &env.docker_auth_config;
-    let text = variable.get()?;
-    // The logins in it are read with each question to a registry, as those of a config.json.
-    if serde_json::from_str::<Map<String, Value>>(text).is_err() {
-        reader.problems.wrong(variable.row, "it is not a JSON object");
-        return None;
-    }
-    reader.note(variable, "(set)");
-    Some(Secret::new(text))
-}
-
-pub(super) fn docker_config(reader: &mut Reader, env: &Environment) -> Option<DockerConfig> {
-    let named = env.docker_config.get().map(PathBuf::from);
-    let is_named = named.is_some();
-    let directory = named.or_else(|| docker_home(env))?;
-    reader.note(&env.docker_config, directory.display());
-    Some(DockerConfig { directory, is_named })
 }
 
 /// Where Docker's clients keep their configuration.
@@ -129,20 +106,8 @@ fn docker_home(env: &Environment) -> Option<PathBuf> {
     env.home.get().map(|home| Path::new(home).join(".docker"))
 }
 
-pub(super) fn egress(
-    reader: &mut Reader,
-    env: &Environment,
-    source: Option<&Source>,
-    notifications: &Notifications,
-) -> Egress {
-    let manager = match source {
-        Some(Source::Manager(manager)) => Some(manager.base_url.as_str()),
-        _ => None,
-    };
-    let webhook = notifications.webhook.as_ref().map(|webhook| &webhook.url);
-    let receivers = webhook.into_iter().chain(&notifications.deadman);
-    let urls = manager.into_iter().chain(receivers.map(Secret::expose));
-    let (https_proxy, http_proxy) = proxies(reader, env, &urls.collect::<Vec<_>>());
+pub(super) fn egress(reader: &mut Reader, env: &Environment) -> Egress {
+    let proxy = proxy(reader, env);
     let no_proxy = reader.text(&env.no_proxy).map(|text| {
         let (exceptions, odd) = no_proxy::parse(&text);
         for problem in odd {
@@ -153,8 +118,7 @@ pub(super) fn egress(
     let ca_bundle = reader.bundle(&env.ca_bundle, certificates::authorities);
     let (client_cert, client_key) = identity(reader, env).unzip();
     Egress {
-        https_proxy,
-        http_proxy,
+        proxy: proxy.filter(|_| !no_proxy.as_deref().is_some_and(no_proxy::is_all)),
         no_proxy,
         ca_bundle: ca_bundle.map(|(path, _)| path),
         client_cert,
@@ -166,7 +130,14 @@ pub(super) fn egress(
 fn identity(reader: &mut Reader, env: &Environment) -> Option<(PathBuf, PathBuf)> {
     let certificate = reader.file(&env.client_cert, certificates::chain);
     let key = reader.file(&env.client_key, certificates::signing_key);
-    both_or_neither(reader, &env.client_cert, &env.client_key);
+    for (missing, given) in [
+        (&env.client_cert, &env.client_key),
+        (&env.client_key, &env.client_cert),
+    ] {
+        if given.is_set() && !missing.is_set() {
+            reader.problems.missing_beside(missing.row, given);
+        }
+    }
     let ((cert_path, chain), (key_path, key)) = certificate.zip(key)?;
     match certificates::identity(chain, key, env.client_cert.row.name) {
         Ok(_) => Some((cert_path, key_path)),
@@ -178,75 +149,34 @@ fn identity(reader: &mut Reader, env: &Environment) -> Option<(PathBuf, PathBuf)
     }
 }
 
-fn both_or_neither(reader: &mut Reader, left: &Variable, right: &Variable) {
-    for (missing, given) in [(left, right), (right, left)] {
-        if given.is_set() && !missing.is_set() {
-            reader.problems.missing_beside(missing.row, given);
-        }
-    }
-}
-
-/// The proxies for `https://` and for `http://`. Of `HTTPS_PROXY` and `HTTP_PROXY` those are read that a URL needs.
-fn proxies(
-    reader: &mut Reader,
-    env: &Environment,
-    urls: &[&str],
-) -> (Option<ProxySettings>, Option<ProxySettings>) {
+/// The proxy in one URL, or in its parts.
+fn proxy(reader: &mut Reader, env: &Environment) -> Option<ProxySettings> {
     let scheme = reader.value(&env.proxy_scheme, parse::proxy_scheme);
     let port = reader.read(&env.proxy_port, parse::port);
-    let password = reader.secret(
-        &env.proxy_password,
-        &env.proxy_password_file,
-        &env.credentials_directory,
-    );
-    let password_variable = match &password {
-        Given::Value(_, variable) => *variable,
-        Given::Wrong | Given::Not => &env.proxy_password,
-    };
-    both_or_neither(reader, &env.proxy_user, password_variable);
-    let has_plain = urls.iter().any(|url| parse::is_plain(url)) && env.http_proxy.is_set();
-    let all_plain = has_plain && urls.iter().all(|url| parse::is_plain(url));
-    let wholes = [(&env.https_proxy, !all_plain), (&env.http_proxy, has_plain)];
+    let (username, password) = login(reader, &env.proxy_user, &env.proxy_password).unzip();
     if env.proxy_host.is_set() {
-        for (whole, _) in wholes.iter().filter(|(_, is_needed)| *is_needed) {
-            reader.unused(&[whole], ", since PROXY_HOST is set");
-        }
-        let Some(host) = reader.read(&env.proxy_host, parse::host) else {
-            return (None, None);
-        };
+        reader.unused(&[&env.https_proxy], ", since PROXY_HOST is set");
+        let host = reader.read(&env.proxy_host, parse::host)?;
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
-        let proxy = ProxySettings {
+        return Some(ProxySettings {
             url: format!("{scheme}://{host}{port}"),
-            username: reader.text(&env.proxy_user),
-            password: match password {
-                Given::Value(password, _) => Some(password),
-                Given::Wrong | Given::Not => None,
-            },
-        };
-        return (Some(proxy.clone()), Some(proxy));
+            username,
+            password,
+        });
     }
-    let mut parts = [
+    let parts = [
         &env.proxy_scheme,
         &env.proxy_port,
         &env.proxy_user,
         &env.proxy_password,
-        &env.proxy_password_file,
-    ]
-    .into_iter();
-    if let Some(part) = parts.find(|part| part.is_set()) {
+    ];
+    if let Some(part) = parts.into_iter().find(|part| part.is_set()) {
         reader.problems.missing_beside(env.proxy_host.row, part);
     }
-    let [https, http] = wholes.map(|(whole, needed)| {
-        let shown = |proxy: &ProxySettings| match &proxy.username {
-            Some(_) => proxy.url.replacen("://", "://***@", 1),
-            None => proxy.url.clone(),
-        };
-        needed
-            .then(|| reader.read_as(whole, parse::proxy, shown))
-            .flatten()
-    });
-    let http = if has_plain { http } else { https.clone() };
-    (https, http)
+    reader.read_as(&env.https_proxy, parse::proxy, |proxy| match &proxy.username {
+        Some(_) => proxy.url.replacen("://", "://***@", 1),
+        None => proxy.url.clone(),
+    })
 }
 
 /// As Docker's own clients read `DOCKER_HOST`, `DOCKER_TLS_VERIFY` and `DOCKER_CERT_PATH`, except that the engine's

@@ -63,13 +63,13 @@ fn parse(text: &str) -> Result<Vec<(String, String)>, (usize, &'static str)> {
                 "no NAME=value: the name has other characters than letters, digits and _",
             ));
         }
-        let value = unquoted(value.trim()).ok_or_else(|| wrong("its quote does not end on the line"))?;
+        let value = unquoted(value.trim()).ok_or_else(|| wrong("unterminated quote"))?;
         variables.push((name.to_owned(), value));
     }
     Ok(variables)
 }
 
-/// A value without its quotes and the backslashes that protect a character; `None` where a quote does not end.
+/// A value without its quotes and the backslashes that protect a character; `None` if a quote does not end.
 fn unquoted(value: &str) -> Option<String> {
     let mut text = String::with_capacity(value.len());
     let mut chars = value.chars().peekable();

@@ -25,19 +25,26 @@ impl Environment {
         let of_file = file(&vars, problems).into_iter().map(|variable| (variable, true));
         for ((name, value), is_of_file) in of_file.chain(vars.into_iter().map(|variable| (variable, false))) {
             let Some(name) = name.to_str() else { continue };
-            let Some((row, is_exact)) = row(name) else {
+            let Some(Known { row, name: known }) = known(name) else {
                 foreign.push((name.to_owned(), value));
                 continue;
             };
+            let is_value = known == row.name;
+            let mut wrong = |why| {
+                if is_value {
+                    problems.wrong(row, why);
+                } else {
+                    problems.wrong_file(row, why);
+                }
+            };
             match value.into_string() {
                 Ok(text) if text.trim().is_empty() => {}
-                Ok(text) if is_in_quotes(&text) && !is_of_file && !row.may_be_quoted() => {
-                    let why = "it is in quotes, which `docker run --env-file` keeps; leave them out";
-                    problems.wrong(row, why);
+                Ok(text) if is_in_quotes(&text) && !is_of_file && !(is_value && row.may_be_quoted()) => {
+                    wrong("it is in quotes, which `docker run --env-file` keeps; leave them out");
                 }
-                Ok(text) if is_exact => exact.push((row.name, text)),
-                Ok(text) => lower_case.push((row.name, text)),
-                Err(_) => problems.wrong(row, "bytes that are not UTF-8"),
+                Ok(text) if known == name => exact.push((known, text)),
+                Ok(text) => lower_case.push((known, text)),
+                Err(_) => wrong("bytes that are not UTF-8"),
             }
         }
         // A name that is given twice counts once, the first time, as it does for getenv; envy would refuse the second.
@@ -74,7 +81,7 @@ impl Environment {
     /// away rather than hide it.
     pub(super) fn secrets(&self) -> Vec<&str> {
         self.variables()
-            .filter(|variable| variable.row.is_secret)
+            .filter(|variable| variable.row.file.is_some())
             .filter_map(Variable::get)
             .filter(|secret| secret.len() >= 8)
             .collect()
@@ -87,20 +94,22 @@ fn file(vars: &[(OsString, OsString)], problems: &mut Problems) -> Vec<(OsString
     let path = vars
         .iter()
         .find(|(name, value)| name == NAME && !value.is_empty());
-    let Some(((_, path), (row, _))) = path.zip(row(NAME)) else {
+    let Some(((_, path), known)) = path.zip(known(NAME)) else {
         return Vec::new();
     };
     let mut variables = dotenv::read(Path::new(path)).unwrap_or_else(|why| {
-        problems.wrong(row, why);
+        problems.wrong(known.row, why);
         Vec::new()
     });
     variables.retain(|(name, _)| name != NAME);
     let mut commented = variables
         .iter()
         .filter(|(_, value)| value.to_string_lossy().contains(" #"));
-    if let Some((name, _)) =
-        commented.find(|(name, _)| self::row(&name.to_string_lossy()).is_some_and(|(row, _)| !row.is_secret))
-    {
+    let may_be_shown = |name: &OsString| {
+        let known = self::known(&name.to_string_lossy());
+        known.is_some_and(|Known { row, name }| row.file.is_none_or(|file| file == name))
+    };
+    if let Some((name, _)) = commented.find(|(name, _)| may_be_shown(name)) {
         let name = name.to_string_lossy();
         problems.hint(format!(
             "{name}: \" #\" and the text after it are part of the value; write a comment on a line of its own"
@@ -122,13 +131,24 @@ fn rows() -> impl Iterator<Item = &'static Row> {
     TABLE.iter().flat_map(|(_, rows)| *rows)
 }
 
-/// The row of a name, and whether the name is written as in the table.
-fn row(name: &str) -> Option<(&'static Row, bool)> {
-    rows().find_map(|row| {
-        let is_exact = row.name == name;
-        let is_lower_case = row.is_any_case && row.name.to_ascii_lowercase() == name;
-        (is_exact || is_lower_case).then_some((row, is_exact))
+/// A variable of the table, or the variable that names a file with its value.
+struct Known {
+    row: &'static Row,
+    /// As the table has it.
+    name: &'static str,
+}
+
+fn all_known() -> impl Iterator<Item = Known> {
+    rows().flat_map(|row| {
+        let names = [Some(row.name), row.file].into_iter().flatten();
+        names.map(move |name| Known { row, name })
     })
+}
+
+/// The variable of this name.
+fn known(name: &str) -> Option<Known> {
+    all_known()
+        .find(|known| known.name == name || known.row.is_any_case && known.name.to_ascii_lowercase() == name)
 }
 
 /// The variable whose name this one likely misspells.
@@ -137,8 +157,8 @@ fn meant(name: &str) -> Option<&'static str> {
     if FOREIGN.contains(&upper.as_str()) {
         return None;
     }
-    rows()
-        .map(|row| row.name)
+    all_known()
+        .map(|known| known.name)
         // Short names (`TZ`, `HOME`) are near to everything.
         .filter(|known| known.len() >= 8)
         .map(|known| (strsim::osa_distance(known, &upper), known))
@@ -153,15 +173,12 @@ mod tests {
 
     #[test]
     fn rows_are_in_fields_of_their_names() {
-        for row in rows() {
-            let pairs = [(OsString::from(row.name), OsString::from("text"))];
+        for known in all_known() {
+            let pairs = [(OsString::from(known.name), OsString::from("text"))];
             let environment = Environment::read(pairs, &mut Problems::default());
-            let set: Vec<&str> = environment
-                .variables()
-                .filter(|variable| variable.is_set())
-                .map(|variable| variable.row.name)
-                .collect();
-            assert_eq!(set, [row.name]);
+            let variables = environment.variables();
+            let set = variables.filter(|variable| variable.is_set());
+            assert_eq!(set.map(Variable::name).collect::<Vec<_>>(), [known.name]);
         }
     }
 }

@@ -16,27 +16,26 @@ mod variables;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use ring::digest::{Context, SHA256};
 use strum::{Display, EnumString};
 
-use crate::engine::EngineHost;
+use crate::engine::{Credentials, EngineHost};
 use crate::image::{ImageReference, TargetSettings};
 use crate::manager::DelegateToken;
 use crate::schedule::Schedule;
-use crate::text::secret::Secret;
 use problems::Problems;
 use variables::Environment;
 
+pub use crate::net::egress::{Egress, ProxySettings};
 pub use audit::AuditTarget;
 pub use notifications::{Notifications, SigningKey, WebhookFormat, WebhookSettings};
 pub use problems::{ConfigErrors, Problem};
 pub use timing::Timing;
 pub use variables::{Preset, Row};
 
-/// Reads a value of `LISTEN_ADDR`; `None` where it is none.
+/// Reads a value of `LISTEN_ADDR`; `None` if it is invalid.
 pub(crate) fn listen_address(text: &str) -> Option<SocketAddr> {
     parse::listen_address(text).ok()
 }
@@ -76,18 +75,14 @@ pub struct Settings {
     pub idle_wait: Duration,
     /// The periodic health check.
     pub health: HealthSettings,
-    /// `SWARM`: whether the services of a Swarm are upgraded, too.
+    /// `SWARM`: whether the services of a Swarm are upgraded as well.
     pub swarm: bool,
     /// `SELF_UPGRADE`: whether the upgrader replaces its own container; nothing but reports with `disable_auto_upgrade`.
     pub self_upgrade: bool,
     /// `HEALTH_ACTION`.
     pub health_action: HealthAction,
-    /// `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.
-    pub registry: Option<RegistryLogin>,
-    /// `DOCKER_AUTH_CONFIG`.
-    pub docker_auth_config: Option<Secret>,
-    /// `DOCKER_CONFIG`, else `$HOME/.docker`; `None` without a home.
-    pub docker_config: Option<DockerConfig>,
+    /// `REGISTRY_USERNAME`, `REGISTRY_PASSWORD` and `DOCKER_CONFIG`: the logins of registries.
+    pub credentials: Credentials,
     /// The connection to the Manager and to the receivers of events.
     pub egress: Egress,
     /// `WEBHOOK_*` and `DEADMAN_URL`.
@@ -113,8 +108,6 @@ pub struct Settings {
 pub enum Needs {
     /// All of them.
     All,
-    /// The same, for a command that changes nothing.
-    AllToLook,
     /// Those of the host: it works in an outage of the Manager, and whatever is wrong with the Manager's settings.
     HostOnly,
 }
@@ -197,65 +190,6 @@ pub enum ProbeKind {
     Running,
 }
 
-/// Docker's own configuration, for its registry logins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DockerConfig {
-    /// The directory of `config.json`.
-    pub directory: PathBuf,
-    /// Whether `DOCKER_CONFIG` names it, so that a missing file is a mistake.
-    pub is_named: bool,
-}
-
-/// The login of a private registry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RegistryLogin {
-    /// `REGISTRY_USERNAME`.
-    pub username: String,
-    /// `REGISTRY_PASSWORD`.
-    pub password: Secret,
-}
-
-/// The connection to the Manager and to the receivers of events. What the files held at start could be used.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Egress {
-    /// `PROXY_*` or `HTTPS_PROXY`: for URLs that start with `https://`.
-    pub https_proxy: Option<ProxySettings>,
-    /// `PROXY_*`, `HTTP_PROXY` or `HTTPS_PROXY`: for URLs that start with `http://`.
-    pub http_proxy: Option<ProxySettings>,
-    /// `NO_PROXY`: comma-separated hosts and networks to reach without the proxy.
-    pub no_proxy: Option<String>,
-    /// `CA_BUNDLE`: certificates to trust besides the system's, authorities or servers' own.
-    pub ca_bundle: Option<PathBuf>,
-    /// `CLIENT_CERT`; set if and only if the key is.
-    pub client_cert: Option<PathBuf>,
-    /// `CLIENT_KEY`; set if and only if the certificate is.
-    pub client_key: Option<PathBuf>,
-}
-
-impl Egress {
-    /// The proxy for this URL, whose exceptions are still to be minded.
-    pub fn proxy_for(&self, url: &str) -> Option<&ProxySettings> {
-        if self.no_proxy.as_deref().is_some_and(no_proxy::is_all) {
-            None
-        } else if parse::is_plain(url) {
-            self.http_proxy.as_ref()
-        } else {
-            self.https_proxy.as_ref()
-        }
-    }
-}
-
-/// A proxy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProxySettings {
-    /// `scheme://host:port`, without user and password.
-    pub url: String,
-    /// Set if and only if the password is.
-    pub username: Option<String>,
-    /// In clear: percent signs of a URL are decoded.
-    pub password: Option<Secret>,
-}
-
 /// `LOG_LEVEL` and `LOG_FORMAT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSettings {
@@ -312,7 +246,7 @@ pub fn variables() -> impl Iterator<Item = &'static Row> {
 }
 
 impl Settings {
-    /// `ACCOUNT_ID`, where a Manager is asked.
+    /// `ACCOUNT_ID`, if a Manager is asked.
     pub fn account(&self) -> Option<&str> {
         match &self.source {
             Source::Manager(manager) => Some(&manager.account_id),
@@ -330,7 +264,7 @@ impl Settings {
     }
 
     /// Reads and checks an environment. Variables that are not ours are ignored; empty ones are unset. The files
-    /// that hold secrets are read, those that hold certificates are opened.
+    /// that hold secrets are read, and the files with certificates are opened.
     pub fn from_env(
         vars: impl IntoIterator<Item = (OsString, OsString)>,
         needs: Needs,
@@ -346,7 +280,7 @@ impl Settings {
         &self.effective
     }
 
-    /// Equal where [`Self::redacted`] is: 48 bits of its SHA-256, which a metric shows exactly.
+    /// Equal if [`Self::redacted`] is: 48 bits of its SHA-256, which a metric shows exactly.
     pub fn hash(&self) -> u64 {
         let mut context = Context::new(&SHA256);
         for (name, value) in self.redacted() {

@@ -85,35 +85,22 @@ impl fmt::Debug for SigningKey {
 pub(super) fn notifications(reader: &mut Reader, env: &Environment) -> Notifications {
     Notifications {
         webhook: webhook(reader, env),
-        deadman: url(reader, env, &env.deadman_url, &env.deadman_url_file),
+        deadman: url(reader, &env.deadman_url),
     }
 }
 
 fn webhook(reader: &mut Reader, env: &Environment) -> Option<WebhookSettings> {
-    let has_problem = |reader: &Reader| {
-        let rows = [&env.webhook_url, &env.webhook_url_file].map(|variable| variable.row);
-        rows.into_iter().any(|row| reader.problems.names(row))
-    };
-    let url = url(reader, env, &env.webhook_url, &env.webhook_url_file);
+    let url = url(reader, &env.webhook_url);
     let format = reader.word(&env.webhook_format);
-    let key = match reader.secret(
-        &env.webhook_secret,
-        &env.webhook_secret_file,
-        &env.credentials_directory,
-    ) {
-        Given::Value(text, variable) => SigningKey::parse(text.expose().trim())
-            .map_err(|why| reader.problems.wrong(variable.row, why))
+    let key = match reader.secret(&env.webhook_secret) {
+        Given::Value(text) => SigningKey::parse(text.expose().trim())
+            .map_err(|why| reader.problems.wrong_secret(&env.webhook_secret, why))
             .ok(),
         Given::Wrong | Given::Not => None,
     };
     let events = reader.read_as(&env.webhook_events, actions, |events| events.join(","));
-    if url.is_none() && !has_problem(reader) {
-        let unused = [
-            &env.webhook_format,
-            &env.webhook_secret,
-            &env.webhook_secret_file,
-            &env.webhook_events,
-        ];
+    if url.is_none() && !reader.problems.names(env.webhook_url.row) {
+        let unused = [&env.webhook_format, &env.webhook_secret, &env.webhook_events];
         reader.unused(&unused, ", since WEBHOOK_URL is not set");
     }
     Some(WebhookSettings {
@@ -125,8 +112,8 @@ fn webhook(reader: &mut Reader, env: &Environment) -> Option<WebhookSettings> {
 }
 
 /// A URL that is a secret as a whole, given as it is or in a file.
-fn url(reader: &mut Reader, env: &Environment, plain: &Variable, file: &Variable) -> Option<Secret> {
-    let Given::Value(text, variable) = reader.secret(plain, file, &env.credentials_directory) else {
+fn url(reader: &mut Reader, variable: &Variable) -> Option<Secret> {
+    let Given::Value(text) = reader.secret(variable) else {
         return None;
     };
     let text = text.expose().trim();
@@ -137,7 +124,7 @@ fn url(reader: &mut Reader, env: &Environment, plain: &Variable, file: &Variable
         } else {
             "its value (not shown) does not start with https://"
         };
-        reader.problems.wrong(variable.row, given);
+        reader.problems.wrong_secret(variable, given);
         return None;
     };
     Some(Secret::new(url))

@@ -1,4 +1,4 @@
-//! Texts → values: the small parsers. Each says in a few words why it refuses a value, or nothing where the value
+//! Texts → values: the small parsers. Each says in a few words why it refuses a value, or nothing if the value
 //! speaks for itself.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -71,7 +71,7 @@ pub(super) fn command(text: &str) -> Result<Vec<String>, String> {
     match serde_json::from_str::<Vec<String>>(text) {
         Ok(command) if command.first().is_none_or(String::is_empty) => Err("it has no program".to_owned()),
         Ok(command) => Ok(command),
-        Err(error) => Err(format!("not a JSON array of texts: {error}")),
+        Err(error) => Err(format!("not a JSON array of strings: {error}")),
     }
 }
 
@@ -105,11 +105,6 @@ pub(super) fn names(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Whether a URL is asked without TLS.
-pub(super) fn is_plain(url: &str) -> bool {
-    url.starts_with("http://")
-}
-
 type UrlError = <Url as FromStr>::Err;
 
 fn parsed_url(text: &str) -> Result<Url, String> {
@@ -129,7 +124,7 @@ pub(super) fn http_url(text: &str) -> Result<Url, String> {
     }
 }
 
-/// As [`http_url`], with this scheme where the text has none.
+/// As [`http_url`], with this scheme if the text has none.
 fn url_with_default(scheme: &str, text: &str) -> Result<Url, String> {
     if text.contains("://") {
         http_url(text)
@@ -198,7 +193,7 @@ pub(super) fn host(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A comma-separated list of [`host`]s, where `*.` stands for the first part of a name.
+/// A comma-separated list of [`host`]s; `*.` stands for the first part of a name.
 pub(super) fn hosts(text: &str) -> Result<Vec<String>, String> {
     let one = |name: &String| match name.strip_prefix("*.") {
         Some(domain) if !domain.contains('*') => Ok(format!("*.{}", host(domain)?)),

@@ -17,7 +17,7 @@ pub struct Problem {
     pub accepted: &'static str,
 }
 
-/// Everything that is wrong with the environment, and what else looks odd in it.
+/// Everything that is wrong with the environment, and everything that looks odd in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigErrors {
     /// Settings to correct, in the order of the documentation.
@@ -48,6 +48,18 @@ impl Problems {
     /// A wrong value. `given` says what was given without showing a secret.
     pub(super) fn wrong(&mut self, row: &'static Row, given: impl Into<String>) {
         self.push(row.name, given.into(), row.accepted);
+    }
+
+    /// A secret that is wrong, however it was given.
+    pub(super) fn wrong_secret(&mut self, variable: &Variable, given: impl Into<String>) {
+        self.push(variable.name(), given.into(), variable.row.accepted);
+    }
+
+    /// A wrong value of a variable that names a file with a secret.
+    pub(super) fn wrong_file(&mut self, row: &'static Row, given: impl Into<String>) {
+        const ACCEPTED: &str =
+            "the path of a readable file that holds only the value, instead of the variable without _FILE";
+        self.push(row.file.unwrap_or(row.name), given.into(), ACCEPTED);
     }
 
     /// A wrong value that may be shown, and why it is wrong, unless it speaks for itself.
@@ -96,7 +108,7 @@ impl Problems {
     /// A variable that another variable requires.
     pub(super) fn missing_beside(&mut self, row: &'static Row, other: &Variable) {
         if !self.names(row) {
-            self.wrong(row, format!("not set, although {} is", other.row.name));
+            self.wrong(row, format!("not set, although {} is", other.name()));
         }
     }
 
@@ -109,7 +121,7 @@ impl Problems {
     }
 
     pub(super) fn warn(&mut self, variable: &Variable, text: impl fmt::Display) {
-        self.0.warnings.push(format!("{}: {text}", variable.row.name));
+        self.0.warnings.push(format!("{}: {text}", variable.name()));
     }
 
     /// Makes warnings of the problems with these variables.
@@ -132,7 +144,9 @@ impl Problems {
 
     /// Whether the variable is among the problems.
     pub(super) fn names(&self, row: &Row) -> bool {
-        self.0.problems.iter().any(|problem| problem.variable == row.name)
+        let names = [Some(row.name), row.file];
+        let mut problems = self.0.problems.iter();
+        problems.any(|problem| names.contains(&Some(problem.variable)))
     }
 
     /// The warnings if nothing is wrong, else everything. A secret pasted into another variable is masked wherever it
@@ -154,7 +168,8 @@ impl Problems {
         }
         let place = |name| {
             let mut rows = TABLE.iter().flat_map(|(_, rows)| *rows);
-            rows.position(|row| row.name == name).unwrap_or(usize::MAX)
+            rows.position(|row| row.name == name || row.file == Some(name))
+                .unwrap_or(usize::MAX)
         };
         errors.problems.sort_by_key(|problem| place(problem.variable));
         Err(errors)

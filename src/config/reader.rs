@@ -24,8 +24,8 @@ pub(super) struct Finished {
 }
 
 /// A secret that may be given as it is or in a file.
-pub(super) enum Given<'a> {
-    Value(Secret, &'a Variable),
+pub(super) enum Given {
+    Value(Secret),
     /// It is among the problems.
     Wrong,
     Not,
@@ -34,13 +34,16 @@ pub(super) enum Given<'a> {
 pub(super) struct Reader {
     pub(super) problems: Problems,
     effective: BTreeMap<&'static str, String>,
+    /// The directory in which systemd puts credentials.
+    credentials: Option<PathBuf>,
 }
 
 impl Reader {
-    pub(super) fn new(problems: Problems) -> Self {
+    pub(super) fn new(env: &Environment, problems: Problems) -> Self {
         Self {
             problems,
             effective: BTreeMap::new(),
+            credentials: env.credentials_directory.get().map(PathBuf::from),
         }
     }
 
@@ -172,47 +175,40 @@ impl Reader {
         }
     }
 
-    /// A secret, given as it is or in a file, not both; where neither is set, systemd may have it as a credential.
-    pub(super) fn secret<'a>(
-        &mut self,
-        plain: &'a Variable,
-        file: &'a Variable,
-        credentials: &Variable,
-    ) -> Given<'a> {
-        if self.problems.names(plain.row) || self.problems.names(file.row) {
+    /// A secret, given as it is or in a file, not both; if neither is set, systemd may have it as a credential.
+    pub(super) fn secret(&mut self, variable: &Variable) -> Given {
+        let row = variable.row;
+        if self.problems.names(row) {
             return Given::Wrong;
         }
-        match (plain.verbatim(), file.get()) {
+        let path = match (variable.verbatim(), &variable.file) {
             (Some(_), Some(_)) => {
-                let given = format!("set together with {}", plain.row.name);
-                self.problems.wrong(file.row, given);
-                Given::Wrong
+                let given = format!("set together with {}", row.name);
+                self.problems.wrong_file(row, given);
+                return Given::Wrong;
             }
             (Some(value), None) => {
-                self.note(plain, "(set)");
-                Given::Value(Secret::new(value), plain)
+                self.note(variable, "(set)");
+                return Given::Value(Secret::new(value));
             }
-            (None, Some(path)) => self.secret_file(file, Path::new(path)),
+            (None, Some(path)) => PathBuf::from(path.trim()),
             (None, None) => {
                 // `upgrader-token` is the credential for UPGRADER_TOKEN.
-                let name = plain.row.name.to_ascii_lowercase().replace('_', "-");
-                let credential = credentials.get().map(|directory| Path::new(directory).join(name));
+                let name = row.name.to_ascii_lowercase().replace('_', "-");
+                let credential = self.credentials.as_ref().map(|directory| directory.join(name));
                 match credential.filter(|path| path.exists()) {
-                    Some(path) => self.secret_file(file, &path),
-                    None => Given::Not,
+                    Some(path) => path,
+                    None => return Given::Not,
                 }
             }
-        }
-    }
-
-    fn secret_file<'a>(&mut self, file: &'a Variable, path: &Path) -> Given<'a> {
-        match secret_file(path) {
+        };
+        match secret_file(&path) {
             Ok(value) => {
-                self.note(file, path.display());
-                Given::Value(value, file)
+                self.note(variable, format_args!("(in {})", path.display()));
+                Given::Value(value)
             }
             Err(why) => {
-                self.problems.wrong(file.row, why);
+                self.problems.wrong_file(row, why);
                 Given::Wrong
             }
         }

@@ -1,5 +1,5 @@
-//! The variables → [`Settings`]. A variable that stands alone is read here, [`connections`] has those that belong
-//! together.
+//! The variables → [`Settings`]. A variable that stands alone is read here, and variables that belong together in
+//! [`connections`].
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -26,10 +26,10 @@ pub(super) fn settings(
     needs: Needs,
     problems: Problems,
 ) -> Result<Settings, ConfigErrors> {
-    let mut reader = Reader::new(problems);
+    let mut reader = Reader::new(env, problems);
     let disable_auto_upgrade = reader.flag(&env.disable_auto_upgrade);
     let source = match needs {
-        Needs::All | Needs::AllToLook => connections::source(&mut reader, env, disable_auto_upgrade),
+        Needs::All => connections::source(&mut reader, env, disable_auto_upgrade),
         Needs::HostOnly => Some(Source::None),
     };
     let workload_names = reader.read_as(&env.upgrader_workload_name, parse::names, |names| names.join(","));
@@ -64,14 +64,12 @@ pub(super) fn settings(
     }
     target.self_image = self_image;
     let swarm = reader.flag(&env.swarm);
-    let registry = connections::registry(&mut reader, env);
-    let docker_auth_config = connections::docker_auth_config(&mut reader, env);
-    let docker_config = connections::docker_config(&mut reader, env);
+    let credentials = connections::credentials(&mut reader, env, &target);
     let health = health(&mut reader, env, disable_auto_upgrade);
     let health_action = reader.word(&env.health_action);
     let notifications = notifications(&mut reader, env);
-    let egress = connections::egress(&mut reader, env, source.as_ref(), &notifications);
-    // Its variables are among those of the environment by now.
+    let egress = connections::egress(&mut reader, env);
+    // The environment has its variables by now.
     reader.text(&env.environment_file);
     let listen = reader.read(&env.listen_addr, parse::listen_address);
     let status_hosts = reader.read_as(&env.status_hosts, parse::hosts, |hosts| hosts.join(","));
@@ -83,12 +81,12 @@ pub(super) fn settings(
     let engine = connections::engine(&mut reader, env);
 
     if needs == Needs::HostOnly {
-        // They are about connections that such a command can do without.
-        const PREFIXES: [&str; 6] = ["WEBHOOK_", "DEADMAN_", "CA_", "CLIENT_", "PROXY_", "HTTP"];
+        // Such a command can do without these connections.
+        const PREFIXES: [&str; 6] = ["WEBHOOK_", "DEADMAN_", "CA_", "CLIENT_", "PROXY_", "HTTPS_"];
         let is_optional = |name: &str| PREFIXES.iter().any(|prefix| name.starts_with(prefix));
         reader.problems.tolerate(is_optional);
     }
-    if needs != Needs::All || disable_auto_upgrade {
+    if needs == Needs::HostOnly || disable_auto_upgrade {
         reader.problems.tolerate(|name| DRY_RUNS.contains(&name));
     }
     let finished = reader.finish(env)?;
@@ -114,9 +112,7 @@ pub(super) fn settings(
             swarm,
             self_upgrade,
             health_action,
-            registry,
-            docker_auth_config,
-            docker_config,
+            credentials,
             egress,
             notifications,
             listen: listen?,
@@ -133,7 +129,7 @@ pub(super) fn settings(
 
 /// Reads `LISTEN_ADDR` alone: of all problems only those with it matter.
 pub(super) fn listen_alone(env: &Environment, problems: Problems) -> Result<SocketAddr, ConfigErrors> {
-    let mut reader = Reader::new(problems);
+    let mut reader = Reader::new(env, problems);
     let listen = reader.read(&env.listen_addr, parse::listen_address);
     let rows = [env.listen_addr.row, env.environment_file.row];
     let is_wrong = rows.into_iter().any(|row| reader.problems.names(row));

@@ -1,8 +1,8 @@
 //! The table of all variables. Reading the environment, the output of `config`, the hint for a misspelt name and the
-//! tables of docs/usage/configuration.md follow from it.
+//! tables of docs/usage/configuration.md and docs/usage/rare-settings.md follow from it.
 //!
 //! A new setting is a row here, a field of [`Settings`](super::Settings), and the line of `settings.rs` that reads it.
-//! `UPDATE_DOCS=1 cargo test --lib config` then writes the page.
+//! `UPDATE_DOCS=1 cargo test --lib config` then writes the pages.
 
 use serde::Deserialize;
 
@@ -19,9 +19,9 @@ pub struct Row {
     pub accepted: &'static str,
     /// Its effect: one or two sentences of the page, in Markdown. Empty in the program, which prints none.
     pub help: &'static str,
-    /// Whether the value is never shown.
-    pub(super) is_secret: bool,
-    /// Whether the name counts in lower case, too.
+    /// The variable that names a file with the value instead. Only a secret has one, and its value is never shown.
+    pub file: Option<&'static str>,
+    /// Whether the name also counts in lower case.
     pub(super) is_any_case: bool,
 }
 
@@ -34,19 +34,19 @@ pub enum Preset {
     Required,
     /// This text, read as if it had been given.
     Value(&'static str),
-    /// Something that the program finds out; the page says what.
+    /// A value that the program finds out, in the words of the page.
     Derived(&'static str),
 }
 
 impl Row {
-    /// Whether quotes around a value may belong to it, as in a command or a password, or are left out where it is read.
+    /// Whether quotes around a value may belong to it, as in a command or a password, or are removed when it is read.
     pub(super) fn may_be_quoted(&self) -> bool {
         matches!(self.name, "HEALTH_COMMAND" | "SCHEDULE") || self.name.ends_with("PASSWORD")
     }
 }
 
 impl Preset {
-    /// The cell of the page, in Markdown; empty for nothing.
+    /// The cell of the page, in Markdown; empty without a default.
     pub fn text(&self) -> String {
         match self {
             Unset => String::new(),
@@ -67,15 +67,15 @@ const fn row(name: &'static str, default: Preset, accepted: &'static str, help: 
         } else {
             ""
         },
-        is_secret: false,
+        file: None,
         is_any_case: false,
     }
 }
 
 impl Row {
-    const fn secret(self) -> Self {
+    const fn secret(self, file: &'static str) -> Self {
         Self {
-            is_secret: true,
+            file: Some(file),
             ..self
         }
     }
@@ -94,6 +94,8 @@ impl Row {
 pub(super) struct Variable {
     pub(super) row: &'static Row,
     text: Option<String>,
+    /// The text of the variable that names a file with the value.
+    pub(super) file: Option<String>,
 }
 
 impl Variable {
@@ -107,15 +109,21 @@ impl Variable {
         self.text.as_deref()
     }
 
+    /// The name of the variable that is set: with a secret in a file, that of the file.
+    pub(super) fn name(&self) -> &'static str {
+        let file = self.row.file.filter(|_| self.file.is_some());
+        file.unwrap_or(self.row.name)
+    }
+
     pub(super) fn is_set(&self) -> bool {
-        self.text.is_some()
+        self.text.is_some() || self.file.is_some()
     }
 }
 
-/// From rows (`field = row;`): the table, and a struct with the text of each variable. The field is the name in lower
-/// case, as envy reads it.
+/// From rows (`field = row;`, of a secret `field, field_file = row;`): the table, and a struct with the text of each variable.
+/// A field is the name in lower case, as envy reads it.
 macro_rules! variables {
-    ($($section:ident { $($field:ident = $row:expr;)* })*) => {
+    ($($section:ident { $($field:ident $(, $file:ident)? = $row:expr;)* })*) => {
         /// The rows, by the section of the page that lists them.
         pub(super) static TABLE: &[(&str, &[Row])] = &[$((stringify!($section), &[$($row),*])),*];
 
@@ -129,12 +137,18 @@ macro_rules! variables {
         #[derive(Default, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub(super) struct Texts {
-            $($($field: Option<String>,)*)*
+            $($($field: Option<String>, $($file: Option<String>,)?)*)*
         }
 
         impl From<Texts> for Environment {
             fn from(texts: Texts) -> Self {
-                Self { $($($field: Variable { row: const { &$row }, text: texts.$field },)*)* }
+                Self {
+                    $($($field: Variable {
+                        row: const { &$row },
+                        text: texts.$field,
+                        file: None$(.or(texts.$file))?,
+                    },)*)*
+                }
             }
         }
 
@@ -155,8 +169,6 @@ const REPOSITORY: &str =
     "a repository such as registry.example:5000/team: no scheme, no tag, no digest, lower-case path";
 const PORT: &str = "a port from 1 to 65535";
 const HTTP_URL: &str = "a URL such as https://hooks.example/…";
-const SIGNING_KEY: &str = "whsec_ and the base64 of at least 24 bytes, or a text of at least 24 bytes";
-const PROXY: &str = "a proxy URL such as http://proxy.example:3128";
 
 variables! {
     manager {
@@ -165,14 +177,11 @@ variables! {
         manager_host_and_port = row("MANAGER_HOST_AND_PORT", Required, "the Manager's URL such as https://app.harness.io",
             "May have a port and a path (`https://app.harness.io/gratis`), but no user, password or query. Without a scheme it is \
              `https://`, with a warning.");
-        upgrader_token = row("UPGRADER_TOKEN", Required,
+        upgrader_token, upgrader_token_file = row("UPGRADER_TOKEN", Required,
             "the delegate token: 32 hex digits, or the base64 of them that the Manager shows",
-            "[Authenticates](#the-token) this program to the Manager.").secret();
-        upgrader_token_file = row("UPGRADER_TOKEN_FILE", Unset,
-            "the path of a readable file that holds only the token, instead of UPGRADER_TOKEN",
-            "The token as a file, such as a Docker secret. One line break at the end is dropped.");
+            "[Authenticates](#the-token) this program to the Manager.").secret("UPGRADER_TOKEN_FILE");
         published_image = row("PUBLISHED_IMAGE", Unset, IMAGE,
-            "The published image, without a Manager: the four variables above are not used.");
+            "The published image, without a Manager: the three variables above are not used.");
     }
     delegates {
         upgrader_workload_name = row("UPGRADER_WORKLOAD_NAME", Required, "the DELEGATE_NAME of your delegates, or several separated by commas",
@@ -191,14 +200,14 @@ variables! {
         upgrade_now_if_expired = row("UPGRADE_NOW_IF_EXPIRED", Value("false"), BOOL,
             "`true`: a delegate whose version is past its end of life waits for no window and no wave.");
         run_on_start = row("RUN_ON_START", Value("false"), BOOL,
-            "At start the program always checks and reports; with `true` it upgrades, too.");
+            "At start the program always checks and reports; with `true` it also upgrades.");
         disable_auto_upgrade = row("DISABLE_AUTO_UPGRADE", Value("false"), BOOL,
             "`true`: no upgrades, only health checks. The engine receives nothing but `GET` requests, except restarts with \
              `HEALTH_ACTION=restart`, and the end of a replacement that has left a delegate stopped.");
     }
     replacement {
         container_stop_timeout = row("CONTAINER_STOP_TIMEOUT", Value("1h"), POSITIVE_DURATION,
-            "How long an old delegate may finish its tasks. Its own `--stop-timeout` wins where it is longer.");
+            "How long an old delegate may finish its tasks. Its own `--stop-timeout` wins if it is longer.");
         max_stop_timeout = row("MAX_STOP_TIMEOUT", Unset,
             "seconds, or a duration such as 45m or 1h30m, at least CONTAINER_STOP_TIMEOUT",
             "The most that any delegate gets, whatever its own `--stop-timeout` or its label says. `plan` says which of them counts.");
@@ -233,22 +242,16 @@ variables! {
             "`missing`: a version or digest that is on the host is not pulled; `never`: nothing is pulled, since images are loaded \
              with `docker load`. With `always`, a version that is on the host is used when its registry cannot be reached.");
         keep_images = row("KEEP_IMAGES", Value("1"), "a number from 1 to 9",
-            "How many former images of a delegate stay on the host, for `rollback`. The upgrader removes older ones, but only \
-             those that it brought.");
+            "How many former images of a delegate stay on the host, for `rollback`. The upgrader removes older ones if it \
+             brought them.");
         registry_username = row("REGISTRY_USERNAME", Unset, "the user name for REGISTRY_PASSWORD",
             "The login for [private registries](private-registries.md).");
-        registry_password = row("REGISTRY_PASSWORD", Unset, "the password for REGISTRY_USERNAME",
-            "Goes with `REGISTRY_USERNAME`.").secret();
-        registry_password_file = row("REGISTRY_PASSWORD_FILE", Unset,
-            "the path of a readable file that holds only the password, instead of REGISTRY_PASSWORD",
-            "The password as a file. One line break at the end is dropped.");
-        docker_auth_config = row("DOCKER_AUTH_CONFIG", Unset, "the text of a config.json: a JSON object with the registries' logins under auths",
-            "Registry logins without a file, as Docker's own client reads them; they take precedence over those of \
-             `config.json`.").secret();
+        registry_password, registry_password_file = row("REGISTRY_PASSWORD", Unset, "the password for REGISTRY_USERNAME",
+            "Goes with `REGISTRY_USERNAME`.").secret("REGISTRY_PASSWORD_FILE");
         docker_config = row("DOCKER_CONFIG", Derived("`$HOME/.docker`"), "the directory of Docker's config.json",
-            "Registry logins; without `DOCKER_CERT_PATH` the engine's certificates, too.");
+            "Registry logins; without `DOCKER_CERT_PATH` also the engine's certificates.");
         swarm = row("SWARM", Value("false"), BOOL,
-            "`true`: on a manager of a Swarm, [its services](swarm.md) are upgraded, too.");
+            "`true`: on a manager of a Swarm, [its services](swarm.md) are upgraded as well.");
     }
     health {
         health_interval = row("HEALTH_INTERVAL", Value("1m"), POSITIVE_DURATION, "The longest time between two health checks.");
@@ -272,18 +275,14 @@ variables! {
         proxy_scheme = row("PROXY_SCHEME", Value("http"), "http or https", "How to speak to `PROXY_HOST`.");
         proxy_port = row("PROXY_PORT", Derived("the scheme's"), PORT, "The port of `PROXY_HOST`.");
         proxy_user = row("PROXY_USER", Unset, "the user name for PROXY_PASSWORD", "The login at the proxy.");
-        proxy_password = row("PROXY_PASSWORD", Unset, "the password for PROXY_USER", "Goes with `PROXY_USER`.").secret();
-        proxy_password_file = row("PROXY_PASSWORD_FILE", Unset,
-            "the path of a readable file that holds only the password, instead of PROXY_PASSWORD",
-            "The password as a file. One line break at the end is dropped.");
-        https_proxy = row("HTTPS_PROXY", Unset, PROXY,
-            "The [proxy](connection.md#proxies) to `https://` addresses, perhaps with a user and password. Not used with `PROXY_HOST`. \
-             `https_proxy` works, too.").any_case();
-        http_proxy = row("HTTP_PROXY", Derived("`HTTPS_PROXY`"), PROXY,
-            "The proxy to `http://` addresses. `http_proxy` works, too.").any_case();
+        proxy_password, proxy_password_file = row("PROXY_PASSWORD", Unset, "the password for PROXY_USER",
+            "Goes with `PROXY_USER`.").secret("PROXY_PASSWORD_FILE");
+        https_proxy = row("HTTPS_PROXY", Unset, "a proxy URL such as http://proxy.example:3128",
+            "The [proxy](connection.md#proxies) to `https://` and `http://` addresses, perhaps with a user and password. Not used with \
+             `PROXY_HOST`. `https_proxy` also works.").any_case();
         no_proxy = row("NO_PROXY", Unset, "hosts, addresses and networks, separated by commas",
             "What is reached without the proxy: `manager.example` (and all below it), `10.0.0.0/8`, `*`. An entry that \
-             cannot match produces a warning. `no_proxy` works, too.").any_case();
+             cannot match produces a warning. `no_proxy` also works.").any_case();
         ca_bundle = row("CA_BUNDLE", Unset, "the path of a PEM file with one or more certificates, or of a directory of such files",
             "Certificates to trust besides the system's: authorities, or [the Manager's own](connection.md#a-manager-that-signed-its-own-certificate).");
         client_cert = row("CLIENT_CERT", Unset, "the path of a PEM file with a certificate and the chain behind it, if any",
@@ -292,23 +291,18 @@ variables! {
             "Its private key.");
     }
     notifications {
-        webhook_url = row("WEBHOOK_URL", Unset, HTTP_URL,
-            "Where [events](notifications.md) are sent. No output shows it: a URL of Slack or Teams holds its own key.").secret();
-        webhook_url_file = row("WEBHOOK_URL_FILE", Unset,
-            "the path of a readable file that holds only the URL, instead of WEBHOOK_URL", "The URL as a file.");
+        webhook_url, webhook_url_file = row("WEBHOOK_URL", Unset, HTTP_URL,
+            "Where [events](notifications.md) are sent. No output shows it: a URL of Slack or Teams holds its own key.")
+            .secret("WEBHOOK_URL_FILE");
         webhook_format = row("WEBHOOK_FORMAT", Value("cloudevents"), "cloudevents, slack or teams",
             "How an event is written.");
-        webhook_secret = row("WEBHOOK_SECRET", Unset, SIGNING_KEY,
-            "[Signs](notifications.md#signatures) what is sent.").secret();
-        webhook_secret_file = row("WEBHOOK_SECRET_FILE", Unset,
-            "the path of a readable file that holds only the secret, instead of WEBHOOK_SECRET: whsec_ and the base64 of at least 24 bytes, or a text of at least 24 bytes",
-            "The secret as a file. Surrounding blanks are ignored.");
+        webhook_secret, webhook_secret_file = row("WEBHOOK_SECRET", Unset,
+            "whsec_ and the base64 of at least 24 bytes, or a text of at least 24 bytes",
+            "[Signs](notifications.md#signatures) each event. Surrounding blanks are ignored.").secret("WEBHOOK_SECRET_FILE");
         webhook_events = row("WEBHOOK_EVENTS", Derived("all"), super::parse::ACTIONS, "Which events are sent, separated by commas.");
-        deadman_url = row("DEADMAN_URL", Unset, HTTP_URL,
+        deadman_url, deadman_url_file = row("DEADMAN_URL", Unset, HTTP_URL,
             "Requested after [each good scheduled run](notifications.md#a-dead-mans-switch), so that a service can raise an alarm when that does not happen. No \
-             output shows it.").secret();
-        deadman_url_file = row("DEADMAN_URL_FILE", Unset,
-            "the path of a readable file that holds only the URL, instead of DEADMAN_URL", "The URL as a file.");
+             output shows it.").secret("DEADMAN_URL_FILE");
     }
     program {
         environment_file = row("ENVIRONMENT_FILE", Unset, "the path of a readable file of lines NAME=value, as systemd's EnvironmentFile= has them",
@@ -354,14 +348,11 @@ mod tests {
     use super::*;
     use kit::page;
 
-    const PAGE: &str = "docs/usage/configuration.md";
-
     /// The rows that the page lists first: those of the documented `docker run`, and what replaces some of them.
-    const NEEDED: [&str; 8] = [
+    const NEEDED: [&str; 7] = [
         "ACCOUNT_ID",
         "MANAGER_HOST_AND_PORT",
         "UPGRADER_TOKEN",
-        "UPGRADER_TOKEN_FILE",
         "PUBLISHED_IMAGE",
         "UPGRADER_WORKLOAD_NAME",
         "SCHEDULE",
@@ -386,7 +377,7 @@ mod tests {
         "AUDIT_LOG",
     ];
 
-    /// The mark on the page of the table that lists a row.
+    /// The mark of the table that lists a row.
     fn tier(section: &'static str, name: &str) -> &'static str {
         match name {
             _ if NEEDED.contains(&name) => "needed",
@@ -396,14 +387,11 @@ mod tests {
         }
     }
 
-    /// The accepted values, in the words of the page: it explains a duration once, and a meaning mostly says what `true` does
-    /// and what is in a file.
+    /// The accepted values, in the words of the page: it explains a duration once, and a meaning mostly says what `true` does.
     fn shown(row: &Row) -> String {
-        let is_file = row.name.ends_with("_FILE") && row.name != "ENVIRONMENT_FILE";
         match row.accepted {
             BOOL => String::new(),
             REPOSITORY => " Value: a repository, without tag and scheme.".to_owned(),
-            _ if is_file => String::new(),
             // The meaning says the same.
             other if other.starts_with("the user name") || other.starts_with("the password") => String::new(),
             other => format!(" Value: {other}.")
@@ -412,15 +400,16 @@ mod tests {
     }
 
     #[test]
-    fn the_page_lists_every_variable() {
+    fn the_pages_list_every_variable() {
         let rows = TABLE
             .iter()
             .filter(|(section, _)| *section != "system")
             .flat_map(|(section, rows)| rows.iter().map(|row| (tier(section, row.name), row)));
         let mut tables: Vec<(&str, String)> = Vec::new();
         for (mark, row) in rows {
+            let file = row.file.map(|file| format!(" or `{file}`")).unwrap_or_default();
             let line = format!(
-                "| `{}` | {} | {}{} |\n",
+                "| `{}`{file} | {} | {}{} |\n",
                 row.name,
                 row.default.text(),
                 row.help,
@@ -435,7 +424,12 @@ mod tests {
             }
         }
         for (mark, table) in &tables {
-            page::has(PAGE, mark, table);
+            let name = if ["needed", "common"].contains(mark) {
+                "configuration"
+            } else {
+                "rare-settings"
+            };
+            page::has(&format!("docs/usage/{name}.md"), mark, table);
         }
         let lines = |mark| {
             tables

@@ -72,7 +72,7 @@ pub(super) async fn check(
             _ => "let only one of the two upgrade: stop it, or set DISABLE_AUTO_UPGRADE=true here",
         };
         let message = format!(
-            "{program} ({by}) may replace {watched}, too, and stops a container before its tasks are finished; {advice}"
+            "{program} ({by}) may also replace {watched}, and stops a container before its tasks are finished; {advice}"
         );
         checks.warn("updaters", message);
     }

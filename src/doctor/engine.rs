@@ -44,7 +44,7 @@ impl Host {
     }
 }
 
-/// Checks the engine; `None` where it does not answer.
+/// Checks the engine; `None` if it does not answer.
 pub(super) async fn check(
     engine: &Arc<DockerEngine>,
     settings: &Settings,
@@ -161,7 +161,7 @@ fn health(rollouts: &[Rollout], upgrades: bool, checks: &mut Checks) {
         } else if upgrades && serving.health.is_weak() {
             format!(
                 "{name} can only be seen to run ({detail}); a new image is tried with HEALTH_COMMAND in the container, and \
-                 where that is not possible, proven by running alone: {WAY_OUT}"
+                 if that is not possible, proven by running alone: {WAY_OUT}"
             )
         } else {
             continue;
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn health_checks_of_mutable_tags_go_on_without_the_two_calls_that_compare_them() {
+    fn health_checks_of_mutable_tags_continue_without_the_two_calls_that_compare_them() {
         assert_eq!(calls(false, false), HEALTH_CHECKS);
         let further = [
             ("/images/{name}/json", Some(MUTABLE_TAGS)),

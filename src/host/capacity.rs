@@ -24,7 +24,7 @@ const MAX_SAMPLES: usize = 10;
 /// as much.
 const UNPACKED: u64 = 4;
 
-/// The bytes left on the file system that has an engine's images; `None` where it cannot be seen from here. The
+/// The bytes left on the file system that has an engine's images; `None` if it cannot be seen from here. The
 /// container is one of that engine's.
 pub type FreeDisk = Arc<dyn Fn(&Storage, &ContainerId) -> Option<u64> + Send + Sync>;
 
@@ -51,7 +51,7 @@ pub struct Room {
 }
 
 impl Disk {
-    /// The room for the successor of `running`, the document of the image of the container `serving`; `None` where it cannot be
+    /// The room for the successor of `running`, the document of the image of the container `serving`; `None` if it cannot be
     /// known before the pull.
     pub async fn room<E: Engine>(&self, engine: &E, serving: &ContainerId, running: &Value) -> Option<Room> {
         let size = running.get("Size").and_then(Value::as_u64)?;

@@ -11,13 +11,13 @@ use std::net::{IpAddr, Ipv4Addr};
 use crate::container::ContainerId;
 use crate::engine::{Engine, EngineError};
 
-/// This program's own container; `None` where it runs in none. Engines bind files into a container from a directory
+/// This program's own container; `None` outside a container. Engines bind files into a container from a directory
 /// named after its id.
 pub fn own_container() -> Option<ContainerId> {
     proc::own_container(&fs::read_to_string("/proc/self/mountinfo").ok()?).map(ContainerId::new)
 }
 
-/// Advice for an operator where the engine does not answer.
+/// Advice for an operator if the engine does not answer.
 pub fn engine_advice(error: &EngineError) -> &'static str {
     match error {
         EngineError::Unreachable(problem) if problem.contains("ermission denied") => socket_advice(),
@@ -31,14 +31,14 @@ pub fn engine_advice(error: &EngineError) -> &'static str {
     }
 }
 
-/// The same where this process may not use the engine's socket.
+/// The same if this process may not use the engine's socket.
 fn socket_advice() -> &'static str {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     proc::socket_advice(&read("/proc/self/uid_map"), &read("/sys/fs/selinux/enforce"))
 }
 
 /// The address at which a delegate on the host's network is reached from here: the loopback address from the host's own
-/// namespace, the default gateway from a bridge. `None` where there is no default route.
+/// namespace, the default gateway from a bridge. `None` without a default route.
 pub async fn host_address<E: Engine>(engine: &E, own: Option<&ContainerId>) -> Option<IpAddr> {
     let loopback = Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let Some(own) = own else { return loopback };
@@ -48,7 +48,7 @@ pub async fn host_address<E: Engine>(engine: &E, own: Option<&ContainerId>) -> O
     }
 }
 
-/// The host name by the kernel, or the program's own name where that is empty.
+/// The host name by the kernel, or the program's own name if that is empty.
 pub fn name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();

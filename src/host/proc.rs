@@ -31,7 +31,7 @@ pub fn bound_file(mountinfo: &str, root: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Advice where this process may not use the engine's socket, by its user namespace and by SELinux.
+/// Advice if this process may not use the engine's socket, by its user namespace and by SELinux.
 pub fn socket_advice(uid_map: &str, selinux_enforces: &str) -> &'static str {
     let first: Vec<&str> = uid_map.split_whitespace().take(2).collect();
     if !first.is_empty() && first != ["0", "0"] {

@@ -12,7 +12,7 @@ use reqwest::{Client, Url};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::client_config::{ManagerConfig, ManagerSetupError, Timing, audience, base_url, endpoint};
+use super::client_config::{ManagerConfig, Timing, audience, endpoint};
 use super::error::ManagerError;
 use super::requests::ManagerRequests;
 use super::response::Response;
@@ -20,6 +20,7 @@ use super::source::ImageSource;
 use super::token::{Claims, DelegateToken, Issued};
 use super::transport_error::transport;
 use crate::image::ImageReference;
+use crate::net::client::ClientError;
 use crate::net::{jittered, redirected_to};
 
 const HARNESS_ERROR: HeaderName = HeaderName::from_static("x-harness-error");
@@ -68,8 +69,11 @@ impl fmt::Debug for HttpManager {
 
 impl HttpManager {
     /// A client of the Manager that the configuration names. It sends nothing yet.
-    pub fn new(config: ManagerConfig) -> Result<Self, ManagerSetupError> {
-        let base = base_url(&config.base_url)?;
+    ///
+    /// # Errors
+    /// The certificates, or the client as a whole; or the URL, which the settings have checked.
+    pub fn new(config: ManagerConfig) -> Result<Self, ClientError> {
+        let base = Url::parse(&config.base_url).map_err(|error| ClientError::Client(error.to_string()))?;
         let resource = if config.reports_upgrader {
             "delegate-v2"
         } else {
@@ -78,8 +82,8 @@ impl HttpManager {
         let client = config.connection.client(&base, config.timing.connect)?;
         Ok(Self {
             client,
-            endpoint: endpoint(&base, resource)?,
-            upgrader_endpoint: endpoint(&base, "upgrader")?,
+            endpoint: endpoint(&base, resource),
+            upgrader_endpoint: endpoint(&base, "upgrader"),
             audience: audience(&base),
             account_id: config.account_id,
             delegate_token: config.delegate_token,

@@ -1,4 +1,4 @@
-//! The Manager client's configuration, checked and turned into an HTTP client.
+//! The configuration of the Manager's client, and the URLs that follow from it.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use chrono::{DateTime, Utc};
 use reqwest::Url;
 
 use super::token::DelegateToken;
-use crate::net::client::{ClientError, Connection};
+use crate::net::client::Connection;
 
 /// How to reach a Manager, and as whom.
 pub struct ManagerConfig {
-    /// `MANAGER_HOST_AND_PORT`: scheme, host, and port and path prefix where there are some.
+    /// `MANAGER_HOST_AND_PORT`: scheme and host, perhaps with a port and a path.
     pub base_url: String,
     /// `ACCOUNT_ID`.
     pub account_id: String,
@@ -86,47 +86,15 @@ impl Default for Timing {
     }
 }
 
-/// Why a client could not be created: the configuration is wrong. No text repeats a value that may contain a password.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ManagerSetupError {
-    /// The base URL.
-    #[error(
-        "MANAGER_HOST_AND_PORT: {0}; expected https://host[:port][/path], such as https://app.harness.io"
-    )]
-    BaseUrl(String),
-    /// The certificates, or the client as a whole.
-    #[error(transparent)]
-    Client(#[from] ClientError),
-}
-
-/// Parses `MANAGER_HOST_AND_PORT`.
-pub(super) fn base_url(text: &str) -> Result<Url, ManagerSetupError> {
-    let refuse = |reason: &str| Err(ManagerSetupError::BaseUrl(reason.to_owned()));
-    let Ok(url) = Url::parse(text.trim()) else {
-        return refuse("not a URL");
-    };
-    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return refuse("the scheme must be https or http");
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return refuse("user names and passwords are not accepted");
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return refuse("queries and fragments are not accepted");
-    }
-    Ok(url)
-}
-
 /// The URL of an upgrade check. Of those for delegates, only `delegate-v2` records the time from which the Manager's UI
 /// derives AUTO UPGRADE.
-pub(super) fn endpoint(base: &Url, resource: &str) -> Result<Url, ManagerSetupError> {
+pub(super) fn endpoint(base: &Url, resource: &str) -> Url {
     let mut endpoint = base.clone();
+    // Err: a URL without a host, which the settings exclude.
+    if let Ok(mut segments) = endpoint.path_segments_mut() {
+        segments.pop_if_empty().extend(["api", "upgrade-check", resource]);
+    }
     endpoint
-        .path_segments_mut()
-        .map_err(|()| ManagerSetupError::BaseUrl("it cannot have a path".to_owned()))?
-        .pop_if_empty()
-        .extend(["api", "upgrade-check", resource]);
-    Ok(endpoint)
 }
 
 /// `scheme://host:port`, always with the port.
@@ -148,7 +116,7 @@ mod tests {
             ("http://m:8080", "http://m:8080"),
             ("http://[::1]", "http://[::1]:80"),
         ] {
-            assert_eq!(audience(&base_url(base).unwrap()), expected);
+            assert_eq!(audience(&base.parse().unwrap()), expected);
         }
     }
 }

@@ -25,7 +25,7 @@ pub enum ManagerError {
     ClientCertificate(String),
     /// The proxy's answer to the request, or to the request for a tunnel.
     #[error(
-        "the proxy rejected the login; check PROXY_USER and PROXY_PASSWORD, or the credentials in HTTPS_PROXY or HTTP_PROXY"
+        "the proxy rejected the login; check PROXY_USER and PROXY_PASSWORD, or the credentials in HTTPS_PROXY"
     )]
     ProxyLogin,
     /// No complete answer within this time.

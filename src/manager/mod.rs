@@ -15,7 +15,7 @@ mod upgrader_image;
 pub use crate::net::client::{ClientError, ClientIdentity, Connection};
 pub use crate::net::dns::Resolver;
 pub use client::HttpManager;
-pub use client_config::{ManagerConfig, ManagerSetupError, Timing};
+pub use client_config::{ManagerConfig, Timing};
 pub use error::ManagerError;
 pub(crate) use error::clock_problem;
 pub use fixed::FixedImage;

@@ -1,4 +1,4 @@
-//! The HTTP client for servers elsewhere, a Manager or a receiver of events: through a proxy where there is one, with the
+//! The HTTP client for servers elsewhere, a Manager or a receiver of events: through the proxy, if any, with the
 //! authorities that are trusted and the certificate that is shown.
 
 use std::time::Duration;

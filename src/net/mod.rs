@@ -4,6 +4,7 @@
 pub(crate) mod certificates;
 pub(crate) mod client;
 pub(crate) mod dns;
+pub(crate) mod egress;
 pub(crate) mod pem;
 pub(crate) mod retry;
 mod tls;

@@ -10,7 +10,7 @@ use rustls_platform_verifier::Verifier;
 use super::tls_builder;
 use super::trust::Trust;
 
-/// A TLS configuration that trusts the system's authorities and these certificates, and shows this identity where a
+/// A TLS configuration that trusts the system's authorities and these certificates, and shows this identity if a
 /// server asks for one. Errs without a single authority to trust.
 pub(super) fn tls(
     authorities: Vec<CertificateDer<'static>>,

@@ -1,7 +1,7 @@
-//! Which servers are trusted: those that WebPKI trusts, and those that show one of the given certificates itself.
+//! The servers that are trusted: WebPKI trusts them, or they show one of the given certificates itself.
 //!
 //! `openssl req -x509` makes a certificate for a server that says it is an authority (`CA:TRUE`), which WebPKI trusts to
-//! sign others and never as a server's own. Who lists it in `CA_BUNDLE` or `ca.pem` means just that server.
+//! sign others and never as a server's own. An operator who lists it in `CA_BUNDLE` or `ca.pem` means just that server.
 
 use std::sync::Arc;
 

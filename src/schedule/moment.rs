@@ -10,7 +10,7 @@ pub const ACCEPTED: &str =
     "a date such as 2026-12-01, or a time such as 2026-12-01T08:00 or 2026-12-01T08:00:00Z";
 
 /// Reads a date, which is its first moment, or a time; without an offset from UTC, it is by the clocks of that zone.
-/// `None` where it is neither.
+/// `None` if it is neither.
 pub fn parse(text: &str, zone: &Zone) -> Option<DateTime<Utc>> {
     let text = text.trim();
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {

@@ -27,7 +27,7 @@ struct Range {
     days: [bool; 7],
     /// Its first minute of the day.
     from: u32,
-    /// The minute of the day that follows its last one. Where it is not later than `from`, the window ends on the next day.
+    /// The minute of the day that follows its last one. If it is not later than `from`, the window ends on the next day.
     to: u32,
 }
 

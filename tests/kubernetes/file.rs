@@ -82,7 +82,7 @@ fn the_proxy_s_keys_are_known_in_both_places() {
             .map(|(key, value)| format!("{indent}{key}: {value}\n"))
             .concat();
         let settings = settings_in(&format!("{PLAIN}{lines}"), &[TOKEN]).unwrap();
-        let proxy = settings.common.egress.https_proxy.unwrap();
+        let proxy = settings.common.egress.proxy.unwrap();
         assert_eq!(proxy.url, "http://proxy.example:3128");
         assert_eq!(proxy.username.as_deref(), Some("123"));
         assert_eq!(proxy.password.unwrap().expose(), "yes");
@@ -101,7 +101,7 @@ fn chart_1_0_26_writes_the_proxy_s_keys_without_values() {
     ];
     let lines = keys.map(|key| format!("{key}:\n")).concat();
     let settings = settings_in(&format!("{PLAIN}{lines}"), &[TOKEN]).unwrap();
-    assert_eq!(settings.common.egress.https_proxy, None);
+    assert_eq!(settings.common.egress.proxy, None);
     assert_eq!(settings.warnings, [""; 0]);
 }
 
@@ -113,7 +113,7 @@ fn proxy_manager_false_reaches_the_manager_directly() {
             .unwrap()
             .common
             .egress
-            .https_proxy
+            .proxy
             .is_some()
     };
     assert!(proxied("true"));

@@ -9,6 +9,7 @@ use std::process::Command;
 use clap::Parser as _;
 use clap::error::ErrorKind;
 use delegate_upgrader::cli::Cli;
+use delegate_upgrader::config;
 use kit::commands::{assignment, blocks, is_program, is_script, words};
 
 use crate::links::{pages, root};
@@ -42,12 +43,10 @@ fn commands() -> Vec<(String, String)> {
     found
 }
 
-/// The variables of docs/usage/configuration.md, which the code writes.
+/// Every variable, and those that name a file with a secret.
 fn variables() -> BTreeSet<String> {
-    let page = &pages()[Path::new("docs/usage/configuration.md")];
-    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
-    rows.map(|row| row.split('`').next().unwrap().to_owned())
-        .collect()
+    let names = config::variables().flat_map(|row| [Some(row.name), row.file]);
+    names.flatten().map(str::to_owned).collect()
 }
 
 /// Checks of a command what can be checked without running it.

@@ -112,7 +112,11 @@ fn environment() -> Roff {
             default => format!(" Default: {default}."),
         };
         let text = format!("{} Accepted: {}.{default}", variable.help, variable.accepted);
-        entry(&mut roff, variable.name, &text);
+        let name = match variable.file {
+            Some(file) => format!("{}, {file}", variable.name),
+            None => variable.name.to_owned(),
+        };
+        entry(&mut roff, &name, &text);
     }
     roff
 }

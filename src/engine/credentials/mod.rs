@@ -1,5 +1,5 @@
-//! Which account a registry gets: the one in our own settings, one in `DOCKER_AUTH_CONFIG`, or one of Docker's
-//! `config.json`. That file is read for every pull, so that the next one has a login that was renewed there.
+//! The account for a registry: the one in our own settings, or one of Docker's `config.json`. That file is read for every pull, so
+//! that the next pull has a login that was renewed there.
 
 mod config_file;
 pub(crate) mod header;
@@ -22,16 +22,14 @@ use crate::text::secret::Secret;
 /// How long the file may take to be read.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The accounts for registries.
+/// The accounts for registries, or where they are kept. Nothing is read before a question to a registry.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
-    own: Option<StaticCredentials>,
-    inline: Option<Secret>,
-    file: Option<ConfigFile>,
+    /// Those of our own settings.
+    pub own: Option<StaticCredentials>,
+    /// Docker's `config.json`, for all other registries.
+    pub file: Option<ConfigFile>,
 }
-
-/// The variable that holds what a config.json would, for Docker's own client from 28.3 on.
-const INLINE: &str = "DOCKER_AUTH_CONFIG";
 
 /// `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.
 #[derive(Clone, Debug)]
@@ -54,21 +52,6 @@ pub struct ConfigFile {
 }
 
 impl Credentials {
-    /// Takes the places where logins are kept. Nothing is read yet.
-    pub fn new(own: Option<StaticCredentials>, file: Option<ConfigFile>) -> Self {
-        Self {
-            own,
-            inline: None,
-            file,
-        }
-    }
-
-    /// Takes `DOCKER_AUTH_CONFIG`, whose accounts go before those of the file.
-    #[must_use]
-    pub fn with_inline(self, inline: Option<Secret>) -> Self {
-        Self { inline, ..self }
-    }
-
     /// The user and the password for a registry, for a program that asks it itself.
     #[cfg(feature = "kubernetes")]
     pub(crate) async fn password(&self, registry: &str) -> Option<(String, Secret)> {
@@ -92,12 +75,7 @@ impl Credentials {
             lookup.login = Some(Login::new(account, registry));
             return lookup;
         }
-        if let Some(inline) = &self.inline
-            && let Some(config) = lookup.note(parse(INLINE, inline.expose().as_bytes()))
-        {
-            lookup.take(INLINE, &config, registry);
-        }
-        if let (None, Some(file)) = (&lookup.login, &self.file)
+        if let Some(file) = &self.file
             && let Some(config) = lookup.note(read(file).await)
         {
             let path = file.path.display().to_string();
@@ -106,8 +84,9 @@ impl Credentials {
             {
                 lookup.login = Some(Login::new(account, registry));
                 lookup.origin = Some(format!("{path} (credential helper {helper})"));
-            } else {
-                lookup.take(&path, &config, registry);
+            } else if let Some((key, account)) = lookup.note(config.account(registry)) {
+                lookup.login = Some(Login::new(account, registry));
+                lookup.origin = Some(format!("{path} (entry {key})"));
             }
         }
         lookup
@@ -122,7 +101,7 @@ pub(super) struct Lookup {
     /// Where it was found, unless our own settings name it: it may be left over, or of another account.
     pub(super) origin: Option<String>,
     /// The first thing that was wrong, without any secret. Most images need no login, so it stops nothing; it is
-    /// reported where the registry wants one.
+    /// reported if the registry wants one.
     pub(super) problem: Option<String>,
 }
 
@@ -135,20 +114,12 @@ impl Lookup {
         })
     }
 
-    /// Takes the account of this registry from a configuration, which is shown as `origin`.
-    fn take(&mut self, origin: &str, config: &DockerConfig, registry: &str) {
-        if let Some((key, account)) = self.note(config.account(registry)) {
-            self.login = Some(Login::new(account, registry));
-            self.origin = Some(format!("{origin} (entry {key})"));
-        }
-    }
-
     /// Whether a call failed for this login, which may be left over or of another account.
     pub(super) fn may_be_stale<T>(&self, outcome: &Result<T, EngineError>) -> bool {
         self.origin.is_some() && outcome.as_ref().is_err_and(EngineError::is_auth_error)
     }
 
-    /// The outcome of the call without the login, where that one succeeded.
+    /// The outcome of the call without the login, if that one succeeded.
     pub(super) fn better_of<T>(
         &self,
         image: &ImageReference,
@@ -167,7 +138,7 @@ impl Lookup {
         without
     }
 
-    /// Adds the problem to the outcome of a call with this login, where that failed for want of one.
+    /// Adds the problem to the outcome of a call with this login, if that failed for want of one.
     pub(super) fn complete<T>(self, outcome: Result<T, EngineError>) -> Result<T, EngineError> {
         match (outcome, self.problem) {
             (Err(error), Some(problem)) if error.is_auth_error() => Err(EngineError::Unauthorized(format!(
@@ -193,13 +164,8 @@ async fn read(file: &ConfigFile) -> Result<Option<DockerConfig>, String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound || !file.named => return Ok(None),
         Err(error) => return Err(format!("cannot read the registry logins in {path}: {error}")),
     };
-    parse(&path.to_string(), &text)
-}
-
-/// Reads the text of a config.json, which comes from this place.
-fn parse(origin: &str, text: &[u8]) -> Result<Option<DockerConfig>, String> {
-    serde_json::from_slice(text).map(Some).map_err(|error| {
+    serde_json::from_slice(&text).map(Some).map_err(|error| {
         let (line, column) = (error.line(), error.column());
-        format!("{origin} is not what `docker login` writes: line {line}, column {column}")
+        format!("{path} is not what `docker login` writes: line {line}, column {column}")
     })
 }

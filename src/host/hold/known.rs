@@ -15,7 +15,7 @@ const FRESH: Duration = Duration::from_millis(200);
 /// How often they are read to be shown, if the engine does not report changes.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// The failed action, where the pause is unknown.
+/// The failed action if the pause is unknown.
 pub const READ_HOLDS: &str = "find out whether upgrades are paused";
 
 /// The records that were read last.
@@ -64,14 +64,14 @@ impl KnownHolds {
         !known.have_changed && known.read.as_ref().is_some_and(is_fresh)
     }
 
-    /// Whether they are to be read, to be shown. `is_told`: the engine says when one of them changes.
+    /// Whether they must be read to be shown. `is_told`: the engine says when one of them changes.
     pub fn are_due(&self, is_told: bool) -> bool {
         let known = self.known();
         let is_old = |read: &Read| !is_told && read.at.elapsed() >= INTERVAL;
         known.have_changed || known.read.as_ref().is_none_or(is_old)
     }
 
-    /// The holds on the replacement of this delegate by this image; `None` where that has to be read.
+    /// The holds on the replacement of this delegate by this image; `None` if the records must be read first.
     pub fn of(&self, delegate: &str, image: &str) -> Option<Result<Holds, String>> {
         let known = self.known();
         let records = known.read.as_ref()?.records.as_ref();
@@ -84,7 +84,7 @@ impl KnownHolds {
         }))
     }
 
-    /// Reads what the engine remembers. Where a proxy refuses that, nothing is known to be paused.
+    /// Reads what the engine remembers. If a proxy refuses that, no pause is known.
     ///
     /// # Errors
     /// The engine did not answer.

@@ -65,7 +65,7 @@ impl Resolver {
         }
     }
 
-    /// The addresses of a name: those that the hosts file has, or else those that the servers know.
+    /// The addresses of a name by the hosts file, or else by the servers.
     pub async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, Unresolved> {
         let listed = system::listed(&self.hosts, name);
         if !listed.is_empty() {

@@ -26,13 +26,17 @@ fn given(password: &str, registries: &[&str]) -> Credentials {
         password: Secret::new(password),
         registries: registries.iter().map(ToString::to_string).collect(),
     };
-    Credentials::new(Some(own), None)
+    Credentials {
+        own: Some(own),
+        file: None,
+    }
 }
 
 fn file(directory: &Path, config: &str) -> Credentials {
     let path = directory.join("config.json");
     fs::write(&path, config).unwrap();
-    Credentials::new(None, Some(ConfigFile { path, named: true }))
+    let file = Some(ConfigFile { path, named: true });
+    Credentials { own: None, file }
 }
 
 fn image(registry: &str) -> ImageReference {
@@ -225,25 +229,6 @@ async fn omits_stale_docker_login_where_none_is_needed() {
     // Our own settings mean it.
     let (asked, _, _) = public_image(&given("p", &[])).await;
     assert!(!asked);
-}
-
-#[tokio::test]
-async fn docker_auth_config_precedes_the_file() {
-    let directory = tempfile::tempdir().unwrap();
-    let of_file = r#"{"auths": {"r.example": {"username": "file", "password": "p"}, "s.example": {"username": "file", "password": "p"}}}"#;
-    let inline = Secret::new(r#"{"auths": {"r.example": {"auth": "aW5saW5lOnA="}}}"#);
-    let credentials = file(directory.path(), of_file).with_inline(Some(inline));
-    assert_eq!(
-        username(&credentials, "r.example").await.as_deref(),
-        Some("inline")
-    );
-    assert_eq!(username(&credentials, "s.example").await.as_deref(), Some("file"));
-    let broken = given("p", &["else.example"]).with_inline(Some(Secret::new("{\"auths\": 1}")));
-    let problem = problem(&broken, "r.example").await.unwrap();
-    assert!(
-        problem.starts_with("DOCKER_AUTH_CONFIG is not what `docker login` writes: line 1"),
-        "{problem}"
-    );
 }
 
 #[tokio::test]

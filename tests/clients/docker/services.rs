@@ -15,10 +15,10 @@ async fn updated_with(image: Option<&str>, spec: &Value) -> super::scripted::Cal
         password: Secret::new("secret"),
         registries: vec!["private.example".to_owned()],
     };
-    let docker = engine
-        .docker
-        .clone()
-        .with_credentials(Credentials::new(Some(login), None));
+    let docker = engine.docker.clone().with_credentials(Credentials {
+        own: Some(login),
+        file: None,
+    });
     let image: Option<ImageReference> = image.map(|image| image.parse().unwrap());
     let update = ServiceUpdate {
         id: "id",

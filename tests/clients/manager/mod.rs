@@ -8,4 +8,3 @@ pub(crate) mod own_certificate;
 mod requests;
 mod response;
 pub(crate) mod tls;
-mod wrong_configuration;

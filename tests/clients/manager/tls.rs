@@ -195,8 +195,8 @@ fn without_ca_certificates_the_error_says_what_to_do_where_they_are_needed() {
     };
     let https = ("MANAGER_HOST_AND_PORT", "https://manager.example");
     let http = ("MANAGER_HOST_AND_PORT", "http://manager.example");
-    let proxy = ("HTTP_PROXY", "http://proxy.example:3128");
-    let tls_proxy = ("HTTP_PROXY", "https://proxy.example:3128");
+    let proxy = ("HTTPS_PROXY", "http://proxy.example:3128");
+    let tls_proxy = ("HTTPS_PROXY", "https://proxy.example:3128");
     let ca = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/tls/ca.pem");
     for (variables, needed) in [
         ([http, proxy].as_slice(), false),

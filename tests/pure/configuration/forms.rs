@@ -111,7 +111,7 @@ fn the_login_of_a_proxy_url_is_decoded_and_stray_percent_signs_stay() {
         ("%c3%a9", "é"),
     ] {
         let url = format!("me:{given}@proxy.example:3128");
-        let proxy = settings(&[("HTTPS_PROXY", &url)]).egress.https_proxy.unwrap();
+        let proxy = settings(&[("HTTPS_PROXY", &url)]).egress.proxy.unwrap();
         assert_eq!(proxy.url, "http://proxy.example:3128");
         assert_eq!(proxy.password.unwrap().expose(), expected);
     }
@@ -212,6 +212,10 @@ fn recognises_misspelt_name() {
         ("watchtower_poll_interval", "unknown variable; use SCHEDULE"),
         ("REGISTRY_USER", "unknown variable; use REGISTRY_USERNAME"),
         ("AUDIT_LOG_MAX_SIZE", "unknown variable; use `size` of logrotate"),
+        (
+            "DOCKER_AUTH_CONFIG",
+            "unknown variable; use DOCKER_CONFIG, the directory of a config.json, or REGISTRY_USERNAME and REGISTRY_PASSWORD",
+        ),
         ("UPGRADER_COLOUR", "unknown variable, so it has no effect"),
     ] {
         let warnings = settings(&[(name, "x")]).warnings;

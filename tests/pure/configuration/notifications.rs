@@ -152,19 +152,3 @@ fn reads_secret_from_file() {
         Ok(key)
     );
 }
-
-#[test]
-fn each_receiver_has_the_proxy_of_its_scheme() {
-    let (http, https) = ("http://for-http.example", "http://for-https.example");
-    let both = [("HTTP_PROXY", http), ("HTTPS_PROXY", https)];
-    let proxy = |given: &[(&str, &str)], url: &str| {
-        let vars = [&both, given].concat();
-        let egress = settings(&vars).egress;
-        egress.proxy_for(url).unwrap().url.clone()
-    };
-    let plain = ("WEBHOOK_URL", "http://hooks.example");
-    assert_eq!(proxy(&[plain], "http://hooks.example"), http);
-    assert_eq!(proxy(&[plain], "https://app.harness.io"), https);
-    let plain_manager = ("MANAGER_HOST_AND_PORT", "http://manager.example");
-    assert_eq!(proxy(&[plain_manager, ("DEADMAN_URL", URL)], URL), https);
-}

@@ -1,11 +1,11 @@
 //! What right environments mean.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use delegate_upgrader::config::{HealthAction, LogFormat, LogLevel, ProbeKind, Source, Strategy};
+use delegate_upgrader::config::{self, HealthAction, LogLevel, Preset, ProbeKind, Source, Strategy};
 use delegate_upgrader::engine::EngineHost;
 
 use super::certificates::docker_certificates;
@@ -21,9 +21,6 @@ fn the_documented_command_gives_the_documented_defaults() {
     assert_eq!(manager.base_url, "https://app.harness.io");
     assert_eq!(manager.token.key(), &KEY);
     assert_eq!(settings.workload_names, ["docker-delegate"]);
-    assert_eq!(settings.schedule.as_str(), "0 */1 * * *");
-    assert_eq!(settings.schedule.zone().name(), "UTC");
-    assert_eq!(settings.schedule_jitter, Duration::ZERO);
     assert_eq!(settings.stop_timeout, Duration::from_secs(3600));
     assert!(!settings.run_on_start && !settings.disable_auto_upgrade);
     assert_eq!(settings.strategy, Strategy::Auto);
@@ -31,18 +28,11 @@ fn the_documented_command_gives_the_documented_defaults() {
     assert_eq!(settings.healthy_deadline, Duration::from_secs(600));
     assert_eq!(settings.health.interval, Duration::from_secs(60));
     assert_eq!(settings.health.probe, ProbeKind::Auto);
-    assert_eq!(settings.health.port, 3460);
-    assert_eq!(settings.health.path, "/api/health");
-    assert_eq!(settings.listen, SocketAddr::from(([127, 0, 0, 1], 9464)));
-    assert_eq!(
-        (settings.log.level, settings.log.format),
-        (LogLevel::Info, LogFormat::Text)
-    );
     assert_eq!(
         settings.engine,
         EngineHost::Unix(PathBuf::from("/var/run/docker.sock"))
     );
-    assert!(settings.registry.is_none() && settings.egress.https_proxy.is_none());
+    assert!(settings.credentials.own.is_none() && settings.egress.proxy.is_none());
     assert_eq!(settings.warnings, Vec::<String>::new());
 }
 
@@ -102,8 +92,11 @@ fn every_accepted_form_is_read() {
     assert_eq!(settings.strategy, Strategy::StopFirst);
     assert_eq!(settings.health.probe, ProbeKind::Running);
     assert_eq!(settings.health_action, HealthAction::Restart);
-    assert_eq!(settings.registry.as_ref().unwrap().password.expose(), PASSWORD);
-    let proxy = settings.egress.https_proxy.as_ref().unwrap();
+    assert_eq!(
+        settings.credentials.own.as_ref().unwrap().password.expose(),
+        PASSWORD
+    );
+    let proxy = settings.egress.proxy.as_ref().unwrap();
     assert_eq!(proxy.url, "http://proxy.example:3128");
     assert_eq!(proxy.username.as_deref(), Some("me"));
     assert_eq!(proxy.password.as_ref().unwrap().expose(), "p@ss");
@@ -141,7 +134,7 @@ fn builds_proxy_from_its_parts() {
         ("PROXY_PASSWORD", PASSWORD),
         ("HTTPS_PROXY", "http://other.example"),
     ]);
-    let proxy = settings.egress.https_proxy.as_ref().unwrap();
+    let proxy = settings.egress.proxy.as_ref().unwrap();
     assert_eq!(proxy.url, "http://proxy.example:3128");
     assert_eq!(proxy.password.as_ref().unwrap().expose(), PASSWORD);
     assert_eq!(
@@ -151,31 +144,26 @@ fn builds_proxy_from_its_parts() {
 }
 
 #[test]
-fn http_proxy_is_for_a_manager_that_is_asked_by_http() {
-    let (http, https) = ("http://for-http.example", "http://for-https.example");
-    let [plain, tls] = ["http://m.example", "https://m.example"];
-    for (manager, given, expected) in [
+fn one_proxy_is_for_all_addresses_unless_everything_is_an_exception() {
+    let proxy = "http://proxy.example";
+    for (given, expected, warning) in [
+        (vec![("HTTPS_PROXY", proxy)], Some(proxy), None),
+        (vec![("HTTPS_PROXY", proxy), ("NO_PROXY", "*")], None, None),
         (
-            plain,
-            vec![("HTTP_PROXY", http), ("HTTPS_PROXY", https)],
-            Some(http),
+            vec![("HTTPS_PROXY", proxy), ("HTTP_PROXY", "http://x")],
+            Some(proxy),
+            None,
         ),
-        (plain, vec![("http_proxy", http)], Some(http)),
-        (plain, vec![("HTTPS_PROXY", https)], Some(https)),
         (
-            tls,
-            vec![("HTTP_PROXY", http), ("HTTPS_PROXY", https)],
-            Some(https),
+            vec![("http_proxy", proxy)],
+            None,
+            Some("http_proxy: unknown variable; did you mean HTTPS_PROXY?"),
         ),
-        (tls, vec![("HTTP_PROXY", http), ("http_proxy", http)], None),
-        // Not read, so not wrong.
-        (tls, vec![("HTTP_PROXY", "socks5://x")], None),
     ] {
-        let all = [vec![("MANAGER_HOST_AND_PORT", manager)], given].concat();
-        let settings = settings(&all);
-        let proxy = settings.egress.proxy_for(manager).map(|proxy| &proxy.url);
-        assert_eq!(proxy.map(String::as_str), expected, "{all:?}");
-        assert_eq!(settings.warnings, Vec::<String>::new());
+        let settings = settings(&given);
+        let proxy = settings.egress.proxy.map(|proxy| proxy.url);
+        assert_eq!(proxy.as_deref(), expected, "{given:?}");
+        assert_eq!(settings.warnings, Vec::from_iter(warning), "{given:?}");
     }
 }
 
@@ -199,7 +187,12 @@ fn secrets_are_read_from_files() {
         panic!("{:?}", read.source)
     };
     assert_eq!(manager.token.key(), &KEY);
-    assert_eq!(read.registry.unwrap().password.expose(), " blanks may be meant ");
+    let shown = ("REGISTRY_PASSWORD", format!("(in {password})"));
+    assert!(read.redacted().contains(&shown), "{:?}", read.redacted());
+    assert_eq!(
+        read.credentials.own.unwrap().password.expose(),
+        " blanks may be meant "
+    );
 
     let wrong = file("wrong", "not-a-token-but-secret");
     let empty = file("empty", "\n");
@@ -323,113 +316,55 @@ fn the_redacted_settings_show_what_is_in_effect() {
         ("CONTAINER_STOP_TIMEOUT", "5400"),
         ("MANAGER_HOST_AND_PORT", "https://app.harness.io/"),
         ("HTTPS_PROXY", "http://me:hunter2-hunter2@proxy.example:3128"),
-        // Not read for a Manager that is asked by https, and without TLS to the engine.
-        ("HTTP_PROXY", "http://other.example"),
+        // Not read without TLS to the engine.
         ("DOCKER_TLS_VERIFY", "1"),
         ("REGISTRY_USERNAME", "me"),
         ("REGISTRY_PASSWORD", PASSWORD),
         ("HOME", "/home/me"),
     ]);
-    let lines: Vec<String> = settings
-        .redacted()
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    assert_eq!(
-        lines,
-        [
-            "ACCOUNT_ID=acct-TEST_000000000000",
-            "MANAGER_HOST_AND_PORT=https://app.harness.io",
-            "UPGRADER_TOKEN=(set)",
-            "UPGRADER_TOKEN_FILE=(unset)",
-            "PUBLISHED_IMAGE=(unset)",
-            "UPGRADER_WORKLOAD_NAME=docker-delegate",
-            "SCHEDULE=0 */1 * * *",
-            "TZ=UTC",
-            "SCHEDULE_JITTER=0s",
-            "UPGRADE_WINDOW=Mon-Fri 02:00-05:00",
-            "UPGRADE_DELAY=3d",
-            "UPGRADE_WAVE=12.5%",
-            "UPGRADE_NOW_IF_EXPIRED=false",
-            "RUN_ON_START=false",
-            "DISABLE_AUTO_UPGRADE=false",
-            "CONTAINER_STOP_TIMEOUT=1h30m",
-            "MAX_STOP_TIMEOUT=(unset)",
-            "UPDATE_ORDER=auto",
-            "UPGRADE_HEALTHY_TIME=1m",
-            "UPGRADE_HEALTHY_DEADLINE=10m",
-            "UPGRADE_IDLE_WAIT=1h",
-            "REGISTRY_MIRROR=(unset)",
-            "IMAGE_REPOSITORY=(unset)",
-            "REQUIRE_DIGEST=false",
-            "SELF_UPGRADE=false",
-            "MAX_VERSION=26.03",
-            "PULL=always",
-            "KEEP_IMAGES=1",
-            "REGISTRY_USERNAME=me",
-            "REGISTRY_PASSWORD=(set)",
-            "REGISTRY_PASSWORD_FILE=(unset)",
-            "DOCKER_AUTH_CONFIG=(unset)",
-            "DOCKER_CONFIG=/home/me/.docker",
-            "SWARM=false",
-            "HEALTH_INTERVAL=1m",
-            "HEALTH_PROBE=auto",
-            "HEALTH_PORT=3460",
-            "HEALTH_PATH=/api/health",
-            "HEALTH_COMMAND=curl -sf http://localhost:3460/api/health",
-            "HEALTH_ACTION=report",
-            "PROXY_HOST=(unset)",
-            "PROXY_SCHEME=http",
-            "PROXY_PORT=(unset)",
-            "PROXY_USER=(unset)",
-            "PROXY_PASSWORD=(unset)",
-            "PROXY_PASSWORD_FILE=(unset)",
-            "HTTPS_PROXY=http://***@proxy.example:3128",
-            "HTTP_PROXY=(not used)",
-            "NO_PROXY=(unset)",
-            "CA_BUNDLE=(unset)",
-            "CLIENT_CERT=(unset)",
-            "CLIENT_KEY=(unset)",
-            "WEBHOOK_URL=(unset)",
-            "WEBHOOK_URL_FILE=(unset)",
-            "WEBHOOK_FORMAT=cloudevents",
-            "WEBHOOK_SECRET=(unset)",
-            "WEBHOOK_SECRET_FILE=(unset)",
-            "WEBHOOK_EVENTS=(unset)",
-            "DEADMAN_URL=(unset)",
-            "DEADMAN_URL_FILE=(unset)",
-            "ENVIRONMENT_FILE=(unset)",
-            "LISTEN_ADDR=127.0.0.1:9464",
-            "STATUS_HOSTS=(unset)",
-            "LOG_LEVEL=info",
-            "LOG_FORMAT=text",
-            "AUDIT_LOG=(unset)",
-            "DOCKER_HOST=unix:///var/run/docker.sock",
-            "DOCKER_TLS_VERIFY=(not used)",
-            "DOCKER_CERT_PATH=(unset)",
-        ]
-    );
+    let given = BTreeMap::from([
+        ("ACCOUNT_ID", "acct-TEST_000000000000"),
+        ("MANAGER_HOST_AND_PORT", "https://app.harness.io"),
+        ("UPGRADER_TOKEN", "(set)"),
+        ("UPGRADER_WORKLOAD_NAME", "docker-delegate"),
+        ("SCHEDULE", "0 */1 * * *"),
+        ("TZ", "UTC"),
+        ("SCHEDULE_JITTER", "0s"),
+        ("UPGRADE_WINDOW", "Mon-Fri 02:00-05:00"),
+        ("UPGRADE_DELAY", "3d"),
+        ("UPGRADE_WAVE", "12.5%"),
+        ("CONTAINER_STOP_TIMEOUT", "1h30m"),
+        ("MAX_VERSION", "26.03"),
+        ("REGISTRY_USERNAME", "me"),
+        ("REGISTRY_PASSWORD", "(set)"),
+        ("DOCKER_CONFIG", "/home/me/.docker"),
+        ("HTTPS_PROXY", "http://***@proxy.example:3128"),
+        ("DOCKER_TLS_VERIFY", "(not used)"),
+    ]);
+    for (row, (name, value)) in config::variables().zip(settings.redacted()) {
+        let default = match row.default {
+            Preset::Value(text) => text,
+            _ => "(unset)",
+        };
+        let expected = given.get(row.name).copied().unwrap_or(default);
+        assert_eq!((*name, value.as_str()), (row.name, expected));
+    }
 }
 
 #[test]
-fn a_strategy_is_read_from_a_label_too() {
+fn reads_update_order_of_a_label() {
     assert_eq!("start-first".parse(), Ok(Strategy::StartFirst));
     assert_eq!(Strategy::StopFirst.to_string(), "stop-first");
     assert!("fast".parse::<Strategy>().is_err());
 }
 
 #[test]
-fn a_token_that_is_pasted_into_another_variable_as_well_is_not_shown() {
-    let token = "000102030405060708090a0b0c0d0e0f";
-    let settings = settings(&[
-        ("UPGRADER_TOKEN", token),
-        ("ACCOUNT_ID", token),
-        ("REGISTRY_MIRROR", token),
-    ]);
-    for (name, value) in settings.redacted() {
-        assert!(!value.contains(token), "{name}={value}");
-    }
-    assert!(settings.redacted().contains(&("ACCOUNT_ID", "***".to_owned())));
+fn hides_token_that_is_also_in_another_variable() {
+    let redacted = settings(&[("ACCOUNT_ID", TOKEN), ("REGISTRY_MIRROR", TOKEN)])
+        .redacted()
+        .to_vec();
+    assert_no_secret("config", &format!("{redacted:?}"));
+    assert!(redacted.contains(&("ACCOUNT_ID", "***".to_owned())));
 }
 
 #[test]
@@ -472,10 +407,24 @@ fn reads_systemd_credential_without_a_variable() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_str().unwrap();
     std::fs::write(directory.path().join("upgrader-token"), format!("{TOKEN}\n")).unwrap();
-    std::fs::write(directory.path().join("registry-password"), PASSWORD).unwrap();
+    for name in ["registry-password", "proxy-password"] {
+        std::fs::write(directory.path().join(name), PASSWORD).unwrap();
+    }
     let of_systemd = ("CREDENTIALS_DIRECTORY", path);
-    let settings = settings(&[of_systemd, ("UPGRADER_TOKEN", ""), ("REGISTRY_USERNAME", "robot")]);
-    assert_eq!(settings.registry.clone().unwrap().password.expose(), PASSWORD);
+    let settings = settings(&[
+        of_systemd,
+        ("UPGRADER_TOKEN", ""),
+        ("REGISTRY_USERNAME", "robot"),
+        ("PROXY_HOST", "proxy.example"),
+        ("PROXY_USER", "robot"),
+    ]);
+    let proxy = settings.egress.proxy.clone().unwrap();
+    for password in [
+        proxy.password.unwrap(),
+        settings.credentials.own.clone().unwrap().password,
+    ] {
+        assert_eq!(password.expose(), PASSWORD);
+    }
     assert!(matches!(settings.source, Source::Manager(_)));
     assert_no_secret("config", &format!("{:?}", settings.redacted()));
     // A variable wins.

@@ -1,0 +1,122 @@
+//! How the Manager, the receivers of events and registries are reached: the settings, and the connections that follow from them.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use reqwest::header::HeaderValue;
+use reqwest::{Client, NoProxy, Proxy, Url};
+
+use super::certificates;
+use super::client::{ClientError, ClientIdentity, Connection};
+use super::dns::Resolver;
+use crate::text::secret::Secret;
+
+/// How long a connection to a receiver or a registry may take, TLS included.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How servers elsewhere are reached. The files were valid when the settings were read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Egress {
+    /// `PROXY_*` or `HTTPS_PROXY`; `None` if `NO_PROXY` covers everything.
+    pub proxy: Option<ProxySettings>,
+    /// `NO_PROXY`: comma-separated hosts and networks to reach without the proxy.
+    pub no_proxy: Option<String>,
+    /// `CA_BUNDLE`: certificates to trust besides the system's, authorities or servers' own.
+    pub ca_bundle: Option<PathBuf>,
+    /// `CLIENT_CERT`; set if and only if the key is.
+    pub client_cert: Option<PathBuf>,
+    /// `CLIENT_KEY`; set if and only if the certificate is.
+    pub client_key: Option<PathBuf>,
+}
+
+/// A proxy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxySettings {
+    /// `scheme://host:port`, without user and password.
+    pub url: String,
+    /// Set if and only if the password is.
+    pub username: Option<String>,
+    /// In clear: percent signs of a URL are decoded.
+    pub password: Option<Secret>,
+}
+
+/// Why a server elsewhere cannot be reached with these settings, which only their use shows.
+#[derive(Debug, thiserror::Error)]
+pub enum EgressError {
+    /// The client's certificates, or those that it trusts.
+    #[error("{0}")]
+    Client(#[from] ClientError),
+    /// A file disappeared after the settings were read.
+    #[error("{variable}: cannot open {path}: {error}")]
+    File {
+        /// The variable that names it.
+        variable: &'static str,
+        /// Its path.
+        path: String,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The proxy's address or login.
+    #[error("PROXY_HOST, HTTPS_PROXY: the proxy cannot be used: {0}")]
+    Proxy(String),
+}
+
+impl Egress {
+    /// A client for this URL.
+    ///
+    /// # Errors
+    /// The URL is invalid, which the settings exclude, or as for [`Self::connection`].
+    pub fn client(&self, url: &str) -> Result<Client, EgressError> {
+        let url = Url::parse(url).map_err(|error| ClientError::Client(error.to_string()))?;
+        Ok(self.connection()?.client(&url, CONNECT_TIMEOUT)?)
+    }
+
+    /// The proxy with its exceptions, and the contents of the files.
+    ///
+    /// # Errors
+    /// A file disappeared, or the proxy cannot be used.
+    pub fn connection(&self) -> Result<Connection, EgressError> {
+        let client_identity = match (&self.client_cert, &self.client_key) {
+            (Some(certificate), Some(key)) => Some(ClientIdentity {
+                certificate: opened("CLIENT_CERT", certificate, fs::read(certificate))?,
+                key: opened("CLIENT_KEY", key, fs::read(key))?,
+            }),
+            _ => None,
+        };
+        let ca_bundle = self.ca_bundle.as_deref();
+        let ca_bundle = ca_bundle.map(|path| opened("CA_BUNDLE", path, certificates::read_bundle(path)));
+        let proxy = self.proxy.as_ref();
+        Ok(Connection {
+            proxy: proxy.map(|proxy| self.with_exceptions(proxy)).transpose()?,
+            proxy_is_plain: proxy.is_some_and(|proxy| proxy.url.starts_with("http://")),
+            ca_bundle: ca_bundle.transpose()?,
+            client_identity,
+            resolver: Resolver::default(),
+        })
+    }
+
+    fn with_exceptions(&self, settings: &ProxySettings) -> Result<Proxy, EgressError> {
+        let problem = |error: reqwest::Error| EgressError::Proxy(error.without_url().to_string());
+        let mut proxy = Proxy::all(&settings.url).map_err(problem)?;
+        if let (Some(user), Some(password)) = (&settings.username, &settings.password) {
+            // reqwest would put it in a URL, where %41 in a password means A.
+            let login = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
+            let mut login = HeaderValue::try_from(format!("Basic {login}"))
+                .map_err(|_| EgressError::Proxy("its login does not fit into a header".to_owned()))?;
+            login.set_sensitive(true);
+            proxy = proxy.custom_http_auth(login);
+        }
+        Ok(proxy.no_proxy(self.no_proxy.as_deref().and_then(NoProxy::from_string)))
+    }
+}
+
+fn opened(variable: &'static str, path: &Path, content: io::Result<Vec<u8>>) -> Result<Vec<u8>, EgressError> {
+    content.map_err(|error| EgressError::File {
+        variable,
+        path: path.display().to_string(),
+        error,
+    })
+}
