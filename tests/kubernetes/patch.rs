@@ -3,7 +3,7 @@
 use delegate_upgrader::kubernetes::own;
 use delegate_upgrader::kubernetes::patch::patch;
 use delegate_upgrader::kubernetes::read::read;
-use delegate_upgrader::managed::{Managed, Object, Record, RolloutFailure, Step};
+use delegate_upgrader::managed::{Managed, Object, Record, Step};
 use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::schedule::zone::Zone;
 use serde_json::{Value, json};
@@ -83,10 +83,7 @@ fn one_patch_says_what_was_what_is_wanted_and_since_when() {
 #[test]
 fn neither_replicas_nor_the_template_but_for_the_image_are_ever_written() {
     let begun = patched(&deployment(), &of(&deployment(), &begin()));
-    let cause = RolloutFailure::Stopped {
-        orchestrator: "Kubernetes",
-        message: "late".to_owned(),
-    };
+    let cause = "Kubernetes stopped the update: late".to_owned();
     let steps = [
         begin(),
         Step::RollBack {
@@ -123,10 +120,7 @@ fn neither_replicas_nor_the_template_but_for_the_image_are_ever_written() {
 #[test]
 fn the_way_back_carries_its_cause_and_ends_in_quarantine() {
     let begun = patched(&deployment(), &of(&deployment(), &begin()));
-    let cause = RolloutFailure::Stopped {
-        orchestrator: "Kubernetes",
-        message: "late".to_owned(),
-    };
+    let cause = "Kubernetes stopped the update: late".to_owned();
     let back = patched(
         &begun,
         &of(

@@ -3,7 +3,8 @@
 mod beginning;
 mod crash_loops;
 mod digests;
-pub(crate) mod page;
+mod page;
+mod rows;
 mod untouched;
 
 use std::time::Duration;
