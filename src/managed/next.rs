@@ -97,7 +97,7 @@ impl At<'_> {
         })
     }
 
-    /// What a row decides, if it holds and none before it does.
+    /// The decision of a row, if it holds. It may take for granted that no row before it does.
     fn ask(&self, row: Row) -> Option<Decision> {
         let Managed { progress, tasks, .. } = self.managed;
         let soon = self.now + POLL;
@@ -194,7 +194,7 @@ impl At<'_> {
             Row::Begin => {
                 let (to, intent) = self.wanted()?;
                 let to = to.clone();
-                // What was written before is about this image.
+                // This image may be noted already.
                 let is_noted = |attempt: &Attempt| attempt.to == to.to_string();
                 Decision::Act(if self.taken_back().is_some_and(is_noted) {
                     Step::Apply { to }
