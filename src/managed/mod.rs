@@ -5,13 +5,13 @@
 //! state file: [`Record`] is read from the labels of the service, or the annotations of the Deployment, at every
 //! observation, and [`next`] decides.
 
-mod cause;
+mod attempts;
 pub mod label;
 mod next;
 mod orchestrate;
-mod past;
 mod pinned;
 mod record;
+mod row;
 mod step;
 
 use std::fmt;
@@ -19,13 +19,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-pub use cause::{NO_TASK, RolloutFailure};
-pub use next::{Decided, Decision, Facts, Row, blockers, next};
+pub use attempts::{Ending, Past};
+pub use next::{Decided, Decision, Facts, blockers, next};
 pub use orchestrate::{Found, Object, Orchestrate, Refusal};
-pub use past::{Ending, Past};
 pub use pinned::pinned;
 pub use record::{Attempt, FailedImage, Record};
-pub use step::Step;
+pub use row::Row;
+pub use step::{NO_TASK, Step};
 
 use crate::health::HealthStatus;
 use crate::image::ImageName;

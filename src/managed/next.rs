@@ -1,73 +1,26 @@
-//! The decision on a workload of an orchestrator: one table, pure.
+//! The decision on a workload of an orchestrator: one list of rows, pure. The first row that holds decides.
 //!
-//! Changes by others to a service or a Deployment always take precedence: the table never adopts them, never undoes them, and
-//! never takes them for a verdict on an image.
+//! Changes by others to a service or a Deployment always take precedence: no row adopts them, undoes them, or takes them for
+//! a verdict on an image.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Attempt, Managed, Orchestrator, Progress, RolloutFailure, Step, TaskFailure};
+use super::{Attempt, Managed, Orchestrator, Progress, Row, Step, TaskFailure};
 use crate::host::hold::Holds;
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
-use crate::rollout::{Backoff, Blocker, Desired, Intent, Policy, RunFacts, Start, quarantine};
-use crate::text::duration::span;
+use crate::rollout::{self, Backoff, Blocker, Desired, Fact, Intent, Policy, RunFacts, Start, quarantine};
+use crate::text::duration::{self, span};
 
 /// How often a workload is observed while its orchestrator is at work.
 const POLL: TimeDelta = TimeDelta::seconds(2);
 
-/// A row of the table in docs/development/managed.md, by its id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the page says what each row is about")]
-pub enum Row {
-    I1,
-    I2,
-    I3,
-    I4,
-    I5,
-    I6,
-    I7,
-    I8,
-    I9,
-    I10,
-    I11,
-    I12,
-    I13,
-    I14,
-    I15,
-    I16,
-    I17,
-    I18,
-    I19,
-    I20,
-}
-
-/// The decision.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Decision {
-    /// Take this step, and observe again.
-    Act(Step),
-    /// Find out what the engine remembers that holds upgrades back, and decide again.
-    LearnHolds,
-    /// Nothing yet: decide again at that time.
-    Wait {
-        /// The reason to wait.
-        reason: Reason,
-        /// When to decide again, at the latest.
-        until: DateTime<Utc>,
-    },
-    /// Nothing, for this reason, until something changes.
-    Rest(Reason),
-}
+/// The decision on a workload.
+pub type Decision = rollout::Decision<Step>;
 
 /// A decision, and the row that leads to it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Decided {
-    /// The row.
-    pub row: Row,
-    /// The decision.
-    pub decision: Decision,
-}
+pub type Decided = rollout::Decided<Row, Decision>;
 
 /// Facts that do not come from the workload itself.
 #[derive(Clone, Debug, Default)]
@@ -80,24 +33,6 @@ pub struct Facts {
     pub holds_are_old: bool,
     /// The present run's word on the upgrade.
     pub run: RunFacts,
-}
-
-impl Row {
-    fn act(self, step: Step) -> Decided {
-        self.decide(Decision::Act(step))
-    }
-
-    fn wait(self, reason: Reason, until: DateTime<Utc>) -> Decided {
-        self.decide(Decision::Wait { reason, until })
-    }
-
-    fn rest(self, reason: Reason) -> Decided {
-        self.decide(Decision::Rest(reason))
-    }
-
-    fn decide(self, decision: Decision) -> Decided {
-        Decided { row: self, decision }
-    }
 }
 
 /// Decides.
@@ -134,11 +69,13 @@ pub fn blockers(
         now,
     };
     match at.decide().row {
-        Row::I2 | Row::I3 | Row::I14 | Row::I15 | Row::I16 | Row::I17 | Row::I18 => at.start().blockers(),
+        Row::LeftAlone | Row::HealthOnly => at.start().blockers(),
+        row if row >= Row::UpdatedElsewhere => at.start().blockers(),
         _ => Vec::new(),
     }
 }
 
+/// All that a decision depends on.
 struct At<'a> {
     managed: &'a Managed,
     desired: &'a Desired,
@@ -149,107 +86,165 @@ struct At<'a> {
 
 impl At<'_> {
     fn decide(&self) -> Decided {
-        let managed = self.managed;
-        if let Some(backoff) = &self.facts.backoff
-            && backoff.retry_at > self.now
-        {
-            let reason = backoff.reason.clone();
-            return if backoff.is_hopeless() {
-                Row::I1.rest(reason)
-            } else {
-                Row::I1.wait(reason, backoff.retry_at)
-            };
-        }
-        if let Some(reason) = &managed.left_alone {
-            return Row::I2.rest(reason.clone());
-        }
-        if self.policy.health_only {
-            return Row::I3.rest(Reason::HealthOnly {
-                published: self.desired.published(),
-            });
-        }
-        let image = managed.image.as_str();
-        let attempt = managed.record.attempt.as_ref();
-        match attempt {
-            Some(attempt) if attempt.to == image => self.at_target(attempt),
-            Some(attempt) if attempt.from == image => self.at_start(attempt),
-            // Someone else gave it a third image since. That counts for more than the published image.
-            Some(attempt)
-                if attempt.is_applied && attempt.failed.is_none() && self.is_wanted_again(attempt) =>
-            {
-                Row::I20.act(Step::NoteRollback {
-                    from: attempt.to.clone(),
+        let mut rows = Row::all();
+        let decided = rows.find_map(|row| {
+            let decision = self.ask(row)?;
+            Some(Decided { row, decision })
+        });
+        decided.unwrap_or_else(|| Decided {
+            row: Row::Blocked,
+            decision: Decision::Rest(not_asked()),
+        })
+    }
+
+    /// The decision of a row, if it holds. It may take for granted that no row before it does.
+    fn ask(&self, row: Row) -> Option<Decision> {
+        let Managed { progress, tasks, .. } = self.managed;
+        let soon = self.now + POLL;
+        let wait = |reason, until| Decision::Wait { reason, until };
+        Some(match row {
+            Row::CallFailed => {
+                let backoff = self.facts.backoff.as_ref();
+                let backoff = backoff.filter(|backoff| backoff.retry_at > self.now)?;
+                match backoff.reason.clone() {
+                    reason if backoff.is_hopeless() => Decision::Rest(reason),
+                    reason => wait(reason, backoff.retry_at),
+                }
+            }
+            Row::LeftAlone => Decision::Rest(self.managed.left_alone.clone()?),
+            Row::HealthOnly => {
+                let published = self.policy.health_only.then(|| self.desired.published())?;
+                Decision::Rest(Reason::HealthOnly { published })
+            }
+            Row::RollingOut => {
+                let is_incomplete = *progress == Progress::Updating || tasks.complete_since().is_none();
+                self.unproven()
+                    .filter(|(_, has_time)| *has_time && is_incomplete)?;
+                wait(self.rolling_out(), soon)
+            }
+            Row::Proving => {
+                self.unproven().filter(|(_, has_time)| *has_time)?;
+                let since = tasks.complete_since()?;
+                wait(self.proving(since), since + span(self.policy.healthy_time))
+            }
+            Row::TooLate => {
+                let (attempt, _) = self.unproven()?;
+                let within = duration::text(self.policy.healthy_deadline);
+                let problem = format!("{} of {} ran after {within}", tasks.running, tasks.wanted);
+                roll_back(attempt, self.explained(problem, attempt))
+            }
+            Row::Stopped => {
+                let attempt = self.managed.applied()?;
+                let Progress::Paused {
+                    by_failure: true,
+                    message,
+                } = progress
+                else {
+                    return None;
+                };
+                let problem = format!("{} stopped the update: {message}", self.orchestrator());
+                roll_back(attempt, self.explained(problem, attempt))
+            }
+            Row::NotVerified => {
+                let image = self.managed.applied()?.to.clone();
+                let is_idle = matches!(progress, Progress::Settled { .. }) && tasks.wanted == 0;
+                let rests = is_idle && self.wanted().is_none();
+                rests.then_some(Decision::Rest(Reason::NotVerified { image }))?
+            }
+            Row::RollingBack => wait(self.rolling_back()?, soon),
+            Row::Failed => {
+                let attempt = self.taken_back()?;
+                let cause = attempt.failed.clone().or_else(|| self.rolled_back(attempt))?;
+                let image = attempt.to.clone();
+                Decision::Act(Step::Quarantine { image, cause })
+            }
+            Row::WentBack => {
+                let attempt = self.taken_back()?;
+                match progress {
+                    Progress::RolledBack { .. } | Progress::RollbackPaused { .. } => note_rollback(attempt),
+                    Progress::Settled { .. } if attempt.is_applied => note_rollback(attempt),
+                    _ => return None,
+                }
+            }
+            Row::ThirdImage => note_rollback(self.overruled()?),
+            Row::UpdatedElsewhere => match (progress, self.in_other_hands()?) {
+                // It may be about to say that a task of ours failed.
+                (Progress::RollingBack, reason) if self.taken_back().is_some() => wait(reason, soon),
+                (Progress::Updating | Progress::RollingBack, reason) => {
+                    wait(reason, self.now + span(self.policy.healthy_time))
+                }
+                _ => return None,
+            },
+            Row::UpdatePaused => Decision::Rest(self.in_other_hands()?),
+            Row::HoldsUnknown => {
+                self.wanted().filter(|(_, intent)| *intent == Intent::Upgrade)?;
+                let start = self.start();
+                let is_free = start.blockers().is_empty();
+                let depends = match self.facts.holds {
+                    None => is_free || start.is_staged(),
+                    Some(_) => self.facts.holds_are_old && is_free && start.unseen().is_none(),
+                };
+                depends.then_some(Decision::Learn(Fact::Holds))?
+            }
+            Row::FirstSeen => {
+                let image = self.start().unseen()?.to_owned();
+                Decision::Act(Step::NoteFirstSeen { image })
+            }
+            Row::Blocked => Decision::Rest(self.start().blockers().into_iter().next()?.reason),
+            Row::Begin => {
+                let (to, intent) = self.wanted()?;
+                let to = to.clone();
+                // This image may be noted already.
+                let is_noted = |attempt: &Attempt| attempt.to == to.to_string();
+                Decision::Act(if self.taken_back().is_some_and(is_noted) {
+                    Step::Apply { to }
+                } else {
+                    Step::Begin { to, intent }
                 })
             }
-            _ => self.settled(),
+        })
+    }
+
+    fn wanted(&self) -> Option<(&ImageReference, Intent)> {
+        match self.desired {
+            Desired::Image {
+                reference, intent, ..
+            } => Some((reference, *intent)),
+            Desired::Keep(_) => None,
         }
     }
 
-    /// Whether what was tried is still what is published, and nobody asks for more than that. A stack that is deployed
-    /// again gives a service the image of its file, and means nothing by it.
-    fn is_wanted_again(&self, attempt: &Attempt) -> bool {
-        self.managed.orchestrator == Orchestrator::Kubernetes
-            && matches!(self.desired, Desired::Image { reference, intent: Intent::Upgrade, .. } if reference.to_string() == attempt.to)
-            && matches!(self.managed.progress, Progress::Settled { .. })
+    fn orchestrator(&self) -> &'static str {
+        self.managed.orchestrator.name()
     }
 
-    /// It has the image that was tried last.
-    fn at_target(&self, attempt: &Attempt) -> Decided {
+    /// The last attempt, if its image is there and has not proven itself; and whether it has time left for that.
+    fn unproven(&self) -> Option<(&Attempt, bool)> {
         let Managed { progress, tasks, .. } = self.managed;
-        let roll_back = |row: Row, cause| {
-            row.act(Step::RollBack {
-                to: attempt.from.clone(),
-                cause,
-            })
-        };
-        let orchestrator = self.managed.orchestrator.name();
+        let attempt = self.managed.applied()?;
+        let allowed = self.allowed();
         // Each wait has an end here: a task that finds no node waits without one.
         let got_on = tasks
             .last_started_at
             .map_or(attempt.since, |at| at.max(attempt.since));
-        let allowed = self.allowed();
-        let deadline = got_on + allowed;
-        let too_late = || RolloutFailure::NotRunningInTime {
-            running: tasks.running,
-            wanted: tasks.wanted,
-            within: self.policy.healthy_deadline,
-            problem: self.last_failure_of(attempt),
-        };
         match progress {
-            Progress::Updating if self.now < deadline => Row::I4.wait(self.rolling_out(), self.now + POLL),
-            Progress::Updating => roll_back(Row::I5, too_late()),
-            Progress::Paused {
-                by_failure: true,
-                message,
-            } => roll_back(
-                Row::I6,
-                RolloutFailure::Stopped {
-                    orchestrator,
-                    message: self.explained(message, attempt),
-                },
-            ),
-            Progress::Settled { .. } if tasks.wanted == 0 => match self.desired {
-                Desired::Keep(_) => Row::I7.rest(Reason::NotVerified {
-                    image: attempt.to.clone(),
-                }),
-                Desired::Image { .. } => self.settled(),
-            },
-            // A failure long after the update was complete is not held against the image.
-            Progress::Settled { completed_at } if !self.is_over(completed_at.unwrap_or(attempt.since)) => {
-                let in_time = self.now < completed_at.map_or(deadline, |at| at + allowed);
-                match tasks.complete_since() {
-                    Some(since) if self.now >= since + span(self.policy.healthy_time) => self.settled(),
-                    // A task that ends and starts again does not get on; one that had run for long may.
-                    Some(since) if in_time || !self.ends_early(attempt) => {
-                        Row::I8.wait(self.proving(since), since + span(self.policy.healthy_time))
-                    }
-                    None if in_time || completed_at.is_some() && !self.ends_early(attempt) => {
-                        Row::I9.wait(self.rolling_out(), self.now + POLL)
-                    }
-                    _ => roll_back(Row::I10, too_late()),
+            Progress::Updating => Some((attempt, self.now < got_on + allowed)),
+            Progress::Settled { completed_at } if tasks.wanted > 0 => {
+                let complete_since = tasks.complete_since();
+                let healthy_time = span(self.policy.healthy_time);
+                let is_proven = complete_since.is_some_and(|since| self.now >= since + healthy_time);
+                // A failure long after the update was complete is not held against the image.
+                let judged = allowed + span(self.policy.healthy_deadline);
+                let is_over = self.now >= completed_at.unwrap_or(attempt.since) + judged;
+                if is_proven || is_over {
+                    return None;
                 }
+                let in_time = self.now < completed_at.unwrap_or(got_on) + allowed;
+                // A task that ends and starts again does not get on; one that had run for long may.
+                let has_run = complete_since.or(*completed_at).is_some();
+                Some((attempt, in_time || has_run && !self.ends_early(attempt)))
             }
-            _ => self.settled(),
+            _ => None,
         }
     }
 
@@ -258,83 +253,67 @@ impl At<'_> {
         span(self.policy.healthy_deadline) + span(self.managed.pace)
     }
 
-    /// Whether an update that was complete then is judged no more.
-    fn is_over(&self, completed_at: DateTime<Utc>) -> bool {
-        let judged = span(self.policy.healthy_deadline) * 2 + span(self.managed.pace);
-        self.now >= completed_at + judged
+    /// The last attempt, if the image before it is there: its own was not given yet, or was taken away again.
+    fn taken_back(&self) -> Option<&Attempt> {
+        let (attempt, image) = (self.managed.record.attempt.as_ref()?, self.managed.image.as_str());
+        (attempt.from == image && attempt.to != image).then_some(attempt)
     }
 
-    /// It has the image before the one that was tried last: it was not given that yet, or no longer has it.
-    fn at_start(&self, attempt: &Attempt) -> Decided {
-        let failed = |row: Row, cause: String| {
-            row.act(Step::Quarantine {
-                image: attempt.to.clone(),
-                cause,
-            })
-        };
-        let orchestrator = self.managed.orchestrator.name();
-        let rolling_back = || {
-            let reason = Reason::RollingBack {
-                orchestrator,
-                image: attempt.to.clone(),
-                to: attempt.from.clone(),
-            };
-            Row::I11.wait(reason, self.now + POLL)
-        };
-        match (&self.managed.progress, &attempt.failed) {
+    /// The way back from an image that failed, while the orchestrator is on it.
+    fn rolling_back(&self) -> Option<Reason> {
+        let attempt = self.taken_back()?;
+        let has_failed = attempt.failed.is_some();
+        let is_on_its_way = match &self.managed.progress {
             // Someone else asked for that, as long as nothing has failed.
-            (Progress::RollingBack, None) if self.last_failure_of(attempt).is_none() => {
-                Row::I14.wait(Reason::UpdatedElsewhere { orchestrator }, self.now + POLL)
-            }
-            (Progress::RollingBack, _) | (Progress::Updating, Some(_)) => rolling_back(),
+            Progress::RollingBack => has_failed || self.failure_of(attempt).is_some(),
+            Progress::Updating => has_failed,
             // A Deployment may show the exceeded deadline of the image that failed for a while.
-            (Progress::Paused { by_failure: true, .. }, Some(_))
-                if self.managed.orchestrator == Orchestrator::Kubernetes
-                    && self.now < attempt.since + self.allowed() * 2 =>
-            {
-                rolling_back()
+            Progress::Paused { by_failure: true, .. } => {
+                has_failed
+                    && self.managed.orchestrator == Orchestrator::Kubernetes
+                    && self.now < attempt.since + self.allowed() * 2
             }
-            (_, Some(cause)) => failed(Row::I12, cause.clone()),
-            // The orchestrator does that by itself only after a task has failed.
-            (Progress::RolledBack { message } | Progress::RollbackPaused { message }, None)
-                if self.last_failure_of(attempt).is_some() =>
-            {
-                let cause = RolloutFailure::RolledBack {
-                    orchestrator,
-                    message: self.explained(message, attempt),
-                };
-                failed(Row::I12, cause.to_string())
-            }
-            // Its owner went back: that counts for more than what is published.
-            (Progress::RolledBack { .. } | Progress::RollbackPaused { .. }, None) => {
-                Row::I13.act(Step::NoteRollback {
-                    from: attempt.to.clone(),
-                })
-            }
-            (Progress::Settled { .. }, None) if attempt.is_applied => Row::I13.act(Step::NoteRollback {
-                from: attempt.to.clone(),
-            }),
-            (Progress::Settled { .. }, None) if matches!(self.desired, Desired::Image { reference, .. } if reference.to_string() == attempt.to) => {
-                self.begin(|to, _| Step::Apply { to })
-            }
-            _ => self.settled(),
-        }
+            _ => false,
+        };
+        is_on_its_way.then(|| Reason::RollingBack {
+            orchestrator: self.orchestrator(),
+            image: attempt.to.clone(),
+            to: attempt.from.clone(),
+        })
     }
 
-    /// No attempt of ours is in progress.
-    fn settled(&self) -> Decided {
-        match (&self.managed.progress, self.in_other_hands()) {
-            (Progress::Updating | Progress::RollingBack, Some(reason)) => {
-                Row::I14.wait(reason, self.now + span(self.policy.healthy_time))
-            }
-            (_, Some(reason)) => Row::I15.rest(reason),
-            (_, None) => self.begin(|to, intent| Step::Begin { to, intent }),
-        }
+    /// Why the orchestrator itself went back, which it does only after a task has failed.
+    fn rolled_back(&self, attempt: &Attempt) -> Option<String> {
+        let (Progress::RolledBack { message } | Progress::RollbackPaused { message }) =
+            &self.managed.progress
+        else {
+            return None;
+        };
+        self.failure_of(attempt)?;
+        let problem = format!("{} rolled it back: {message}", self.orchestrator());
+        Some(self.explained(problem, attempt))
+    }
+
+    /// The last attempt, if someone gave a Deployment a third image since, its image is still published, and no operator asks
+    /// for it. A stack that is deployed again gives a service the image of its file, and means nothing by it.
+    fn overruled(&self) -> Option<&Attempt> {
+        let (wanted, _) = self.wanted().filter(|(_, intent)| *intent == Intent::Upgrade)?;
+        let image = self.managed.image.as_str();
+        let is_settled = matches!(self.managed.progress, Progress::Settled { .. });
+        let attempt = self.managed.record.attempt.as_ref()?;
+        let is_third = attempt.to != image && attempt.from != image;
+        let is_overruled = is_third
+            && is_settled
+            && self.managed.orchestrator == Orchestrator::Kubernetes
+            && attempt.is_applied
+            && attempt.failed.is_none()
+            && wanted.to_string() == attempt.to;
+        is_overruled.then_some(attempt)
     }
 
     /// The update by someone else that is in progress, or paused.
     fn in_other_hands(&self) -> Option<Reason> {
-        let orchestrator = self.managed.orchestrator.name();
+        let orchestrator = self.orchestrator();
         match &self.managed.progress {
             Progress::Settled { .. } | Progress::RolledBack { .. } => None,
             Progress::Updating | Progress::RollingBack => Some(Reason::UpdatedElsewhere { orchestrator }),
@@ -348,40 +327,10 @@ impl At<'_> {
         }
     }
 
-    /// Whether the desired image may be tried now.
-    fn begin(&self, step: impl FnOnce(ImageReference, Intent) -> Step) -> Decided {
-        let start = self.start();
-        let blocked = start.blockers().into_iter().next();
-        let wanted = match self.desired {
-            Desired::Image {
-                reference, intent, ..
-            } => Some((reference, *intent)),
-            Desired::Keep(_) => None,
-        };
-        let is_free = blocked.is_none() || start.is_staged();
-        match (wanted, blocked) {
-            (Some((_, Intent::Upgrade)), _) if is_free && self.facts.holds.is_none() => {
-                Row::I17.decide(Decision::LearnHolds)
-            }
-            _ if let Some(image) = start.unseen() => Row::I18.act(Step::NoteFirstSeen {
-                image: image.to_owned(),
-            }),
-            (_, Some(blocker)) => Row::I16.rest(blocker.reason),
-            (Some((_, Intent::Upgrade)), None) if self.facts.holds_are_old => {
-                Row::I17.decide(Decision::LearnHolds)
-            }
-            (Some((reference, intent)), None) => Row::I19.act(step(reference.clone(), intent)),
-            (None, None) => Row::I16.rest(not_asked()),
-        }
-    }
-
     /// The facts that the list of blockers depends on.
     fn start(&self) -> Start<'_> {
         let (managed, record) = (self.managed, &self.managed.record);
-        let wanted = match self.desired {
-            Desired::Image { reference, .. } => Some(reference.to_string()),
-            Desired::Keep(_) => None,
-        };
+        let wanted = self.wanted().map(|(reference, _)| reference.to_string());
         let is_wanted = |image: &str| wanted.as_deref() == Some(image);
         let delegate = || managed.name.clone();
         let failed = record.failed.as_ref().filter(|failed| is_wanted(&failed.image));
@@ -422,7 +371,7 @@ impl At<'_> {
     fn rolling_out(&self) -> Reason {
         let tasks = &self.managed.tasks;
         Reason::RollingOut {
-            orchestrator: self.managed.orchestrator.name(),
+            orchestrator: self.orchestrator(),
             image: self.managed.image.to_string(),
             running: tasks.running,
             wanted: tasks.wanted,
@@ -438,16 +387,12 @@ impl At<'_> {
         }
     }
 
-    /// The orchestrator's words, and those of the task that failed.
-    fn explained(&self, message: &str, attempt: &Attempt) -> String {
-        match self.last_failure_of(attempt) {
-            Some(failure) => format!("{message} ({failure})"),
-            None => message.to_owned(),
+    /// The problem, with the words of the task that failed.
+    fn explained(&self, problem: String, attempt: &Attempt) -> String {
+        match self.failure_of(attempt) {
+            Some(failure) => format!("{problem} ({})", failure.error),
+            None => problem,
         }
-    }
-
-    fn last_failure_of(&self, attempt: &Attempt) -> Option<String> {
-        self.failure_of(attempt).map(|failure| failure.error.clone())
     }
 
     fn failure_of(&self, attempt: &Attempt) -> Option<&TaskFailure> {
@@ -463,4 +408,14 @@ impl At<'_> {
         let lately = failure.filter(|failure| self.now < failure.at + span(long));
         lately.is_some_and(|failure| failure.ran_for.is_none_or(|ran_for| ran_for < long))
     }
+}
+
+fn roll_back(attempt: &Attempt, cause: String) -> Decision {
+    let to = attempt.from.clone();
+    Decision::Act(Step::RollBack { to, cause })
+}
+
+fn note_rollback(attempt: &Attempt) -> Decision {
+    let from = attempt.to.clone();
+    Decision::Act(Step::NoteRollback { from })
 }

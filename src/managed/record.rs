@@ -2,11 +2,11 @@
 
 use chrono::{DateTime, Utc};
 
+use super::attempts::Past;
 use super::label::{
     ATTEMPT_APPLIED, ATTEMPT_FAILED, ATTEMPT_FROM, ATTEMPT_IMAGE, ATTEMPT_INTENT, ATTEMPT_SINCE, FAILED_AT,
     FAILED_ATTEMPTS, FAILED_CAUSE, FAILED_IMAGE, HISTORY,
 };
-use super::past::Past;
 use crate::container::label::{PREVIOUS_IMAGE, RELEASE, ROLLED_BACK_FROM};
 use crate::rollout::Intent;
 use crate::text::time;
@@ -68,11 +68,7 @@ impl Record {
                 from: owned(ATTEMPT_FROM)?,
                 to: owned(ATTEMPT_IMAGE)?,
                 since: moment(ATTEMPT_SINCE)?,
-                intent: match text(ATTEMPT_INTENT)? {
-                    "retry" => Intent::Retry,
-                    "rollback" => Intent::Rollback,
-                    _ => Intent::Upgrade,
-                },
+                intent: text(ATTEMPT_INTENT)?.parse().unwrap_or_default(),
                 is_applied: text(ATTEMPT_APPLIED) == Some("true"),
                 failed: owned(ATTEMPT_FAILED),
             })
@@ -114,11 +110,7 @@ impl Record {
     pub fn write(&self) -> Vec<(&'static str, Option<String>)> {
         let attempt = self.attempt.as_ref();
         let failed = self.failed.as_ref();
-        let intent = |attempt: &Attempt| match attempt.intent {
-            Intent::Upgrade => "upgrade",
-            Intent::Retry => "retry",
-            Intent::Rollback => "rollback",
-        };
+        let intent = |attempt: &Attempt| <&str>::from(attempt.intent).to_owned();
         vec![
             (RELEASE, (self.release > 0).then(|| self.release.to_string())),
             (HISTORY, Past::write(&self.history)),
@@ -127,7 +119,7 @@ impl Record {
             (ATTEMPT_IMAGE, attempt.map(|attempt| attempt.to.clone())),
             (ATTEMPT_FROM, attempt.map(|attempt| attempt.from.clone())),
             (ATTEMPT_SINCE, attempt.map(|attempt| time::text(attempt.since))),
-            (ATTEMPT_INTENT, attempt.map(|attempt| intent(attempt).to_owned())),
+            (ATTEMPT_INTENT, attempt.map(intent)),
             (
                 ATTEMPT_APPLIED,
                 attempt

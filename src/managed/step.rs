@@ -4,9 +4,12 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 
-use super::{Attempt, Managed, NO_TASK, Orchestrator, Record, RolloutFailure};
+use super::{Attempt, Managed, Orchestrator, Record};
 use crate::image::ImageReference;
 use crate::rollout::Intent;
+
+/// The beginning of the words of an orchestrator that could not even make a task. They say nothing of its image.
+pub const NO_TASK: &str = "nothing could be started: ";
 
 /// The one thing to do next. Each is safe to repeat: it is about the version of the workload that was observed, and the
 /// orchestrator refuses it for any other.
@@ -24,7 +27,7 @@ pub enum Step {
     /// Give the workload the image that was to be tried.
     Apply { to: ImageReference },
     /// Have the orchestrator go back to the image before.
-    RollBack { to: String, cause: RolloutFailure },
+    RollBack { to: String, cause: String },
     /// Write that an image failed, now that nothing is updating; or forget it, where no task of it could be made ([`NO_TASK`]).
     Quarantine { image: String, cause: String },
     /// Write that someone else went back from an image, so that it is not taken up again.
@@ -63,7 +66,7 @@ impl Step {
             }
             Self::Apply { to } => (applied(record()), Some(to.to_string())),
             Self::RollBack { to, cause } => {
-                let failed = |attempt: &mut Attempt| attempt.failed = Some(cause.to_string());
+                let failed = |attempt: &mut Attempt| attempt.failed = Some(cause.clone());
                 (record().with_attempt(failed), Some(to.clone()))
             }
             Self::Quarantine { image, cause } => (managed.quarantined(image, cause, now), None),

@@ -4,11 +4,11 @@ use super::{Decision, Row};
 
 /// A decision, and where it is written.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Decided {
+pub struct Decided<R = Row, D = Decision> {
     /// The row that applies.
-    pub row: Row,
+    pub row: R,
     /// The decision.
-    pub decision: Decision,
+    pub decision: D,
 }
 
 impl Decided {

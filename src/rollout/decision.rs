@@ -11,9 +11,9 @@ use crate::image::ImageReference;
 
 /// The next thing to do about one delegate.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Decision {
+pub enum Decision<S = Step> {
     /// Take this step, and observe again.
-    Act(Step),
+    Act(S),
     /// Find this out, and decide again: the decision hangs on it.
     Learn(Fact),
     /// Nothing yet: decide again at that time.

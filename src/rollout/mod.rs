@@ -52,6 +52,7 @@ pub use next::next;
 pub use owner::{InvalidLabel, OwnerSettings};
 pub use quarantine::quarantine;
 pub use row::Row;
+pub(crate) use row::rows;
 pub use start_of_container::blockers;
 pub use step::Step;
 pub use work_seen::WorkSeen;
@@ -354,7 +355,8 @@ impl Desired {
 }
 
 /// The origin of the wish for another image.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Intent {
     /// It is published.
     #[default]

@@ -1,16 +1,14 @@
 //! The rows of the decision. `docs/development/rollout.md` is written from the sentences here.
 
-use std::fmt;
-
 use chrono::{DateTime, Utc};
 
 use super::reason::Reason;
 use super::{Decided, Decision, Fact, Step};
 
-/// Declares [`Row`] with the sentence of each, table by table.
+/// Declares `Row` with the sentence of each, table by table.
 macro_rules! rows {
     ($($table:literal { $(#[doc = $sentence:literal] $row:ident)+ })+) => {
-        /// A row of one of the tables in docs/development/rollout.md: a state of the containers, and what is done about it.
+        /// A row of one of the tables of the decision: a state, and what is done about it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
         #[strum(serialize_all = "snake_case")]
         pub enum Row { $($(#[doc = $sentence] $row),+),+ }
@@ -19,9 +17,22 @@ macro_rules! rows {
             /// All of them, table by table, in the order in which they are asked: the title of a table, and its rows, each
             /// with its sentence.
             pub const TABLES: &[(&str, &[(Self, &str)])] = &[$(($table, &[$((Self::$row, $sentence)),+])),+];
+
+            /// All rows, in the order of the page.
+            pub fn all() -> impl Iterator<Item = Self> {
+                let rows = Self::TABLES.iter().flat_map(|(_, rows)| *rows);
+                rows.map(|(row, _)| *row)
+            }
+        }
+
+        impl std::fmt::Display for Row {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.into())
+            }
         }
     };
 }
+pub(crate) use rows;
 
 rows! {
     "Guards" {
@@ -185,12 +196,6 @@ rows! {
 }
 
 impl Row {
-    /// All rows, in the order of the page.
-    pub fn all() -> impl Iterator<Item = Self> {
-        let rows = Self::TABLES.iter().flat_map(|(_, rows)| *rows);
-        rows.map(|(row, _)| *row)
-    }
-
     pub(super) fn act(self, step: Step) -> Decided {
         self.decide(Decision::Act(step))
     }
@@ -209,11 +214,5 @@ impl Row {
 
     pub(super) fn decide(self, decision: Decision) -> Decided {
         Decided { row: self, decision }
-    }
-}
-
-impl fmt::Display for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.into())
     }
 }

@@ -59,7 +59,7 @@ impl Planned {
         use managed::{Decision, Step};
         let image = managed.image.to_string();
         let (action, message, reason) = match decision {
-            Decision::Act(Step::NoteFirstSeen { .. }) | Decision::LearnHolds
+            Decision::Act(Step::NoteFirstSeen { .. }) | Decision::Learn(_)
                 if let Some(first) = blockers.first() =>
             {
                 ("leave", first.reason.to_string(), Some(&first.reason))
@@ -72,7 +72,7 @@ impl Planned {
                 ("leave", reason.to_string(), Some(reason))
             }
             Decision::Act(step) => ("continue", step.to_string(), None),
-            Decision::LearnHolds => ("continue", String::new(), None),
+            Decision::Learn(_) => ("continue", String::new(), None),
         };
         Self {
             container: managed.name.clone(),

@@ -3,7 +3,7 @@
 use delegate_upgrader::kubernetes::own;
 use delegate_upgrader::kubernetes::patch::patch;
 use delegate_upgrader::kubernetes::read::read;
-use delegate_upgrader::managed::{Managed, Object, Record, RolloutFailure, Step};
+use delegate_upgrader::managed::{Managed, Object, Record, Step};
 use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::schedule::zone::Zone;
 use serde_json::{Value, json};
@@ -80,19 +80,20 @@ fn one_patch_says_what_was_what_is_wanted_and_since_when() {
     assert!(record.attempt.unwrap().is_applied);
 }
 
+fn roll_back() -> Step {
+    let cause = "Kubernetes stopped the update: late".to_owned();
+    Step::RollBack {
+        to: A.to_owned(),
+        cause,
+    }
+}
+
 #[test]
 fn neither_replicas_nor_the_template_but_for_the_image_are_ever_written() {
     let begun = patched(&deployment(), &of(&deployment(), &begin()));
-    let cause = RolloutFailure::Stopped {
-        orchestrator: "Kubernetes",
-        message: "late".to_owned(),
-    };
     let steps = [
         begin(),
-        Step::RollBack {
-            to: A.to_owned(),
-            cause,
-        },
+        roll_back(),
         Step::Quarantine {
             image: B.to_owned(),
             cause: "late".to_owned(),
@@ -123,20 +124,7 @@ fn neither_replicas_nor_the_template_but_for_the_image_are_ever_written() {
 #[test]
 fn the_way_back_carries_its_cause_and_ends_in_quarantine() {
     let begun = patched(&deployment(), &of(&deployment(), &begin()));
-    let cause = RolloutFailure::Stopped {
-        orchestrator: "Kubernetes",
-        message: "late".to_owned(),
-    };
-    let back = patched(
-        &begun,
-        &of(
-            &begun,
-            &Step::RollBack {
-                to: A.to_owned(),
-                cause,
-            },
-        ),
-    );
+    let back = patched(&begun, &of(&begun, &roll_back()));
     let (managed, back_record) = record(&back);
     assert_eq!(managed.image.as_str(), A);
     let failed = back_record.attempt.unwrap().failed.unwrap();

@@ -3,7 +3,8 @@
 mod beginning;
 mod crash_loops;
 mod digests;
-pub(crate) mod page;
+mod page;
+mod rows;
 mod untouched;
 
 use std::time::Duration;
@@ -64,6 +65,16 @@ fn service() -> Managed {
         left_alone: None,
         limits: OwnerSettings::default(),
         pace: Duration::from_secs(60),
+    }
+}
+
+/// A task of this image failed so many seconds ago.
+fn failure(image: &str, seconds: i64) -> TaskFailure {
+    TaskFailure {
+        at: ago(seconds),
+        image: image.to_owned(),
+        error: "task: non-zero exit (2)".to_owned(),
+        ran_for: None,
     }
 }
 
@@ -158,26 +169,6 @@ fn what_is_tried_is_written_down_before_it_is_tried() {
 }
 
 #[test]
-fn what_its_owner_or_the_administrator_says_comes_first() {
-    let left_alone = Managed {
-        left_alone: Some(Reason::SwarmOff),
-        ..service()
-    };
-    assert_eq!(reason(&left_alone, &wanted(NEW)), ReasonKind::SwarmOff);
-    let health_only = Policy {
-        health_only: true,
-        ..policy()
-    };
-    for managed in [service(), tried(Progress::Updating)] {
-        let decided = next(&managed, &wanted(NEW), &health_only, &facts(), now());
-        assert!(
-            matches!(decided.decision, Decision::Rest(Reason::HealthOnly { .. })),
-            "{decided:?}"
-        );
-    }
-}
-
-#[test]
 fn a_rollout_is_followed_to_its_end_and_beyond() {
     assert_eq!(
         reason(&tried(Progress::Updating), &keep()),
@@ -209,12 +200,9 @@ fn a_rollout_is_followed_to_its_end_and_beyond() {
     // Later it matters how long it had run.
     let ended = |ran_for: Option<u64>| {
         let mut managed = lame(700, 690);
-        managed.tasks.last_failure = Some(TaskFailure {
-            at: ago(1),
-            image: NEW.to_owned(),
-            error: "task: non-zero exit (2)".to_owned(),
-            ran_for: ran_for.map(Duration::from_secs),
-        });
+        let ran_for = ran_for.map(Duration::from_secs);
+        let failure = failure(NEW, 1);
+        managed.tasks.last_failure = Some(TaskFailure { ran_for, ..failure });
         managed
     };
     for ran_for in [None, Some(119)] {
@@ -289,37 +277,25 @@ fn a_rollout_that_does_not_get_on_is_rolled_back() {
 
 #[test]
 fn an_image_that_failed_is_put_in_quarantine_once_nothing_updates() {
-    let failure = TaskFailure {
-        at: ago(50),
-        image: NEW.to_owned(),
-        error: "task: non-zero exit (2)".to_owned(),
-        ran_for: None,
-    };
     let rolled_back = || Progress::RolledBack {
         message: "rollback completed".to_owned(),
     };
     // Somebody asked for that: nothing has failed.
     let mut going_back = back(Progress::RollingBack, false);
     assert_eq!(reason(&going_back, &keep()), ReasonKind::UpdatedElsewhere);
-    going_back.tasks.last_failure = Some(failure.clone());
+    going_back.tasks.last_failure = Some(failure(NEW, 50));
     assert_eq!(reason(&going_back, &keep()), ReasonKind::RollingBack);
     let mut failed = back(rolled_back(), false);
-    failed.tasks.last_failure = Some(failure.clone());
+    failed.tasks.last_failure = Some(failure(NEW, 50));
     let Step::Quarantine { image, cause } = step(&failed, &wanted(NEW)) else {
         panic!("{:?}", step(&failed, &wanted(NEW)));
     };
     assert_eq!(image, NEW);
     assert!(cause.contains("task: non-zero exit (2)"), "{cause}");
     // A task of the image before is none of this one, and neither is a failure of an earlier attempt.
-    failed.tasks.last_failure = Some(TaskFailure {
-        image: OLD.to_owned(),
-        ..failure.clone()
-    });
+    failed.tasks.last_failure = Some(failure(OLD, 50));
     assert!(matches!(step(&failed, &wanted(NEW)), Step::NoteRollback { .. }));
-    failed.tasks.last_failure = Some(TaskFailure {
-        at: ago(500),
-        ..failure
-    });
+    failed.tasks.last_failure = Some(failure(NEW, 500));
     assert!(matches!(step(&failed, &wanted(NEW)), Step::NoteRollback { .. }));
     // It was undone since no task found a node; whichever process did that, it is written.
     failed.record.attempt.as_mut().unwrap().failed = Some("0 of 2 ran".to_owned());

@@ -165,7 +165,7 @@ impl<O: Orchestrate> Driver<O> {
             let managed = &object.managed;
             self.log_expiry(managed, now);
             let (Decided { row, decision }, blockers) = self.decide(object, now);
-            debug!(workload = managed.name, ?row, "decided");
+            debug!(workload = managed.name, %row, "decided");
             if let Some((reason, until)) = self.orchestrator.lock(object, &decision, now).await {
                 self.report(books.report, managed, (&reason, until), &[]);
                 continue;
@@ -176,7 +176,7 @@ impl<O: Orchestrate> Driver<O> {
                     self.apply(object, &step, now).await;
                     return true;
                 }
-                Decision::LearnHolds => {
+                Decision::Learn(_) => {
                     if let Err(refusal) = self.orchestrator.learn_holds().await {
                         self.back_off(&managed.name, READ_HOLDS.to_owned(), refusal, now);
                     }

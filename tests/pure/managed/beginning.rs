@@ -1,12 +1,12 @@
 //! Whether an image may be tried now, and who decides that.
 
 use delegate_upgrader::host::hold::{Holds, Paused};
-use delegate_upgrader::rollout::Backoff;
+use delegate_upgrader::rollout::{Backoff, Fact};
 use delegate_upgrader::schedule::wave::Place;
 
 use super::*;
 
-fn holds(pause: Option<Paused>, first_seen: Option<DateTime<Utc>>) -> Facts {
+pub(super) fn holds(pause: Option<Paused>, first_seen: Option<DateTime<Utc>>) -> Facts {
     Facts {
         holds: Some(Ok(Holds {
             pause,
@@ -27,9 +27,9 @@ fn asked(image: &str, intent: Intent) -> Desired {
     }
 }
 
-#[test]
-fn a_call_that_failed_is_not_repeated_at_once() {
-    let failed = |retry_at| Facts {
+/// A call for the workload failed.
+pub(super) fn failed_call(retry_at: DateTime<Utc>) -> Facts {
+    Facts {
         backoff: Some(Backoff {
             reason: Reason::EngineError {
                 step: "updating it".to_owned(),
@@ -39,12 +39,16 @@ fn a_call_that_failed_is_not_repeated_at_once() {
             retry_at,
         }),
         ..facts()
-    };
+    }
+}
+
+#[test]
+fn a_call_that_failed_is_not_repeated_at_once() {
     let decided = |facts| next(&service(), &wanted(NEW), &policy(), &facts, now()).decision;
     let later = now() + TimeDelta::seconds(2);
-    assert!(matches!(decided(failed(later)), Decision::Wait { until, .. } if until == later));
+    assert!(matches!(decided(failed_call(later)), Decision::Wait { until, .. } if until == later));
     assert!(matches!(
-        decided(failed(now())),
+        decided(failed_call(now())),
         Decision::Act(Step::Begin { .. })
     ));
 }
@@ -53,7 +57,10 @@ fn a_call_that_failed_is_not_repeated_at_once() {
 fn what_the_engine_remembers_is_read_before_an_image_is_tried() {
     let decided =
         |facts: &Facts, policy: &Policy| next(&service(), &wanted(NEW), policy, facts, now()).decision;
-    assert_eq!(decided(&Facts::default(), &policy()), Decision::LearnHolds);
+    assert_eq!(
+        decided(&Facts::default(), &policy()),
+        Decision::Learn(Fact::Holds)
+    );
     let paused = Paused {
         since: ago(10),
         until: None,

@@ -18,10 +18,8 @@ fn rolled_back_after(life: i64, restart: i64) -> Option<i64> {
                 running: ages.len() as u64,
                 last_started_at: ages.iter().min().map(|age| ago(*age)),
                 last_failure: Some(TaskFailure {
-                    at: ago(1),
-                    image: NEW.to_owned(),
-                    error: "task: non-zero exit (2)".to_owned(),
                     ran_for: Duration::from_secs((life + restart).unsigned_abs()).into(),
+                    ..failure(NEW, 1)
                 }),
             },
             record: Record {

@@ -1,35 +1,33 @@
-//! docs/development/managed.md and the code have the same rows, and the tests that it names are there.
+//! docs/development/managed.md has the rows of the code, and the tests that it names are there.
+//! `UPDATE_DOCS=1 cargo test --test pure managed::page` writes the rows.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+
+use delegate_upgrader::managed::Row;
+
+const PAGE: &str = "docs/development/managed.md";
 
 fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn page() -> String {
-    fs::read_to_string(project().join("docs/development/managed.md")).unwrap()
-}
-
-/// The ids of the rows, in the order of the code.
-pub(crate) fn rows() -> Vec<String> {
-    let code = fs::read_to_string(project().join("src/managed/next.rs")).unwrap();
-    let (_, list) = code.split_once("pub enum Row {\n").unwrap();
-    let (list, _) = list.split_once('}').unwrap();
-    let rows = list.lines().map(|line| line.trim().trim_end_matches(','));
-    rows.filter(|row| !row.is_empty()).map(str::to_owned).collect()
-}
-
 #[test]
-fn the_page_has_the_rows_of_the_code() {
-    let page = page();
-    let cells = page
-        .lines()
-        .filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
-    let listed: Vec<&str> = cells
-        .filter(|cell| cell.strip_prefix('I').is_some_and(|id| id.parse::<u8>().is_ok()))
-        .collect();
-    assert_eq!(listed, rows());
+fn the_page_has_every_row_with_its_sentence() {
+    let mut table = String::from("| row | what happens |\n|---|---|\n");
+    for (title, rows) in Row::TABLES {
+        let _ = writeln!(table, "| | **{title}** |");
+        for (row, sentence) in *rows {
+            let sentence = sentence.trim();
+            assert!(
+                sentence.ends_with('.') && sentence.contains(": "),
+                "{row}: {sentence}"
+            );
+            let _ = writeln!(table, "| `{row}` | {sentence} |");
+        }
+    }
+    kit::page::has(PAGE, "rows", &table);
 }
 
 /// All Rust files below a directory, one after the other.
@@ -46,7 +44,7 @@ fn sources(directory: &Path, all: &mut String) {
 
 #[test]
 fn each_sentence_of_the_page_has_a_test_or_says_why_not() {
-    let page = page();
+    let page = fs::read_to_string(project().join(PAGE)).unwrap();
     let (_, table) = page.split_once("\n## What others suffered from\n").unwrap();
     let rows: Vec<&str> = table
         .lines()

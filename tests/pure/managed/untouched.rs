@@ -34,18 +34,12 @@ fn all_progress() -> Vec<Progress> {
 
 /// Every combination of what a workload can look like.
 fn each(mut look: impl FnMut(&Managed, &Desired)) {
-    let failure = |image: &str| TaskFailure {
-        at: ago(50),
-        image: image.to_owned(),
-        error: "task: non-zero exit (2)".to_owned(),
-        ran_for: None,
-    };
     let desired = [keep(), wanted(OLD), wanted(NEW), wanted(THIRD)];
     for image in [OLD, NEW, THIRD] {
         for attempt in attempts() {
             for progress in all_progress() {
                 for (running, started) in [(2, 10), (2, 5000), (1, 5000), (0, 5000)] {
-                    for last_failure in [None, Some(failure(NEW)), Some(failure(OLD))] {
+                    for last_failure in [None, Some(failure(NEW, 50)), Some(failure(OLD, 50))] {
                         let managed = Managed {
                             image: ImageName::from(image),
                             progress: progress.clone(),
@@ -142,12 +136,7 @@ fn a_way_back_that_failed_is_the_end() {
         message: "rollback paused due to failure".to_owned(),
     };
     let mut failed = back(stopped(), false);
-    failed.tasks.last_failure = Some(TaskFailure {
-        at: ago(50),
-        image: NEW.to_owned(),
-        error: "task: non-zero exit (2)".to_owned(),
-        ran_for: None,
-    });
+    failed.tasks.last_failure = Some(failure(NEW, 50));
     assert!(matches!(step(&failed, &wanted(NEW)), Step::Quarantine { image, .. } if image == NEW));
     failed.record = failed.quarantined(NEW, "it failed", now());
     for desired in [keep(), wanted(NEW), wanted(THIRD)] {
