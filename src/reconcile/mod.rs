@@ -89,7 +89,7 @@ pub struct Reconciler<E, M, H> {
     /// The observations of each container, and the actions on it.
     memory: Memory,
     run: UpgradeRun,
-    services: Driver<Swarm<E>>,
+    services: Box<Driver<Swarm<E>>>,
     /// The run that starts with the next observation.
     starting: Option<Mode>,
     /// When the next scheduled run starts, if that is known.
@@ -123,7 +123,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             settings.swarm,
         );
         Self {
-            services: Driver::new(swarm, policy.clone(), target.clone()),
+            services: Box::new(Driver::new(swarm, policy.clone(), target.clone())),
             manager: ManagerLink::new(Arc::clone(&engine), source),
             engine,
             observer: Observer::new(endpoint),

@@ -189,8 +189,8 @@ impl Name<'_> {
     /// Whether the one in service ended by itself then, and none was there that it had replaced.
     fn ended_by_itself(&self, then: Duration) -> bool {
         let before = then.saturating_sub(NOW);
-        let is_old = |shadow: &&Shadow| shadow.role(before).is_some_and(Role::is_old);
-        let has_ended = |shadow: &&Shadow| {
+        let is_old = |shadow: &Shadow| shadow.role(before).is_some_and(Role::is_old);
+        let has_ended = |shadow: &Shadow| {
             let life = shadow.lives.iter().rfind(|life| life.from < then);
             shadow.role(before) == Some(Role::Serving)
                 && life.is_some_and(|life| {
@@ -200,8 +200,8 @@ impl Name<'_> {
                     ended && !life.signals.iter().any(|(_, cause)| is_ours(*cause))
                 })
         };
-        let mut shadows = self.shadows.iter().copied();
-        shadows.any(|shadow| has_ended(&shadow)) && !self.shadows.iter().any(|shadow| is_old(&shadow))
+        let shadows = || self.shadows.iter().copied();
+        shadows().any(has_ended) && !shadows().any(is_old)
     }
 
     /// Whether a person removed images, without which nothing can be made again.
