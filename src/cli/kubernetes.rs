@@ -31,7 +31,7 @@ use crate::rollout::reason::ReasonKind;
 use crate::status::report::Report;
 use crate::telemetry;
 
-/// How long one run may take. The next run is due after an hour, and continues where this run stopped.
+/// How long one run may take. The next run is due after an hour, and continues from there.
 const LONGEST_RUN: Duration = Duration::from_secs(55 * 60);
 
 #[derive(Debug, Subcommand)]

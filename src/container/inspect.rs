@@ -71,7 +71,7 @@ impl Inspected {
         &self.0
     }
 
-    /// The string at a JSON pointer; empty where there is none.
+    /// The string at a JSON pointer; empty if there is none.
     pub(crate) fn text(&self, pointer: &str) -> &str {
         text_at(&self.0, pointer)
     }
@@ -81,7 +81,7 @@ impl Inspected {
         object_at(&self.0, pointer)
     }
 
-    /// The list at a JSON pointer; empty where there is none.
+    /// The list at a JSON pointer; empty if there is none.
     pub(crate) fn list(&self, pointer: &str) -> &[Value] {
         list_at(&self.0, pointer)
     }
@@ -207,7 +207,7 @@ impl Inspected {
         self.1 = are_of_image;
     }
 
-    /// Its labels of ours do not count where its image has them too; where there is no image, if the name does not fit.
+    /// Its labels of ours do not count if its image has them, or, without an image, if the name does not fit.
     pub(crate) fn check_labels(&mut self, image: Option<&Value>) {
         let replaces = |labels: &Map<String, Value>| labels.get(label::REPLACES).cloned();
         self.1 = match image {
@@ -241,7 +241,7 @@ impl Inspected {
             .unwrap_or_default()
     }
 
-    /// The engine's message about a start that failed; empty where none did.
+    /// The engine's message about a start that failed; empty if none did.
     pub fn error(&self) -> &str {
         self.text("/State/Error")
     }
@@ -295,7 +295,7 @@ impl Inspected {
         self.object("/NetworkSettings/Networks")
     }
 
-    /// The time to stop that its owner gave it (`--stop-timeout`), at most [`LONGEST`]; that too where it is without an end.
+    /// The time to stop that its owner gave it (`--stop-timeout`), at most [`LONGEST`]; also if it has no end.
     pub fn stop_timeout(&self) -> Option<Duration> {
         let seconds = self.stop_seconds()?.try_into();
         Some(seconds.map_or(LONGEST, Duration::from_secs).min(LONGEST))
@@ -346,7 +346,7 @@ impl Inspected {
         last.get("End")?.as_str()
     }
 
-    /// The engine's verdict on its HEALTHCHECK; `None` where it has none.
+    /// The engine's verdict on its HEALTHCHECK; `None` if it has none.
     pub fn health(&self) -> Option<Healthcheck> {
         let status = match self.text("/State/Health/Status") {
             "starting" => HealthcheckStatus::Starting,

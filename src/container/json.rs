@@ -10,7 +10,7 @@ pub(super) fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
         .try_fold(value, |value, key| value.get(key))
 }
 
-/// The string at a JSON pointer; empty where there is none.
+/// The string at a JSON pointer; empty if there is none.
 pub(crate) fn text_at<'a>(value: &'a Value, pointer: &str) -> &'a str {
     at(value, pointer).and_then(Value::as_str).unwrap_or_default()
 }
@@ -20,7 +20,7 @@ pub(crate) fn object_at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Map<S
     at(value, pointer).and_then(Value::as_object)
 }
 
-/// The list at a JSON pointer; empty where there is none.
+/// The list at a JSON pointer; empty if there is none.
 pub(crate) fn list_at<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     at(value, pointer)
         .and_then(Value::as_array)

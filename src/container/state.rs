@@ -106,7 +106,7 @@ pub struct ContainerSummary {
     pub state: RunState,
     /// Those of its labels that [`is_listed`] names: there may be thousands of rows.
     pub labels: BTreeMap<String, String>,
-    /// Its image, where it has one of those labels: its reference and its id.
+    /// Its image, if it has one of those labels: its reference and its id.
     pub image: Option<(String, String)>,
     /// When it was created, in seconds since the epoch.
     pub created: i64,

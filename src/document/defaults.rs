@@ -107,7 +107,7 @@ pub(super) fn is_label_of_compose(name: &str) -> bool {
     name.starts_with("com.docker.compose.")
 }
 
-/// Takes the keys out that the image has, too, but for those that are kept.
+/// Takes out the keys that the image also has, except those that are kept.
 fn keys(
     config: &mut Map<String, Value>,
     image: &Map<String, Value>,

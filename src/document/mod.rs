@@ -133,7 +133,7 @@ pub fn create_request(
     })
 }
 
-/// Podman shows `--cpus` as a period and a quota, too, and refuses to create a container with all three. On Docker nobody
+/// Podman shows `--cpus` also as a period and a quota, and refuses to create a container with all three. On Docker nobody
 /// can have set all of them.
 fn say_cpus_once(host_config: &mut Map<String, Value>) {
     let fields = ["NanoCpus", "CpuPeriod", "CpuQuota"];

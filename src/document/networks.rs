@@ -33,7 +33,7 @@ pub(super) struct Endpoints {
     pub(super) connect: Vec<(String, Value)>,
 }
 
-/// The endpoints of the successor. Moves a MAC address in `config` to where this API version wants it.
+/// The endpoints of the successor. Moves a MAC address in `config` to the place that this API version expects.
 pub(super) fn endpoints(config: &mut Map<String, Value>, old: &Inspected, api: ApiVersion) -> Endpoints {
     let first = first_network(old);
     let (mut at_create, connect) = split(old, api);

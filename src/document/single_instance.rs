@@ -93,7 +93,7 @@ pub enum SingleInstance {
         size::needed(*.needed), size::text(*.available)
     )]
     TooLittleMemory {
-        /// Its limit, or its present use where it has none, in bytes.
+        /// Its limit, or its present use if it has none, in bytes.
         needed: u64,
         /// The memory available on the host, in bytes.
         available: u64,
@@ -107,7 +107,7 @@ impl SingleInstance {
     }
 }
 
-/// Why two containers of this document cannot run at once; empty where they can.
+/// Why two containers of this document cannot run at once; empty if they can.
 pub fn single_instance_reasons(container: &Inspected) -> Vec<SingleInstance> {
     let network_mode = container.network_mode();
     let mut reasons = Vec::new();

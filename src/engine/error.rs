@@ -47,7 +47,7 @@ impl EngineError {
         self.into()
     }
 
-    /// The error without the status of an answer where that says nothing: errors in a stream come with 200.
+    /// The error without the status of an answer if that says nothing: errors in a stream come with 200.
     pub(super) fn message(&self) -> String {
         match self {
             Self::Refused { status: 200, message } => message.clone(),

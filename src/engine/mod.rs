@@ -61,7 +61,7 @@ pub struct EngineInfo {
     pub api: ApiVersion,
     /// Its release, as it writes it: `20.10.24+dfsg1`.
     pub version: String,
-    /// Whether it is Podman, which answers 500 to requests that it can never carry out, too.
+    /// Whether it is Podman, which also answers 500 to requests that it can never carry out.
     pub is_podman: bool,
     /// Its operating system: `linux`.
     pub os: String,
@@ -97,7 +97,7 @@ pub enum Happening<'a> {
 /// Every call is safe to repeat. 304 ("already so") is success; 404 and 409 have errors of their own, since they are
 /// observations. A call that errs may have happened all the same: only another observation shows.
 pub trait Engine: Send + Sync + 'static {
-    /// The calls so far, where they are counted.
+    /// The calls so far, if they are counted.
     fn calls(&self) -> EngineCalls {
         EngineCalls::default()
     }
@@ -117,7 +117,7 @@ pub trait Engine: Send + Sync + 'static {
     /// The container's document with all its fields.
     fn inspect(&self, id: &ContainerId) -> impl Future<Output = Result<Inspected, EngineError>> + Send;
 
-    /// Has a container's labels of ours count only where they did not come with its image. The image is asked for in case of
+    /// Has a container's labels of ours count only if they did not come with its image. The image is asked for in case of
     /// doubt alone.
     fn check_labels(
         &self,

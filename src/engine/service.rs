@@ -13,7 +13,7 @@ pub struct ServiceUpdate<'a> {
     pub version: u64,
     /// The whole new spec.
     pub spec: &'a Value,
-    /// The image that is new in the spec: its registry's login goes along, where there is one. Without one Swarm keeps the
+    /// The image that is new in the spec: its registry's login goes along, if there is one. Without one Swarm keeps the
     /// login that it has.
     pub image: Option<&'a ImageReference>,
 }

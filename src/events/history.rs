@@ -30,11 +30,11 @@ pub struct History {
 /// One release, or one attempt at it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Release {
-    /// Its number. Attempts that failed count, too; 0 is the container as its owner made it.
+    /// Its number. Failed attempts also count; 0 is the container as its owner made it.
     pub release: u64,
     /// The image reference.
     pub image: String,
-    /// The image's id, where it is known.
+    /// The image's id, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_id: Option<String>,
     /// When its outcome was found, if that is known.
@@ -44,7 +44,7 @@ pub struct Release {
     pub outcome: &'static str,
     /// Whether it is the container in service.
     pub is_serving: bool,
-    /// Whether its image is still on this host, so that a rollback can return to it; absent where that was not checked.
+    /// Whether its image is still on this host, so that a rollback can return to it; absent if that was not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_available: Option<bool>,
     /// The outcome in words, and its duration.

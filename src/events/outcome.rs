@@ -30,7 +30,7 @@ pub struct Subject<'a> {
     pub name: &'a str,
     /// Its `DELEGATE_NAME`.
     pub workload: &'a str,
-    /// The image that it runs, where it does.
+    /// The image that it runs, if it does.
     pub image: Option<&'a str>,
 }
 

@@ -155,10 +155,10 @@ pub trait HealthEndpoint: Send + Sync + 'static {
     /// Sends one request.
     fn get(&self, address: SocketAddr, path: &str) -> impl Future<Output = HttpOutcome> + Send;
 
-    /// Reads what the delegate at this address says of its work; `None` where it does not say so.
+    /// Reads what the delegate at this address says of its work; `None` if it does not say so.
     fn work(&self, address: SocketAddr) -> impl Future<Output = Option<Work>> + Send;
 
-    /// The address at which a delegate on the host's network is reached from here; `None` where it cannot be.
+    /// The address at which a delegate on the host's network is reached from here; `None` if it cannot be.
     fn host_address(&self) -> Option<IpAddr>;
 }
 
@@ -222,8 +222,8 @@ fn ask_http(container: &Inspected, settings: &HealthSettings, host: Option<IpAdd
     })
 }
 
-/// The same for an upgrader, which says itself whether it is ready: its HEALTHCHECK, where it has one, says only that it is
-/// alive. It listens where its environment says, or else where this one does.
+/// The same for an upgrader, which says itself whether it is ready: its HEALTHCHECK, if it has one, says only that it is
+/// alive. It listens at the address that its environment names, or else at this one's.
 pub fn readiness(
     container: &Inspected,
     listen: SocketAddr,

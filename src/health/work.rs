@@ -62,7 +62,7 @@ impl WorkReader {
     }
 }
 
-/// The value of a sample line, `name{label="value",} 1.0 1700000000000`, where it is a sample of that metric.
+/// The value of a sample line, `name{label="value",} 1.0 1700000000000`, if it is a sample of that metric.
 fn value_of(line: &str, name: &str) -> Option<f64> {
     let rest = line.trim().strip_prefix(name)?;
     let rest = if rest.starts_with('{') {
@@ -75,7 +75,7 @@ fn value_of(line: &str, name: &str) -> Option<f64> {
     value.parse().ok()
 }
 
-/// A gauge as a count; `None` where it is none.
+/// A gauge as a count; `None` if it is none.
 fn count(value: f64) -> Option<u64> {
     #[expect(
         clippy::cast_possible_truncation,

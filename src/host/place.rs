@@ -1,4 +1,4 @@
-//! The place where this program runs, for messages to operators: the host's name, and how to type a command there.
+//! The place of this program, for messages to operators: the host's name, and how to type a command there.
 
 use std::env;
 use std::ffi::OsString;

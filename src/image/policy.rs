@@ -44,7 +44,7 @@ impl ImagePolicy {
     /// Whether this image is permitted.
     ///
     /// # Errors
-    /// The first [`Violation`], where it is not.
+    /// The first [`Violation`], if it is not.
     pub fn check(&self, image: &ImageReference) -> Result<(), Violation> {
         if self.require_digest && image.digest().is_none() {
             return Err(Violation::NoDigest);

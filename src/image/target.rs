@@ -89,7 +89,7 @@ pub enum Target {
 /// 5. The same reference is current, unless its tag is mutable.
 /// 6. An image that the [`ImagePolicy`] does not permit is not taken up.
 ///
-/// A digest that pins the published image is kept, except where it cannot be that of the target: an own build, or a
+/// A digest that pins the published image is kept, except if it cannot be that of the target: an own build, or a
 /// variant of the image it pins. A digest that pins only the current one does not make the same version differ.
 pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &TargetSettings) -> Target {
     let stock = is_stock(published);
@@ -109,7 +109,7 @@ pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &
 }
 
 /// Resolves the image for an upgrader that runs `current`: the image of `SELF_UPGRADE`, or the image that is `published` for
-/// upgraders, where that is a later version in the same repository. It stays in the registry it came from.
+/// upgraders, if that is a later version in the same repository. It stays in the registry it came from.
 /// `MAX_VERSION` is about delegates.
 pub fn resolve_upgrader(
     published: &ImageReference,
@@ -131,7 +131,7 @@ pub fn resolve_upgrader(
     apply_policy(compare(wanted, current), &policy)
 }
 
-/// The published image in the repository of the current one, where it is later.
+/// The published image in the repository of the current one, if it is later.
 fn later_upgrader(
     published: &ImageReference,
     current: &ImageReference,
@@ -177,7 +177,7 @@ pub fn manager_reference(current: &ImageReference, settings: &TargetSettings) ->
 /// Checks a `REGISTRY_MIRROR`.
 ///
 /// # Errors
-/// Where a repository under it would not make an image reference.
+/// A repository under it would not make an image reference.
 pub fn check_mirror(mirror: &str) -> Result<(), ReferenceError> {
     under(mirror, STOCK_PATH).parse::<ImageReference>().map(drop)
 }
@@ -185,7 +185,7 @@ pub fn check_mirror(mirror: &str) -> Result<(), ReferenceError> {
 /// Checks an `IMAGE_REPOSITORY`.
 ///
 /// # Errors
-/// Where it is not a repository without tag and digest.
+/// The value is not a repository without tag and digest.
 pub fn check_repository(repository: &str) -> Result<(), ReferenceError> {
     compose(repository, Some(super::DEFAULT_TAG), None)
         .parse::<ImageReference>()

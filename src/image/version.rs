@@ -11,7 +11,7 @@ pub struct Version(Vec<u64>);
 
 impl Version {
     /// The version of an image: what its tag starts with. A variant (`.minimal`, `-fips`) does not count. `None` for
-    /// `latest`, and where there is no tag.
+    /// `latest`, or no tag.
     pub fn of(image: &ImageReference) -> Option<Self> {
         let tag = image.tag()?;
         let end = tag

@@ -45,7 +45,7 @@ struct Known {
     was_read: bool,
     /// Since when the API server refuses to show it.
     refused_since: Option<Instant>,
-    /// The pod that failed last, where that may be read.
+    /// The pod that failed last, if that may be read.
     failing: Option<Failing>,
 }
 
@@ -187,7 +187,7 @@ impl Deployments {
         }
     }
 
-    /// The last lines of the pod that failed, where they may be read.
+    /// The last lines of the pod that failed, if they may be read.
     async fn log_last_lines(&self, deployment: &str) {
         let known = self.known.get(deployment);
         let Some(failing) = known.and_then(|known| known.failing.as_ref()) else {

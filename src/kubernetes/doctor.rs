@@ -10,7 +10,7 @@ use crate::host;
 
 const SELF: &str = "SELF_UPGRADE does nothing";
 
-/// The calls that the account should be permitted: group, resource and verb, and what is lost without it, where not all is.
+/// The calls that the account should be permitted: group, resource and verb, and what is lost without it, if not all is.
 const CALLS: [(&str, &str, &str, Option<&str>); 6] = [
     ("apps", "deployments", "get", None),
     ("apps", "deployments", "patch", None),

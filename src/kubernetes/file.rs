@@ -18,7 +18,7 @@ pub const CA_BUNDLE: &str = "/ca-bundle";
 
 /// Every key that a version of the chart or of the documented manifest has. Charts 1.0.27 to 1.0.31 write the proxy's keys into
 /// `delegateConfig`, all others to the top.
-/// Each has its variable, or none where it is a setting of the cluster.
+/// Each has its variable, or none if it is a setting of the cluster.
 const KEYS: [(&str, Option<&str>); 21] = [
     ("mode", None),
     ("dryRun", None),
@@ -77,7 +77,7 @@ pub struct File {
     pub problems: Vec<String>,
 }
 
-/// The text of a value, empty where there is none; or what the value is, where that is neither text nor a group of keys.
+/// The text of a value, empty if there is none; or what the value is, if that is neither text nor a group of keys.
 type Value = Result<String, &'static str>;
 
 /// The key of `config.yaml` that sets a variable, as the chart of today writes it.

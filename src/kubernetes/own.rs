@@ -24,7 +24,7 @@ const LONGEST_BASE: usize = 58;
 /// How many runs are looked at: those of a day if one starts each minute, and of months if one starts each hour.
 const RUNS: usize = 1500;
 
-/// Gives the CronJob of this pod the image that is published for upgraders, and returns that; `None` where it has the image.
+/// Gives the CronJob of this pod the image that is published for upgraders, and returns that; `None` if it has the image.
 ///
 /// # Errors
 /// The reason why that cannot be, in a sentence.
@@ -74,7 +74,7 @@ pub fn patch(document: &Value, container: &str, from: &str, to: &str) -> Value {
     })
 }
 
-/// Why the Manager does not see this CronJob at work, where that is there and may be read.
+/// Why the Manager does not see this CronJob at work, if that is there and may be read.
 pub(super) async fn silence(cluster: &Cluster, namespace: &str, name: &str) -> Option<String> {
     let (_, document) = find(cluster, namespace, name).await.ok()?;
     let schedule = document.pointer("/spec/schedule")?.as_str()?;

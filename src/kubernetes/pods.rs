@@ -1,4 +1,4 @@
-//! Why pods fail: read from their documents, where they may be read. Pure.
+//! Why pods fail: read from their documents, if they may be read. Pure.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::text::redact::Redactor;
 /// How many lines of a log are asked for.
 const LOG_LINES: usize = 10;
 
-/// The selector of a Deployment's pods, as the API server takes it in a query; `None` where it is not a plain list of labels.
+/// The selector of a Deployment's pods, as the API server takes it in a query; `None` if it is not a plain list of labels.
 pub fn selector(deployment: &Value) -> Option<String> {
     let selector = deployment.pointer("/spec/selector")?;
     let is_plain = selector["matchExpressions"].as_array().is_none_or(Vec::is_empty);

@@ -18,7 +18,7 @@ pub(super) const LONGEST: usize = 300;
 
 /// The reason of the condition `Progressing` once all pods of the last change were available.
 const COMPLETE: &str = "NewReplicaSetAvailable";
-/// The same where nothing got on for `progressDeadlineSeconds`.
+/// The same after no progress for `progressDeadlineSeconds`.
 const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 /// The seconds that Harness's own manifest and chart give a delegate to finish its tasks.
 const LEAST_GRACE: u64 = 600;
@@ -73,7 +73,7 @@ pub fn read(
     })
 }
 
-/// A variable of a container, where it stands there and not in a ConfigMap.
+/// A variable of a container, if it is set there and not in a ConfigMap.
 fn variable<'a>(container: &'a Value, name: &str) -> Option<&'a str> {
     let mut env = container["env"].as_array()?.iter();
     let variable = env.find(|variable| variable["name"].as_str() == Some(name))?;

@@ -13,7 +13,7 @@ const CONTAINER: &str = "delegate";
 /// The settings of a run in a cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
-    /// The settings that a Docker host has, too.
+    /// The settings that a Docker host also has.
     pub common: config::Settings,
     /// `namespace`; without it, that of the pod or of the kubeconfig.
     pub namespace: Option<String>,

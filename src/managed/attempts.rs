@@ -21,7 +21,7 @@ pub struct Past {
     pub ending: Ending,
     /// The image.
     pub image: String,
-    /// When it was begun; if it did not last, when it was over; of the image that the owner chose, when it was replaced.
+    /// When it started; if it did not last, when it was over; of the image that the owner chose, when it was replaced.
     pub at: DateTime<Utc>,
 }
 
@@ -52,13 +52,13 @@ impl Past {
         text.split(", ").filter_map(|entry| entry.parse().ok()).collect()
     }
 
-    /// All of them in one text, which [`Self::read`] reads; `None` where there are none.
+    /// All of them in one text, which [`Self::read`] reads; `None` if there are none.
     pub(super) fn write(all: &[Self]) -> Option<String> {
         let texts: Vec<String> = all.iter().map(Self::to_string).collect();
         (!texts.is_empty()).then(|| texts.join(", "))
     }
 
-    /// Adds one, and drops another one where they are too many.
+    /// Adds one, and drops another one if they are too many.
     pub(super) fn add(self, all: &mut Vec<Self>) {
         all.push(self);
         if all.len() > MOST {

@@ -83,7 +83,7 @@ pub struct Managed {
 /// How far the orchestrator is with what it was last asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It has nothing to do. Where it says so, since when.
+    /// It has nothing to do. If it says so, since when.
     Settled {
         /// When the last update was complete.
         completed_at: Option<DateTime<Utc>>,
@@ -143,7 +143,7 @@ impl Tasks {
         self.running >= self.wanted
     }
 
-    /// Since when all of them run; `None` where not all do, or none is to.
+    /// Since when all of them run; `None` if not all do, or none is to.
     pub fn complete_since(&self) -> Option<DateTime<Utc>> {
         self.last_started_at
             .filter(|_| self.are_complete() && self.wanted > 0)
@@ -161,7 +161,7 @@ impl fmt::Display for Tasks {
 }
 
 impl Managed {
-    /// The last attempt, where it is to run its image.
+    /// The last attempt, if the workload's spec has its image.
     fn applied(&self) -> Option<&Attempt> {
         let attempt = self.record.attempt.as_ref();
         attempt.filter(|attempt| attempt.to == self.image.as_str())
@@ -185,7 +185,7 @@ impl Managed {
         }
     }
 
-    /// The number of the release whose image it is to run; `None` where that is an image that someone else gave it.
+    /// The number of the release whose image it is to run; `None` if that is an image that someone else gave it.
     pub fn release(&self) -> Option<u64> {
         let runs = |past: &&Past| past.was_served() && past.image == self.image.as_str();
         match self.applied() {
@@ -211,7 +211,7 @@ impl Managed {
         }
     }
 
-    /// The image before the present one, where this program replaced that.
+    /// The image before the present one, if this program replaced that.
     pub fn previous_image(&self) -> Option<&str> {
         match self.applied() {
             Some(attempt) => Some(&attempt.from),

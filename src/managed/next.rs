@@ -400,7 +400,7 @@ impl At<'_> {
         failure.filter(|failure| failure.image == attempt.to && failure.at >= attempt.since)
     }
 
-    /// Whether a task ended lately that had not run for long. Otherwise the tasks that no longer run went with their node, or
+    /// Whether a task ended recently that had not run for long. Otherwise the tasks that no longer run went with their node, or
     /// had proven the image.
     fn ends_early(&self, attempt: &Attempt) -> bool {
         let long = self.policy.healthy_time * 2;

@@ -57,7 +57,7 @@ pub trait Orchestrate {
     fn observe(&mut self) -> impl Future<Output = Result<Option<Found>, Self::Error>>;
 
     /// The platforms that an image needs. The driver asks the registry for the digest of an image with all of them, and pins it.
-    /// `None` where they are unknown, and the driver does that only for a tag that may move.
+    /// `None` if they are unknown, and the driver does that only for a tag that may move.
     fn platforms(&self) -> Option<&[String]> {
         None
     }
@@ -86,7 +86,7 @@ pub trait Orchestrate {
         now: DateTime<Utc>,
     ) -> impl Future<Output = Option<(Reason, Option<DateTime<Utc>>)>>;
 
-    /// How well a new task is proven, in a few words; `None` where that is the owner's affair.
+    /// How well a new task is proven, in a few words; `None` if that is the owner's affair.
     fn proof(&self, object: &Object) -> Option<String> {
         let _ = object;
         None

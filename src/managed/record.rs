@@ -14,7 +14,7 @@ use crate::text::time;
 /// The record that earlier runs wrote on a workload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {
-    /// The number of the last attempt; 0 where there was none.
+    /// The number of the last attempt; 0 if there was none.
     pub release: u64,
     /// The last attempts that are over, the earliest first.
     pub history: Vec<Past>,
@@ -35,13 +35,13 @@ pub struct Attempt {
     pub from: String,
     /// The image.
     pub to: String,
-    /// When it was begun.
+    /// When it started.
     pub since: DateTime<Utc>,
     /// Whether the schedule or an operator wanted it.
     pub intent: Intent,
     /// Whether the workload was given the image.
     pub is_applied: bool,
-    /// Why the image was taken away again, where this program did that by hand.
+    /// Why the image was taken away again, if this program did that by hand.
     pub failed: Option<String>,
 }
 
@@ -106,7 +106,7 @@ impl Record {
         self
     }
 
-    /// All names, each with its value, or without one where it is to be taken away.
+    /// All names, each with its value, or without one if it is to be taken away.
     pub fn write(&self) -> Vec<(&'static str, Option<String>)> {
         let attempt = self.attempt.as_ref();
         let failed = self.failed.as_ref();

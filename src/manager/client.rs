@@ -139,7 +139,7 @@ impl HttpManager {
         Ok(compact)
     }
 
-    /// This host's clock minus the Manager's, in seconds, by the last response; `None` where that had no `Date`.
+    /// This host's clock minus the Manager's, in seconds, by the last response; `None` if that had no `Date`.
     pub fn skew_seconds(&self) -> Option<i64> {
         self.learned().skew
     }

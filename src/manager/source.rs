@@ -35,7 +35,7 @@ pub trait ImageSource: Send + Sync + 'static {
         None
     }
 
-    /// The requests so far, where they are counted.
+    /// The requests so far, if they are counted.
     fn requests(&self) -> ManagerRequests {
         ManagerRequests::default()
     }

@@ -16,7 +16,7 @@ pub struct UpgraderImage {
 }
 
 impl UpgraderImage {
-    /// Compares the two. `None` where they cannot be: they are of different repositories, or the tag of one has no
+    /// Compares the two. `None` if they cannot be: they are of different repositories, or the tag of one has no
     /// version, as `latest` has none.
     pub fn compare(own: &ImageReference, published: &ImageReference) -> Option<Self> {
         let is_same_repository = (own.registry(), own.path()) == (published.registry(), published.path());

@@ -355,7 +355,7 @@ fn check_all<H: HealthEndpoint>(
     parts.iter().map(health_of).collect()
 }
 
-/// The last answer, where it is recent enough.
+/// The last answer, if it is recent enough.
 fn recent(part: &Part, parts: &[Part], scope: &Scope, memory: &Memory, now: DateTime<Utc>) -> Option<Health> {
     let history = memory
         .history_of(&part.container.id())

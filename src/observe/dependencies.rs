@@ -1,4 +1,4 @@
-//! Resources that a delegate shares with other containers of the host, where that keeps it from being replaced.
+//! Resources that a delegate shares with other containers of the host, if that keeps it from being replaced.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::document::{self, Dependency, Obstacle};
 use crate::rollout::{Member, Rollout};
 
 /// Why the container in service cannot be replaced: another container uses something of it, or it uses something of a
-/// container that its successor would not find. Where none is in service: why the candidate cannot be started.
+/// container that its successor would not find. If none is in service: why the candidate cannot be started.
 pub(super) fn obstacle(
     rollout: &Rollout,
     dependencies: &HashMap<ContainerId, Vec<Dependency>>,

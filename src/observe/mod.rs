@@ -67,7 +67,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// This program's own container, where it is to be replaced like a delegate.
+    /// This program's own container, if it is to be replaced like a delegate.
     fn own_to_replace(&self) -> Option<&ContainerId> {
         self.own_id.as_ref().filter(|_| self.replaces_itself.is_some())
     }
@@ -86,7 +86,7 @@ impl Scope {
 pub struct Observer<H> {
     probes: Probes<H>,
     identities: Identities,
-    /// Whose turn it was at the last observation; `None` where that was never known.
+    /// Whose turn it was at the last observation; `None` if that was never known.
     turn: Option<Turn>,
     /// Where changes are heard of before the next observation.
     watch: Option<Watch>,

@@ -1,4 +1,4 @@
-//! The upgrader's own containers, where it replaces itself.
+//! The upgrader's own containers, if it replaces itself.
 
 use std::collections::HashSet;
 

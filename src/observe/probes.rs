@@ -137,7 +137,7 @@ impl<H: HealthEndpoint> Probes<H> {
         self.shown.insert(id.clone(), status);
     }
 
-    /// Completes when an answer changes what was shown; never where none can.
+    /// Completes when an answer changes what was shown; never if none can.
     pub(super) async fn changed(&mut self) {
         if self.health.answers().any(|(id, health)| self.is_news(id, health)) {
             return;

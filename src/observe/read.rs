@@ -39,7 +39,7 @@ pub(super) struct Identities {
     workloads: HashMap<ContainerId, Option<String>>,
     /// The `DELEGATE_NAME` of each container that has one which is not managed here.
     pub(super) others: HashMap<ContainerId, String>,
-    /// The dependencies of each container on others, where it has any.
+    /// The dependencies of each container on others, if it has any.
     pub(super) dependencies: HashMap<ContainerId, Vec<Dependency>>,
     /// Those of which the log says that they are not taken for delegates.
     pub(super) told: HashSet<ContainerId>,
@@ -77,7 +77,7 @@ impl Identities {
         }
     }
 
-    /// Whether an inspect of this container did not end lately.
+    /// Whether a recent inspect of this container did not end.
     fn is_hung(&self, id: &ContainerId) -> bool {
         self.hung.get(id).is_some_and(|at| at.elapsed() < HUNG_FOR)
     }
@@ -109,7 +109,7 @@ pub(super) type Families = BTreeMap<String, Vec<Part>>;
 pub(super) struct Reading {
     /// All containers of the engine.
     pub(super) containers: Vec<ContainerSummary>,
-    /// Those of delegates, and of the upgrader where it replaces itself.
+    /// Those of delegates, and of the upgrader if it replaces itself.
     pub(super) families: Families,
     /// Which containers are the upgrader's own, in the latter case.
     pub(super) own: OwnFamily,
@@ -249,7 +249,7 @@ enum Seen {
     Delegate(Box<Inspected>, String),
 }
 
-/// Inspects a container. One that hung lately has little time.
+/// Inspects a container. If the last inspect hung, this one has little time.
 async fn inspect<E: Engine>(engine: &E, id: &ContainerId, is_hung: bool) -> Result<Inspected, EngineError> {
     let inspect = engine.inspect(id);
     if !is_hung {
@@ -393,7 +393,7 @@ fn release_strangers(families: &mut Families) {
 }
 
 /// Whether a container that cannot be inspected for so long is left over: it was given up, or nothing shows that it will serve
-/// or serves. Where nothing of the delegate is up (`is_served`), that is found out after half a minute.
+/// or serves. If nothing of the delegate is up (`is_served`), that is found out after half a minute.
 fn is_left_over(role: Role, summary: &ContainerSummary, is_served: bool, unread_for: Duration) -> bool {
     let is_up = is_up(&summary.state);
     let has_lasted = unread_for > if is_up { UNREAD_UP } else { UNREAD_DOWN };

@@ -90,7 +90,7 @@ impl<T: Send + 'static> Requests<T> {
         }
     }
 
-    /// The next answer: whose it is, if it counts. `None` where none is awaited.
+    /// The next answer: whose it is, if it counts. `None` if none is awaited.
     pub(super) async fn next(&mut self) -> Option<Option<ContainerId>> {
         let joined = self.tasks.join_next().await?;
         Some(self.note(joined))

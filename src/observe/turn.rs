@@ -17,7 +17,7 @@ pub enum Turn {
     StandsBy {
         /// The name of the one that acts.
         behind: String,
-        /// The name with which this upgrader, a helper, reports that it is ready; `None` where it has nothing to report.
+        /// The name with which this upgrader, a helper, reports that it is ready; `None` if it has nothing to report.
         says_ready: Option<String>,
     },
 }
@@ -33,7 +33,7 @@ impl Turn {
 
 /// Whose turn it is; `None` where the own container could not be inspected.
 ///
-/// The one that has the name acts as long as it lives. Where nothing of that name is up, the candidate takes the name,
+/// The one that has the name acts as long as it lives. If nothing of that name is up, the candidate takes the name,
 /// which is its own affair; and beside it one instance does the rest of the exchange: the helper, or else an old one. What
 /// was given up never acts. A container that is paused or between two lives is alive: it may continue at any moment.
 pub(super) fn turn(families: &Families, own: &ContainerId) -> Option<Turn> {

@@ -31,7 +31,7 @@ struct Heard {
     records_changed: bool,
 }
 
-/// Hears from the engine when something happens to a delegate. Where it does not say, the next observation shows it.
+/// Hears from the engine when something happens to a delegate. If it does not say, the next observation shows it.
 #[derive(Debug)]
 pub(super) struct Watch {
     heard: Arc<Mutex<Heard>>,

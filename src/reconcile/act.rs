@@ -46,7 +46,7 @@ impl Outcome {
 }
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// Takes the first step, or learns the first fact, that a delegate needs, if the observation may be acted upon. Where none
+    /// Takes the first step, or learns the first fact, that a delegate needs, if the observation may be acted upon. If none
     /// needs one, the report says why.
     pub(super) async fn step_or_report(&mut self, observed: &Observed) -> Outcome {
         let (rollouts, now) = (&observed.rollouts, observed.now);

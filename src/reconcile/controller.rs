@@ -46,7 +46,7 @@ pub trait Controller {
     fn reconcile(&mut self) -> impl Future<Output = Result<Report, Self::Error>>;
 
     /// Completes when [`Self::reconcile`] can continue, such as after an answer of the Manager or an event
-    /// of the engine; never where nothing is awaited.
+    /// of the engine; never if nothing is awaited.
     fn answered(&mut self) -> impl Future<Output = ()>;
 
     /// Checks in with the Manager where the last answer is long ago, in the background. Changes nothing on the host.
@@ -60,7 +60,7 @@ pub trait Controller {
         false
     }
 
-    /// The Manager's last answers, in a run or between two runs; `None` where there is no Manager.
+    /// The Manager's last answers, in a run or between two runs; `None` if there is no Manager.
     fn manager_status(&self) -> Option<ManagerStatus>;
 
     /// The upgrader's own image, and whether a newer one is published, if that is known.

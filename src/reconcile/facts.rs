@@ -279,7 +279,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     let image = serving.image.to_string();
                     return Ok(Some(Obstacle::ImageRemoved { image }));
                 }
-                // Where a socket proxy refuses the call, it refuses to recreate a container, too: that step reports it.
+                // A socket proxy that refuses this call also refuses to recreate a container: that step reports it.
                 Err(Failure::Engine(error)) if error.is_not_permitted() => {}
                 Err(failure) => return Err(failure),
                 Ok(_) => {}

@@ -21,7 +21,7 @@ use crate::status::report::{DelegateReport, Report};
 const PROGRESS_INTERVAL: TimeDelta = TimeDelta::seconds(60);
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// At `LOG_LEVEL=debug`, logs the decision with its row, where that is another one than before.
+    /// At `LOG_LEVEL=debug`, logs the decision with its row, if that is another one than before.
     pub(super) fn log_decision(&mut self, rollout: &Rollout, decided: &Decided) {
         let Decided { row, decision } = decided;
         let tracked = self.track(rollout);
@@ -76,7 +76,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Enters a delegate in the report, and logs its reason where it is another one than before.
+    /// Enters a delegate in the report, and logs its reason if it is another one than before.
     pub(super) fn report(
         &mut self,
         report: &mut Report,

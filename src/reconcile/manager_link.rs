@@ -59,7 +59,7 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
         self.queries.clear();
         let is_asked_about = |rollout: &&Rollout| rollout.left_alone().is_none() && !rollout.is_upgrader();
         let containers = rollouts.iter().filter(is_asked_about).filter_map(|rollout| {
-            // In the middle of a replacement, too: a delegate is there all the time, whichever container serves.
+            // Also during a replacement: a delegate is there all the time, whichever container serves.
             Some((&rollout.workload, &rollout.representative()?.image))
         });
         let services = services
@@ -132,7 +132,7 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
         }
     }
 
-    /// Since when the Manager has not answered, and why, in words; `None` where it answers.
+    /// Since when the Manager has not answered, and why, in words; `None` if it answers.
     pub(super) fn problem(&self) -> Option<String> {
         let ManagerStatus {
             problem, answered_at, ..

@@ -72,7 +72,7 @@ pub struct Settings {
     pub policy: Policy,
     /// Where images come from.
     pub target: TargetSettings,
-    /// Whether the services of a Swarm are delegates, too.
+    /// Whether the services of a Swarm are also delegates.
     pub swarm: bool,
 }
 
@@ -482,7 +482,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
     }
 }
 
-/// When to report again what has been waited for so long; `None` where nothing is.
+/// When to report again what has been waited for so long; `None` if nothing is.
 fn next_word(waited: Option<Duration>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let wait = WORTH_A_WORD.checked_sub(waited?).unwrap_or(WAITING_INTERVAL);
     Some(now + TimeDelta::from_std(wait).unwrap_or_default())

@@ -29,7 +29,7 @@ pub(super) struct Observed {
     /// When the observation started.
     pub(super) now: DateTime<Utc>,
     ended: Instant,
-    /// `None` where it is new.
+    /// `None` if it is new.
     kept_for: Option<KeptFor>,
 }
 
@@ -149,7 +149,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Observes all delegates; gives the time at which the observation started, too: what a slow engine showed first may
+    /// Observes all delegates, and gives the time at which the observation started: what a slow engine showed first may
     /// have changed by its end, and no deadline is over by then. It is repeated where the clock jumped meanwhile, since
     /// its times would be on both sides of the jump.
     pub(super) async fn observe(&mut self) -> Result<(Vec<Rollout>, DateTime<Utc>), EngineError> {

@@ -193,7 +193,7 @@ impl Questions {
         now
     }
 
-    /// Completes when a question is answered; never where none is open.
+    /// Completes when a question is answered; never if none is open.
     pub(crate) async fn answered(&mut self) {
         if self.answered.is_empty() {
             match self.tasks.join_next().await {

@@ -38,7 +38,7 @@ impl Reachability {
         }
     }
 
-    /// Whether the Manager can be reached; `None` where it was not asked within the last minute. `last_error` is what
+    /// Whether the Manager can be reached; `None` if it was not asked within the last minute. `last_error` is what
     /// the Manager answered so far to a question that is still open.
     pub(super) fn known(&self, last_error: Option<ManagerError>, now: DateTime<Utc>) -> Option<Reach> {
         let ttl = TimeDelta::from_std(ANSWER_TTL).unwrap_or_default();

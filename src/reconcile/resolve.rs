@@ -15,7 +15,7 @@ use crate::manager::Query;
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::{Wanted, not_asked, not_comparable, up_to_date, wanted};
 
-/// What a registry is asked about an image that is wanted.
+/// The question to a registry about a wanted image.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Digests {
     /// Whether the running image is still the one behind its tag.

@@ -17,7 +17,7 @@ use crate::status::planned::Planned;
 use crate::status::report::Report;
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// Starts a run over the services, too.
+    /// Starts a run over the services as well.
     pub(super) async fn start_services(&mut self, mode: Mode, intent: Intent) {
         self.services.orchestrator.start();
         self.observe_services().await;
@@ -39,7 +39,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.services.observe().await
     }
 
-    /// Takes the first step that a service needs: `true`. Where none does, the report says why.
+    /// Takes the first step that a service needs: `true`. If none does, the report says why.
     pub(super) async fn step_services(&mut self, report: &mut Report, now: DateTime<Utc>) -> bool {
         let books = Books {
             report,

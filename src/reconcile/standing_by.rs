@@ -17,7 +17,7 @@ use crate::status::report::Report;
 const INTERVAL: TimeDelta = TimeDelta::seconds(2);
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// The report of an upgrader that stands by, which also does its part of the exchange; `None` where it is this upgrader's turn.
+    /// The report of an upgrader that stands by, which also does its part of the exchange; `None` if it is this upgrader's turn.
     ///
     /// Earlier questions and answers do not count when it takes over: that run reports only, and the schedule starts
     /// the next one.
@@ -68,7 +68,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     /// A helper has observed the host. Its new name says so, and that it can write to the engine: only now does the old one
-    /// trust it. Where it cannot, it tries again.
+    /// trust it. If it cannot, it tries again.
     async fn say_ready(&self, name: &str) {
         let Some(own) = &self.settings.scope.own_id else {
             return;

@@ -1,4 +1,4 @@
-//! What a run asks about: a delegate's container, the upgrader's own one, or a workload of an orchestrator.
+//! The subject of a run's questions: a delegate's container, the upgrader's own one, or a workload of an orchestrator.
 
 use crate::container::ImageId;
 use crate::image::ImageName;

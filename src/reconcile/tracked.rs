@@ -132,7 +132,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Takes one from it. Gives the rest of the minute where nothing is left, and whether that is so for the first time in
+    /// Takes one from it. Gives the rest of the minute if nothing is left, and whether that is so for the first time in
     /// it.
     pub(super) fn take(&mut self) -> Result<(), (TimeDelta, bool)> {
         let minute = Duration::from_secs(60);

@@ -44,7 +44,7 @@ pub struct UpgradeRun {
     rejections: HashSet<ContainerId>,
     /// The known target of each delegate, by container name.
     resolutions: HashMap<String, Resolution>,
-    /// What registries are asked.
+    /// The question to registries.
     pub(super) digests: Digests,
     /// Why the Manager's last attempt to answer failed, while an answer is awaited.
     pub(super) last_error: Option<String>,
@@ -190,7 +190,7 @@ impl UpgradeRun {
         self.resolutions.values_mut().filter_map(Resolution::open_mut)
     }
 
-    /// How long an answer has been waited for; `None` where none is.
+    /// How long an answer has been waited for; `None` if none is.
     pub(super) fn longest_wait(&self) -> Option<Duration> {
         self.open().map(|open| open.since.elapsed()).max()
     }
@@ -409,7 +409,7 @@ impl UpgradeRun {
         }
     }
 
-    /// Forgets a pulled image that has disappeared, so that it is pulled again; `false` where it was pulled again
+    /// Forgets a pulled image that has disappeared, so that it is pulled again; `false` if it was pulled again
     /// before.
     pub(super) fn pull_again(&mut self, reference: &ImageReference) -> bool {
         self.pulled.remove(&reference.normalised());

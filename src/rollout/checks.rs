@@ -24,7 +24,7 @@ pub struct Checks {
     pub refused: Option<String>,
     /// Whether a check has passed in its current life.
     pub has_passed: bool,
-    /// How long the container took to become healthy in its current life, where this process watched.
+    /// How long the container took to become healthy in its current life, if this process watched.
     pub took: Option<TimeDelta>,
     /// When the last check was made. The engine runs a HEALTHCHECK itself, so this is when its result was first seen; unknown
     /// for the first result that this process sees.

@@ -2,7 +2,7 @@
 
 use super::{Decision, Row};
 
-/// A decision, and where it is written.
+/// A decision and its row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decided<R = Row, D = Decision> {
     /// The row that applies.

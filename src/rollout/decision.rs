@@ -70,7 +70,7 @@ impl Decision {
         }
     }
 
-    /// The subject, by which its attempts are counted; `None` where there is nothing to do.
+    /// The subject, by which its attempts are counted; `None` if there is nothing to do.
     pub(crate) fn key(&self) -> Option<String> {
         match self {
             Self::Act(step) => Some(step.key()),

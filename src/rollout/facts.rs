@@ -38,7 +38,7 @@ pub struct Facts {
     pub no_free_port: Option<SingleInstance>,
     /// An obstacle that no container document shows, and that keeps the container in service from being recreated.
     pub hidden_obstacle: Option<Result<(), Obstacle>>,
-    /// The holds that the engine remembers; where they cannot be read, why.
+    /// The holds that the engine remembers; if they cannot be read, why.
     pub holds: Option<Result<Holds, String>>,
     /// Whether they were read too long ago to start a replacement by them.
     pub holds_are_old: bool,

@@ -102,7 +102,7 @@ pub struct Member {
     pub state: RunState,
     /// The verdict on it now.
     pub health: Health,
-    /// The work that it reports, where it can be asked.
+    /// The work that it reports, if it can be asked.
     pub work: Option<Work>,
     /// The image it runs.
     pub image_id: ImageId,
@@ -285,7 +285,7 @@ impl Member {
 }
 
 impl Member {
-    /// Whether it is the result of a rollback from this image. By the reference alone only where that stands for one
+    /// Whether it is the result of a rollback from this image. By the reference alone only if that stands for one
     /// image: a mutable tag is the same reference for the image before and for the next.
     pub fn was_rolled_back_from(&self, reference: &ImageReference, id: Option<&ImageId>) -> bool {
         self.rolled_back_from.as_ref().is_some_and(|left| match id {

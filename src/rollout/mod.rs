@@ -85,9 +85,9 @@ pub struct Rollout {
     pub helper: Option<Member>,
     /// The settings on its owner's labels.
     pub owner: OwnerSettings,
-    /// Why it cannot run twice at once; `None` where it can.
+    /// Why it cannot run twice at once; `None` if it can.
     pub single_instance: Option<SingleInstance>,
-    /// Why a second container would find no free port of the host now; `None` where it would. For a plan only: a run tries it.
+    /// Why a second container would find no free port of the host now; `None` if it would. For a plan only: a run tries it.
     pub no_free_port: Option<SingleInstance>,
     /// The names of other containers that look like those of its parts: no part can have them.
     pub taken_names: Vec<String>,
@@ -96,10 +96,10 @@ pub struct Rollout {
     pub relatives: Vec<Member>,
     /// The images that delegates of this host keep, this one and all others: what each runs, and what it ran before.
     pub retained_images: Vec<ImageId>,
-    /// Why the container in service cannot be replaced, or the candidate not be started where none is in service, by what else
+    /// Why the container in service cannot be replaced, or the candidate not be started if none is in service, by what else
     /// is on the host.
     pub obstacle: Option<Obstacle>,
-    /// The settings of the container to be replaced that changed since the candidate was created, in words; empty where they are
+    /// The settings of the container to be replaced that changed since the candidate was created, in words; empty if they are
     /// not known.
     pub changes: String,
     /// Why one of its containers could not be inspected: its state is unknown then, and it is left alone.
@@ -179,7 +179,7 @@ impl Rollout {
         named.chain(&self.old).chain(&self.withdrawn).chain(&self.failed)
     }
 
-    /// The number of the latest attempt at a replacement, as far as its containers show; 0 where there was none.
+    /// The number of the latest attempt at a replacement, as far as its containers show; 0 if there was none.
     pub fn latest_release(&self) -> u64 {
         self.members()
             .map(|member| member.release)
@@ -187,7 +187,7 @@ impl Rollout {
             .unwrap_or_default()
     }
 
-    /// The number of the last attempt that succeeded; 0 where none did.
+    /// The number of the last attempt that succeeded; 0 if none did.
     pub fn successful_release(&self) -> u64 {
         match self.serving.as_ref().or(self.old.last()) {
             Some(member) => member.release,
@@ -321,7 +321,7 @@ pub enum Desired {
 }
 
 impl Desired {
-    /// The image that should run, where it is another one; or why that is not known.
+    /// The image that should run, if it is another one; or why that is not known.
     pub(crate) fn published(&self) -> Result<Option<String>, String> {
         match self {
             Self::Image { reference, .. } => Ok(Some(reference.to_string())),
@@ -337,7 +337,7 @@ impl Desired {
 }
 
 impl Desired {
-    /// Whether a candidate has the wanted image. Where that image is unknown, the replacement is finished.
+    /// Whether a candidate has the wanted image. If that image is unknown, the replacement is finished.
     fn wants(&self, candidate: &Member) -> bool {
         match self {
             // Another process rolls back from it.

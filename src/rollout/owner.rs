@@ -13,7 +13,7 @@ use crate::schedule::window::UpgradeWindow;
 pub struct OwnerSettings {
     /// The label by which its owner opted it out, if so.
     pub opted_out: Option<&'static str>,
-    /// The Harness account that it belongs to, where that is not this upgrader's.
+    /// The Harness account that it belongs to, if that is not this upgrader's.
     pub other_account: Option<String>,
     /// How long Compose may take to stop a container of it, where Compose made it: it removes one of two containers of a service,
     /// and nothing shows on the one that it has asked to stop.

@@ -61,7 +61,7 @@ pub enum Step {
     Withdraw {
         id: ContainerId,
         to: String,
-        /// Why no other one is made in this run, where that is so.
+        /// Why no other one is made in this run, if that is so.
         because: Option<Reason>,
     },
     /// Announce by the candidate's name that the container in service is asked to stop under its own.

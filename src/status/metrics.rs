@@ -248,12 +248,12 @@ fn register_tasks<'a>(
     }
     registry.register(
         "delegate_tasks",
-        "Tasks that the delegate executes, where it says so",
+        "Tasks that the delegate executes, if it says so",
         tasks,
     );
     registry.register(
         "delegate_drain_tasks",
-        "Tasks left to the delegate's containers that are to stop, where they say so",
+        "Tasks left to the delegate's containers that are to stop, if they say so",
         left,
     );
     registry.register_with_unit(

@@ -68,7 +68,7 @@ pub struct Status {
     /// start.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub success_due: Option<DateTime<Utc>>,
-    /// The Manager's last answers, where there is a Manager.
+    /// The Manager's last answers, if there is a Manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manager: Option<ManagerStatus>,
     /// The upgrader's own image and the published one, where the two can be compared.
@@ -97,7 +97,7 @@ pub struct Status {
     /// The counts of webhook deliveries, where a webhook is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WebhookCounts>,
-    /// The counts of requests to `DEADMAN_URL`, where it is set.
+    /// The counts of requests to `DEADMAN_URL`, if it is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_man: Option<DeadManCounts>,
     /// How many log lines were dropped since the start, because nobody read them.

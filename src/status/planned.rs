@@ -26,7 +26,7 @@ pub struct Planned {
     pub action: &'static str,
     /// The first step, or why there is none.
     pub message: String,
-    /// `start-first` or `stop-first`, where it would be replaced.
+    /// `start-first` or `stop-first`, if it would be replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update_order: Option<String>,
     /// Why nothing would be done, where the action is `leave`.

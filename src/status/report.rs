@@ -27,7 +27,7 @@ pub struct Report {
     /// The containers that have a managed `DELEGATE_NAME` and do not belong to a delegate, by name. They are in no count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_delegates: Vec<DelegateReport>,
-    /// The upgrader's own container, where it replaces itself.
+    /// The upgrader's own container, if it replaces itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrader: Option<Box<DelegateReport>>,
     /// When to observe again, while something is in progress.
@@ -52,7 +52,7 @@ pub struct DelegateReport {
     /// The number of the last one that succeeded.
     #[serde(default)]
     pub last_successful_release: u64,
-    /// The image before this one, where there was one.
+    /// The image before this one, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_image: Option<String>,
     /// How long its version is supported, where the tag tells.
@@ -67,10 +67,10 @@ pub struct DelegateReport {
     /// Since when the health has not changed, as far as this process has seen.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub health_since: Option<DateTime<Utc>>,
-    /// How many tasks it executes, where it says so.
+    /// How many tasks it executes, if it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<u64>,
-    /// Whether it is connected to the Manager, where it says so.
+    /// Whether it is connected to the Manager, if it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connected: Option<bool>,
     /// The delegate's containers that finish their tasks before they stop.
@@ -146,7 +146,7 @@ impl BlockerReport {
 pub struct Drain {
     /// Its name.
     pub container: String,
-    /// How many tasks it executes, where it says so.
+    /// How many tasks it executes, if it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<u64>,
     /// Since when the container has been marked to stop.
@@ -298,7 +298,7 @@ impl DelegateReport {
         self.reason.runs_the_target()
     }
 
-    /// Its last release and its last successful release, where there was one.
+    /// Its last release and its last successful release, if there was one.
     pub fn releases(&self) -> Option<String> {
         let (last, successful) = (self.release, self.last_successful_release);
         let failed = format!("release {last}, last successful release {successful}");

@@ -59,7 +59,7 @@ pub struct Swarm<E> {
 }
 
 impl<E: Engine> Swarm<E> {
-    /// Nothing is known of it yet. Where it is not on, its services are looked at and left alone.
+    /// Nothing is known of it yet. If it is not on, its services are looked at and left alone.
     pub fn new(engine: Arc<E>, scope: Scope, policy: &Policy, holds: KnownHolds, is_on: bool) -> Self {
         Self {
             is_on,
@@ -132,7 +132,7 @@ impl<E: Engine> Swarm<E> {
             // No task waits for a proof, and none shows what its image has.
             return None;
         }
-        // The manager's engine has an image only where it runs, or ran, a task of it.
+        // The manager's engine has an image only if it runs, or ran, a task of it.
         for image in [image, managed.image.as_str()] {
             if let Ok(document) = self.engine.inspect_image(image).await {
                 if has_health_check(&document) {
@@ -179,11 +179,11 @@ impl<E: Engine> Swarm<E> {
         Some(Tools::Shell)
     }
 
-    /// Whether a container has this command; `None` where that cannot be tried.
+    /// Whether a container has this command; `None` if that cannot be tried.
     async fn executes(&self, id: &ContainerId, command: &[String]) -> Option<bool> {
         let engine = self.engine.as_ref();
         let exec = timeout(EXEC, engine.create_exec(id, command)).await.ok()?.ok()?;
-        // Some engines answer with an error where there is no such command, and all of them note the exit code.
+        // Some engines answer with an error if there is no such command, and all of them note the exit code.
         let _ = timeout(EXEC, engine.start_exec(&exec)).await;
         let code = timeout(EXEC, engine.exec_exit_code(&exec)).await.ok()?.ok()?;
         Some(code.is_none_or(|code| !NOT_EXECUTED.contains(&code)))
@@ -221,7 +221,7 @@ impl<E: Engine> Orchestrate for Swarm<E> {
     const API: &'static str = "the Docker engine";
     const ONE_AT_A_TIME: bool = true;
 
-    /// Two calls where there are some, one where there are none.
+    /// Two calls if there are some, one if there are none.
     async fn observe(&mut self) -> Result<Option<Found>, EngineError> {
         if !self.is_manager {
             return Ok(None);
@@ -296,7 +296,7 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         let Some((record, image)) = step.writes(managed, now) else {
             return Ok(());
         };
-        // Not by Swarm's own rollback: it restores the labels of before, too, and so would forget the cause.
+        // Not by Swarm's own rollback: it also restores the earlier labels, and so would forget the cause.
         let spec = match (&image, step) {
             (Some(image), Step::RollBack { .. }) => way_back(document, image, self.defaults),
             (Some(image), _) => {

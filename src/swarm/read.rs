@@ -31,7 +31,7 @@ pub fn objects(
     services.into_iter().filter_map(object).collect()
 }
 
-/// Reads a service, where it is one of these workloads. `tasks` are those of all services, `account` is the upgrader's.
+/// Reads a service, if it is one of these workloads. `tasks` are those of all services, `account` is the upgrader's.
 pub fn read(
     service: &Value,
     tasks: &[Value],

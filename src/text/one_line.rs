@@ -6,7 +6,7 @@ use std::str::Chars;
 /// The longest command that a terminal is given by `ESC ]`, in characters: a title or a link.
 const LONGEST_COMMAND: usize = 2000;
 
-/// The text as one line of at most `max` characters, with an ellipsis where it was longer. Runs of white space become
+/// The text as one line of at most `max` characters, with an ellipsis if it was longer. Runs of white space become
 /// one blank.
 pub fn one_line(text: &str, max: usize) -> String {
     let printable = printable(text);
@@ -45,7 +45,7 @@ pub(crate) fn is_unsafe(c: char) -> bool {
         )
 }
 
-/// The first `max` characters, with an ellipsis where there are more.
+/// The first `max` characters, with an ellipsis if there are more.
 pub(crate) fn shortened(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,4 +1,4 @@
-//! A difference as people may see it: its place always, its values only where they cannot be secrets.
+//! A difference as people may see it: its place always, its values only if they cannot be secrets.
 
 use std::fmt;
 

@@ -31,7 +31,7 @@ struct Answer {
     secret: String,
 }
 
-/// Asks a helper, by the name that `config.json` gives it. `None` where it knows no account for the registry.
+/// Asks a helper, by the name that `config.json` gives it. `None` if it knows no account for the registry.
 pub(super) async fn ask(name: &str, registry: &str) -> Result<Option<Account>, String> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if !name.chars().all(is_name) {

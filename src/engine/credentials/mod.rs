@@ -22,7 +22,7 @@ use crate::text::secret::Secret;
 /// How long the file may take to be read.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The accounts for registries, or where they are kept. Nothing is read before a question to a registry.
+/// The accounts for registries, or the path of their file. Nothing is read before a question to a registry.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
     /// Those of our own settings.
@@ -45,7 +45,7 @@ pub struct StaticCredentials {
 /// Docker's `config.json`.
 #[derive(Clone, Debug)]
 pub struct ConfigFile {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Whether a setting names it. A file at the usual place may be unreadable for us, and then counts as absent.
     pub named: bool,
@@ -98,7 +98,7 @@ impl Credentials {
 pub(super) struct Lookup {
     /// The login to pull with.
     pub(super) login: Option<Login>,
-    /// Where it was found, unless our own settings name it: it may be left over, or of another account.
+    /// The place, unless our own settings name it: it may be left over, or of another account.
     pub(super) origin: Option<String>,
     /// The first thing that was wrong, without any secret. Most images need no login, so it stops nothing; it is
     /// reported if the registry wants one.

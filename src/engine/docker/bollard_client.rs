@@ -119,7 +119,7 @@ impl Service<Uri> for Socket {
     }
 }
 
-/// The address with `/v1.41` before its path; `None` where it has a version already.
+/// The address with `/v1.41` before its path; `None` if it has a version already.
 fn with_version_prefix(uri: &str, api: ApiVersion) -> Option<String> {
     let (scheme, rest) = uri.split_once("://")?;
     let (authority, path) = rest.split_once('/')?;

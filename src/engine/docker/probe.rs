@@ -22,7 +22,7 @@ const NO_VOLUME: &str = "delegate-upgrader.asks-for-nothing~";
 const LIMIT: Duration = Duration::from_secs(10);
 
 impl DockerEngine {
-    /// Tries a call in a way that changes nothing. Why something in between refuses it; `None` where it is permitted.
+    /// Tries a call in a way that changes nothing. Why something in between refuses it; `None` if it is permitted.
     ///
     /// Errs where the engine is unreachable or does not answer.
     pub(crate) async fn probe(&self, call: &ApiCall) -> Result<Option<String>, EngineError> {

@@ -145,7 +145,7 @@ impl Delivery {
         let mut pause = self.timing.first_pause;
         loop {
             let answer = {
-                // It is never closed. One delivery that waits for the receiver holds up the others, which wait for it, too.
+                // It is never closed. One delivery that waits for the receiver also holds up the others.
                 let _permit = self.permits.acquire().await;
                 let not_before = self.state().not_before;
                 if let Some(not_before) = not_before {
@@ -175,7 +175,7 @@ impl Delivery {
         }
     }
 
-    /// Counts an answer, and logs it where it is news.
+    /// Counts an answer, and logs it if it is news.
     fn note(&self, container: &str, message: &Message, answer: Answer) -> Next {
         let mut state = self.state();
         let (problem, next) = match answer {

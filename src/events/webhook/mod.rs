@@ -65,7 +65,7 @@ impl Webhook {
         }
     }
 
-    /// Takes an event to send, if it is one of the chosen ones. Never waits and never fails: where there is no room, the
+    /// Takes an event to send, if it is one of the chosen ones. Never waits and never fails: if there is no room, the
     /// oldest event that waits for the delegate with the most bytes waiting is dropped.
     pub fn send(&self, event: &Event) {
         if !self.actions.is_empty() && !self.actions.contains(&event.action) {

@@ -27,7 +27,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Adds an event, and drops the oldest that wait where there is no room. Returns whether the caller has to start serving
+    /// Adds an event, and drops the oldest that wait if there is no room. Returns whether the caller has to start serving
     /// the delegate, and how many events were dropped.
     pub(super) fn push(&mut self, container: &str, message: Message) -> (bool, u64) {
         self.events += 1;

@@ -1,4 +1,4 @@
-//! The workloads of an orchestrator where there is no Docker host to look after beside them.
+//! The workloads of an orchestrator, without a Docker host beside them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -37,7 +37,7 @@ macro_rules! log {
 }
 use log;
 
-/// The workloads of an orchestrator. It may lose all it remembers at any moment: what was begun is on the workloads.
+/// The workloads of an orchestrator. It may lose all it remembers at any moment: what it started is on the workloads.
 pub(crate) struct Driver<O> {
     pub(crate) orchestrator: O,
     pub(super) policy: Policy,
@@ -157,7 +157,7 @@ impl<O: Orchestrate> Driver<O> {
         self.found.objects.iter().map(planned).chain(absent).collect()
     }
 
-    /// Takes the first step that one of them needs, or only this one: `true`. Where none does, the report says why.
+    /// Takes the first step that one of them needs, or only this one: `true`. If none does, the report says why.
     pub(super) async fn step(&mut self, books: Books<'_>, only: Option<&str>, now: DateTime<Utc>) -> bool {
         let Found { objects, absent } = self.found.clone();
         let is_meant = |object: &&Object| only.is_none_or(|only| only == object.managed.name);

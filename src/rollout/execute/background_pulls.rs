@@ -197,7 +197,7 @@ impl Before {
     }
 }
 
-/// Whether the image may not fit, by the room for it and by its last pull, where that filled the disk.
+/// Whether the image may not fit, by the room for it and by its last pull, if that filled the disk.
 fn too_little_disk(
     room: Option<Room>,
     last: Option<&FullDisk>,

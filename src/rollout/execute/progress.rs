@@ -104,7 +104,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(10)).await;
         note(40 * MIB);
         assert_eq!(shown().as_deref(), Some("40 % of 100 MiB, 2 MiB/s, 30s left"));
-        // Where it stands still, it becomes slower.
+        // If it stands still, it becomes slower.
         tokio::time::advance(Duration::from_secs(30)).await;
         assert_eq!(shown().as_deref(), Some("40 % of 100 MiB, 512 KiB/s, 2m left"));
         note(100 * MIB);

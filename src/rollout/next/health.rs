@@ -19,7 +19,7 @@ impl At<'_> {
         restart.unwrap_or(decided)
     }
 
-    /// A restart that this process asked for ends before anything else begins. `None` where there is none, or no more.
+    /// A restart that this process asked for ends before anything else begins. `None` if there is none, or no more.
     fn finish_restart(&self, serving: &Member) -> Option<Decided> {
         let restart = serving.history.checks.restart.as_ref()?;
         let until = restart.asked_at + span(restart.grace);
@@ -38,7 +38,7 @@ impl At<'_> {
         })
     }
 
-    /// A delegate that is left as it is, for this reason, and does not work. `None` where nothing is to be done about that.
+    /// A delegate that is left as it is, for this reason, and does not work. `None` if nothing is to be done about that.
     fn restart_unhealthy(&self, serving: &Member, reason: &Reason) -> Option<Decided> {
         let checks = &serving.history.checks;
         let has_failed =

@@ -98,7 +98,7 @@ impl At<'_> {
         }
     }
 
-    /// Policy off where it has one, then the signal, then patience. An earlier process may have asked it before; then the
+    /// Policy off if it has one, then the signal, then patience. An earlier process may have asked it before; then the
     /// engine's own clock still runs from that time on, so that a container has its time once.
     fn stop(&self, row: Row, member: &Member) -> Decided {
         // Its name shows that the current life started after the request to stop: that life needs a new name first.

@@ -9,7 +9,7 @@ use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, FailureCause, Member, Row, Step};
 
 impl At<'_> {
-    /// The decision where this process is the candidate itself, and nothing of the upgrader's name is up: it takes the name,
+    /// The decision if this process is the candidate itself, and nothing of the upgrader's name is up: it takes the name,
     /// and nothing else.
     pub(super) fn own_turn(&self) -> Option<Decided> {
         let candidate = self.rollout.candidate.as_ref();

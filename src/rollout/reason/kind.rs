@@ -104,7 +104,7 @@ impl ReasonKind {
         )
     }
 
-    /// Whether such a failure of one replica may apply to the others, too.
+    /// Whether such a failure of one replica may also apply to the others.
     pub(crate) fn halts_replicas(self) -> bool {
         matches!(
             self,

@@ -53,13 +53,13 @@ pub enum Reason {
     /// Changes are made in scheduled runs only, and no such run has asked for one yet.
     #[error("{}waiting for the next scheduled run", is_published(.published.as_deref()))]
     AwaitingSchedule {
-        /// The published image, where it is known to differ from the one that runs.
+        /// The published image, if it is known to differ from the one that runs.
         published: Option<String>,
     },
     /// `DISABLE_AUTO_UPGRADE=true`.
     #[error("{}", health_only(.published))]
     HealthOnly {
-        /// The published image, where it differs from the one that runs; or why it is not known.
+        /// The published image, if it differs from the one that runs; or why it is not known.
         published: Result<Option<String>, String>,
     },
     /// Its owner does not want it upgraded.
@@ -127,7 +127,7 @@ pub enum Reason {
         image: String,
         /// The container name of the only delegate that is paused.
         delegate: Option<String>,
-        /// Until when, where that was said.
+        /// Until when, if that was said.
         until: Option<DateTime<Utc>>,
     },
     #[error("{image} is published; delayed until {} (UPGRADE_DELAY; first seen {})", time::text(*.until), time::text(*.first_seen))]
@@ -311,7 +311,7 @@ pub enum Reason {
     #[error("{name} is finishing {}; it has until {}", unfinished(*.tasks), time::text(*.until))]
     Draining {
         name: String,
-        /// How many it executes, where it says so.
+        /// How many it executes, if it says so.
         tasks: Option<u64>,
         until: DateTime<Utc>,
     },
@@ -322,7 +322,7 @@ pub enum Reason {
     )]
     NobodyServes {
         name: String,
-        /// How many it executes, where it says so.
+        /// How many it executes, if it says so.
         tasks: Option<u64>,
         since: DateTime<Utc>,
         until: DateTime<Utc>,
@@ -357,7 +357,7 @@ pub enum Reason {
     #[error("restarting {name}; it is finishing {} and has until {}", unfinished(*.tasks), time::text(*.until))]
     Restarting {
         name: String,
-        /// How many it executes, where it says so.
+        /// How many it executes, if it says so.
         tasks: Option<u64>,
         until: DateTime<Utc>,
     },
@@ -367,7 +367,7 @@ pub enum Reason {
     )]
     TaskOfService { service: String },
     /// `SWARM` is false.
-    #[error("Swarm services are left alone; SWARM=true upgrades them, too")]
+    #[error("Swarm services are left alone; SWARM=true also upgrades them")]
     SwarmOff,
     /// It is a thing of an orchestrator that is never upgraded.
     #[error("never upgraded, since it is {kind}")]

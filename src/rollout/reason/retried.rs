@@ -10,7 +10,7 @@ impl Reason {
         Self::TargetUnknown { error, retry }
     }
 
-    /// Whether it is tried again, where it is a question or a pull that failed.
+    /// Whether it is tried again, if it is a question or a pull that failed.
     pub(crate) fn retry_mut(&mut self) -> Option<&mut Retry> {
         match self {
             Self::TargetUnknown { retry, .. }

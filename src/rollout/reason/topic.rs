@@ -18,7 +18,7 @@ impl Reason {
         is_news
     }
 
-    /// The reason without what changes by itself. `None` where it is not worth a line yet.
+    /// The reason without what changes by itself. `None` if it is not worth a line yet.
     fn topic(&self) -> Option<String> {
         Some(match self {
             Self::AwaitingAnswer { waited, .. } if *waited < WORTH_A_WORD => return None,

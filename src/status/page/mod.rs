@@ -168,7 +168,7 @@ fn image(delegate: &DelegateReport) -> String {
     text
 }
 
-/// The releases among the last outcomes, folded up; `None` where there are none.
+/// The releases among the last outcomes, folded up; `None` if there are none.
 fn releases_html(delegate: &DelegateReport, events: &[Event], now: DateTime<Utc>) -> Option<String> {
     let own = events
         .iter()
