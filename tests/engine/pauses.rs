@@ -3,7 +3,8 @@
 use kit::contract::{self, lab::RealLab};
 use std::time::Duration;
 
-use kit::lab::{Lab, Signal, V1, V2, eventually, image, image_of, life};
+use kit::lab::{Lab, SLOW, Signal, Upgrader, V1, V2, WITH_HEALTHCHECK, eventually, image, image_of, life};
+use serde_json::Value;
 
 /// Others would find the host paused, too.
 #[test]
@@ -106,47 +107,76 @@ fn an_image_waits_for_its_delay_and_the_engine_remembers_since_when() {
     assert_eq!(image_of(&name), image(V2));
 }
 
+/// The rows of the delegates on the screen.
+fn screen(address: &str) -> Value {
+    let (_, status) = crate::daemon::get(&format!("http://{address}/status"));
+    let status: Value = serde_json::from_str(&status).expect("JSON");
+    status["report"]["delegates"].clone()
+}
+
+/// The blockers of all rows beside the schedule, each in one word.
+fn words(rows: &Value) -> Vec<String> {
+    let rows = rows.as_array().into_iter().flatten();
+    let blockers = rows.filter_map(|row| row["blockers"].as_array()).flatten();
+    let words = blockers.filter_map(|it| Some(it["reason"].as_str()?.to_owned()));
+    words.filter(|word| word != "awaiting_schedule").collect()
+}
+
+/// Within two seconds the screen has these blockers, and a plan has the same.
+fn agree(address: &str, upgrader: &Upgrader, expected: &[&str]) {
+    let shown = || words(&screen(address)) == expected;
+    eventually(&format!("{expected:?}"), Duration::from_secs(2), shown);
+    let plan = upgrader.run(&["plan", "--json"]);
+    let begin = plan.text.find('[').expect("a list");
+    let plan: Value = serde_json::from_str(plan.text[begin..].trim()).expect("JSON");
+    assert_eq!(words(&plan), expected, "{plan}");
+}
+
 /// The commands of other processes are on the screen within two seconds, and the daemon says the same as a plan, but for its schedule.
 #[test]
 fn the_screen_follows_other_processes_and_says_the_same_as_a_plan() {
     let lab = Lab::new("screen");
     let name = lab.delegate("1", V1, &[]);
-    let upgrader = lab.upgrader(V2).with("SCHEDULE", "0 0 1 1 *");
-    let mut daemon = upgrader.start();
-    daemon.says("delegate is healthy", Duration::from_secs(20));
-    let address = crate::daemon::address(&daemon.log());
-    let words = |blockers: &serde_json::Value| {
-        let all = blockers.as_array().cloned().unwrap_or_default();
-        let words = all
-            .iter()
-            .map(|it| it["reason"].as_str().unwrap_or_default().to_owned());
-        words
-            .filter(|word| word != "awaiting_schedule")
-            .collect::<Vec<_>>()
+    let with_schedule = |published: &str| lab.upgrader(published).with("SCHEDULE", "0 0 1 1 *");
+    let started = |upgrader: &Upgrader| {
+        let daemon = upgrader.start();
+        daemon.says("delegate is healthy", Duration::from_secs(20));
+        let address = crate::daemon::address(&daemon.log());
+        (daemon, address)
     };
-    let agree = |expected: &[&str]| {
-        let shown = || {
-            let (_, status) = crate::daemon::get(&format!("http://{address}/status"));
-            let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
-            words(&status["report"]["delegates"][0]["blockers"])
-        };
-        eventually(&format!("{expected:?}"), Duration::from_secs(2), || {
-            shown() == expected
-        });
-        let plan = upgrader.run(&["plan", "--json"]);
-        let begin = plan.text.find('[').expect("a list");
-        let plan: serde_json::Value = serde_json::from_str(plan.text[begin..].trim()).expect("JSON");
-        assert_eq!(words(&plan[0]["blockers"]), expected, "{plan}");
-    };
-    agree(&[]);
+    let upgrader = with_schedule(V2);
+    let (mut daemon, address) = started(&upgrader);
+    agree(&address, &upgrader, &[]);
     upgrader.run(&["pause", &name]).ended(0);
-    agree(&["paused"]);
+    agree(&address, &upgrader, &["paused"]);
     upgrader.run(&["resume", &name]).ended(0);
-    agree(&[]);
-    upgrader.run(&["retry", &name]).ended(0);
-    assert_eq!(image_of(&name), image(V2));
-    agree(&["up_to_date"]);
-    upgrader.run(&["rollback", &name]).ended(0);
-    agree(&["rolled_back"]);
+    agree(&address, &upgrader, &[]);
+    for (command, then) in [("retry", "up_to_date"), ("rollback", "rolled_back")] {
+        std::thread::scope(|scope| {
+            let run = scope.spawn(|| upgrader.run(&[command, &name]).ended(0));
+            let is_begun = || lab.names().len() > 1;
+            eventually("a candidate", Duration::from_secs(60), is_begun);
+            let is_shown = || screen(&address)[0]["in_progress"] == true;
+            eventually(command, Duration::from_secs(2), is_shown);
+            run.join().expect("the command ends well");
+        });
+        agree(&address, &upgrader, &[then]);
+    }
+    daemon.signal(Signal::TERM);
+
+    // A window that opens tomorrow, for an image that nobody rolled back from.
+    let hour = chrono::Timelike::hour(&chrono::Utc::now());
+    let closed = format!("{:02}:00-{:02}:00", (hour + 12) % 24, (hour + 13) % 24);
+    let waits = with_schedule(WITH_HEALTHCHECK).with("UPGRADE_WINDOW", &closed);
+    let (mut daemon, address) = started(&waits);
+    agree(&address, &waits, &["outside_window"]);
+    daemon.signal(Signal::TERM);
+
+    // A replica on which the image failed.
+    lab.delegate("2", V1, &[]);
+    let hasty = with_schedule(SLOW).with("UPGRADE_HEALTHY_DEADLINE", "3s");
+    hasty.run(&["once"]).ended(1);
+    let (mut daemon, address) = started(&hasty);
+    agree(&address, &hasty, &["quarantined", "halted"]);
     daemon.signal(Signal::TERM);
 }
