@@ -46,7 +46,7 @@ impl NextUpgrade {
         if let Some(last) = ends.min_by_key(|blocker| blocker.until)
             && let Some(at) = last.until
         {
-            let text = format!("{} ({})", clock(zone, at, now), word(last.reason));
+            let text = format!("{} {zone} ({})", clock(zone, at, now), word(last.reason));
             return Some(Self {
                 at: Some(at),
                 reason: last.reason,

@@ -169,7 +169,7 @@ fn the_schema_of_status_describes_each_field() {
         next_upgrade: Some(NextUpgrade {
             at: Some(at()),
             reason: ReasonKind::OutsideWindow,
-            text: "Mon 02:00 (window)".to_owned(),
+            text: "Mon 02:00 Europe/Berlin (window)".to_owned(),
         }),
         last_run: Some(at()),
         last_success: Some(at()),

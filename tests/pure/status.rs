@@ -88,15 +88,21 @@ fn the_next_upgrade_is_when_all_that_keeps_a_delegate_from_it_is_over() {
     let (pinned, current) = (("pinned", None), ("up_to_date", None));
     let opted_out = ("opted_out", None);
     for (all, expected) in [
-        (&[&[today][..]][..], Some("15:43 (paused)")),
-        (&[&[monday, schedule]], Some("Mon 02:00 (window)")),
-        (&[&[schedule]], Some("07:00 (schedule)")),
+        (&[&[today][..]][..], Some("15:43 Europe/Berlin (paused)")),
+        (&[&[monday, schedule]], Some("Mon 02:00 Europe/Berlin (window)")),
+        (&[&[schedule]], Some("07:00 Europe/Berlin (schedule)")),
         (
             &[&[("delayed", Some("2026-12-24T01:00:00Z"))]],
-            Some("2026-12-24 02:00 (delayed)"),
+            Some("2026-12-24 02:00 Europe/Berlin (delayed)"),
         ),
-        (&[&[current], &[monday], &[today]], Some("15:43 (paused)")),
-        (&[&[pinned, today], &[monday]], Some("Mon 02:00 (window)")),
+        (
+            &[&[current], &[monday], &[today]],
+            Some("15:43 Europe/Berlin (paused)"),
+        ),
+        (
+            &[&[pinned, today], &[monday]],
+            Some("Mon 02:00 Europe/Berlin (window)"),
+        ),
         (
             &[&[opted_out], &[current], &[pinned, today]],
             Some("none while pinned (d2)"),
@@ -161,7 +167,7 @@ fn first_line_summarises_all_delegates() {
         status.next_upgrade = next_upgrade(&[&[("outside_window", Some("2026-11-22T05:20:00Z"))]]);
         Headline::of(&status, now()).text
     };
-    let next = "next upgrade: Sun 06:20 (window)";
+    let next = "next upgrade: Sun 06:20 Europe/Berlin (window)";
     assert_eq!(
         lasting(["26.10.1", "26.10.1"]),
         format!("All 2 delegates are healthy on 26.10.1; {next}")
