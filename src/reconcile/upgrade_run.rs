@@ -388,12 +388,15 @@ impl UpgradeRun {
             return;
         }
         self.pulled
-            .retain(|_, result| !result.as_ref().is_err_and(Reason::is_retried));
-        self.halted.retain(|_, (_, reason)| !reason.is_retried());
+            .retain(|_, result| !result.as_ref().is_err_and(|reason| reason.retried_at().is_some()));
+        self.halted
+            .retain(|_, (_, reason)| reason.retried_at().is_none());
         for subject in subjects {
             let found = self.resolutions.get_mut(subject.name());
             if let Some(found) = found
-                && found.reason_mut().is_some_and(|reason| reason.is_retried())
+                && found
+                    .reason_mut()
+                    .is_some_and(|reason| reason.retried_at().is_some())
                 && let Some(open) = Resolution::of(subject, settings, now)
             {
                 *found = open;

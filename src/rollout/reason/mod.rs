@@ -3,9 +3,8 @@
 mod awaited;
 mod ends;
 mod kind;
+mod log_once;
 mod of_member;
-mod retried;
-mod topic;
 mod words;
 
 use std::time::Duration;
@@ -24,7 +23,7 @@ use crate::text::{size, time};
 
 pub use crate::net::retry::Retry;
 pub use awaited::Awaited;
-pub(crate) use topic::WORTH_A_WORD;
+pub(crate) use log_once::WORTH_A_WORD;
 pub(crate) use words::count;
 use words::{
     changed, health_only, is_published, not_a_delegate, paused, retry, returning, since, times, unfinished,
