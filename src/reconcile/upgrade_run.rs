@@ -389,8 +389,7 @@ impl UpgradeRun {
         }
         self.pulled
             .retain(|_, result| !result.as_ref().is_err_and(|reason| reason.retried_at().is_some()));
-        self.halted
-            .retain(|_, (_, reason)| reason.retried_at().is_none());
+        self.halted.retain(|_, (_, reason)| reason.retried_at().is_none());
         for subject in subjects {
             let found = self.resolutions.get_mut(subject.name());
             if let Some(found) = found

@@ -128,6 +128,12 @@ pub fn text(status: &Status) -> String {
     );
     register_time(
         &mut registry,
+        "next_upgrade_timestamp",
+        "When the next upgrade can start, if what keeps it ends by itself",
+        status.next_upgrade.as_ref().and_then(|next| next.at),
+    );
+    register_time(
+        &mut registry,
         "last_success_timestamp",
         "When a scheduled run succeeded last",
         status.last_success,

@@ -34,6 +34,7 @@ const WORDS: &[(&str, &str)] = &[
     ("delegates_failed", "delegates that could not be served"),
     ("last_observation_timestamp_seconds", "Unix time of the last observation"),
     ("next_run_timestamp_seconds", "Unix time of the next scheduled run"),
+    ("next_upgrade_timestamp_seconds", "Unix time at which the next upgrade can start; 0 if there is none, or if what keeps it does not end by itself"),
     ("last_success_timestamp_seconds", "Unix time of the last successful scheduled run: it found delegates, none failed or waits for an answer, and each new container is proven. 0 until the first success since the start"),
     ("success_due_timestamp_seconds", "Unix time by which a scheduled run should have succeeded: the time of the second run after the last success, or after the start"),
     ("manager_last_response_timestamp_seconds", "Unix time of the Manager's last answer, for the delegate that has waited longest; after 90 minutes without an answer the UI shows AUTO UPGRADE OFF. Only if there is a Manager"),
