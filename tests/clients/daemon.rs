@@ -1,11 +1,11 @@
 //! The daemon as a process, beside an engine that answers from a script.
 
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kit::manager::{RawServer, Reply, answer_text};
 
-const VERSION: &str = r#"{"ApiVersion":"1.41","Version":"26.1.5","Os":"linux","Arch":"amd64"}"#;
+pub(crate) const VERSION: &str = r#"{"ApiVersion":"1.41","Version":"26.1.5","Os":"linux","Arch":"amd64"}"#;
 
 /// An engine without containers.
 pub(crate) fn engine(head: &str) -> String {
@@ -53,7 +53,7 @@ impl Daemon {
 
     /// The same beside an engine that answers in this way.
     pub(crate) async fn beside(engine: fn(&str) -> String, change: impl FnOnce(&mut Command)) -> Self {
-        let engine = RawServer::start(vec![Reply::From(engine)]).await;
+        let engine = RawServer::start(vec![Reply::made_by(engine)]).await;
         // Nobody listens there any more once it is known.
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap().to_string();
@@ -101,6 +101,19 @@ pub(crate) async fn get(address: &str, path: &str) -> Option<(u16, String)> {
 fn sample(metrics: &str, series: &str) -> Option<f64> {
     let mut lines = metrics.lines();
     lines.find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+}
+
+/// The value of a metric, once it has this value at least.
+pub(crate) async fn metric(address: &str, series: &str, least: f64) -> f64 {
+    let begun = Instant::now();
+    loop {
+        let (_, text) = get(address, "/metrics").await.unwrap_or_default();
+        if let Some(value) = sample(&text, series).filter(|value| *value >= least) {
+            return value;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "{series}: {text}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 /// Of the engine's calls, each counts for every delegate of every host.

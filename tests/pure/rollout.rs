@@ -28,6 +28,11 @@ fn health(status: HealthStatus) -> Health {
     }
 }
 
+/// One more check, of the life that began at the start.
+fn record(history: &mut History, moment: impl Into<Seen>, status: HealthStatus) {
+    history.record(moment, &health(status), Some(at(0)), 0, Check::Done);
+}
+
 fn scene(change: impl FnOnce(Scene) -> Scene) -> Rollout {
     change(Scene::new()).rollout
 }
@@ -143,25 +148,12 @@ fn a_delegate_is_represented_by_the_container_that_works_or_would() {
 #[test]
 fn health_counts_from_the_first_healthy_observation_without_a_break() {
     let mut history = History::default();
-    let healthy = health(HealthStatus::Healthy);
-    history.record(
-        at(0),
-        &health(HealthStatus::Starting),
-        Some(at(0)),
-        0,
-        Check::Done,
-    );
-    history.record(at(5), &healthy, Some(at(0)), 0, Check::Done);
-    history.record(at(10), &healthy, Some(at(0)), 0, Check::Done);
+    record(&mut history, at(0), HealthStatus::Starting);
+    record(&mut history, at(5), HealthStatus::Healthy);
+    record(&mut history, at(10), HealthStatus::Healthy);
     assert_eq!(history.healthy_since, Some(at(5)));
     assert_eq!(history.healthy_for(at(12)), Some(Duration::from_secs(5)));
-    history.record(
-        at(15),
-        &health(HealthStatus::Unhealthy),
-        Some(at(0)),
-        0,
-        Check::Done,
-    );
+    record(&mut history, at(15), HealthStatus::Unhealthy);
     assert_eq!(
         (history.healthy_since, history.unhealthy_since),
         (None, Some(at(15)))
@@ -195,54 +187,41 @@ fn time_in_which_nobody_looked_counts_against_no_container() {
     let ill = history.unhealthy_for(at(110)).unwrap();
     assert_eq!((history.unhealthy_since, ill.num_seconds()), (Some(at(0)), 22));
     // The next illness starts with nothing taken off.
-    history.record(
-        at(110),
-        &health(HealthStatus::Healthy),
-        Some(at(0)),
-        0,
-        Check::Done,
-    );
-    history.record(at(115), &unhealthy, Some(at(0)), 0, Check::Done);
+    record(&mut history, at(110), HealthStatus::Healthy);
+    record(&mut history, at(115), HealthStatus::Unhealthy);
     assert_eq!(history.unhealthy_for(at(120)).unwrap().num_seconds(), 5);
 }
 
 #[test]
 fn unobserved_time_does_not_count_and_neither_does_time_running_backwards() {
     let mut history = History::default();
-    let healthy = health(HealthStatus::Healthy);
-    history.record(at(0), &healthy, Some(at(0)), 0, Check::Done);
-    history.record(at(120), &healthy, Some(at(0)), 0, Check::Done);
-    assert_eq!(history.healthy_since, Some(at(0)));
-    history.record(at(241), &healthy, Some(at(0)), 0, Check::Done);
-    assert_eq!(history.healthy_since, Some(at(241)));
-    history.record(at(100), &healthy, Some(at(0)), 0, Check::Done);
-    assert_eq!(history.healthy_since, Some(at(100)));
+    for (moment, since) in [(0, 0), (120, 0), (241, 241), (100, 100)] {
+        record(&mut history, at(moment), HealthStatus::Healthy);
+        assert_eq!(history.healthy_since, Some(at(since)), "at {moment}");
+    }
 }
 
 /// An observation that took a minute vouches for none of it: a crashing container has lived several lives meanwhile.
 #[test]
 fn duration_of_an_observation_proves_nothing() {
     let mut history = History::default();
-    let healthy = health(HealthStatus::Healthy);
+    // It started in the middle of the first.
+    let record = |history: &mut History, seen: Seen, status| {
+        history.record(seen, &health(status), Some(at(58)), 0, Check::Done);
+    };
     let seen = |until, from| Seen {
         until: at(until),
         from: at(from),
     };
-    history.record(seen(0, 60), &healthy, Some(at(58)), 0, Check::Done);
+    record(&mut history, seen(0, 60), HealthStatus::Healthy);
     assert_eq!(
         (history.seen_since, history.healthy_since),
         (Some(at(60)), Some(at(60)))
     );
     assert_eq!(history.healthy_for(at(62)), Some(Duration::ZERO));
-    history.record(seen(62, 90), &healthy, Some(at(58)), 0, Check::Done);
+    record(&mut history, seen(62, 90), HealthStatus::Healthy);
     assert_eq!(history.healthy_for(at(95)), Some(Duration::from_secs(2)));
-    history.record(
-        seen(95, 99),
-        &health(HealthStatus::Unhealthy),
-        Some(at(58)),
-        0,
-        Check::Done,
-    );
+    record(&mut history, seen(95, 99), HealthStatus::Unhealthy);
     assert_eq!(history.unhealthy_since, Some(at(99)));
 }
 
@@ -254,19 +233,14 @@ fn health_verdict_expires_with_age_and_life() {
         history.recent_health(at(now), age, Some(at(started))).is_some()
     };
     assert!(!recent(&history, 0, 60, 0));
-    history.record(at(0), &health(HealthStatus::Healthy), Some(at(0)), 0, Check::Done);
+    record(&mut history, at(0), HealthStatus::Healthy);
     assert!(recent(&history, 59, 60, 0));
     assert!(!recent(&history, 60, 60, 0));
     assert!(!recent(&history, 5, 60, 4));
     assert_eq!(history.last_health(), Some(&health(HealthStatus::Healthy)));
     // A remembered one is no newer for being used.
-    history.record(
-        at(59),
-        &health(HealthStatus::Healthy),
-        Some(at(0)),
-        0,
-        Check::Recent,
-    );
+    let healthy = health(HealthStatus::Healthy);
+    history.record(at(59), &healthy, Some(at(0)), 0, Check::Recent);
     assert!(!recent(&history, 60, 60, 0));
     // It began another life, and has not answered since: what was said of the one before does not count.
     let starting = health(HealthStatus::Starting);
@@ -281,7 +255,7 @@ fn moments_follow_a_clock_that_is_set() {
     let mut memory = Memory::default();
     let id = ContainerId::new("old");
     let history = memory.history(&id);
-    history.record(at(0), &health(HealthStatus::Healthy), Some(at(0)), 0, Check::Done);
+    record(history, at(0), HealthStatus::Healthy);
     history.stop_requested_at = Some(at(0));
     memory.shift(chrono::TimeDelta::seconds(3600));
     let history = memory.history_of(&id).unwrap();
@@ -320,11 +294,11 @@ fn the_removal_of_an_image_is_tried_once() {
 
 #[test]
 fn a_reason_with_several_kinds_of_cause_names_it() {
-    let cause = || FailureCause::StartRefused {
-        problem: "no such file".to_owned(),
-    };
-    let image = || "harness/delegate:26.02.1".to_owned();
+    let image = "harness/delegate:26.02.1".to_owned();
     let path = "/etc/ca.pem".to_owned();
+    let problem = "no such file".to_owned();
+    let (error, retry) = (ManagerError::NoToken("it is empty".to_owned()), Retry::Never);
+    let rejection = FailureCause::StartRefused { problem }.into();
     let cases = [
         (
             Reason::Obstacle(Obstacle::CopiedFile { path }),
@@ -334,20 +308,8 @@ fn a_reason_with_several_kinds_of_cause_names_it() {
             Reason::CannotStartFirst(SingleInstance::HostNetwork),
             Some("host_network"),
         ),
-        (
-            Reason::TargetUnknown {
-                error: ManagerError::NoToken("it is empty".to_owned()),
-                retry: Retry::Never,
-            },
-            Some("no_token"),
-        ),
-        (
-            Reason::Rejected {
-                image: image(),
-                rejection: cause().into(),
-            },
-            Some("start_refused"),
-        ),
+        (Reason::TargetUnknown { error, retry }, Some("no_token")),
+        (Reason::Rejected { image, rejection }, Some("start_refused")),
         (Reason::NoContainer, None),
     ];
     for (reason, expected) in cases {

@@ -39,6 +39,8 @@ fn a_repository_has_no_scheme_tag_or_digest() {
             ("team/my__delegate", Ok("team/my__delegate")),
             ("delegate", Ok("delegate")),
             ("delegate:1.0", Err("tag")),
+            ("corp/delegate:", Err("tag")),
+            ("localhost:5000/delegate", Ok("localhost:5000/delegate")),
             ("registry.example:5000/team/delegate:1.0", Err("tag")),
             ("https://registry.example/team", Err("scheme")),
             ("team/delegate@sha256:00", Err("digest")),

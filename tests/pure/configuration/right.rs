@@ -352,13 +352,6 @@ fn the_redacted_settings_show_what_is_in_effect() {
 }
 
 #[test]
-fn reads_update_order_of_a_label() {
-    assert_eq!("start-first".parse(), Ok(Strategy::StartFirst));
-    assert_eq!(Strategy::StopFirst.to_string(), "stop-first");
-    assert!("fast".parse::<Strategy>().is_err());
-}
-
-#[test]
 fn hides_token_that_is_also_in_another_variable() {
     let redacted = settings(&[("ACCOUNT_ID", TOKEN), ("REGISTRY_MIRROR", TOKEN)])
         .redacted()

@@ -26,12 +26,9 @@ fn rows<T: VariantNames + ToString>(
     assert_eq!(kinds, T::VARIANTS.iter().copied().collect(), "{reasons}");
     let mut rows = String::new();
     for example in examples {
-        let _ = writeln!(
-            rows,
-            "| {reasons} | `{}` | {} |",
-            kind(example),
-            example.to_string()
-        );
+        let line = example.to_string();
+        assert!(!line.contains('\n') && !line.contains("  "), "{line}");
+        let _ = writeln!(rows, "| {reasons} | `{}` | {line} |", kind(example));
     }
     rows
 }
@@ -207,4 +204,25 @@ fn the_page_has_every_cause() {
         rows("`restart_held_back`", &held_back(), |held_back| held_back.into()),
     ];
     page::has(PAGE, "causes", &table.concat());
+}
+
+/// After an outage the Manager is asked again, and no delegate is at fault.
+#[test]
+fn an_outage_is_an_error_without_an_answer_of_the_manager() {
+    let errors = manager_errors();
+    let outages = errors
+        .iter()
+        .filter(|error| error.is_outage())
+        .map(ManagerError::kind);
+    assert_eq!(
+        outages.collect::<Vec<_>>(),
+        [
+            "unreachable",
+            "tls",
+            "client_certificate",
+            "proxy_login",
+            "timeout",
+            "server"
+        ]
+    );
 }
