@@ -168,21 +168,3 @@ fn every_link_of_the_built_book_leads_to_a_file_and_an_anchor() {
     let dead = dead(&ends.collect(), 1000, |_, target| book.join(target).is_file());
     assert!(dead.is_empty(), "{dead:#?}");
 }
-
-#[test]
-#[ignore = "needs the book: make book"]
-fn the_built_book_has_a_search_that_knows_the_reasons() {
-    let files = fs::read_dir(book()).expect("make book builds it");
-    let index = files.map(|entry| entry.unwrap().path()).find(|path| {
-        let name = path.file_name().unwrap().to_string_lossy();
-        name.starts_with("searchindex")
-    });
-    let index = fs::read_to_string(index.expect("an index")).unwrap();
-    for words in [
-        "candidate_vanished",
-        "HEALTHY_DEADLINE",
-        "delegate_upgrader_engine_up",
-    ] {
-        assert!(index.contains(words), "{words}");
-    }
-}

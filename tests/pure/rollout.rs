@@ -11,9 +11,9 @@ use delegate_upgrader::rollout::reason::{Reason, ReasonKind, Retry};
 use delegate_upgrader::rollout::{
     Check, Decision, Fact, FailureCause, History, Member, Memory, Rollout, Seen, Step,
 };
-use strum::VariantNames;
 
 use crate::next::scene::{Change, Scene, ago, helper, new, old};
+use crate::reference::kinds;
 
 fn at(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_700_000_000 + second, 0).unwrap()
@@ -39,6 +39,7 @@ fn scene(change: impl FnOnce(Scene) -> Scene) -> Rollout {
 
 /// Docker starts a container with such a policy again after each end but a stop; a start that failed leaves an error.
 #[test]
+#[rustfmt::skip]
 fn a_container_was_stopped_where_only_that_leaves_it_so() {
     let ended = |policy: &str, error: &str| {
         let state = serde_json::json!({ "Status": "exited", "Error": error });
@@ -58,39 +59,14 @@ fn a_container_was_stopped_where_only_that_leaves_it_so() {
     for (name, (mut member, document), unbroken, expected) in [
         ("stopped", ended("unless-stopped", ""), Some(60), true),
         // After its own crash an engine starts no container with this policy.
-        (
-            "the engine may have restarted",
-            ended("unless-stopped", ""),
-            Some(59),
-            false,
-        ),
-        (
-            "nothing is known of the engine",
-            ended("unless-stopped", ""),
-            None,
-            false,
-        ),
-        (
-            "an engine starts this one before it answers",
-            ended("always", ""),
-            None,
-            true,
-        ),
+        ("the engine may have restarted", ended("unless-stopped", ""), Some(59), false),
+        ("nothing is known of the engine", ended("unless-stopped", ""), None, false),
+        ("an engine starts this one before it answers", ended("always", ""), None, true),
         ("no start", ended("always", "no such file"), Some(900), false),
         ("nothing starts it again", ended("no", ""), Some(900), false),
         ("it gives up", ended("on-failure:3", ""), Some(900), false),
-        (
-            "by this process, in any life",
-            asked(ended("always", "")),
-            Some(900),
-            false,
-        ),
-        (
-            "perhaps by an earlier process",
-            unseen(ended("always", "")),
-            Some(900),
-            false,
-        ),
+        ("by this process, in any life", asked(ended("always", "")), Some(900), false),
+        ("perhaps by an earlier process", unseen(ended("always", "")), Some(900), false),
     ] {
         member.note_stop(&document, unbroken.map(ago));
         assert_eq!(member.life.was_stopped, expected, "{name}");
@@ -98,13 +74,11 @@ fn a_container_was_stopped_where_only_that_leaves_it_so() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn rollout_is_in_progress_until_only_delegate_and_evidence_are_left() {
     let cases = vec![
         (scene(|s| s.serving(old())), (false, false)),
-        (
-            scene(|s| s.serving(old()).failed(1, new().exited(5))),
-            (false, false),
-        ),
+        (scene(|s| s.serving(old()).failed(1, new().exited(5))), (false, false)),
         (scene(|s| s.serving(old()).candidate(new())), (true, true)),
         (scene(|s| s.serving(new()).retired(old())), (true, false)),
         (scene(|s| s.serving(old()).helper(true, helper())), (true, false)),
@@ -293,6 +267,7 @@ fn the_removal_of_an_image_is_tried_once() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_reason_with_several_kinds_of_cause_names_it() {
     let image = "harness/delegate:26.02.1".to_owned();
     let path = "/etc/ca.pem".to_owned();
@@ -300,14 +275,8 @@ fn a_reason_with_several_kinds_of_cause_names_it() {
     let (error, retry) = (ManagerError::NoToken("it is empty".to_owned()), Retry::Never);
     let rejection = FailureCause::StartRefused { problem }.into();
     let cases = [
-        (
-            Reason::Obstacle(Obstacle::CopiedFile { path }),
-            Some("copied_file"),
-        ),
-        (
-            Reason::CannotStartFirst(SingleInstance::HostNetwork),
-            Some("host_network"),
-        ),
+        (Reason::Obstacle(Obstacle::CopiedFile { path }), Some("copied_file")),
+        (Reason::CannotStartFirst(SingleInstance::HostNetwork), Some("host_network")),
         (Reason::TargetUnknown { error, retry }, Some("no_token")),
         (Reason::Rejected { image, rejection }, Some("start_refused")),
         (Reason::NoContainer, None),
@@ -325,18 +294,12 @@ fn a_reason_with_several_kinds_of_cause_names_it() {
     }
 }
 
-/// Which reasons are failures, and with which the delegate runs its target.
+/// With which reasons the delegate runs its target.
 #[test]
 fn each_kind_of_reason_is_classified() {
-    let kinds = |is: fn(ReasonKind) -> bool| -> Vec<&'static str> {
-        let all = ReasonKind::VARIANTS.iter().copied();
-        let kind = |word: &'static str| -> ReasonKind { serde_json::from_value(word.into()).unwrap() };
-        all.filter(|word| is(kind(word))).collect()
-    };
-    assert_eq!(
-        kinds(ReasonKind::runs_the_target),
-        ["up_to_date", "same_image", "rolled_back"]
-    );
+    let kinds = kinds().filter(|kind| kind.runs_the_target());
+    let words: Vec<&str> = kinds.map(ReasonKind::as_str).collect();
+    assert_eq!(words, ["up_to_date", "same_image", "rolled_back"]);
 }
 
 #[test]

@@ -81,6 +81,7 @@ fn next_upgrade(all: &[&[(&str, Option<&str>)]]) -> Option<NextUpgrade> {
 
 /// 06:20 on a Saturday in Berlin.
 #[test]
+#[rustfmt::skip]
 fn the_next_upgrade_is_when_all_that_keeps_a_delegate_from_it_is_over() {
     let today = ("paused", Some("2026-11-21T14:43:00Z"));
     let monday = ("outside_window", Some("2026-11-23T01:00:00Z"));
@@ -91,20 +92,11 @@ fn the_next_upgrade_is_when_all_that_keeps_a_delegate_from_it_is_over() {
         (&[&[today][..]][..], Some("15:43 (paused)")),
         (&[&[monday, schedule]], Some("Mon 02:00 (window)")),
         (&[&[schedule]], Some("07:00 (schedule)")),
-        (
-            &[&[("delayed", Some("2026-12-24T01:00:00Z"))]],
-            Some("2026-12-24 02:00 (delayed)"),
-        ),
+        (&[&[("delayed", Some("2026-12-24T01:00:00Z"))]], Some("2026-12-24 02:00 (delayed)")),
         (&[&[current], &[monday], &[today]], Some("15:43 (paused)")),
         (&[&[pinned, today], &[monday]], Some("Mon 02:00 (window)")),
-        (
-            &[&[opted_out], &[current], &[pinned, today]],
-            Some("none while pinned (d2)"),
-        ),
-        (
-            &[&[opted_out], &[current]],
-            Some("none: all run what is published"),
-        ),
+        (&[&[opted_out], &[current], &[pinned, today]], Some("none while pinned (d2)")),
+        (&[&[opted_out], &[current]], Some("none: all run what is published")),
         (&[&[opted_out]], None),
         (&[&[("waiting_for_replica", None)], &[]], None),
         (&[], None),
@@ -115,26 +107,15 @@ fn the_next_upgrade_is_when_all_that_keeps_a_delegate_from_it_is_over() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn first_line_summarises_all_delegates() {
     let healthy = "All 2 delegates are healthy";
     let draining = json!([{ "container": "d1.draining-1", "tasks": 7 }, { "container": "d1.draining-2" }]);
     for (fields, tone, text) in [
         (json!({}), Tone::Good, healthy.to_owned()),
-        (
-            json!({ "health": "unhealthy" }),
-            Tone::Bad,
-            "1 of 2 delegates is unhealthy: d1".to_owned(),
-        ),
-        (
-            json!({ "health": "starting" }),
-            Tone::Busy,
-            "1 of 2 delegates is starting: d1".to_owned(),
-        ),
-        (
-            json!({ "failed": true }),
-            Tone::Attention,
-            format!("{healthy}; not upgraded: d1"),
-        ),
+        (json!({ "health": "unhealthy" }), Tone::Bad, "1 of 2 delegates is unhealthy: d1".to_owned()),
+        (json!({ "health": "starting" }), Tone::Busy, "1 of 2 delegates is starting: d1".to_owned()),
+        (json!({ "failed": true }), Tone::Attention, format!("{healthy}; not upgraded: d1")),
         (
             json!({ "in_progress": true, "draining": draining }),
             Tone::Busy,

@@ -17,6 +17,7 @@ fn frame(stream: u8, text: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
+#[rustfmt::skip]
 async fn a_log_is_text_whatever_its_stream() {
     let whole = [frame(1, "one\n"), frame(1, "two three\n")].concat();
     let both = [frame(1, "one\n"), frame(2, "two\n"), frame(1, "three\n")].concat();
@@ -27,29 +28,13 @@ async fn a_log_is_text_whatever_its_stream() {
         .collect();
     for (name, body, expected) in [
         ("both streams in their order", both, "one\ntwo\nthree\n"),
-        (
-            "a line in pieces, whole between streams",
-            pieces,
-            "oops\nbegun, done\nlast\n",
-        ),
+        ("a line in pieces, whole between streams", pieces, "oops\nbegun, done\nlast\n"),
         ("a terminal's", b"one\r\ntwo\r\n".to_vec(), "one\r\ntwo\r\n"),
         ("an empty one", Vec::new(), ""),
-        (
-            "a terminal's that looks like a frame",
-            b"\x01\x02".to_vec(),
-            "\u{1}\u{2}",
-        ),
-        (
-            "cut off in a line",
-            whole[..whole.len() - 4].to_vec(),
-            "one\ntwo th\n",
-        ),
+        ("a terminal's that looks like a frame", b"\x01\x02".to_vec(), "\u{1}\u{2}"),
+        ("cut off in a line", whole[..whole.len() - 4].to_vec(), "one\ntwo th\n"),
         ("cut off in a frame's head", whole[..15].to_vec(), "one\n"),
-        (
-            "no UTF-8",
-            vec![1, 0, 0, 0, 0, 0, 0, 2, 0xff, 0xfe],
-            "\u{fffd}\u{fffd}\n",
-        ),
+        ("no UTF-8", vec![1, 0, 0, 0, 0, 0, 0, 2, 0xff, 0xfe], "\u{fffd}\u{fffd}\n"),
     ] {
         assert_eq!(text(&body).await, expected, "{name}");
     }

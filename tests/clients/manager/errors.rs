@@ -5,20 +5,12 @@ use std::time::Duration;
 use delegate_upgrader::manager::ManagerError;
 
 #[test]
+#[rustfmt::skip]
 fn explains_expired_token_by_the_clocks() {
     for (skew_seconds, words) in [
-        (
-            Some(-7_380),
-            "this host's clock is 2h3m behind the Manager's; synchronise it (NTP)",
-        ),
-        (
-            Some(86_400),
-            "this host's clock is 1d ahead of the Manager's; synchronise it (NTP)",
-        ),
-        (
-            Some(-3),
-            "but the two clocks agree, so a proxy may be replaying an old request",
-        ),
+        (Some(-7_380), "this host's clock is 2h3m behind the Manager's; synchronise it (NTP)"),
+        (Some(86_400), "this host's clock is 1d ahead of the Manager's; synchronise it (NTP)"),
+        (Some(-3), "but the two clocks agree, so a proxy may be replaying an old request"),
         (None, "compare this host's clock with the Manager's"),
     ] {
         let error = ManagerError::TokenExpired { skew_seconds }.to_string();

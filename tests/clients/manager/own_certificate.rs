@@ -124,17 +124,6 @@ async fn the_command_of_the_page_makes_such_a_certificate() {
 }
 
 #[tokio::test]
-async fn presents_client_certificate_to_pinned_manager() {
-    let url = start(OWN, true);
-    assert_eq!(
-        ask(&client(&url, OWN, Some(identity()))).await,
-        Ok(reference("a:1"))
-    );
-    let error = ask(&client(&url, OWN, None)).await.unwrap_err();
-    assert_eq!(error.kind(), "client_certificate", "{error}");
-}
-
-#[tokio::test]
 async fn it_is_trusted_through_a_proxy_whose_own_certificate_is_given_too() {
     let proxy = tunnel(OWN);
     let through = |ca: &[u8]| {

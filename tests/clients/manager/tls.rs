@@ -12,6 +12,8 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use kit::manager::{HASTY, RawServer, Reply, answer_text, ask, config, reference};
 
+use super::own_certificate::OWN;
+
 pub(crate) const CA: &[u8] = include_bytes!("../../fixtures/tls/ca.pem");
 const OTHER_CA: &[u8] = include_bytes!("../../fixtures/tls/other-ca.pem");
 pub(crate) const SERVER: &[u8] = include_bytes!("../../fixtures/tls/server.pem");
@@ -118,18 +120,18 @@ async fn a_manager_with_a_private_ca_is_trusted_if_the_ca_is_given_and_the_name_
 
 #[tokio::test]
 async fn a_manager_that_wants_a_client_certificate_gets_it() {
-    let url = start(SERVER, true);
-    assert_eq!(
-        ask(&client(&url, CA, Some(identity()))).await,
-        Ok(reference("a:1"))
-    );
-    let error = ask(&client(&url, CA, None)).await.unwrap_err();
-    assert!(matches!(error, ManagerError::ClientCertificate(_)), "{error:?}");
-    assert!(error.is_outage());
-    assert!(
-        error.to_string().contains("CLIENT_CERT and CLIENT_KEY"),
-        "{error}"
-    );
+    for (shown, bundle) in [(SERVER, CA), (OWN, OWN)] {
+        let url = start(shown, true);
+        let with_identity = client(&url, bundle, Some(identity()));
+        assert_eq!(ask(&with_identity).await, Ok(reference("a:1")));
+        let error = ask(&client(&url, bundle, None)).await.unwrap_err();
+        assert!(matches!(error, ManagerError::ClientCertificate(_)), "{error:?}");
+        assert!(error.is_outage());
+        assert!(
+            error.to_string().contains("CLIENT_CERT and CLIENT_KEY"),
+            "{error}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -265,18 +265,9 @@ fn reports_every_wrong_variable_of_one_environment() {
     let names = config::variables()
         .map(|row| row.name)
         .filter(|name| !skipped.contains(name));
-    let vars: Vec<(&str, &str)> = names
-        .map(|name| {
-            (
-                name,
-                if name.starts_with("REGISTRY_") || name.ends_with("REPOSITORY") {
-                    "X"
-                } else {
-                    "x /"
-                },
-            )
-        })
-        .collect();
+    let has_reference = |name: &str| name.starts_with("REGISTRY_") || name.ends_with("REPOSITORY");
+    let wrong = |name| if has_reference(name) { "X" } else { "x /" };
+    let vars: Vec<(&str, &str)> = names.map(|name| (name, wrong(name))).collect();
     let errors = errors(&vars);
     let named: Vec<&str> = errors.problems.iter().map(|problem| problem.variable).collect();
     let wanted: Vec<&str> = vars.iter().map(|(name, _)| *name).collect();

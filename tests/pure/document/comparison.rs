@@ -67,27 +67,20 @@ fn sets_are_compared_as_sets_and_lists_as_lists() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn names_what_was_changed_with_both_values() {
     let told = |before: Value, now: Value| {
         let [before, now] = [before, now].map(|config| inspected(&container(&json!({}), config)));
         document::changes(&now, &before)
     };
     for (before, now, expected) in [
-        (
-            json!({"Memory": 1}),
-            json!({"Memory": 2, "AutoRemove": true}),
-            "/HostConfig/Memory was 1, and is 2",
-        ),
+        (json!({"Memory": 1}), json!({"Memory": 2, "AutoRemove": true}), "/HostConfig/Memory was 1, and is 2"),
         (
             json!({"RestartPolicy": {"Name": ""}}),
             json!({"RestartPolicy": {"Name": "always"}}),
             "/HostConfig/RestartPolicy/Name was \"no\", and is \"always\"",
         ),
-        (
-            json!({"Sysctls": {"a": "secret"}}),
-            json!({}),
-            "/HostConfig/Sysctls was a value (not shown), and is nothing",
-        ),
+        (json!({"Sysctls": {"a": "secret"}}), json!({}), "/HostConfig/Sysctls was a value (not shown), and is nothing"),
         (json!({}), json!({}), ""),
     ] {
         assert_eq!(told(before, now), expected);

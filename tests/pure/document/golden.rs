@@ -205,8 +205,7 @@ fn a_successor_beside_docker_29_has_the_same_body_and_no_difference() {
         let reference = case.recreated["Config"]["Image"].as_str().unwrap();
         let overrides = Overrides {
             reference,
-            by_id: None,
-            labels: &[],
+            ..super::rules::overrides()
         };
         let body = |container: &Value, images: Images<'_>| {
             create_request(&inspected(container), images, &overrides, case.api)

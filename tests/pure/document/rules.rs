@@ -124,17 +124,14 @@ fn d2_keeps_owner_environment_verbatim() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn d3_only_a_host_name_the_engine_made_up_is_dropped() {
     for (hostname, host_config, kept) in [
         (SHORT, json!({}), false),
         ("delegate-1", json!({}), true),
         ("abcdef012346", json!({}), true),
         ("database", json!({"NetworkMode": "container:database"}), false),
-        (
-            "build-host",
-            json!({"NetworkMode": "host", "UTSMode": "host"}),
-            false,
-        ),
+        ("build-host", json!({"NetworkMode": "host", "UTSMode": "host"}), false),
         ("build-host", json!({"NetworkMode": "host"}), true),
     ] {
         let body = body(
@@ -540,19 +537,12 @@ fn what_makes_a_container_a_delegate_is_kept_even_if_its_image_gave_it() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn rejects_document_of_wrong_shape_with_its_path() {
     for (pointer, value, told) in [
         ("/HostConfig", json!(null), "/HostConfig must be an object"),
-        (
-            "/Config/Env",
-            json!({"A": "b"}),
-            "/Config/Env must be a list of strings",
-        ),
-        (
-            "/Config/Cmd",
-            json!("sh"),
-            "/Config/Cmd must be a list of strings",
-        ),
+        ("/Config/Env", json!({"A": "b"}), "/Config/Env must be a list of strings"),
+        ("/Config/Cmd", json!("sh"), "/Config/Cmd must be a list of strings"),
     ] {
         let mut container = container(&json!({"Env": [], "Cmd": []}), json!({}));
         *container.pointer_mut(pointer).unwrap() = value;
@@ -586,62 +576,39 @@ fn unknown_defaults_of_an_image_are_not_taken_for_none() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn only_what_two_containers_cannot_share_forbids_two() {
     let port = |host: Value| json!({"NetworkMode": "default", "PortBindings": {"3460/tcp": [host]}});
     let device = |path: &str| json!({"Devices": [{"PathOnHost": path, "PathInContainer": "/dev/x"}]});
     let ports = |one: &str, host: &str, other: &str, other_host: &str| json!({"PortBindings": {one: [{"HostPort": host}], other: [{"HostPort": other_host}]}});
     for (host_config, kinds) in [
         (json!({"NetworkMode": "bridge", "PublishAllPorts": true}), vec![]),
-        (
-            json!({"NetworkMode": "host", "PidMode": "host", "IpcMode": "host"}),
-            vec!["host_network"],
-        ),
+        (json!({"NetworkMode": "host", "PidMode": "host", "IpcMode": "host"}), vec!["host_network"]),
         (port(json!({"HostPort": "3460"})), vec!["published_port"]),
         (port(json!({"HostPort": "8000-8000"})), vec!["published_port"]),
         (port(json!({"HostPort": "8000-8001"})), vec![]),
-        (
-            ports("80/tcp", "8000-8001", "81/tcp", "8000-8001"),
-            vec!["published_port"; 2],
-        ),
+        (ports("80/tcp", "8000-8001", "81/tcp", "8000-8001"), vec!["published_port"; 2]),
         (ports("80/tcp", "8000-8003", "81/tcp", "8000-8003"), vec![]),
         (ports("80/tcp", "8000-8001", "80/udp", "8000-8001"), vec![]),
         (ports("80/tcp", "8000-8001", "81/tcp", "9000-9001"), vec![]),
-        (
-            ports("80/tcp", "8000-8004", "81/tcp", "8004-8005"),
-            vec!["published_port"],
-        ),
-        (
-            ports("80/tcp", "8000-8009", "81/tcp", "8005"),
-            vec!["published_port"],
-        ),
-        (
-            ports("80/tcp", "65535", "81/tcp", "0-65535"),
-            vec!["published_port"],
-        ),
+        (ports("80/tcp", "8000-8004", "81/tcp", "8004-8005"), vec!["published_port"]),
+        (ports("80/tcp", "8000-8009", "81/tcp", "8005"), vec!["published_port"]),
+        (ports("80/tcp", "65535", "81/tcp", "0-65535"), vec!["published_port"]),
         (port(json!({"HostPort": "0"})), vec![]),
         (port(json!({"HostIp": "127.0.0.1", "HostPort": ""})), vec![]),
         (json!({"NetworkMode": "container:x"}), vec!["container_namespace"]),
-        (
-            json!({"PidMode": "container:x", "IpcMode": "container:y"}),
-            vec!["container_namespace"; 2],
-        ),
+        (json!({"PidMode": "container:x", "IpcMode": "container:y"}), vec!["container_namespace"; 2]),
         (json!({"IpcMode": "private"}), vec![]),
         (device("/dev/ttyUSB0"), vec!["device"]),
         (device("/dev/sdb"), vec!["device"]),
         (device("/dev/nullity"), vec!["device"]),
         (device("/dev/fuse"), vec![]),
         (json!({"Binds": ["/srv/data:/data:rw,Z"]}), vec!["private_label"]),
-        (
-            json!({"Binds": ["/srv/Z:/data:z", "/Z:/Z", "a:/a:Zz,ro"]}),
-            vec![],
-        ),
+        (json!({"Binds": ["/srv/Z:/data:z", "/Z:/Z", "a:/a:Zz,ro"]}), vec![]),
         (device("/dev/net/tun"), vec![]),
         (device("/dev/dri/renderD128"), vec![]),
         (device("/dev/nvidia0"), vec![]),
-        (
-            json!({"DeviceRequests": [{"Driver": "nvidia", "Count": -1}]}),
-            vec![],
-        ),
+        (json!({"DeviceRequests": [{"Driver": "nvidia", "Count": -1}]}), vec![]),
     ] {
         let found = single_instance_reasons(&container(&json!({}), host_config.clone()));
         let found: Vec<_> = found.iter().map(SingleInstance::kind).collect();
@@ -650,6 +617,7 @@ fn only_what_two_containers_cannot_share_forbids_two() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_reason_names_the_address_that_two_cannot_share() {
     let on_port =
         |host: &str| json!({"HostConfig": {"PortBindings": {"1/tcp": [{"HostIp": host, "HostPort": "80"}]}}});
@@ -659,18 +627,12 @@ fn a_reason_names_the_address_that_two_cannot_share() {
         (on_port(""), "on host port 80,"),
         (on_port("127.0.0.1"), "on host port 127.0.0.1:80,"),
         (on_port("::1"), "on host port [::1]:80,"),
-        (
-            addressed(json!({"IPv6Address": "fd00::9"})),
-            "it has the fixed address fd00::9 in the network mine",
-        ),
+        (addressed(json!({"IPv6Address": "fd00::9"})), "it has the fixed address fd00::9 in the network mine"),
         (
             addressed(json!({"LinkLocalIPs": ["169.254.8.8", "fe80::8"]})),
             "it has the fixed address 169.254.8.8 in the network mine; it has the fixed address fe80::8 in the network mine",
         ),
-        (
-            json!({"Config": {"MacAddress": "02:00:00:00:00:01"}}),
-            "it has the fixed MAC address 02:00:00:00:00:01",
-        ),
+        (json!({"Config": {"MacAddress": "02:00:00:00:00:01"}}), "it has the fixed MAC address 02:00:00:00:00:01"),
     ] {
         let mut container = connected("mine", json!({"mine": {}}));
         container.as_object_mut().unwrap().extend(object(&parts));
