@@ -1,11 +1,11 @@
 //! The daemon as a process, beside an engine that answers from a script.
 
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kit::manager::{RawServer, Reply, answer_text};
 
-const VERSION: &str = r#"{"ApiVersion":"1.41","Version":"26.1.5","Os":"linux","Arch":"amd64"}"#;
+pub(crate) const VERSION: &str = r#"{"ApiVersion":"1.41","Version":"26.1.5","Os":"linux","Arch":"amd64"}"#;
 
 /// An engine without containers.
 pub(crate) fn engine(head: &str) -> String {
@@ -53,7 +53,7 @@ impl Daemon {
 
     /// The same beside an engine that answers in this way.
     pub(crate) async fn beside(engine: fn(&str) -> String, change: impl FnOnce(&mut Command)) -> Self {
-        let engine = RawServer::start(vec![Reply::From(engine)]).await;
+        let engine = RawServer::start(vec![Reply::made_by(engine)]).await;
         // Nobody listens there any more once it is known.
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap().to_string();
@@ -103,6 +103,19 @@ fn sample(metrics: &str, series: &str) -> Option<f64> {
     lines.find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
 }
 
+/// The value of a metric, once it has this value at least.
+pub(crate) async fn metric(address: &str, series: &str, least: f64) -> f64 {
+    let begun = Instant::now();
+    loop {
+        let (_, text) = get(address, "/metrics").await.unwrap_or_default();
+        if let Some(value) = sample(&text, series).filter(|value| *value >= least) {
+            return value;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "{series}: {text}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 /// Of the engine's calls, each counts for every delegate of every host.
 #[tokio::test]
 async fn a_run_with_nothing_to_do_makes_one_call_and_one_for_each_delegate() {
@@ -147,19 +160,18 @@ async fn a_scheduled_run_that_succeeds_is_known_by_its_time() {
             command.env("SCHEDULE", "* * * * * *");
         })
         .await;
-        let mut text = String::new();
-        for _ in 0..100 {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            text = match get(&daemon.address, "/metrics").await {
-                Some((_, text)) => text,
-                None => continue,
-            };
+        if succeeds {
+            metric(
+                &daemon.address,
+                "delegate_upgrader_last_success_timestamp_seconds",
+                1.0,
+            )
+            .await;
+        } else {
             let lists = r#"delegate_upgrader_engine_requests_total{operation="list",result="ok"}"#;
-            let success = sample(&text, "delegate_upgrader_last_success_timestamp_seconds");
-            if success > Some(0.0) || sample(&text, lists) > Some(6.0) {
-                break;
-            }
+            metric(&daemon.address, lists, 7.0).await;
         }
+        let (_, text) = get(&daemon.address, "/metrics").await.unwrap();
         let value = |name: &str| sample(&text, &format!("delegate_upgrader_{name}")).unwrap();
         let (start, success) = (
             value("start_timestamp_seconds"),

@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 
 use kit::manager::answer_text;
 use kit::twin::{Behaviour, Twin, delegate_body};
-use rustls::{ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
-use super::daemon::{Daemon, engine, get};
-use super::manager::tls::{SERVER, tls};
+use super::daemon::{Daemon, engine, get, metric};
+use super::manager::tls::{SERVER, answering, tls};
 use super::webhook::{KEY_OF_URL, Receiver, Then, status};
 
 /// A delegate's document.
@@ -54,22 +53,6 @@ async fn daemon(engine: fn(&str) -> String, url: &str, change: impl FnOnce(&mut 
     .await
 }
 
-/// Waits until the metric has this value at least.
-async fn until_metric(daemon: &Daemon, name: &str, least: u64) {
-    let begun = Instant::now();
-    loop {
-        let (_, text) = get(&daemon.address, "/metrics").await.unwrap_or_default();
-        let value = text
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
-        if value.is_some_and(|value| value >= least) {
-            return;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(30), "{name}: {text}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
 const SUCCEEDED: &str = r#"delegate_upgrader_deadman_requests_total{result="succeeded"}"#;
 const FAILED: &str = r#"delegate_upgrader_deadman_requests_total{result="failed"}"#;
 
@@ -85,8 +68,8 @@ async fn it_is_asked_after_each_good_run_and_failures_are_logged_once_without_th
         command.stdout(writer);
     })
     .await;
-    until_metric(&daemon, SUCCEEDED, 3).await;
-    until_metric(&daemon, FAILED, 2).await;
+    metric(&daemon.address, SUCCEEDED, 3.0).await;
+    metric(&daemon.address, FAILED, 2.0).await;
     let requests = receiver.requests();
     assert!(
         requests[0]
@@ -163,24 +146,7 @@ async fn a_run_without_delegates_or_with_a_failure_is_not_good() {
 /// A service behind TLS with the certificate of the tests' CA, and a proxy that opens tunnels to it alone; their
 /// addresses, and what the proxy was asked.
 fn service_and_proxy() -> (String, String, Arc<Mutex<Vec<String>>>) {
-    let service = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = service.local_addr().unwrap();
-    let config = Arc::new(tls(SERVER, true));
-    // Each connection has a thread of its own: that of a daemon which ended in the middle of a request stays open in
-    // the proxy, and must not hold up the next daemon's.
-    std::thread::spawn(move || {
-        for stream in service.incoming().flatten() {
-            let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
-            std::thread::spawn(move || {
-                let mut stream = StreamOwned::new(connection, stream);
-                if stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {
-                    let _ = stream.write_all(answer_text(200, "", "").as_bytes());
-                }
-                stream.conn.send_close_notify();
-                let _ = stream.flush();
-            });
-        }
-    });
+    let address = answering(tls(SERVER, true), |_| answer_text(200, "", ""));
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", proxy.local_addr().unwrap());
     let asked = Arc::new(Mutex::new(Vec::new()));
@@ -223,7 +189,7 @@ async fn uses_proxy_and_certificates_of_the_manager() {
     ];
     let through = vec![("HTTPS_PROXY", proxy)];
     let daemon = daemon_with(url.clone(), [trust.clone(), through].concat()).await;
-    until_metric(&daemon, SUCCEEDED, 1).await;
+    metric(&daemon.address, SUCCEEDED, 1.0).await;
     let first = asked.lock().unwrap()[0].clone();
     assert!(
         first.starts_with("CONNECT 127.0.0.1:") && !first.contains(KEY_OF_URL),
@@ -235,12 +201,12 @@ async fn uses_proxy_and_certificates_of_the_manager() {
     let (direct, proxy, asked) = service_and_proxy();
     let around = vec![("HTTPS_PROXY", proxy), ("NO_PROXY", "127.0.0.1".to_owned())];
     let daemon = daemon_with(direct, [trust, around].concat()).await;
-    until_metric(&daemon, SUCCEEDED, 1).await;
+    metric(&daemon.address, SUCCEEDED, 1.0).await;
     assert_eq!(asked.lock().unwrap().len(), 0);
     drop(daemon);
 
     let daemon = daemon_with(url, vec![("CA_BUNDLE", file("other-ca.pem"))]).await;
-    until_metric(&daemon, FAILED, 1).await;
+    metric(&daemon.address, FAILED, 1.0).await;
     let (_, text) = get(&daemon.address, "/status").await.unwrap();
     assert!(text.contains("CA_BUNDLE") && !text.contains(KEY_OF_URL), "{text}");
 }

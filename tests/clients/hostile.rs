@@ -112,7 +112,7 @@ fn engine(head: &str) -> String {
 
 #[tokio::test]
 async fn no_text_of_an_engine_steers_a_terminal_or_forges_a_line() {
-    let engine = RawServer::start(vec![Reply::From(engine)]).await;
+    let engine = RawServer::start(vec![Reply::made_by(engine)]).await;
     let url = engine.url.replace("http://", "tcp://");
     let mut shown = 0;
     for (command, format) in [

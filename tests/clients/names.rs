@@ -43,6 +43,7 @@ async fn found(scripts: &[Script], lines: &str, hosts: &str, name: &str) -> Resu
 }
 
 #[tokio::test]
+#[rustfmt::skip]
 async fn finds_a_name_that_glibc_finds() {
     let good: Script = |_, _| HERE;
     let refuses: Script = |_, _| Says::Code(5);
@@ -59,57 +60,17 @@ async fn finds_a_name_that_glibc_finds() {
         ("the first server talks garbage", &[garbage, good], "", NAME),
         ("the first server asks nobody", &[lame, good], "", NAME),
         ("the first server is silent", &[silent, good], "", NAME),
-        (
-            "two servers are silent",
-            &[silent, silent, good],
-            "options timeout:1",
-            NAME,
-        ),
-        (
-            "the second server knows nothing",
-            &[good, |_, _| Says::Code(3)],
-            "",
-            NAME,
-        ),
-        (
-            "all are asked in turn",
-            &[refuses, fails, good],
-            "options rotate",
-            NAME,
-        ),
+        ("two servers are silent", &[silent, silent, good], "options timeout:1", NAME),
+        ("the second server knows nothing", &[good, |_, _| Says::Code(3)], "", NAME),
+        ("all are asked in turn", &[refuses, fails, good], "options rotate", NAME),
         ("an answer is too large for UDP", &[large], "", NAME),
         ("UDP is forbidden", &[good], "options use-vc", NAME),
         ("an answer belongs to another question", &[confused], "", NAME),
-        (
-            "a dot at the end",
-            &[good],
-            "search corp.example",
-            "manager.example.",
-        ),
-        (
-            "AAAA is SERVFAIL",
-            &[|_, kind| if kind == AAAA { Says::Code(2) } else { HERE }],
-            "options attempts:1",
-            NAME,
-        ),
-        (
-            "AAAA is NXDOMAIN",
-            &[|_, kind| if kind == AAAA { Says::Code(3) } else { HERE }],
-            "",
-            NAME,
-        ),
-        (
-            "AAAA is REFUSED",
-            &[|_, kind| if kind == AAAA { Says::Code(5) } else { HERE }],
-            "",
-            NAME,
-        ),
-        (
-            "AAAA is not answered",
-            &[|_, kind| if kind == AAAA { Says::Silence } else { HERE }],
-            "",
-            NAME,
-        ),
+        ("a dot at the end", &[good], "search corp.example", "manager.example."),
+        ("AAAA is SERVFAIL", &[|_, kind| if kind == AAAA { Says::Code(2) } else { HERE }], "options attempts:1", NAME),
+        ("AAAA is NXDOMAIN", &[|_, kind| if kind == AAAA { Says::Code(3) } else { HERE }], "", NAME),
+        ("AAAA is REFUSED", &[|_, kind| if kind == AAAA { Says::Code(5) } else { HERE }], "", NAME),
+        ("AAAA is not answered", &[|_, kind| if kind == AAAA { Says::Silence } else { HERE }], "", NAME),
         (
             "a search domain is broken",
             &[|name, _| if name == NAME { HERE } else { Says::Code(2) }],
@@ -143,6 +104,7 @@ async fn finds_a_name_that_glibc_finds() {
 }
 
 #[tokio::test]
+#[rustfmt::skip]
 async fn says_which_server_said_what() {
     let none: Script = |_, _| Says::Code(3);
     let nodata: Script = |_, _| Says::Has(&[]);
@@ -151,11 +113,7 @@ async fn says_which_server_said_what() {
     for (scripts, lines, expected) in [
         (&[none][..], "", "127.0.0.1 answers NXDOMAIN to manager.example"),
         (&[nodata], "", "127.0.0.1 knows no address of manager.example"),
-        (
-            &[fails, silent],
-            "options timeout:1 attempts:1",
-            "127.0.0.1 answers SERVFAIL to manager.example, 127.0.0.2 does not answer",
-        ),
+        (&[fails, silent], "options timeout:1 attempts:1", "127.0.0.1 answers SERVFAIL to manager.example, 127.0.0.2 does not answer"),
         (
             &[fails, none],
             "search a.example\noptions ndots:2",

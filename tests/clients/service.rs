@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use kit::lab::Signal;
 
-use crate::daemon::{Daemon, get};
+use crate::daemon::{Daemon, get, metric};
 
 /// Where systemd listens.
 struct Systemd {
@@ -51,18 +51,9 @@ fn signal(daemon: &Daemon, signal: Signal) {
     kit::lab::send(signal, &daemon.process.id().to_string());
 }
 
-async fn config_hash(daemon: &Daemon) -> String {
-    let end = Instant::now() + Duration::from_secs(10);
-    loop {
-        if let Some((200, text)) = get(&daemon.address, "/metrics").await {
-            let line = text
-                .lines()
-                .find(|line| line.starts_with("delegate_upgrader_config_hash "));
-            return line.unwrap().to_owned();
-        }
-        assert!(Instant::now() < end, "it does not listen");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+async fn config_hash(daemon: &Daemon) -> u64 {
+    let hash = metric(&daemon.address, "delegate_upgrader_config_hash", 0.0).await;
+    hash.to_bits()
 }
 
 fn write(path: &Path, health_interval: &str) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::Utc;
 use delegate_upgrader::schedule::Schedule;
-use delegate_upgrader::schedule::trigger::{Tick, Trigger, start};
+use delegate_upgrader::schedule::trigger::{Tick, start};
 use delegate_upgrader::schedule::zone::Zone;
 
 fn schedule(text: &str, zone: &str) -> Schedule {
@@ -82,11 +82,4 @@ async fn shutdown_ends_the_task_even_while_a_jittered_run_waits() {
             .await
             .unwrap_or_else(|_| panic!("{text}"));
     }
-}
-
-#[test]
-fn trigger_is_send() {
-    fn assert_send<T: Send>(_: T) {}
-    assert_send(start(schedule("@hourly", "UTC"), Duration::ZERO));
-    assert_send(None::<Trigger>);
 }

@@ -20,6 +20,7 @@ fn values(file: &str) -> Vec<String> {
 }
 
 /// The file of settings that an example writes, with values for what its user fills in.
+#[rustfmt::skip]
 fn settings(file: &str) -> String {
     let values = values(file);
     let found = values.into_iter().find(|value| value.starts_with("ACCOUNT_ID="));
@@ -31,10 +32,7 @@ fn settings(file: &str) -> String {
         ("{{ '' if 'canary' in group_names else 'auto' }}", "auto"),
         ("{{ webhook_url | default('') }}", ""),
         ("ACCOUNT_ID=\n", "ACCOUNT_ID=demo\n"),
-        (
-            "UPGRADER_TOKEN=\n",
-            "UPGRADER_TOKEN=000102030405060708090a0b0c0d0e0f\n",
-        ),
+        ("UPGRADER_TOKEN=\n", "UPGRADER_TOKEN=000102030405060708090a0b0c0d0e0f\n"),
     ] {
         text = text.replace(given, value);
     }

@@ -5,22 +5,23 @@ use std::time::Duration;
 use delegate_upgrader::config::{HealthSettings, ProbeKind};
 use delegate_upgrader::container::Inspected;
 use delegate_upgrader::health::{ending, question};
-use serde_json::json;
+use serde_json::{Value, json};
+
+/// A container with a secret in its environment.
+fn container(state: &Value) -> Inspected {
+    let config = json!({ "Env": ["DELEGATE_TOKEN=hunter2-hunter2"] });
+    let document = json!({ "Id": "0123456789abcdef", "Name": "/dd", "Config": config, "State": state });
+    Inspected::new(document).unwrap()
+}
 
 /// No endpoint is asked where a container has a HEALTHCHECK.
 #[test]
 fn what_a_healthcheck_prints_is_shown_without_secrets() {
-    let container = json!({
-        "Id": "0123456789abcdef", "Name": "/dd",
-        "Config": { "Env": ["DELEGATE_TOKEN=hunter2-hunter2"] },
-        "State": {
-            "Status": "running", "Running": true,
-            "Health": {
-                "Status": "unhealthy", "FailingStreak": 3,
-                "Log": [{ "ExitCode": 1, "Output": "token hunter2-hunter2 was \u{1b}[31mrefused\nmore" }],
-            },
-        },
-    });
+    let output = "token hunter2-hunter2 was \u{1b}[31mrefused\nmore";
+    let container = container(&json!({
+        "Status": "running", "Running": true,
+        "Health": { "Status": "unhealthy", "FailingStreak": 3, "Log": [{ "ExitCode": 1, "Output": output }] },
+    }));
     let settings = HealthSettings {
         interval: Duration::from_secs(60),
         probe: ProbeKind::Auto,
@@ -28,27 +29,16 @@ fn what_a_healthcheck_prints_is_shown_without_secrets() {
         path: "/".to_owned(),
         command: Vec::new(),
     };
-    let container = Inspected::new(container).unwrap();
     let health = question(&container, &settings, None).err().unwrap();
-    assert_eq!(
-        health.to_string(),
-        "unhealthy: its HEALTHCHECK failed 3 times: token *** was refused"
-    );
+    let expected = "unhealthy: its HEALTHCHECK failed 3 times: token *** was refused";
+    assert_eq!(health.to_string(), expected);
 }
 
 #[test]
 fn an_ending_is_one_line_without_secrets() {
-    let container = json!({
-        "Id": "0123456789abcdef", "Name": "/dd",
-        "Config": { "Env": ["DELEGATE_TOKEN=hunter2-hunter2"] },
-        "State": {
-            "Status": "exited", "ExitCode": 128, "OOMKilled": true,
-            "Error": "hook failed: hunter2-hunter2\n2026-11-22T20:00:00Z  INFO \u{1b}[2Jall is well",
-        },
-    });
-    let container = Inspected::new(container).unwrap();
-    assert_eq!(
-        ending(&container),
-        "exited with code 128, out of memory: hook failed: *** 2026-11-22T20:00:00Z  INFO all is well"
-    );
+    let error = "hook failed: hunter2-hunter2\n2026-11-22T20:00:00Z  INFO \u{1b}[2Jall is well";
+    let state = json!({ "Status": "exited", "ExitCode": 128, "OOMKilled": true, "Error": error });
+    let expected =
+        "exited with code 128, out of memory: hook failed: *** 2026-11-22T20:00:00Z  INFO all is well";
+    assert_eq!(ending(&container(&state)), expected);
 }

@@ -5,11 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGE: &str = "docs/development/architecture.md";
+use crate::links::{root, texts};
 
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
+const PAGE: &str = "docs/development/architecture.md";
 
 /// The layer of each module, from the table of the page: `| 9 | `reconcile` | … |`.
 fn layers() -> BTreeMap<String, u32> {
@@ -38,32 +36,17 @@ fn layers() -> BTreeMap<String, u32> {
     layers
 }
 
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-}
-
 /// The files of `src` with what they contain, each up to its unit tests and without comments.
 fn files() -> BTreeMap<PathBuf, String> {
-    let src = root().join("src");
-    let mut paths = Vec::new();
-    sources(&src, &mut paths);
-    let code = |path: &PathBuf| {
-        let text = fs::read_to_string(path).unwrap();
+    let code = |text: &str| {
         let code = text.split("#[cfg(test)]").next().unwrap();
         let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
         lines.collect::<Vec<_>>().join("\n")
     };
-    paths
-        .iter()
-        .filter(|path| !path.ends_with("tests.rs"))
-        .map(|path| (path.strip_prefix(&src).unwrap().to_owned(), code(path)))
+    let files = texts(&root().join("src"), "rs").into_iter();
+    files
+        .filter(|(path, _)| !path.ends_with("tests.rs"))
+        .map(|(path, text)| (path, code(&text)))
         .collect()
 }
 
@@ -192,12 +175,5 @@ fn page_names_existing_files_only() {
         {
             assert!(root().join("src").join(name).is_file(), "{PAGE} names {name}");
         }
-    }
-    for module in layers().into_keys() {
-        let src = root().join("src");
-        assert!(
-            src.join(&module).is_dir() || src.join(format!("{module}.rs")).is_file(),
-            "{module}"
-        );
     }
 }

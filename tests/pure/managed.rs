@@ -54,13 +54,8 @@ fn service() -> Managed {
         name: "delegate".to_owned(),
         workload: "docker-delegate".to_owned(),
         image: ImageName::from(OLD),
-        progress: Progress::Settled { completed_at: None },
-        tasks: Tasks {
-            wanted: 2,
-            running: 2,
-            last_started_at: Some(ago(3600)),
-            last_failure: None,
-        },
+        progress: settled(),
+        tasks: tasks(2, 3600),
         record: Record::default(),
         left_alone: None,
         limits: OwnerSettings::default(),
@@ -98,12 +93,7 @@ fn tried(progress: Progress) -> Managed {
             attempt: Some(attempt(true)),
             ..Record::default()
         },
-        tasks: Tasks {
-            wanted: 2,
-            running: 1,
-            last_started_at: Some(ago(50)),
-            last_failure: None,
-        },
+        tasks: tasks(1, 50),
         ..service()
     }
 }
@@ -117,6 +107,40 @@ fn back(progress: Progress, is_applied: bool) -> Managed {
         },
         progress,
         ..service()
+    }
+}
+
+fn settled() -> Progress {
+    Progress::Settled { completed_at: None }
+}
+
+fn completed(seconds: i64) -> Progress {
+    let completed_at = Some(ago(seconds));
+    Progress::Settled { completed_at }
+}
+
+fn paused(by_failure: bool) -> Progress {
+    let message = "update paused due to failure".to_owned();
+    Progress::Paused { by_failure, message }
+}
+
+fn went_back() -> Progress {
+    let message = "rollback completed".to_owned();
+    Progress::RolledBack { message }
+}
+
+fn stuck_rollback() -> Progress {
+    let message = "rollback paused due to failure".to_owned();
+    Progress::RollbackPaused { message }
+}
+
+/// So many of two tasks run, and the last got on so many seconds ago.
+fn tasks(running: u64, got_on: i64) -> Tasks {
+    Tasks {
+        wanted: 2,
+        running,
+        last_started_at: Some(ago(got_on)),
+        last_failure: None,
     }
 }
 
@@ -161,7 +185,7 @@ fn keep() -> Desired {
 #[test]
 fn what_is_tried_is_written_down_before_it_is_tried() {
     assert!(matches!(step(&service(), &wanted(NEW)), Step::Begin { .. }));
-    let begun = back(Progress::Settled { completed_at: None }, false);
+    let begun = back(settled(), false);
     assert!(matches!(step(&begun, &wanted(NEW)), Step::Apply { .. }));
     // Another image is published by now.
     assert!(matches!(step(&begun, &wanted(THIRD)), Step::Begin { .. }));
@@ -175,23 +199,14 @@ fn a_rollout_is_followed_to_its_end_and_beyond() {
         ReasonKind::RollingOut
     );
     let complete = |started: i64, completed: i64| Managed {
-        tasks: Tasks {
-            wanted: 2,
-            running: 2,
-            last_started_at: Some(ago(started)),
-            last_failure: None,
-        },
-        ..tried(Progress::Settled {
-            completed_at: Some(ago(completed)),
-        })
+        tasks: tasks(2, started),
+        ..tried(self::completed(completed))
     };
     assert_eq!(reason(&complete(30, 20), &keep()), ReasonKind::Proving);
     assert_eq!(reason(&complete(60, 20), &keep()), ReasonKind::AwaitingSchedule);
     // Complete, and then one of its tasks ended: it has until the deadline to run again.
     let lame = |got_on: i64, completed: i64| {
-        let mut managed = tried(Progress::Settled {
-            completed_at: Some(ago(completed)),
-        });
+        let mut managed = tried(self::completed(completed));
         managed.tasks.last_started_at = Some(ago(got_on));
         managed.record.attempt.as_mut().unwrap().since = ago(10_000);
         managed
@@ -229,14 +244,14 @@ fn a_rollout_is_followed_to_its_end_and_beyond() {
     assert_eq!(reason(&lame(700, 690), &keep()), ReasonKind::RollingOut);
     // Without a word on its completion nothing is known to have run.
     let mut unknown = lame(700, 690);
-    unknown.progress = Progress::Settled { completed_at: None };
+    unknown.progress = settled();
     unknown.record.attempt.as_mut().unwrap().since = ago(700);
     assert!(matches!(step(&unknown, &keep()), Step::RollBack { to, .. } if to == OLD));
     // Long after it was complete that says nothing of the image.
     assert_eq!(reason(&lame(9000, 8000), &keep()), ReasonKind::AwaitingSchedule);
     let scaled_to_zero = Managed {
         tasks: Tasks::default(),
-        ..tried(Progress::Settled { completed_at: None })
+        ..tried(settled())
     };
     assert_eq!(reason(&scaled_to_zero, &keep()), ReasonKind::NotVerified);
     assert!(matches!(
@@ -262,30 +277,19 @@ fn a_rollout_that_does_not_get_on_is_rolled_back() {
     stuck.tasks.last_started_at = Some(ago(10_000));
     stuck.record.attempt.as_mut().unwrap().since = ago(100);
     assert_eq!(reason(&stuck, &keep()), ReasonKind::RollingOut);
-    let paused = tried(Progress::Paused {
-        by_failure: true,
-        message: "update paused due to failure".to_owned(),
-    });
-    assert!(matches!(step(&paused, &keep()), Step::RollBack { to, .. } if to == OLD));
+    assert!(matches!(step(&tried(paused(true)), &keep()), Step::RollBack { to, .. } if to == OLD));
     // A person did that.
-    let paused = tried(Progress::Paused {
-        by_failure: false,
-        message: String::new(),
-    });
-    assert_eq!(reason(&paused, &keep()), ReasonKind::UpdatePaused);
+    assert_eq!(reason(&tried(paused(false)), &keep()), ReasonKind::UpdatePaused);
 }
 
 #[test]
 fn an_image_that_failed_is_put_in_quarantine_once_nothing_updates() {
-    let rolled_back = || Progress::RolledBack {
-        message: "rollback completed".to_owned(),
-    };
     // Somebody asked for that: nothing has failed.
     let mut going_back = back(Progress::RollingBack, false);
     assert_eq!(reason(&going_back, &keep()), ReasonKind::UpdatedElsewhere);
     going_back.tasks.last_failure = Some(failure(NEW, 50));
     assert_eq!(reason(&going_back, &keep()), ReasonKind::RollingBack);
-    let mut failed = back(rolled_back(), false);
+    let mut failed = back(went_back(), false);
     failed.tasks.last_failure = Some(failure(NEW, 50));
     let Step::Quarantine { image, cause } = step(&failed, &wanted(NEW)) else {
         panic!("{:?}", step(&failed, &wanted(NEW)));
@@ -301,7 +305,7 @@ fn an_image_that_failed_is_put_in_quarantine_once_nothing_updates() {
     failed.record.attempt.as_mut().unwrap().failed = Some("0 of 2 ran".to_owned());
     failed.progress = Progress::Updating;
     assert_eq!(reason(&failed, &wanted(NEW)), ReasonKind::RollingBack);
-    failed.progress = Progress::Settled { completed_at: None };
+    failed.progress = settled();
     let Step::Quarantine { cause, .. } = step(&failed, &wanted(NEW)) else {
         panic!("{:?}", step(&failed, &wanted(NEW)));
     };
@@ -311,13 +315,9 @@ fn an_image_that_failed_is_put_in_quarantine_once_nothing_updates() {
 /// A Deployment shows the exceeded deadline of the image that failed until its way back shows.
 #[test]
 fn awaits_its_own_way_back_of_a_deployment() {
-    let exceeded = Progress::Paused {
-        by_failure: true,
-        message: "ReplicaSet has timed out progressing".to_owned(),
-    };
     let mut managed = Managed {
         orchestrator: Orchestrator::Kubernetes,
-        ..back(exceeded, true)
+        ..back(paused(true), true)
     };
     let attempt = managed.record.attempt.as_mut().unwrap();
     attempt.failed = Some("it timed out".to_owned());
@@ -333,19 +333,12 @@ fn awaits_its_own_way_back_of_a_deployment() {
 #[test]
 fn respects_rollback_by_hand() {
     // By `docker service rollback`, and by `docker service update --image`.
-    let by_rollback = back(
-        Progress::RolledBack {
-            message: "rollback completed".to_owned(),
-        },
-        false,
-    );
-    let by_update = back(Progress::Settled { completed_at: None }, true);
-    for managed in [by_rollback, by_update] {
+    for managed in [back(went_back(), false), back(settled(), true)] {
         let noted = step(&managed, &wanted(NEW));
         assert_eq!(noted, Step::NoteRollback { from: NEW.to_owned() });
         let managed = Managed {
             record: managed.rolled_back(NEW, now()),
-            progress: Progress::Settled { completed_at: None },
+            progress: settled(),
             ..managed
         };
         assert_eq!(reason(&managed, &wanted(NEW)), ReasonKind::RolledBack);
@@ -358,12 +351,7 @@ fn leaves_alone_update_started_by_someone_else() {
     for (progress, expected) in [
         (Progress::Updating, ReasonKind::UpdatedElsewhere),
         (Progress::RollingBack, ReasonKind::UpdatedElsewhere),
-        (
-            Progress::RollbackPaused {
-                message: String::new(),
-            },
-            ReasonKind::UpdatePaused,
-        ),
+        (stuck_rollback(), ReasonKind::UpdatePaused),
     ] {
         let managed = Managed {
             progress,
@@ -465,7 +453,7 @@ fn a_third_image_of_a_deployment_counts_for_more_than_what_was_tried() {
     let changed = |orchestrator| Managed {
         orchestrator,
         image: ImageName::from(THIRD),
-        ..tried(Progress::Settled { completed_at: None })
+        ..tried(settled())
     };
     let kubernetes = changed(Orchestrator::Kubernetes);
     let from = NEW.to_owned();

@@ -1,17 +1,9 @@
-//! The pages that name tests name tests that exist, no page says what the program lacks, and the walks through the code are
-//! walks that a reader can take.
+//! The pages that name tests name tests that exist, and the walks through the code are walks that a reader can take.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::links::pages;
-
-const PAGES: [&str; 3] = [
-    "docs/development/fidelity.md",
-    "docs/development/reliability.md",
-    "docs/development/testing.md",
-];
+use crate::links::{root, texts};
 /// The test binaries that pages name, and where their modules are; a test's path comes after its binary.
 const BINARIES: [(&str, &str); 5] = [
     ("pure", "tests/pure"),
@@ -21,14 +13,8 @@ const BINARIES: [(&str, &str); 5] = [
     ("local-manager", "examples/manager/src"),
 ];
 
-fn project() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
 fn module_file(directory: &str, path: &[&str]) -> Option<PathBuf> {
-    let module = path
-        .iter()
-        .fold(project().join(directory), |at, name| at.join(name));
+    let module = path.iter().fold(root().join(directory), |at, name| at.join(name));
     [module.with_extension("rs"), module.join("mod.rs")]
         .into_iter()
         .find(|file| file.exists())
@@ -45,7 +31,7 @@ fn exists(directory: &str, path: &str) -> bool {
     };
     // The rules of the contract are written once, for both engines.
     let file = if modules == ["contract"] {
-        Some(project().join("tests/kit/src/contract/mod.rs"))
+        Some(root().join("tests/kit/src/contract/mod.rs"))
     } else {
         module_file(directory, modules)
     };
@@ -56,8 +42,9 @@ fn exists(directory: &str, path: &str) -> bool {
 #[test]
 fn every_test_that_a_page_names_exists() {
     let (mut named, mut missing) = (0, Vec::new());
-    for page in PAGES {
-        for line in fs::read_to_string(project().join(page)).unwrap().lines() {
+    for page in ["fidelity.md", "reliability.md", "testing.md"] {
+        let page = Path::new("docs/development").join(page);
+        for line in fs::read_to_string(root().join(&page)).unwrap().lines() {
             let mut directory = None;
             for word in line.split('`').skip(1).step_by(2) {
                 if let Some((_, found)) = BINARIES.iter().find(|(binary, _)| *binary == word) {
@@ -68,7 +55,7 @@ fn every_test_that_a_page_names_exists() {
                 {
                     named += 1;
                     if !exists(directory, word) {
-                        missing.push(format!("{page}: {directory} {word}"));
+                        missing.push(format!("{}: {directory} {word}", page.display()));
                     }
                 }
             }
@@ -78,34 +65,48 @@ fn every_test_that_a_page_names_exists() {
     assert!(named > 100, "only {named} tests are named");
 }
 
-/// Nothing fails when such a sentence becomes false, so it outlives the day on which the feature comes.
-const CLAIMS: [&str; 3] = ["not yet", "never in this version", "not supported yet"];
-/// The state of a candidate, which is no claim about the program.
-const NOT_A_CLAIM: &str = "not yet proven";
-
+/// A sentence without a test says in its place why it has none.
 #[test]
-fn no_page_claims_that_a_feature_is_missing() {
-    let mut found = Vec::new();
-    for (page, text) in pages() {
-        // A sentence may continue on the next line.
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let text = words.join(" ").to_lowercase().replace(NOT_A_CLAIM, "");
-        for claim in CLAIMS {
-            if text.contains(claim) {
-                found.push(format!("{}: {claim}", page.display()));
-            }
+fn each_sentence_on_orchestrators_has_a_test_or_says_why_not() {
+    let page = fs::read_to_string(root().join("docs/development/managed.md")).unwrap();
+    let (_, table) = page.split_once("\n## What others suffered from\n").unwrap();
+    let rows = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    let rows: Vec<&str> = rows.skip(1).collect();
+    assert!(rows.len() > 30, "{}", rows.len());
+    let code = ["src", "tests"].map(|folder| {
+        texts(&root().join(folder), "rs")
+            .into_values()
+            .collect::<String>()
+    });
+    for row in rows {
+        let (_, tests) = row.split_once(" | ").unwrap();
+        let names = tests.split('`').skip(1).step_by(2);
+        for name in names.clone() {
+            let is_test = code.iter().any(|code| {
+                let definition = format!("fn {name}(");
+                let mut found = code.match_indices(&definition);
+                found.any(|(at, _)| {
+                    code[..at]
+                        .lines()
+                        .rev()
+                        .take(4)
+                        .any(|line| line.contains("test]"))
+                })
+            });
+            assert!(is_test, "there is no test {name}");
         }
+        assert!(names.count() > 0 || tests.len() > 20, "{row}");
     }
-    assert!(found.is_empty(), "{found:#?}");
 }
-
 /// A row of the decision is followed from the page to the engine call in so many functions and files at most.
 const MOST_FUNCTIONS: usize = 15;
 const MOST_FILES: usize = 8;
 
 #[test]
 fn each_walk_names_functions_of_the_code_and_is_short() {
-    let page = fs::read_to_string(project().join("CONTRIBUTING.md")).unwrap();
+    let page = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
     let (_, section) = page.split_once("## From page to engine call").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();
     let (mut files, mut functions, mut walks) = (0, 0, 0);
@@ -123,7 +124,7 @@ fn each_walk_names_functions_of_the_code_and_is_short() {
             continue;
         }
         files += 1;
-        let code = fs::read_to_string(project().join("src").join(file)).unwrap();
+        let code = fs::read_to_string(root().join("src").join(file)).unwrap();
         for path in names.split('`').skip(1).step_by(2) {
             let name = path.rsplit("::").next().unwrap();
             // A sentence, or a call of the engine, is not a function of the file.
@@ -137,17 +138,4 @@ fn each_walk_names_functions_of_the_code_and_is_short() {
         }
     }
     assert_eq!(walks, 3);
-}
-
-#[test]
-fn the_demo_is_a_small_picture_with_few_lines() {
-    let picture = fs::read_to_string(project().join("docs/demo.svg")).unwrap();
-    assert!(picture.len() <= 60_000, "{} bytes", picture.len());
-    let heights = picture.split("<text").skip(1).map(|text| {
-        let (_, rest) = text.split_once(" y=\"").unwrap();
-        rest.split('"').next().unwrap()
-    });
-    let lines: BTreeSet<&str> = heights.collect();
-    assert!((1..=12).contains(&lines.len()), "{lines:?}");
-    assert!(picture.contains("<title") && picture.contains("prefers-reduced-motion"));
 }

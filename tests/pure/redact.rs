@@ -7,6 +7,7 @@ fn redactor(environment: &[&str]) -> Redactor {
 }
 
 #[test]
+#[rustfmt::skip]
 fn hides_a_value_wherever_it_occurs() {
     let redactor = redactor(&[
         "DELEGATE_TOKEN=0123456789abcdef",
@@ -17,10 +18,7 @@ fn hides_a_value_wherever_it_occurs() {
     ]);
     for (printed, shown) in [
         ("token=0123456789abcdef.", "token=***."),
-        (
-            r#"{"t":"0123456789abcdef","p":"hunter2"}"#,
-            r#"{"t":"***","p":"***"}"#,
-        ),
+        (r#"{"t":"0123456789abcdef","p":"hunter2"}"#, r#"{"t":"***","p":"***"}"#),
         ("MIIEvQIBADANBg", "***"),
         ("docker-delegate starts", "docker-delegate starts"),
         ("+ login --user ops", "+ ***"),

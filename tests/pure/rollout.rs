@@ -11,9 +11,9 @@ use delegate_upgrader::rollout::reason::{Reason, ReasonKind, Retry};
 use delegate_upgrader::rollout::{
     Check, Decision, Fact, FailureCause, History, Member, Memory, Rollout, Seen, Step,
 };
-use strum::VariantNames;
 
 use crate::next::scene::{Change, Scene, ago, helper, new, old};
+use crate::reference::kinds;
 
 fn at(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_700_000_000 + second, 0).unwrap()
@@ -28,12 +28,18 @@ fn health(status: HealthStatus) -> Health {
     }
 }
 
+/// One more check, of the life that began at the start.
+fn record(history: &mut History, moment: impl Into<Seen>, status: HealthStatus) {
+    history.record(moment, &health(status), Some(at(0)), 0, Check::Done);
+}
+
 fn scene(change: impl FnOnce(Scene) -> Scene) -> Rollout {
     change(Scene::new()).rollout
 }
 
 /// Docker starts a container with such a policy again after each end but a stop; a start that failed leaves an error.
 #[test]
+#[rustfmt::skip]
 fn a_container_was_stopped_where_only_that_leaves_it_so() {
     let ended = |policy: &str, error: &str| {
         let state = serde_json::json!({ "Status": "exited", "Error": error });
@@ -53,39 +59,14 @@ fn a_container_was_stopped_where_only_that_leaves_it_so() {
     for (name, (mut member, document), unbroken, expected) in [
         ("stopped", ended("unless-stopped", ""), Some(60), true),
         // After its own crash an engine starts no container with this policy.
-        (
-            "the engine may have restarted",
-            ended("unless-stopped", ""),
-            Some(59),
-            false,
-        ),
-        (
-            "nothing is known of the engine",
-            ended("unless-stopped", ""),
-            None,
-            false,
-        ),
-        (
-            "an engine starts this one before it answers",
-            ended("always", ""),
-            None,
-            true,
-        ),
+        ("the engine may have restarted", ended("unless-stopped", ""), Some(59), false),
+        ("nothing is known of the engine", ended("unless-stopped", ""), None, false),
+        ("an engine starts this one before it answers", ended("always", ""), None, true),
         ("no start", ended("always", "no such file"), Some(900), false),
         ("nothing starts it again", ended("no", ""), Some(900), false),
         ("it gives up", ended("on-failure:3", ""), Some(900), false),
-        (
-            "by this process, in any life",
-            asked(ended("always", "")),
-            Some(900),
-            false,
-        ),
-        (
-            "perhaps by an earlier process",
-            unseen(ended("always", "")),
-            Some(900),
-            false,
-        ),
+        ("by this process, in any life", asked(ended("always", "")), Some(900), false),
+        ("perhaps by an earlier process", unseen(ended("always", "")), Some(900), false),
     ] {
         member.note_stop(&document, unbroken.map(ago));
         assert_eq!(member.life.was_stopped, expected, "{name}");
@@ -93,13 +74,11 @@ fn a_container_was_stopped_where_only_that_leaves_it_so() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn rollout_is_in_progress_until_only_delegate_and_evidence_are_left() {
     let cases = vec![
         (scene(|s| s.serving(old())), (false, false)),
-        (
-            scene(|s| s.serving(old()).failed(1, new().exited(5))),
-            (false, false),
-        ),
+        (scene(|s| s.serving(old()).failed(1, new().exited(5))), (false, false)),
         (scene(|s| s.serving(old()).candidate(new())), (true, true)),
         (scene(|s| s.serving(new()).retired(old())), (true, false)),
         (scene(|s| s.serving(old()).helper(true, helper())), (true, false)),
@@ -143,25 +122,12 @@ fn a_delegate_is_represented_by_the_container_that_works_or_would() {
 #[test]
 fn health_counts_from_the_first_healthy_observation_without_a_break() {
     let mut history = History::default();
-    let healthy = health(HealthStatus::Healthy);
-    history.record(
-        at(0),
-        &health(HealthStatus::Starting),
-        Some(at(0)),
-        0,
-        Check::Done,
-    );
-    history.record(at(5), &healthy, Some(at(0)), 0, Check::Done);
-    history.record(at(10), &healthy, Some(at(0)), 0, Check::Done);
+    record(&mut history, at(0), HealthStatus::Starting);
+    record(&mut history, at(5), HealthStatus::Healthy);
+    record(&mut history, at(10), HealthStatus::Healthy);
     assert_eq!(history.healthy_since, Some(at(5)));
     assert_eq!(history.healthy_for(at(12)), Some(Duration::from_secs(5)));
-    history.record(
-        at(15),
-        &health(HealthStatus::Unhealthy),
-        Some(at(0)),
-        0,
-        Check::Done,
-    );
+    record(&mut history, at(15), HealthStatus::Unhealthy);
     assert_eq!(
         (history.healthy_since, history.unhealthy_since),
         (None, Some(at(15)))
@@ -195,54 +161,41 @@ fn time_in_which_nobody_looked_counts_against_no_container() {
     let ill = history.unhealthy_for(at(110)).unwrap();
     assert_eq!((history.unhealthy_since, ill.num_seconds()), (Some(at(0)), 22));
     // The next illness starts with nothing taken off.
-    history.record(
-        at(110),
-        &health(HealthStatus::Healthy),
-        Some(at(0)),
-        0,
-        Check::Done,
-    );
-    history.record(at(115), &unhealthy, Some(at(0)), 0, Check::Done);
+    record(&mut history, at(110), HealthStatus::Healthy);
+    record(&mut history, at(115), HealthStatus::Unhealthy);
     assert_eq!(history.unhealthy_for(at(120)).unwrap().num_seconds(), 5);
 }
 
 #[test]
 fn unobserved_time_does_not_count_and_neither_does_time_running_backwards() {
     let mut history = History::default();
-    let healthy = health(HealthStatus::Healthy);
-    history.record(at(0), &healthy, Some(at(0)), 0, Check::Done);
-    history.record(at(120), &healthy, Some(at(0)), 0, Check::Done);
-    assert_eq!(history.healthy_since, Some(at(0)));
-    history.record(at(241), &healthy, Some(at(0)), 0, Check::Done);
-    assert_eq!(history.healthy_since, Some(at(241)));
-    history.record(at(100), &healthy, Some(at(0)), 0, Check::Done);
-    assert_eq!(history.healthy_since, Some(at(100)));
+    for (moment, since) in [(0, 0), (120, 0), (241, 241), (100, 100)] {
+        record(&mut history, at(moment), HealthStatus::Healthy);
+        assert_eq!(history.healthy_since, Some(at(since)), "at {moment}");
+    }
 }
 
 /// An observation that took a minute vouches for none of it: a crashing container has lived several lives meanwhile.
 #[test]
 fn duration_of_an_observation_proves_nothing() {
     let mut history = History::default();
-    let healthy = health(HealthStatus::Healthy);
+    // It started in the middle of the first.
+    let record = |history: &mut History, seen: Seen, status| {
+        history.record(seen, &health(status), Some(at(58)), 0, Check::Done);
+    };
     let seen = |until, from| Seen {
         until: at(until),
         from: at(from),
     };
-    history.record(seen(0, 60), &healthy, Some(at(58)), 0, Check::Done);
+    record(&mut history, seen(0, 60), HealthStatus::Healthy);
     assert_eq!(
         (history.seen_since, history.healthy_since),
         (Some(at(60)), Some(at(60)))
     );
     assert_eq!(history.healthy_for(at(62)), Some(Duration::ZERO));
-    history.record(seen(62, 90), &healthy, Some(at(58)), 0, Check::Done);
+    record(&mut history, seen(62, 90), HealthStatus::Healthy);
     assert_eq!(history.healthy_for(at(95)), Some(Duration::from_secs(2)));
-    history.record(
-        seen(95, 99),
-        &health(HealthStatus::Unhealthy),
-        Some(at(58)),
-        0,
-        Check::Done,
-    );
+    record(&mut history, seen(95, 99), HealthStatus::Unhealthy);
     assert_eq!(history.unhealthy_since, Some(at(99)));
 }
 
@@ -254,19 +207,14 @@ fn health_verdict_expires_with_age_and_life() {
         history.recent_health(at(now), age, Some(at(started))).is_some()
     };
     assert!(!recent(&history, 0, 60, 0));
-    history.record(at(0), &health(HealthStatus::Healthy), Some(at(0)), 0, Check::Done);
+    record(&mut history, at(0), HealthStatus::Healthy);
     assert!(recent(&history, 59, 60, 0));
     assert!(!recent(&history, 60, 60, 0));
     assert!(!recent(&history, 5, 60, 4));
     assert_eq!(history.last_health(), Some(&health(HealthStatus::Healthy)));
     // A remembered one is no newer for being used.
-    history.record(
-        at(59),
-        &health(HealthStatus::Healthy),
-        Some(at(0)),
-        0,
-        Check::Recent,
-    );
+    let healthy = health(HealthStatus::Healthy);
+    history.record(at(59), &healthy, Some(at(0)), 0, Check::Recent);
     assert!(!recent(&history, 60, 60, 0));
     // It began another life, and has not answered since: what was said of the one before does not count.
     let starting = health(HealthStatus::Starting);
@@ -281,7 +229,7 @@ fn moments_follow_a_clock_that_is_set() {
     let mut memory = Memory::default();
     let id = ContainerId::new("old");
     let history = memory.history(&id);
-    history.record(at(0), &health(HealthStatus::Healthy), Some(at(0)), 0, Check::Done);
+    record(history, at(0), HealthStatus::Healthy);
     history.stop_requested_at = Some(at(0));
     memory.shift(chrono::TimeDelta::seconds(3600));
     let history = memory.history_of(&id).unwrap();
@@ -319,35 +267,18 @@ fn the_removal_of_an_image_is_tried_once() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_reason_with_several_kinds_of_cause_names_it() {
-    let cause = || FailureCause::StartRefused {
-        problem: "no such file".to_owned(),
-    };
-    let image = || "harness/delegate:26.02.1".to_owned();
+    let image = "harness/delegate:26.02.1".to_owned();
     let path = "/etc/ca.pem".to_owned();
+    let problem = "no such file".to_owned();
+    let (error, retry) = (ManagerError::NoToken("it is empty".to_owned()), Retry::Never);
+    let rejection = FailureCause::StartRefused { problem }.into();
     let cases = [
-        (
-            Reason::Obstacle(Obstacle::CopiedFile { path }),
-            Some("copied_file"),
-        ),
-        (
-            Reason::CannotStartFirst(SingleInstance::HostNetwork),
-            Some("host_network"),
-        ),
-        (
-            Reason::TargetUnknown {
-                error: ManagerError::NoToken("it is empty".to_owned()),
-                retry: Retry::Never,
-            },
-            Some("no_token"),
-        ),
-        (
-            Reason::Rejected {
-                image: image(),
-                rejection: cause().into(),
-            },
-            Some("start_refused"),
-        ),
+        (Reason::Obstacle(Obstacle::CopiedFile { path }), Some("copied_file")),
+        (Reason::CannotStartFirst(SingleInstance::HostNetwork), Some("host_network")),
+        (Reason::TargetUnknown { error, retry }, Some("no_token")),
+        (Reason::Rejected { image, rejection }, Some("start_refused")),
         (Reason::NoContainer, None),
     ];
     for (reason, expected) in cases {
@@ -363,18 +294,12 @@ fn a_reason_with_several_kinds_of_cause_names_it() {
     }
 }
 
-/// Which reasons are failures, and with which the delegate runs its target.
+/// With which reasons the delegate runs its target.
 #[test]
 fn each_kind_of_reason_is_classified() {
-    let kinds = |is: fn(ReasonKind) -> bool| -> Vec<&'static str> {
-        let all = ReasonKind::VARIANTS.iter().copied();
-        let kind = |word: &'static str| -> ReasonKind { serde_json::from_value(word.into()).unwrap() };
-        all.filter(|word| is(kind(word))).collect()
-    };
-    assert_eq!(
-        kinds(ReasonKind::runs_the_target),
-        ["up_to_date", "same_image", "rolled_back"]
-    );
+    let kinds = kinds().filter(|kind| kind.runs_the_target());
+    let words: Vec<&str> = kinds.map(ReasonKind::as_str).collect();
+    assert_eq!(words, ["up_to_date", "same_image", "rolled_back"]);
 }
 
 #[test]

@@ -81,6 +81,7 @@ fn next_upgrade(all: &[&[(&str, Option<&str>)]]) -> Option<NextUpgrade> {
 
 /// 06:20 on a Saturday in Berlin.
 #[test]
+#[rustfmt::skip]
 fn the_next_upgrade_is_when_all_that_keeps_a_delegate_from_it_is_over() {
     let today = ("paused", Some("2026-11-21T14:43:00Z"));
     let monday = ("outside_window", Some("2026-11-23T01:00:00Z"));
@@ -91,26 +92,11 @@ fn the_next_upgrade_is_when_all_that_keeps_a_delegate_from_it_is_over() {
         (&[&[today][..]][..], Some("15:43 Europe/Berlin (paused)")),
         (&[&[monday, schedule]], Some("Mon 02:00 Europe/Berlin (window)")),
         (&[&[schedule]], Some("07:00 Europe/Berlin (schedule)")),
-        (
-            &[&[("delayed", Some("2026-12-24T01:00:00Z"))]],
-            Some("2026-12-24 02:00 Europe/Berlin (delayed)"),
-        ),
-        (
-            &[&[current], &[monday], &[today]],
-            Some("15:43 Europe/Berlin (paused)"),
-        ),
-        (
-            &[&[pinned, today], &[monday]],
-            Some("Mon 02:00 Europe/Berlin (window)"),
-        ),
-        (
-            &[&[opted_out], &[current], &[pinned, today]],
-            Some("none while pinned (d2)"),
-        ),
-        (
-            &[&[opted_out], &[current]],
-            Some("none: all run what is published"),
-        ),
+        (&[&[("delayed", Some("2026-12-24T01:00:00Z"))]], Some("2026-12-24 02:00 Europe/Berlin (delayed)")),
+        (&[&[current], &[monday], &[today]], Some("15:43 Europe/Berlin (paused)")),
+        (&[&[pinned, today], &[monday]], Some("Mon 02:00 Europe/Berlin (window)")),
+        (&[&[opted_out], &[current], &[pinned, today]], Some("none while pinned (d2)")),
+        (&[&[opted_out], &[current]], Some("none: all run what is published")),
         (&[&[opted_out]], None),
         (&[&[("waiting_for_replica", None)], &[]], None),
         (&[], None),
@@ -121,41 +107,28 @@ fn the_next_upgrade_is_when_all_that_keeps_a_delegate_from_it_is_over() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn first_line_summarises_all_delegates() {
-    let of = |change: fn(&mut Value)| {
+    let healthy = "All 2 delegates are healthy";
+    let draining = json!([{ "container": "d1.draining-1", "tasks": 7 }, { "container": "d1.draining-2" }]);
+    for (fields, tone, text) in [
+        (json!({}), Tone::Good, healthy.to_owned()),
+        (json!({ "health": "unhealthy" }), Tone::Bad, "1 of 2 delegates is unhealthy: d1".to_owned()),
+        (json!({ "health": "starting" }), Tone::Busy, "1 of 2 delegates is starting: d1".to_owned()),
+        (json!({ "failed": true }), Tone::Attention, format!("{healthy}; not upgraded: d1")),
+        (
+            json!({ "in_progress": true, "draining": draining }),
+            Tone::Busy,
+            format!("{healthy}; 1 is being replaced; 2 old containers are finishing 7 tasks"),
+        ),
+    ] {
         let mut one = delegate("d1");
-        change(&mut one);
-        Headline::of(&with(&[one, delegate("d2")]), now())
-    };
-    let says = |change: fn(&mut Value), tone: Tone, text: &str| {
-        let found = of(change);
-        assert_eq!((found.tone, found.text.as_str()), (tone, text));
-    };
-    says(|_| (), Tone::Good, "All 2 delegates are healthy");
-    says(
-        |one| one["health"] = "unhealthy".into(),
-        Tone::Bad,
-        "1 of 2 delegates is unhealthy: d1",
-    );
-    says(
-        |one| one["health"] = "starting".into(),
-        Tone::Busy,
-        "1 of 2 delegates is starting: d1",
-    );
-    says(
-        |one| one["failed"] = true.into(),
-        Tone::Attention,
-        "All 2 delegates are healthy; not upgraded: d1",
-    );
-    says(
-        |one| {
-            one["in_progress"] = true.into();
-            one["draining"] =
-                json!([{ "container": "d1.draining-1", "tasks": 7 }, { "container": "d1.draining-2" }]);
-        },
-        Tone::Busy,
-        "All 2 delegates are healthy; 1 is being replaced; 2 old containers are finishing 7 tasks",
-    );
+        one.as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().cloned().unwrap());
+        let found = Headline::of(&with(&[one, delegate("d2")]), now());
+        assert_eq!((found.tone, found.text), (tone, text));
+    }
     let lasting = |versions: [&str; 2]| {
         let delegates = versions.map(|version| {
             let mut one = delegate("d1");
@@ -175,49 +148,36 @@ fn first_line_summarises_all_delegates() {
     for mixed in [["26.10.1", "26.11.1"], ["26.10.1", "latest"]] {
         assert_eq!(lasting(mixed), format!("All 2 delegates are healthy; {next}"));
     }
-    let alone = |health: &str| {
-        let mut one = delegate("d1");
-        one["health"] = health.into();
-        Headline::of(&with(&[one]), now()).text
-    };
-    assert_eq!(alone("healthy"), "d1 is healthy");
-    assert_eq!(alone("unhealthy"), "d1 is unhealthy");
-    assert_eq!(alone("starting"), "d1 is starting");
-    let many: Vec<Value> = (1..=5)
-        .map(|number| {
-            let mut one = delegate(&format!("d{number}"));
-            one["health"] = "unhealthy".into();
+    let all = |names: &[&str], health: &str| {
+        let delegates = names.iter().map(|name| {
+            let mut one = delegate(name);
+            one["health"] = health.into();
             one
-        })
-        .collect();
-    assert_eq!(
-        Headline::of(&with(&many), now()).text,
-        "5 of 5 delegates are unhealthy: d1, d2, d3 and 2 more"
-    );
+        });
+        Headline::of(&with(&delegates.collect::<Vec<_>>()), now()).text
+    };
+    for health in ["healthy", "unhealthy", "starting"] {
+        assert_eq!(all(&["d1"], health), format!("d1 is {health}"));
+    }
+    let many = ["d1", "d2", "d3", "d4", "d5"];
+    let words = "5 of 5 delegates are unhealthy: d1, d2, d3 and 2 more";
+    assert_eq!(all(&many, "unhealthy"), words);
     // Before anything is known, and where nothing is there.
     let first = |status: &Status| {
         let headline = Headline::of(status, now());
         (headline.tone, headline.text)
     };
-    assert_eq!(
-        first(&status(
-            |status| status["next_run"] = "2026-11-21T05:32:10Z".into()
-        )),
-        (Tone::Busy, "Observing the delegates".to_owned())
-    );
-    assert_eq!(
-        first(&with(&[])),
-        (Tone::Attention, "No delegate was found".to_owned())
-    );
+    let begun = status(|status| status["next_run"] = "2026-11-21T05:32:10Z".into());
     let mut away = with(&[delegate("d1")]);
     away.engine_error = Some("connection refused".to_owned());
-    assert_eq!(
-        first(&away),
-        (
-            Tone::Bad,
-            "The Docker engine cannot be reached; last seen 2 min ago".to_owned()
-        )
-    );
+    let lost = "The Docker engine cannot be reached; last seen 2 min ago";
+    for (status, tone, text) in [
+        (begun, Tone::Busy, "Observing the delegates"),
+        (with(&[]), Tone::Attention, "No delegate was found"),
+        (away, Tone::Bad, lost),
+    ] {
+        assert_eq!(first(&status), (tone, text.to_owned()));
+    }
 }
 
 #[test]
@@ -248,10 +208,11 @@ fn a_manager_that_answers_with_an_error_does_answer() {
         line(json!({ "problem": problem, "answered_at": at, "published": {} })),
         "  Manager: the token was revoked (last successful answer at 2026-11-21T05:18:14Z)"
     );
-    assert_eq!(
-        line(json!({ "problem": problem, "published": {} })),
-        "  Manager: the token was revoked (no successful answer since start)"
-    );
+    let never = json!({ "problem": problem, "published": {} });
+    let shown = "Manager: the token was revoked (no successful answer since start)";
+    assert_eq!(line(never.clone()), format!("  {shown}"));
+    let page = html(&status(|status| status["manager"] = never));
+    assert!(page.contains(shown), "{page}");
     let well = text(&status(|status| {
         status["manager"] = json!({ "answered_at": at, "published": {} });
     }));
@@ -427,14 +388,6 @@ fn a_pull_shows_how_far_it_is() {
     let page = html(&status);
     let row = "<dt>Pull</dt><dd>42 % of 500 MiB, 2 MiB/s, 2m25s left<progress max=100 value=42";
     assert!(page.contains(row), "{page}");
-}
-
-#[test]
-fn the_page_shows_why_the_manager_gave_no_answer() {
-    let manager = json!({ "problem": "the token was revoked", "published": {} });
-    let page = html(&status(|status| status["manager"] = manager));
-    let shown = "Manager: the token was revoked (no successful answer since start)";
-    assert!(page.contains(shown), "{page}");
 }
 
 #[test]
@@ -617,9 +570,19 @@ fn metrics_have_the_values_of_the_state() {
         "delegate_upgrader_engine_request_duration_seconds_bucket{le=\"1.0\",operation=\"list\"} 0",
         "delegate_upgrader_engine_request_duration_seconds_bucket{le=\"10.0\",operation=\"list\"} 1",
         "delegate_upgrader_manager_requests_total{result=\"token_revoked\"} 1",
+        "delegate_upgrader_webhook_deliveries_total{result=\"delivered\"} 5",
+        "delegate_upgrader_webhook_deliveries_total{result=\"failed\"} 4",
+        "delegate_upgrader_webhook_deliveries_total{result=\"given_up\"} 3",
+        "delegate_upgrader_webhook_deliveries_total{result=\"dropped\"} 2",
+        "delegate_upgrader_webhook_queue_length 1",
+        "delegate_upgrader_deadman_requests_total{result=\"succeeded\"} 7",
+        "delegate_upgrader_deadman_requests_total{result=\"failed\"} 6",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
+    // Without receivers there is nothing to count.
+    let text = metrics::text(&status(|_| ()));
+    assert!(!text.contains("webhook") && !text.contains("deadman"), "{text}");
 }
 
 #[test]
@@ -656,26 +619,4 @@ fn a_run_has_succeeded_once_nothing_is_left_to_prove() {
         !with(&[]).report.unwrap().has_succeeded(),
         "no delegate was found"
     );
-}
-
-#[test]
-fn metrics_count_event_deliveries_where_a_receiver_is_set() {
-    let text = metrics::text(&status(|_| ()));
-    assert!(!text.contains("webhook") && !text.contains("deadman"), "{text}");
-    let text = metrics::text(&status(|status| {
-        status["webhook"] =
-            json!({ "delivered": 5, "failed_attempts": 4, "given_up": 3, "dropped": 2, "queued": 1 });
-        status["dead_man"] = json!({ "succeeded": 7, "failed": 6 });
-    }));
-    for line in [
-        r#"delegate_upgrader_webhook_deliveries_total{result="delivered"} 5"#,
-        r#"delegate_upgrader_webhook_deliveries_total{result="failed"} 4"#,
-        r#"delegate_upgrader_webhook_deliveries_total{result="given_up"} 3"#,
-        r#"delegate_upgrader_webhook_deliveries_total{result="dropped"} 2"#,
-        "delegate_upgrader_webhook_queue_length 1",
-        r#"delegate_upgrader_deadman_requests_total{result="succeeded"} 7"#,
-        r#"delegate_upgrader_deadman_requests_total{result="failed"} 6"#,
-    ] {
-        assert!(text.lines().any(|found| found == line), "{line}: {text}");
-    }
 }

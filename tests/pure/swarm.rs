@@ -58,42 +58,25 @@ fn a_service_without_a_status_of_an_update_is_settled() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn distinguishes_each_state_of_an_update() {
-    let state = |state: &str, message: &str| progress(json!({ "State": state, "Message": message }));
-    assert_eq!(state("updating", "update in progress"), Progress::Updating);
-    assert_eq!(state("rollback_started", ""), Progress::RollingBack);
-    let message = || "update paused due to failure or early termination of task x".to_owned();
-    assert_eq!(
-        state("paused", &message()),
-        Progress::Paused {
-            by_failure: true,
-            message: message()
-        }
-    );
-    assert!(matches!(
-        state("paused", "paused"),
-        Progress::Paused {
-            by_failure: false,
-            ..
-        }
-    ));
-    assert!(matches!(
-        state("rollback_paused", ""),
-        Progress::RollbackPaused { .. }
-    ));
-    assert!(matches!(
-        state("rollback_completed", ""),
-        Progress::RolledBack { .. }
-    ));
-    let completed =
-        progress(json!({ "State": "completed", "CompletedAt": "2026-03-01T00:00:00.123456789Z" }));
-    let at = DateTime::parse_from_rfc3339("2026-03-01T00:00:00.123456789Z").unwrap();
-    assert_eq!(
-        completed,
-        Progress::Settled {
-            completed_at: Some(at.to_utc())
-        }
-    );
+    let failure = || "update paused due to failure or early termination of task x".to_owned();
+    let paused = |by_failure, message| Progress::Paused { by_failure, message };
+    let message = String::new;
+    for (state, said, expected) in [
+        ("updating", "update in progress".to_owned(), Progress::Updating),
+        ("rollback_started", message(), Progress::RollingBack),
+        ("paused", failure(), paused(true, failure())),
+        ("paused", "paused".to_owned(), paused(false, "paused".to_owned())),
+        ("rollback_paused", message(), Progress::RollbackPaused { message: message() }),
+        ("rollback_completed", message(), Progress::RolledBack { message: message() }),
+    ] {
+        assert_eq!(progress(json!({ "State": state, "Message": said })), expected);
+    }
+    let at = "2026-03-01T00:00:00.123456789Z";
+    let completed = progress(json!({ "State": "completed", "CompletedAt": at }));
+    let completed_at = Some(DateTime::parse_from_rfc3339(at).unwrap().to_utc());
+    assert_eq!(completed, Progress::Settled { completed_at });
 }
 
 #[test]
@@ -272,6 +255,7 @@ fn checked(check: &Value) -> Value {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_new_task_is_proven_by_the_command_unless_its_owner_has_a_check() {
     let until = DateTime::UNIX_EPOCH + Duration::from_secs(7);
     let ours = |tools| gate(ProbeKind::Auto).check(tools, until);
@@ -294,36 +278,11 @@ fn a_new_task_is_proven_by_the_command_unless_its_owner_has_a_check() {
     for (probe, present, proof, is_replaced) in [
         (ProbeKind::Auto, Value::Null, "or else HEALTH_COMMAND", true),
         (ProbeKind::Exec, shell.clone(), "or else HEALTH_COMMAND", true),
-        (
-            ProbeKind::Auto,
-            ours(Tools::Command),
-            "or else HEALTH_COMMAND",
-            true,
-        ),
-        (
-            ProbeKind::Running,
-            shell.clone(),
-            "since HEALTH_PROBE is running",
-            true,
-        ),
-        (
-            ProbeKind::Auto,
-            theirs.clone(),
-            "its own health check proves",
-            false,
-        ),
-        (
-            ProbeKind::Auto,
-            json!({ "Interval": 5 }),
-            "its own health check proves",
-            false,
-        ),
-        (
-            ProbeKind::Auto,
-            json!({ "Test": ["NONE"] }),
-            "is switched off",
-            false,
-        ),
+        (ProbeKind::Auto, ours(Tools::Command), "or else HEALTH_COMMAND", true),
+        (ProbeKind::Running, shell.clone(), "since HEALTH_PROBE is running", true),
+        (ProbeKind::Auto, theirs.clone(), "its own health check proves", false),
+        (ProbeKind::Auto, json!({ "Interval": 5 }), "its own health check proves", false),
+        (ProbeKind::Auto, json!({ "Test": ["NONE"] }), "is switched off", false),
     ] {
         let spec = checked(&present);
         let (gate, new) = (gate(probe), json!({ "Test": ["CMD", "new"] }));

@@ -51,6 +51,7 @@ fn a_secret_is_never_printed() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn control_characters_have_no_effect() {
     for (given, expected) in [
         ("\u{1b}[1;31mERROR\u{1b}[0m failed\r\n", "ERROR failed"),
@@ -65,10 +66,7 @@ fn control_characters_have_no_effect() {
         ("a\u{1b}]0;title\nno space left", "a]0;title no space left"),
         ("a\u{1b}[12\nno space left", "a[12 no space left"),
         ("a\u{1b}[1;2Hb", "ab"),
-        (
-            "soft\u{ad}hyphen\u{2060}joined\u{61c}",
-            "soft\u{fffd}hyphen\u{fffd}joined\u{fffd}",
-        ),
+        ("soft\u{ad}hyphen\u{2060}joined\u{61c}", "soft\u{fffd}hyphen\u{fffd}joined\u{fffd}"),
         ("  a\r\n\tb  c\n", "a b c"),
         ("", ""),
     ] {

@@ -18,6 +18,7 @@ fn at(text: &str) -> DateTime<Utc> {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_window_is_open_by_the_clock_on_the_wall() {
     // 2026-11-23 is a Monday. Clocks in Berlin go back on 2026-10-25 and forward on 2026-03-29, both Sundays.
     for (text, time, opens) in [
@@ -38,11 +39,7 @@ fn a_window_is_open_by_the_clock_on_the_wall() {
         ("Sat-Sun 00:00-24:00", "11-30T00:00+01", Some("12-05T00:00+01")),
         ("22:00-24:00", "11-28T00:00+01", Some("11-28T22:00+01")),
         // Several: the one that opens first.
-        (
-            "Sat 10:00-12:00, Wed 02:00-03:00",
-            "11-23T12:00+01",
-            Some("11-25T02:00+01"),
-        ),
+        ("Sat 10:00-12:00, Wed 02:00-03:00", "11-23T12:00+01", Some("11-25T02:00+01")),
         ("Sat 10:00-12:00,Wed 02:00-03:00", "11-28T11:00+01", None),
         // Put forward over the whole window: the next day. Over its beginning: when clocks go on.
         ("02:00-03:00", "03-29T01:30+01", Some("03-30T02:00+02")),
@@ -102,15 +99,13 @@ fn finds_next_opening_of_a_window() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn explains_invalid_window() {
     for (text, error) in [
         ("nights", r#""nights" has no hours such as 02:00-05:00"#),
         ("Mon-Fri", r#""Mon-Fri" has no hours such as 02:00-05:00"#),
         ("Mon-Fri 2-5", r#""Mon-Fri 2-5" has no hours such as 02:00-05:00"#),
-        (
-            "Mon-Fri 02:00",
-            r#""Mon-Fri 02:00" has no hours such as 02:00-05:00"#,
-        ),
+        ("Mon-Fri 02:00", r#""Mon-Fri 02:00" has no hours such as 02:00-05:00"#),
         ("25:00-26:00", r#""25:00" is not a time of day such as 02:00"#),
         ("02:00-05:60", r#""05:60" is not a time of day such as 02:00"#),
         ("02:00-5", r#""5" is not a time of day such as 02:00"#),
@@ -118,18 +113,9 @@ fn explains_invalid_window() {
         ("02:00-24:01", r#""24:01" is not a time of day such as 02:00"#),
         ("2:0-5:00", r#""2:0" is not a time of day such as 02:00"#),
         ("+2:00-05:00", r#""+2:00" is not a time of day such as 02:00"#),
-        (
-            "Mo-Fr 02:00-05:00",
-            r#""Mo-Fr" is not a weekday such as Mon or a range such as Mon-Fri"#,
-        ),
-        (
-            "Mon Tue 02:00-05:00",
-            r#""Mon Tue" is not a weekday such as Mon or a range such as Mon-Fri"#,
-        ),
-        (
-            "02:00-02:00",
-            r#""02:00-02:00" ends when it starts; the whole day is 00:00-24:00"#,
-        ),
+        ("Mo-Fr 02:00-05:00", r#""Mo-Fr" is not a weekday such as Mon or a range such as Mon-Fri"#),
+        ("Mon Tue 02:00-05:00", r#""Mon Tue" is not a weekday such as Mon or a range such as Mon-Fri"#),
+        ("02:00-02:00", r#""02:00-02:00" ends when it starts; the whole day is 00:00-24:00"#),
         ("Mon 02:00-05:00,", r#""" has no hours such as 02:00-05:00"#),
     ] {
         let found = UpgradeWindow::parse(text, Zone::utc()).unwrap_err();

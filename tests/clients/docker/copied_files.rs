@@ -45,6 +45,7 @@ async fn was_copied(started: &str, stat: String) -> bool {
 }
 
 #[tokio::test]
+#[rustfmt::skip]
 async fn a_file_with_whole_seconds_from_before_this_life_was_copied() {
     for (started, mode, mtime, expected, why) in [
         (RUNNING, 0o444, "2026-11-21T10:00:01Z", true, "before the start"),
@@ -53,28 +54,10 @@ async fn a_file_with_whole_seconds_from_before_this_life_was_copied() {
         (RESTARTED, 0o444, "2026-11-21T10:07:00Z", true, "before this life"),
         (RESTARTED, 0o444, "2026-11-21T12:00:01Z", true, "rounded up"),
         (RESTARTED, 0o444, "2026-11-21T12:00:02Z", false, "in this life"),
-        (
-            NEVER_STARTED,
-            0o444,
-            "2026-11-21T10:07:00Z",
-            true,
-            "never started",
-        ),
-        (
-            RUNNING,
-            0o644,
-            "2026-11-21T10:00:01.123Z",
-            false,
-            "a process wrote it",
-        ),
+        (NEVER_STARTED, 0o444, "2026-11-21T10:07:00Z", true, "never started"),
+        (RUNNING, 0o644, "2026-11-21T10:00:01.123Z", false, "a process wrote it"),
         (RUNNING, 0o644, "2026-11-21T10:00:40Z", false, "after the start"),
-        (
-            RUNNING,
-            0o644,
-            "2025-01-01T00:00:00Z",
-            false,
-            "from an archive of its own",
-        ),
+        (RUNNING, 0o644, "2025-01-01T00:00:00Z", false, "from an archive of its own"),
         (RUNNING, 0x8000_01ed, "2026-11-21T10:00:01Z", false, "a directory"),
         (RUNNING, 0x0800_01ff, "2026-11-21T10:00:01Z", false, "a link"),
     ] {

@@ -110,12 +110,9 @@ async fn sends_login_to_its_own_registries_only() {
         username(&everywhere, "elsewhere.example").await.as_deref(),
         Some("ci")
     );
-}
-
-#[tokio::test]
-async fn docker_hub_has_its_historic_address() {
-    let login = login(&given("p", &[]), "docker.io").await.unwrap();
-    assert_eq!(login["serveraddress"], "https://index.docker.io/v1/");
+    // Docker Hub has its historic address.
+    let hub = login(&everywhere, "docker.io").await.unwrap();
+    assert_eq!(hub["serveraddress"], "https://index.docker.io/v1/");
 }
 
 #[tokio::test]
@@ -247,19 +244,6 @@ async fn a_registry_s_own_helper_comes_before_the_store() {
 }
 
 #[tokio::test]
-async fn reports_registry_of_broken_login_without_showing_it() {
-    let directory = tempfile::tempdir().unwrap();
-    let credentials = file(
-        directory.path(),
-        r#"{"auths": {"r.example": {"auth": "hunter2"}}}"#,
-    );
-    assert_eq!(
-        problem(&credentials, "r.example").await.unwrap(),
-        "the login of r.example is not the base64 of user:password"
-    );
-}
-
-#[tokio::test]
 async fn the_file_is_read_each_time_and_its_errors_are_reported_without_its_content() {
     let directory = tempfile::tempdir().unwrap();
     let credentials = file(
@@ -285,14 +269,16 @@ async fn the_file_is_read_each_time_and_its_errors_are_reported_without_its_cont
 }
 
 #[tokio::test]
+#[rustfmt::skip]
 async fn an_error_in_a_login_is_reported_only_where_one_is_wanted() {
     let directory = tempfile::tempdir().unwrap();
     for (config, expected) in [
-        (
-            r#"{"credsStore": "of-somewhere-else"}"#,
-            "docker-credential-of-somewhere-else, which is not installed",
-        ),
+        (r#"{"credsStore": "of-somewhere-else"}"#, "docker-credential-of-somewhere-else, which is not installed"),
         (r#"{"auths":"#, "is not what `docker login` writes"),
+        (
+            r#"{"auths": {"r.example": {"auth": "hunter2"}}}"#,
+            "the login of r.example is not the base64 of user:password",
+        ),
     ] {
         let credentials = file(directory.path(), config);
         assert_eq!(login(&credentials, "r.example").await, None);
@@ -315,7 +301,7 @@ async fn an_error_in_a_login_is_reported_only_where_one_is_wanted() {
             "{error}"
         );
         let problem = problem(&credentials, "r.example").await.unwrap();
-        assert!(problem.contains(expected), "{problem}");
+        assert!(problem.contains(expected) && !problem.contains("hunter2"), "{problem}");
     }
 }
 

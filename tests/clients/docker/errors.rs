@@ -9,29 +9,18 @@ use delegate_upgrader::engine::{DockerEngine, Engine as _, EngineError, EngineHo
 use super::scripted::{ScriptedEngine, answer};
 
 #[tokio::test]
+#[rustfmt::skip]
 async fn reads_error_message_of_engine_or_proxy() {
     let refused = |message: &str| EngineError::Refused {
         status: 403,
         message: message.to_owned(),
     };
     for (status, body, expected) in [
-        (
-            404,
-            r#"{"message":"No such container: x"}"#,
-            EngineError::NotFound("No such container: x".to_owned()),
-        ),
+        (404, r#"{"message":"No such container: x"}"#, EngineError::NotFound("No such container: x".to_owned())),
         (409, "taken\n", EngineError::Conflict("taken".to_owned())),
         (403, "no", refused("no")),
-        (
-            403,
-            "no such image: <none>\nat all",
-            refused("no such image: <none> at all"),
-        ),
-        (
-            403,
-            "<html><body><h1>403 Forbidden</h1>\nBy rule.\n</body></html>\n",
-            refused("403 Forbidden By rule."),
-        ),
+        (403, "no such image: <none>\nat all", refused("no such image: <none> at all")),
+        (403, "<html><body><h1>403 Forbidden</h1>\nBy rule.\n</body></html>\n", refused("403 Forbidden By rule.")),
     ] {
         let engine = ScriptedEngine::start(move |_| answer(status, body)).await;
         assert_eq!(engine.docker.inspect_image("x").await, Err(expected));

@@ -17,43 +17,27 @@ fn frame(stream: u8, text: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn keeps_order_of_both_streams() {
-    let body = [frame(1, "one\n"), frame(2, "two\n"), frame(1, "three\n")].concat();
-    assert_eq!(text(&body).await, "one\ntwo\nthree\n");
-}
-
-#[tokio::test]
-async fn keeps_line_in_pieces_whole_between_streams() {
-    let body = [
-        frame(1, "begun, "),
-        frame(2, "oops\n"),
-        frame(1, "done\n"),
-        frame(2, "last"),
-    ]
-    .concat();
-    assert_eq!(text(&body).await, "oops\nbegun, done\nlast\n");
-}
-
-#[tokio::test]
-async fn reads_terminal_stream_verbatim() {
-    assert_eq!(text(b"one\r\ntwo\r\n").await, "one\r\ntwo\r\n");
-    assert_eq!(text(b"").await, "");
-    assert_eq!(text(b"\x01\x02").await, "\u{1}\u{2}");
-}
-
-#[tokio::test]
-async fn reads_truncated_answer_as_far_as_it_goes() {
-    let mut body = [frame(1, "one\n"), frame(1, "two three\n")].concat();
-    body.truncate(body.len() - 4);
-    assert_eq!(text(&body).await, "one\ntwo th\n");
-    body.truncate(15);
-    assert_eq!(text(&body).await, "one\n");
-}
-
-#[tokio::test]
-async fn invalid_utf8_is_not_a_failure() {
-    let body = [1, 0, 0, 0, 0, 0, 0, 2, 0xff, 0xfe];
-    assert_eq!(text(&body).await, "\u{fffd}\u{fffd}\n");
+#[rustfmt::skip]
+async fn a_log_is_text_whatever_its_stream() {
+    let whole = [frame(1, "one\n"), frame(1, "two three\n")].concat();
+    let both = [frame(1, "one\n"), frame(2, "two\n"), frame(1, "three\n")].concat();
+    let pieces = ["begun, ", "oops\n", "done\n", "last"];
+    let pieces: Vec<u8> = (0..)
+        .zip(pieces)
+        .flat_map(|(at, text)| frame(1 + at % 2, text))
+        .collect();
+    for (name, body, expected) in [
+        ("both streams in their order", both, "one\ntwo\nthree\n"),
+        ("a line in pieces, whole between streams", pieces, "oops\nbegun, done\nlast\n"),
+        ("a terminal's", b"one\r\ntwo\r\n".to_vec(), "one\r\ntwo\r\n"),
+        ("an empty one", Vec::new(), ""),
+        ("a terminal's that looks like a frame", b"\x01\x02".to_vec(), "\u{1}\u{2}"),
+        ("cut off in a line", whole[..whole.len() - 4].to_vec(), "one\ntwo th\n"),
+        ("cut off in a frame's head", whole[..15].to_vec(), "one\n"),
+        ("no UTF-8", vec![1, 0, 0, 0, 0, 0, 0, 2, 0xff, 0xfe], "\u{fffd}\u{fffd}\n"),
+    ] {
+        assert_eq!(text(&body).await, expected, "{name}");
+    }
 }
 
 /// An engine sends a long line in frames of 16 KiB.

@@ -1,31 +1,24 @@
 //! Pulls: a stream whose status is 200 whether the pull succeeds or not.
 
 use delegate_upgrader::engine::{DockerEngine, Engine as _, EngineError, EngineHost, PullProgress};
+use kit::manager::{RawServer, Reply, answer_text};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
 
 use super::scripted::{ScriptedEngine, answer};
 
 /// The outcome of a pull from an engine that answers it with this body, as it is, and closes the connection. The image
 /// exists all along.
 async fn pull_with(body: &'static str) -> Result<(), EngineError> {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let mut head = [0; 4096];
-            let count = stream.read(&mut head).await.unwrap_or(0);
-            let answer = if head[..count].starts_with(b"POST") {
-                format!("Transfer-Encoding: chunked\r\n\r\n{body}")
-            } else {
-                let document = json!({ "ApiVersion": "1.41", "Id": "sha256:old" }).to_string();
-                format!("Content-Length: {}\r\n\r\n{document}", document.len())
-            };
-            let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
-            let _ = stream.write_all(format!("{head}{answer}").as_bytes()).await;
+    let server = RawServer::start(vec![Reply::made_by(move |head| {
+        if head.starts_with("POST") {
+            return format!(
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n{body}"
+            );
         }
-    });
+        let document = json!({ "ApiVersion": "1.41", "Id": "sha256:old" }).to_string();
+        answer_text(200, "Content-Type: application/json\r\n", &document)
+    })]);
+    let address = server.await.url.replace("http://", "");
     let host = EngineHost::Tcp { address, tls: None };
     let engine = DockerEngine::connect(&host).unwrap();
     engine.pull(&"r.example/x:1".parse().unwrap(), None, |_| {}).await

@@ -1,42 +1,25 @@
 //! An engine behind TLS: who is trusted, and what it is shown.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
-use std::sync::Arc;
 
 use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::engine::{DockerEngine, Engine as _, EngineError, EngineHost};
-use rustls::{ServerConnection, StreamOwned};
+use kit::manager::answer_text;
 
+use crate::daemon::VERSION;
 use crate::manager::own_certificate::{EXPIRED, OTHER_NAME, OWN, RENEWED};
-use crate::manager::tls::{CA, CLIENT, CLIENT_KEY, SERVER, tls};
-
-const VERSION: &str = r#"{"ApiVersion":"1.41","Version":"26.1.5","Os":"linux","Arch":"amd64"}"#;
+use crate::manager::tls::{CA, CLIENT, CLIENT_KEY, SERVER, answering, tls};
 
 /// An engine that shows this certificate, wants one, and says yes to everything; its address.
 fn start(certificate: &[u8]) -> String {
-    let tls = Arc::new(tls(certificate, true));
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let connection = ServerConnection::new(Arc::clone(&tls)).unwrap();
-            let mut stream = StreamOwned::new(connection, stream);
-            let mut head = [0; 4096];
-            if let Ok(read @ 1..) = stream.read(&mut head) {
-                let answer = if head[..read].starts_with(b"GET /version ") {
-                    format!("200 OK\r\nContent-Length: {}\r\n\r\n{VERSION}", VERSION.len())
-                } else {
-                    "204 No Content\r\n\r\n".to_owned()
-                };
-                let _ = stream.write_all(format!("HTTP/1.1 {answer}").as_bytes());
-            }
-            stream.conn.send_close_notify();
-            let _ = stream.flush();
+    let address = answering(tls(certificate, true), |head| {
+        if head.starts_with(b"GET /version ") {
+            answer_text(200, "", VERSION)
+        } else {
+            "HTTP/1.1 204 No Content\r\n\r\n".to_owned()
         }
     });
-    address
+    address.to_string()
 }
 
 /// Asks for its version by our own client, and starts a container by bollard's.

@@ -57,34 +57,8 @@ fn a_token_matches_the_protocol_byte_for_byte() {
     let token = DelegateToken::from(KEY).seal(&claims()).unwrap();
     let iv = token.split('.').nth(2).unwrap();
     assert_eq!(sealed(&BASE64_URL_SAFE_NO_PAD.decode(iv).unwrap()), token);
-}
-
-/// Opens a token as the protocol says, with none of the client's code.
-fn opened(token: &str) -> serde_json::Value {
-    let parts: Vec<&str> = token.split('.').collect();
-    let &[header, "", iv, text, tag] = parts.as_slice() else {
-        panic!("{token} is not a compact JWE with an empty key");
-    };
-    let [iv, text, tag] = [iv, text, tag].map(|part| BASE64_URL_SAFE_NO_PAD.decode(part).unwrap());
-    let mut sealed = [text, tag].concat();
-    let opened = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &KEY).unwrap())
-        .open_in_place(
-            Nonce::try_assume_unique_for_key(&iv).unwrap(),
-            Aad::from(header.as_bytes()),
-            &mut sealed,
-        )
-        .unwrap();
-    serde_json::from_slice(opened).unwrap()
-}
-
-#[test]
-fn tokens_are_unique_and_have_the_claims() {
-    let token = DelegateToken::from(KEY);
-    let one = token.seal(&claims()).unwrap();
-    let other = token.seal(&claims()).unwrap();
-    assert_ne!(one, other);
-    let claims = serde_json::to_value(claims()).unwrap();
-    assert_eq!((opened(&one), opened(&other)), (claims.clone(), claims));
+    let other = DelegateToken::from(KEY).seal(&claims()).unwrap();
+    assert_ne!(other, token, "each has its own IV");
 }
 
 #[test]

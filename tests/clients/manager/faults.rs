@@ -297,7 +297,7 @@ async fn masks_token_that_the_server_sends_back() {
         },
     ];
     for reply in replies {
-        let server = RawServer::start(vec![Reply::From(reply)]).await;
+        let server = RawServer::start(vec![Reply::made_by(reply)]).await;
         let client = hasty(&server.url);
         let error = ask(&client).await.unwrap_err();
         let head = server.requests().remove(0);

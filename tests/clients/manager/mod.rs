@@ -3,7 +3,6 @@
 mod delegate_token;
 mod errors;
 mod faults;
-mod fixed;
 pub(crate) mod own_certificate;
 mod requests;
 mod response;

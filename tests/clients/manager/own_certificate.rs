@@ -56,36 +56,26 @@ async fn assert_refused(url: &str, bundle: &[u8], words: &str, what_to_do: &str)
 }
 
 #[tokio::test]
-async fn only_that_very_certificate_is_trusted() {
-    let url = start(OWN, false);
-    for bundle in [RENEWED, CA, EXPIRED] {
-        assert_refused(&url, bundle, "CaUsedAsEndEntity", ADD_IT).await;
-    }
+async fn only_that_very_certificate_is_trusted_for_its_name_and_within_its_dates() {
+    let not_that = "CaUsedAsEndEntity";
+    let name = "set MANAGER_HOST_AND_PORT to a name that the certificate is valid for";
+    let dates = "renew the certificate, or correct this host's clock";
     // A chain that begins with another certificate is judged by that one.
-    let url = start(&[RENEWED, OWN].concat(), false);
-    assert_refused(&url, OWN, "CaUsedAsEndEntity", ADD_IT).await;
-    let url = start(WITHOUT_CA, false);
-    assert_refused(&url, CA, "UnknownIssuer", "add a private CA to CA_BUNDLE").await;
+    let chain = [RENEWED, OWN].concat();
+    for (shown, bundle, words, what_to_do) in [
+        (OWN, RENEWED, not_that, ADD_IT),
+        (OWN, CA, not_that, ADD_IT),
+        (OWN, EXPIRED, not_that, ADD_IT),
+        (&chain, OWN, not_that, ADD_IT),
+        (WITHOUT_CA, CA, "UnknownIssuer", "add a private CA to CA_BUNDLE"),
+        (OTHER_NAME, OTHER_NAME, "not valid for name", name),
+        (EXPIRED, EXPIRED, "expired", dates),
+    ] {
+        assert_refused(&start(shown, false), bundle, words, what_to_do).await;
+    }
     // And the CA beside it works as ever.
-    let url = start(SERVER, false);
-    assert_eq!(
-        ask(&client(&url, &[OWN, CA].concat(), None)).await,
-        Ok(reference("a:1"))
-    );
-}
-
-#[tokio::test]
-async fn checks_name_of_given_certificate() {
-    let url = start(OTHER_NAME, false);
-    let what_to_do = "set MANAGER_HOST_AND_PORT to a name that the certificate is valid for";
-    assert_refused(&url, OTHER_NAME, "not valid for name", what_to_do).await;
-}
-
-#[tokio::test]
-async fn checks_dates_of_given_certificate() {
-    let url = start(EXPIRED, false);
-    let what_to_do = "renew the certificate, or correct this host's clock";
-    assert_refused(&url, EXPIRED, "expired", what_to_do).await;
+    let both = client(&start(SERVER, false), &[OWN, CA].concat(), None);
+    assert_eq!(ask(&both).await, Ok(reference("a:1")));
 }
 
 /// A server's TLS of these versions with this certificate and this key, whether or not they belong together.
@@ -131,17 +121,6 @@ async fn the_command_of_the_page_makes_such_a_certificate() {
     let url = serve(with_key(&certificate, &key, &[&TLS12, &TLS13]));
     assert_eq!(ask(&client(&url, &certificate, None)).await, Ok(reference("a:1")));
     assert_refused(&url, OWN, "CaUsedAsEndEntity", ADD_IT).await;
-}
-
-#[tokio::test]
-async fn presents_client_certificate_to_pinned_manager() {
-    let url = start(OWN, true);
-    assert_eq!(
-        ask(&client(&url, OWN, Some(identity()))).await,
-        Ok(reference("a:1"))
-    );
-    let error = ask(&client(&url, OWN, None)).await.unwrap_err();
-    assert_eq!(error.kind(), "client_certificate", "{error}");
 }
 
 #[tokio::test]

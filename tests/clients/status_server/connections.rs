@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::time::sleep;
 
 use super::Server;
-use crate::daemon::{Daemon, get};
+use crate::daemon::{Daemon, get, metric};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -24,14 +24,8 @@ fn sockets(process: u32) -> usize {
 #[tokio::test]
 async fn idle_connections_leave_probes_and_the_engine_what_they_need() {
     let daemon = Daemon::start(|_| ()).await;
-    let begun = Instant::now();
-    while get(&daemon.address, "/readyz")
-        .await
-        .is_none_or(|(status, _)| status != 200)
-    {
-        assert!(begun.elapsed() < SECOND * 30, "it does not become ready");
-        sleep(SECOND / 10).await;
-    }
+    let observed = "delegate_upgrader_last_observation_timestamp_seconds";
+    metric(&daemon.address, observed, 1.0).await;
     let before = sockets(daemon.process.id());
     // It may open 64 files.
     let mut idle = Vec::new();

@@ -39,26 +39,15 @@ async fn problem(url: &str) -> String {
 }
 
 #[tokio::test]
+#[rustfmt::skip]
 async fn bounds_every_bad_answer() {
     for (then, words) in [
         ((|| Then::Hang) as fn() -> Then, "no answer within 2s"),
-        (
-            || Then::Endless("HTTP/1.1 200 OK\r\n", LONG_HEADER),
-            "message head is too large",
-        ),
-        (
-            || Then::Endless("HTTP/1.1 500 No\r\n\r\n", KEY_OF_URL),
-            "HTTP 500: ***",
-        ),
+        (|| Then::Endless("HTTP/1.1 200 OK\r\n", LONG_HEADER), "message head is too large"),
+        (|| Then::Endless("HTTP/1.1 500 No\r\n\r\n", KEY_OF_URL), "HTTP 500: ***"),
         (|| Then::Bytes(""), "connection closed"),
-        (
-            || Then::Bytes("SSH-2.0-OpenSSH_9.2\r\n\r\n"),
-            "invalid HTTP version",
-        ),
-        (
-            || Then::Bytes("HTTP/1.1 503 No\r\nContent-Length: 10\r\n\r\nhal"),
-            "HTTP 503: hal",
-        ),
+        (|| Then::Bytes("SSH-2.0-OpenSSH_9.2\r\n\r\n"), "invalid HTTP version"),
+        (|| Then::Bytes("HTTP/1.1 503 No\r\nContent-Length: 10\r\n\r\nhal"), "HTTP 503: hal"),
     ] {
         let receiver = Receiver::start(move |_, _| then()).await;
         let problem = problem(&receiver.url).await;

@@ -29,6 +29,7 @@ fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+#[rustfmt::skip]
 fn signature_matches_other_programs() {
     // The example of Standard Webhooks, and a text as key; both computed by Python's hmac.
     for (key, id, timestamp, body, expected) in [
@@ -39,13 +40,7 @@ fn signature_matches_other_programs() {
             r#"{"test": 2432232314}"#,
             "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
         ),
-        (
-            "a text of 24 bytes or so",
-            "id",
-            1,
-            "body",
-            "R/SWBHiiGRJatBq35FWDDMs71nsxqupQ5vBHj6Xs/t0=",
-        ),
+        ("a text of 24 bytes or so", "id", 1, "body", "R/SWBHiiGRJatBq35FWDDMs71nsxqupQ5vBHj6Xs/t0="),
     ] {
         let key = SigningKey::parse(key).unwrap();
         assert_eq!(

@@ -53,6 +53,7 @@ fn certificates_and_a_key_that_fit_are_taken() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn rejects_file_without_its_content_even_if_unused() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
@@ -99,12 +100,7 @@ fn rejects_file_without_its_content_even_if_unused() {
         (bundle, &cut_off, "it is not in PEM format", CERTIFICATES),
         (bundle, &no_base64, "it is not in PEM format", CERTIFICATES),
         (bundle, &one_line, "it is not in PEM format", CERTIFICATES),
-        (
-            bundle,
-            &no_der,
-            "certificate 1 of 1 cannot be used: ",
-            CERTIFICATES,
-        ),
+        (bundle, &no_der, "certificate 1 of 1 cannot be used: ", CERTIFICATES),
         (bundle, &half, "certificate 2 of 2 cannot be used: ", CERTIFICATES),
         (cert, &empty, no_certificate, CHAIN),
         (cert, &key, no_certificate, CHAIN),
@@ -112,20 +108,10 @@ fn rejects_file_without_its_content_even_if_unused() {
         (private, &empty, no_private_key, KEY),
         (private, &certificate, no_private_key, KEY),
         (private, &one_line, no_private_key, KEY),
-        (
-            private,
-            &no_key,
-            "its private key cannot be used: RSA, ECDSA",
-            KEY,
-        ),
+        (private, &no_key, "its private key cannot be used: RSA, ECDSA", KEY),
         (private, &encrypted, "its private key is encrypted", KEY),
         (private, &old_encrypted, "its private key is encrypted", KEY),
-        (
-            private,
-            &other_key,
-            "its private key does not belong to the certificate in CLIENT_CERT",
-            KEY,
-        ),
+        (private, &other_key, "its private key does not belong to the certificate in CLIENT_CERT", KEY),
     ];
     for source in SOURCES {
         for (variable, path, why, expected) in cases {
@@ -190,6 +176,7 @@ pub(super) fn docker_certificates(directory: &Path) {
 }
 
 #[test]
+#[rustfmt::skip]
 fn what_the_certificates_of_the_engine_hold_is_checked_at_start_and_each_wrong_file_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
@@ -211,11 +198,7 @@ fn what_the_certificates_of_the_engine_hold_is_checked_at_start_and_each_wrong_f
         ("cert.pem", SECRET, "it has no certificate in PEM format"),
         ("cert.pem", &garbage, "its first certificate cannot be used: "),
         ("key.pem", &garbage, "it has no private key in PEM format"),
-        (
-            "key.pem",
-            &other_key,
-            "its private key does not belong to the certificate in cert.pem",
-        ),
+        ("key.pem", &other_key, "its private key does not belong to the certificate in cert.pem"),
     ];
     let assert_refused = |expected: &[String]| {
         // Whatever else is wrong.

@@ -27,18 +27,18 @@ fn assert_forms(variable: &'static str, forms: &[(&str, Result<&str, &str>)]) {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_repository_has_no_scheme_tag_or_digest() {
     assert_forms(
         "IMAGE_REPOSITORY",
         &[
-            (
-                "registry.example/team/delegate",
-                Ok("registry.example/team/delegate"),
-            ),
+            ("registry.example/team/delegate", Ok("registry.example/team/delegate")),
             ("registry.example:5000/team/", Ok("registry.example:5000/team")),
             ("team/my__delegate", Ok("team/my__delegate")),
             ("delegate", Ok("delegate")),
             ("delegate:1.0", Err("tag")),
+            ("corp/delegate:", Err("tag")),
+            ("localhost:5000/delegate", Ok("localhost:5000/delegate")),
             ("registry.example:5000/team/delegate:1.0", Err("tag")),
             ("https://registry.example/team", Err("scheme")),
             ("team/delegate@sha256:00", Err("digest")),
@@ -53,15 +53,13 @@ fn a_repository_has_no_scheme_tag_or_digest() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_mirror_may_be_a_registry_alone() {
     assert_forms(
         "REGISTRY_MIRROR",
         &[
             ("registry.example:5000", Ok("registry.example:5000")),
-            (
-                "registry.example:5000/mirror/",
-                Ok("registry.example:5000/mirror"),
-            ),
+            ("registry.example:5000/mirror/", Ok("registry.example:5000/mirror")),
             ("localhost:5000", Ok("localhost:5000")),
             ("myorg", Ok("myorg")),
             ("10.0.0.1:5000/a", Ok("10.0.0.1:5000/a")),
@@ -77,21 +75,16 @@ fn a_mirror_may_be_a_registry_alone() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn the_manager_url_keeps_its_path_and_loses_its_slash() {
     assert_forms(
         "MANAGER_HOST_AND_PORT",
         &[
             ("https://app.harness.io", Ok("https://app.harness.io")),
-            (
-                "https://app.harness.io/gratis/",
-                Ok("https://app.harness.io/gratis"),
-            ),
+            ("https://app.harness.io/gratis/", Ok("https://app.harness.io/gratis")),
             ("http://127.0.0.1:8080", Ok("http://127.0.0.1:8080")),
             ("app.harness.io", Ok("https://app.harness.io")),
-            (
-                "app.harness.io:8443/gratis",
-                Ok("https://app.harness.io:8443/gratis"),
-            ),
+            ("app.harness.io:8443/gratis", Ok("https://app.harness.io:8443/gratis")),
             ("ftp://host", Err("scheme")),
             ("https://", Err("host")),
             ("https://u:p@host", Err("user or password")),

@@ -144,21 +144,14 @@ fn builds_proxy_from_its_parts() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn one_proxy_is_for_all_addresses_unless_everything_is_an_exception() {
     let proxy = "http://proxy.example";
     for (given, expected, warning) in [
         (vec![("HTTPS_PROXY", proxy)], Some(proxy), None),
         (vec![("HTTPS_PROXY", proxy), ("NO_PROXY", "*")], None, None),
-        (
-            vec![("HTTPS_PROXY", proxy), ("HTTP_PROXY", "http://x")],
-            Some(proxy),
-            None,
-        ),
-        (
-            vec![("http_proxy", proxy)],
-            None,
-            Some("http_proxy: unknown variable; did you mean HTTPS_PROXY?"),
-        ),
+        (vec![("HTTPS_PROXY", proxy), ("HTTP_PROXY", "http://x")], Some(proxy), None),
+        (vec![("http_proxy", proxy)], None, Some("http_proxy: unknown variable; did you mean HTTPS_PROXY?")),
     ] {
         let settings = settings(&given);
         let proxy = settings.egress.proxy.map(|proxy| proxy.url);
@@ -246,6 +239,7 @@ fn needs_fixed_image_or_no_upgrades_without_a_manager() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn finds_engine_as_docker_clients_do() {
     let directory = tempfile::tempdir().unwrap();
     let certificates = directory.path().to_str().unwrap();
@@ -266,18 +260,9 @@ fn finds_engine_as_docker_clients_do() {
         ("DOCKER_HOST=tcp://host:1234", tcp("host:1234", None)),
         ("DOCKER_HOST=http://host", tcp("host:2375", None)),
         ("DOCKER_HOST=tcp://[::1]:2375/", tcp("[::1]:2375", None)),
-        (
-            "DOCKER_HOST=tcp://host DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH={}",
-            tcp("host:2376", given()),
-        ),
-        (
-            "DOCKER_HOST=tcp://host:2375 DOCKER_CERT_PATH={}",
-            tcp("host:2375", given()),
-        ),
-        (
-            "DOCKER_HOST=tcp://host DOCKER_TLS_VERIFY=1 HOME={home}",
-            tcp("host:2376", of_home),
-        ),
+        ("DOCKER_HOST=tcp://host DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH={}", tcp("host:2376", given())),
+        ("DOCKER_HOST=tcp://host:2375 DOCKER_CERT_PATH={}", tcp("host:2375", given())),
+        ("DOCKER_HOST=tcp://host DOCKER_TLS_VERIFY=1 HOME={home}", tcp("host:2376", of_home)),
     ] {
         let given = given
             .replace("{}", certificates)
@@ -349,13 +334,6 @@ fn the_redacted_settings_show_what_is_in_effect() {
         let expected = given.get(row.name).copied().unwrap_or(default);
         assert_eq!((*name, value.as_str()), (row.name, expected));
     }
-}
-
-#[test]
-fn reads_update_order_of_a_label() {
-    assert_eq!("start-first".parse(), Ok(Strategy::StartFirst));
-    assert_eq!(Strategy::StopFirst.to_string(), "stop-first");
-    assert!("fast".parse::<Strategy>().is_err());
 }
 
 #[test]

@@ -43,7 +43,28 @@ KEEP_IMAGES=0
     MAX_STOP_TIMEOUT: "30m" (less than 1h); expected seconds
     KEEP_IMAGES: "0"; expected a number from 1 to 9
 WEBHOOK_URL=hooks.example/hunter2-hunter2
-    WEBHOOK_URL: does not start with https://
+    WEBHOOK_URL: its value (not shown) does not start with https://
+WEBHOOK_URL=hunter2-hunter2://x
+DEADMAN_URL=file:///hunter2-hunter2
+WEBHOOK_SECRET=hunter2-hunter2
+WEBHOOK_FORMAT=xml
+WEBHOOK_EVENTS=upgraded,Rejected
+    WEBHOOK_URL: is not such a URL; expected a URL such as https://
+    DEADMAN_URL: is not such a URL
+    WEBHOOK_SECRET: its value (not shown) is a key of 15 bytes; expected whsec_ and the base64 of at least 24 bytes
+    WEBHOOK_FORMAT: "xml"; expected cloudevents, slack or teams
+    WEBHOOK_EVENTS: "upgraded,Rejected" (no event is called Rejected); expected upgraded, rejected,
+WEBHOOK_URL=https://hooks.example/services/T0/hunter2-hunter2
+WEBHOOK_SECRET=whsec_aHVudGVyMi1odW50ZXIy
+WEBHOOK_EVENTS=,
+    WEBHOOK_SECRET: is a key of 15 bytes
+    WEBHOOK_EVENTS: it has no name
+WEBHOOK_URL=https://hooks.example/services/T0/hunter2-hunter2
+WEBHOOK_SECRET=whsec_hunter2-hunter2
+    WEBHOOK_SECRET: has no base64 after whsec_
+WEBHOOK_URL=https://hooks.example/services/T0/hunter2-hunter2
+WEBHOOK_SECRET_FILE=/nowhere/secret
+    WEBHOOK_SECRET_FILE: /nowhere/secret: No such file
 WEBHOOK_URL_FILE=/nowhere/url
 PUBLISHED_IMAGE=harness/delegate:26.02.1
 SELF_UPGRADE=true
@@ -244,18 +265,9 @@ fn reports_every_wrong_variable_of_one_environment() {
     let names = config::variables()
         .map(|row| row.name)
         .filter(|name| !skipped.contains(name));
-    let vars: Vec<(&str, &str)> = names
-        .map(|name| {
-            (
-                name,
-                if name.starts_with("REGISTRY_") || name.ends_with("REPOSITORY") {
-                    "X"
-                } else {
-                    "x /"
-                },
-            )
-        })
-        .collect();
+    let has_reference = |name: &str| name.starts_with("REGISTRY_") || name.ends_with("REPOSITORY");
+    let wrong = |name| if has_reference(name) { "X" } else { "x /" };
+    let vars: Vec<(&str, &str)> = names.map(|name| (name, wrong(name))).collect();
     let errors = errors(&vars);
     let named: Vec<&str> = errors.problems.iter().map(|problem| problem.variable).collect();
     let wanted: Vec<&str> = vars.iter().map(|(name, _)| *name).collect();

@@ -1,7 +1,7 @@
 //! The container document, from outside: rules one by one, and documents of real engines.
 
 mod comparison;
-mod golden;
+pub(crate) mod golden;
 mod overrides;
 mod rules;
 mod spellings;

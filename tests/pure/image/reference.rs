@@ -9,6 +9,7 @@ fn reference(text: &str) -> ImageReference {
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_reference_is_read_and_normalised_as_docker_does_it() {
     // written | registry | path | tag that counts
     for (written, registry, path, tag) in [
@@ -18,12 +19,7 @@ fn a_reference_is_read_and_normalised_as_docker_does_it() {
         ("index.docker.io/nginx", "docker.io", "library/nginx", "latest"),
         ("docker.io/library/nginx", "docker.io", "library/nginx", "latest"),
         ("library/nginx", "docker.io", "library/nginx", "latest"),
-        (
-            "harness/delegate:26.02.88404",
-            "docker.io",
-            "harness/delegate",
-            "26.02.88404",
-        ),
+        ("harness/delegate:26.02.88404", "docker.io", "harness/delegate", "26.02.88404"),
         ("localhost/delegate", "localhost", "delegate", "latest"),
         ("localhost:5000/d:1", "localhost:5000", "d", "1"),
         ("localhost:5000", "docker.io", "library/localhost", "5000"),
@@ -89,6 +85,7 @@ fn references_are_equal_when_they_mean_the_same() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn the_manager_is_asked_by_the_short_form() {
     for (written, short) in [
         ("docker.io/library/nginx:1", "nginx:1"),
@@ -99,10 +96,7 @@ fn the_manager_is_asked_by_the_short_form() {
         ("docker.io/localhost/x:1", "docker.io/localhost/x:1"),
         ("docker.io/a.b/c:1", "docker.io/a.b/c:1"),
         ("docker.io/sha256:5", "docker.io/library/sha256:5"),
-        (
-            &format!("docker.io/{}:1", "a".repeat(64)),
-            &format!("docker.io/library/{}:1", "a".repeat(64)),
-        ),
+        (&format!("docker.io/{}:1", "a".repeat(64)), &format!("docker.io/library/{}:1", "a".repeat(64))),
     ] {
         let known = manager_reference(&reference(written), &TargetSettings::default());
         assert_eq!(known.to_string(), short);

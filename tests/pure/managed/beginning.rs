@@ -57,42 +57,29 @@ fn a_call_that_failed_is_not_repeated_at_once() {
 fn what_the_engine_remembers_is_read_before_an_image_is_tried() {
     let decided =
         |facts: &Facts, policy: &Policy| next(&service(), &wanted(NEW), policy, facts, now()).decision;
-    assert_eq!(
-        decided(&Facts::default(), &policy()),
-        Decision::Learn(Fact::Holds)
-    );
+    let rests = |facts: &Facts, policy: &Policy| match decided(facts, policy) {
+        Decision::Rest(reason) => reason.kind(),
+        other => panic!("{other:?}"),
+    };
+    let unread = decided(&Facts::default(), &policy());
+    assert_eq!(unread, Decision::Learn(Fact::Holds));
+    let (since, until, delegate) = (ago(10), None, None);
     let paused = Paused {
-        since: ago(10),
-        until: None,
-        delegate: None,
+        since,
+        until,
+        delegate,
     };
-    let decision = decided(&holds(Some(paused), None), &policy());
-    assert!(
-        matches!(&decision, Decision::Rest(reason) if reason.kind() == ReasonKind::Paused),
-        "{decision:?}"
+    assert_eq!(rests(&holds(Some(paused), None), &policy()), ReasonKind::Paused);
+    let mut delayed = policy();
+    delayed.timing.delay = Duration::from_secs(3600);
+    let unseen = decided(&holds(None, None), &delayed);
+    assert!(matches!(unseen, Decision::Act(Step::NoteFirstSeen { image }) if image == NEW));
+    assert_eq!(
+        rests(&holds(None, Some(ago(3599))), &delayed),
+        ReasonKind::Delayed
     );
-    let delayed = Policy {
-        timing: Timing {
-            delay: Duration::from_secs(3600),
-            ..Timing::default()
-        },
-        ..policy()
-    };
-    let decision = decided(&holds(None, None), &delayed);
-    assert!(
-        matches!(&decision, Decision::Act(Step::NoteFirstSeen { image }) if image == NEW),
-        "{decision:?}"
-    );
-    let decision = decided(&holds(None, Some(ago(3599))), &delayed);
-    assert!(
-        matches!(&decision, Decision::Rest(reason) if reason.kind() == ReasonKind::Delayed),
-        "{decision:?}"
-    );
-    let decision = decided(&holds(None, Some(ago(3600))), &delayed);
-    assert!(
-        matches!(decision, Decision::Act(Step::Begin { .. })),
-        "{decision:?}"
-    );
+    let seen = decided(&holds(None, Some(ago(3600))), &delayed);
+    assert!(matches!(seen, Decision::Act(Step::Begin { .. })), "{seen:?}");
 }
 
 /// An operator who names a service wants the image in spite of what became of it.

@@ -29,9 +29,7 @@ fn rolled_back_after(life: i64, restart: i64) -> Option<i64> {
                 }),
                 ..Record::default()
             },
-            ..tried(Progress::Settled {
-                completed_at: Some(ago(*second)),
-            })
+            ..tried(completed(*second))
         };
         matches!(decide(&managed, &keep()), Decision::Act(Step::RollBack { .. }))
     })

@@ -6,11 +6,6 @@ use super::*;
 
 /// A workload for each row, with the image that is wanted; each scene is as the row's sentence says.
 fn scenes() -> Vec<(Row, Managed, Desired)> {
-    let settled = || Progress::Settled { completed_at: None };
-    let stopped = || Progress::Paused {
-        by_failure: true,
-        message: "update paused due to failure".to_owned(),
-    };
     let elsewhere = |progress| Managed {
         progress,
         ..service()
@@ -43,14 +38,14 @@ fn scenes() -> Vec<(Row, Managed, Desired)> {
         (Row::RollingOut, tried(Progress::Updating), wanted(NEW)),
         (Row::Proving, proving, wanted(NEW)),
         (Row::TooLate, late, wanted(NEW)),
-        (Row::Stopped, tried(stopped()), wanted(NEW)),
+        (Row::Stopped, tried(paused(true)), wanted(NEW)),
         (Row::NotVerified, idle, keep()),
         (Row::RollingBack, failed(Progress::Updating), wanted(NEW)),
         (Row::Failed, failed(settled()), wanted(NEW)),
         (Row::WentBack, back(settled(), true), wanted(NEW)),
         (Row::ThirdImage, third, wanted(NEW)),
         (Row::UpdatedElsewhere, elsewhere(Progress::Updating), wanted(NEW)),
-        (Row::UpdatePaused, elsewhere(stopped()), wanted(NEW)),
+        (Row::UpdatePaused, elsewhere(paused(true)), wanted(NEW)),
         (Row::HoldsUnknown, service(), wanted(NEW)),
         (Row::FirstSeen, service(), wanted(NEW)),
         (Row::Blocked, service(), keep()),

@@ -11,24 +11,15 @@ fn attempts() -> Vec<Option<Attempt>> {
 }
 
 fn all_progress() -> Vec<Progress> {
-    let message = String::new;
     vec![
-        Progress::Settled { completed_at: None },
-        Progress::Settled {
-            completed_at: Some(ago(700)),
-        },
+        settled(),
+        completed(700),
         Progress::Updating,
-        Progress::Paused {
-            by_failure: true,
-            message: message(),
-        },
-        Progress::Paused {
-            by_failure: false,
-            message: message(),
-        },
+        paused(true),
+        paused(false),
         Progress::RollingBack,
-        Progress::RolledBack { message: message() },
-        Progress::RollbackPaused { message: message() },
+        went_back(),
+        stuck_rollback(),
     ]
 }
 
@@ -132,10 +123,7 @@ fn no_step_is_about_an_image_that_was_not_written_down() {
 /// Swarm does nothing more after its own way back has failed, and so nothing more is asked of it.
 #[test]
 fn a_way_back_that_failed_is_the_end() {
-    let stopped = || Progress::RollbackPaused {
-        message: "rollback paused due to failure".to_owned(),
-    };
-    let mut failed = back(stopped(), false);
+    let mut failed = back(stuck_rollback(), false);
     failed.tasks.last_failure = Some(failure(NEW, 50));
     assert!(matches!(step(&failed, &wanted(NEW)), Step::Quarantine { image, .. } if image == NEW));
     failed.record = failed.quarantined(NEW, "it failed", now());

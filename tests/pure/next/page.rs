@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 
 use delegate_upgrader::rollout::{Row, blocker_table};
 use kit::page;
@@ -25,10 +23,6 @@ const MARKS: [&str; 9] = [
     "rows-restoring",
     "rows-upgrader",
 ];
-
-fn project() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
 
 #[test]
 fn the_page_has_every_row_with_its_sentence() {
@@ -59,24 +53,6 @@ fn the_page_of_the_blockers_has_every_row_with_its_sentence() {
 }
 
 #[test]
-fn each_table_stands_under_its_title_behind_an_example() {
-    let page = fs::read_to_string(project().join(PAGE)).unwrap();
-    let mut rest = page.as_str();
-    for (mark, (title, _)) in MARKS.iter().zip(Row::TABLES) {
-        let (_, section) = rest
-            .split_once(&format!("\n## {title}\n"))
-            .unwrap_or_else(|| panic!("{title}"));
-        let (before, after) = section
-            .split_once(&format!("<!-- {mark} -->"))
-            .unwrap_or_else(|| panic!("{mark}"));
-        let example = mark.replace("rows-", "example-");
-        assert!(before.contains(&format!("<!-- {example} -->\n")), "{example}");
-        assert!(!before.contains("\n## "), "{title}");
-        rest = after;
-    }
-}
-
-#[test]
 fn tables_have_few_rows_and_short_sentences() {
     let all: Vec<Row> = Row::all().collect();
     assert!(all.len() <= MOST_ROWS, "{} rows", all.len());
@@ -90,29 +66,5 @@ fn tables_have_few_rows_and_short_sentences() {
             sentence.ends_with('.') && sentence.contains(": "),
             "{row}: {sentence}"
         );
-    }
-}
-
-/// The code of the decision, without comments and imports.
-fn code() -> String {
-    let mut files: Vec<_> = fs::read_dir(project().join("src/rollout/next"))
-        .unwrap()
-        .collect();
-    files.sort_by_key(|file| file.as_ref().unwrap().file_name());
-    let paths = files.into_iter().map(|file| file.unwrap().path());
-    let paths = paths.chain([project().join("src/rollout/call_backoff.rs")]);
-    paths.map(|path| fs::read_to_string(path).unwrap()).collect()
-}
-
-#[test]
-fn each_row_is_in_the_code() {
-    let code = code();
-    for row in Row::all() {
-        let variant = format!("Row::{row:?}");
-        let uses = code.match_indices(&variant).filter(|(at, _)| {
-            let after = code[at + variant.len()..].chars().next();
-            after.is_some_and(|after| !after.is_alphanumeric())
-        });
-        assert!(uses.count() > 0, "{variant}");
     }
 }

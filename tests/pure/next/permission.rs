@@ -207,15 +207,13 @@ fn starts_nothing_while_paused() {
 }
 
 #[test]
+#[rustfmt::skip]
 fn reads_engine_only_where_a_replacement_would_start() {
     let unknown = |scene: Scene| scene.knowing(|facts| facts.holds = None);
     check(vec![
         (unknown(base()), UNKNOWN),
         (unknown(snoozed(base(), 60)), SNOOZED),
-        (
-            unknown(Scene::new().serving(old())),
-            "blocked: rest, awaiting_schedule",
-        ),
+        (unknown(Scene::new().serving(old())), "blocked: rest, awaiting_schedule"),
         // With a delay, the time runs from the first sight, whatever else the delegate waits for.
         (unknown(snoozed(delayed(1), 60)), UNKNOWN),
     ]);

@@ -11,25 +11,17 @@ use strum::VariantArray as _;
 const PAGE: &str = "docs/reference/exit-codes.md";
 
 /// What an exit code means, and where the pages say what to do.
+#[rustfmt::skip]
 pub(super) fn words(exit: Exit) -> (&'static str, &'static str) {
     match exit {
         Exit::Ok => ("done, or nothing to do", ""),
-        Exit::NotServed => (
-            "a delegate could not be served, or a check fails",
-            "its line has [the reason](reasons.md)",
-        ),
-        Exit::Usage => (
-            "the command line is wrong, or names an unknown delegate or release",
-            "the message lists what there is; [commands](../usage/commands.md)",
-        ),
+        Exit::NotServed => ("a delegate could not be served, or a check fails", "its line has [the reason](reasons.md)"),
+        Exit::Usage => ("the command line is wrong, or names an unknown delegate or release", "the message lists what there is; [commands](../usage/commands.md)"),
         Exit::Unavailable => (
             "the engine, or the daemon that was asked, is unreachable",
             "[the engine cannot be reached](../usage/troubleshooting.md#the-engine-cannot-be-reached)",
         ),
-        Exit::Config => (
-            "the configuration is wrong",
-            "the message names each problem and what is accepted; [configuration](../usage/configuration.md)",
-        ),
+        Exit::Config => ("the configuration is wrong", "the message names each problem and what is accepted; [configuration](../usage/configuration.md)"),
     }
 }
 

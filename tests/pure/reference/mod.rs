@@ -17,7 +17,7 @@ use delegate_upgrader::rollout::reason::ReasonKind;
 use strum::VariantNames as _;
 
 /// Every reason.
-fn kinds() -> impl Iterator<Item = ReasonKind> {
+pub(crate) fn kinds() -> impl Iterator<Item = ReasonKind> {
     let words = ReasonKind::VARIANTS.iter();
     words.map(|word| serde_json::from_value((*word).into()).unwrap())
 }

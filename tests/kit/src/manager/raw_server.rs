@@ -18,7 +18,13 @@ pub enum Reply {
     /// These bytes, then nothing, the connection open.
     Hang(Vec<u8>),
     /// The answer made from the request.
-    From(fn(&str) -> String),
+    From(Arc<dyn Fn(&str) -> String + Send + Sync>),
+}
+
+impl Reply {
+    pub fn made_by(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        Self::From(Arc::new(answer))
+    }
 }
 
 /// A server that answers each request with the next reply, and the last one for ever.

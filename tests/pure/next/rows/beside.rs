@@ -27,10 +27,7 @@ fn failed_and_withdrawn_containers_end_by_themselves() {
             (withdrawn(new().exited(90)), "given_up_policy: set the policy of new to no"),
             (failed(up().policy("no")), "given_up_stop: stop new within 1h"),
             (failed(up().policy("no").asked_to_stop(90)), "given_up_stop: wait 9s, stopping"),
-            (
-                failed(up().policy("no").asked_to_stop(STOP_TIMEOUT + 1)),
-                "given_up_stop: stop new within 0s",
-            ),
+            (failed(up().policy("no").asked_to_stop(STOP_TIMEOUT + 1)), "given_up_stop: stop new within 0s"),
             (withdrawn(removing()), "given_up_removing: wait 1s, stopping"),
             (withdrawn(stuck()), AT_REST),
             (withdrawn(down("new")), "withdrawn_remove: remove new"),
@@ -147,9 +144,6 @@ fn the_next_replacement_does_not_wait_for_one_drain() {
         (base.clone().pulled(V3), "create: create release 2 from new with harness/delegate:26.03.1"),
         (base.clone().keep(Reason::UpToDate { image: V2.to_owned() }), "draining_stop: wait 2s, draining"),
         // The earliest wait decides when, and the replacement why.
-        (
-            base.candidate(new().id("next").replaces("new").running(10, 5)),
-            "proving: wait 2s, proving",
-        ),
+        (base.candidate(new().id("next").replaces("new").running(10, 5)), "proving: wait 2s, proving"),
     ]);
 }

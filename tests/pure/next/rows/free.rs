@@ -7,7 +7,7 @@ use delegate_upgrader::container::RunState;
 use delegate_upgrader::document::{DependencyKind, Obstacle};
 use delegate_upgrader::rollout::{AutoRemove, Member};
 
-use super::super::scene::{Change, DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, V1, ago, new, old};
+use super::super::scene::{Change, DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, ago, new, old};
 use super::{check, table};
 
 fn retired(candidate: Member) -> Scene {
@@ -145,21 +145,4 @@ fn the_last_container_that_gave_up_the_name_gets_it_back() {
         // Its successor serves under another name.
         (Scene::new().draining(40, old().exited(30)).renamed(new().running(90, 90)), "draining_remove: remove old"),
     ]);
-}
-
-/// The whole list of a stop-first replacement, and the way back.
-#[test]
-#[rustfmt::skip]
-fn stop_first_goes_in_order() {
-    let serving = |member: Member| Scene::new().serving(member).pulled("harness/delegate:26.02.1").host_network();
-    check(vec![
-        (serving(old()), "create: create release 1 from old with harness/delegate:26.02.1"),
-        (serving(old()).candidate(new()), "name_draining: rename old to d.draining-now"),
-        (draining(old(), new()), "free_stop: stop old within 1h"),
-        (draining(old().asked_to_stop(90), new()), "free_stop: wait 9s, draining"),
-        (draining(old().exited(1), new()), "free_start: start new"),
-        (draining(old().exited(90), new().running(60, 60)), "free_promote: rename new to d"),
-        (serving(new().running(60, 60)).draining(90, old().exited(90)), "draining_remove: remove old"),
-    ]);
-    assert_eq!(old().image.to_string(), V1);
 }

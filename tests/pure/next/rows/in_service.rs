@@ -92,10 +92,7 @@ fn a_delegate_in_service_is_replaced_when_nothing_is_in_the_way() {
             (unknown(published(), |facts| facts.hidden_obstacle = None), "obstacle_unknown: find out hidden_obstacle"),
             (published(), PULL),
             (unknown(pulled(), |facts| facts.free_memory = None), "memory_unknown: find out free_memory"),
-            (
-                unknown(pulled(), |facts| (facts.free_memory, facts.crowd) = (None, 2)),
-                "memory_unknown: wait 5s, waiting_for_others",
-            ),
+            (unknown(pulled(), |facts| (facts.free_memory, facts.crowd) = (None, 2)), "memory_unknown: wait 5s, waiting_for_others"),
             (unknown(pulled().host_network(), |facts| facts.free_memory = None), CREATE),
             (pulled().knowing(|facts| facts.has_created = true), "blocked: rest, candidate_vanished"),
             (pulled(), CREATE),

@@ -65,10 +65,7 @@ fn a_candidate_proves_itself_beside_the_one_in_service() {
             (with(proven()).pulled(V3), UNWANTED),
             (with(proven().change(|m| m.fingerprint = Some("before".to_owned()))), "serving_changed: withdraw new as d.withdrawn-now: settings_changed"),
             (behind(old().exited(14)), "serving_down: wait 1s, interrupted"),
-            (
-                Scene::new().serving(old().exited(14)).candidate(new().exited(30)).pulled(V2),
-                "serving_down: wait 1s, interrupted",
-            ),
+            (Scene::new().serving(old().exited(14)).candidate(new().exited(30)).pulled(V2), "serving_down: wait 1s, interrupted"),
             (behind(old().exited(15)), "serving_down: withdraw new as d.withdrawn-now: not_running"),
             (with(new().stopped(30)), "unwanted: withdraw new as d.withdrawn-now: candidate_vanished"),
             (with(new().exited(30)), "candidate_reject: reject new as d.failed-1: exited with code 3 before it had proven itself"),
@@ -76,10 +73,7 @@ fn a_candidate_proves_itself_beside_the_one_in_service() {
             (compared(Comparison::Different("/Env".to_owned())), "different: withdraw new as d.withdrawn-now: configuration_mismatch"),
             (with(new()), "candidate_start: start new"),
             (with(new()).knowing(|facts| facts.free_memory = None), "memory_unknown: find out free_memory"),
-            (
-                with(new()).knowing(|facts| (facts.free_memory, facts.crowd) = (None, 1)),
-                "memory_unknown: wait 5s, waiting_for_others",
-            ),
+            (with(new()).knowing(|facts| (facts.free_memory, facts.crowd) = (None, 1)), "memory_unknown: wait 5s, waiting_for_others"),
             (Scene::new().serving(old().tasks(2)).candidate(new()).pulled(V2).host_network(), "wait_for_idle: wait 1s, waiting_for_idle"),
             // Docker cannot rename one that it is restarting.
             (behind(old().state(RunState::Restarting)), ANNOUNCE),
