@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::engine::Engine as _;
-use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::{Value, json};
 
 use super::faults::{killed_when, points, stride};
@@ -34,17 +32,6 @@ fn assert_is_back(host: &Host, context: &str) {
         host.containers()
     );
     assert!(host.is_fleeting("dd"), "{context}: --rm is lost");
-}
-
-#[tokio::test(start_paused = true)]
-async fn replaces_an_rm_delegate_either_way() {
-    for (change, working) in WAYS.into_iter().zip([1, 0]) {
-        let host = Host::new();
-        host.run_with("dd", change);
-        host.upgrade(NEW).await;
-        host.assert_fleeting_on("dd", NEW, "");
-        assert_eq!(host.fewest_working(), working);
-    }
 }
 
 /// As Docker would: at once, but for a restart.
@@ -97,8 +84,7 @@ async fn brings_an_rm_delegate_back_when_the_engine_restarts_during_its_replacem
         for second in (2..90).step_by(stride(2)) {
             let host = Host::new();
             host.run_with("dd", change);
-            let mut upgrader = host.upgrader(NEW);
-            upgrader.start_run(Mode::Upgrade);
+            let mut upgrader = host.starting(NEW);
             host.continue_for(&mut upgrader, SECOND * second).await;
             let names = host.names();
             let is_over = names.contains(&"dd".to_owned()) && host.find("dd").image == NEW;
@@ -159,10 +145,7 @@ async fn brings_an_rm_delegate_back_as_it_was_whenever_the_process_is_killed() {
 /// asked.
 #[tokio::test(start_paused = true)]
 async fn recreates_an_rm_delegate_that_drains_when_its_successor_ends() {
-    let dies_after_the_commit = Behaviour {
-        ready_after: SECOND * 5,
-        ..Behaviour::exits(SECOND * 30, 3)
-    };
+    let dies_after_the_commit = Behaviour::exits(SECOND * 30, 3).ready_in(SECOND * 5);
     for is_killed in [false, true] {
         let host = Host::new();
         host.publish(NEW, dies_after_the_commit.clone());
@@ -187,14 +170,12 @@ async fn gives_the_name_back_to_an_old_container_that_was_never_asked_to_stop() 
     for change in [auto_remove as fn(&mut Value), |_| ()] {
         let host = Host::new();
         let health = Wellness::For(SECOND * 20);
-        host.publish(NEW, Behaviour { health, ..good() });
+        host.publish(NEW, good().with_health(health));
         let old = host.run_with("dd", change);
-        host.twin.set_faults(|call| match call.operation {
-            Operation::Rename if call.detail.contains("draining") => Fault::ErrBefore,
-            _ => Fault::None,
+        host.fault_where(Fault::ErrBefore, |call| {
+            call.operation == Operation::Rename && call.detail.contains("draining")
         });
-        let mut first = host.upgrader(NEW);
-        first.start_run(Mode::Upgrade);
+        let mut first = host.starting(NEW);
         assert!(host.continue_for(&mut first, SECOND * 28).await.is_none());
         assert_eq!(host.names(), ["dd", "dd.retired"]);
         drop(first);
@@ -213,7 +194,7 @@ async fn gives_the_name_back_to_an_old_container_that_was_never_asked_to_stop() 
 async fn keeps_a_successor_that_loses_its_health_when_the_old_container_is_gone() {
     let host = Host::new();
     let health = Wellness::For(SECOND * 60);
-    host.publish(NEW, Behaviour { health, ..good() });
+    host.publish(NEW, good().with_health(health));
     host.run_with("dd", auto_remove);
     host.once(NEW).await;
     let now = host.find("dd");

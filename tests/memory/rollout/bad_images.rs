@@ -23,14 +23,11 @@ fn kinds(way: Way) -> [(&'static str, Behaviour); 10] {
         ready_after: READY,
         ..behaviour
     };
-    let health = |health| Behaviour { health, ..good() };
+    let health = |health| good().with_health(health);
     [
         (
             "cannot be started",
-            Behaviour {
-                start_error: Some("exec: /delegate: no such file".to_owned()),
-                ..good()
-            },
+            good().refused("exec: /delegate: no such file"),
         ),
         ("fails at once", Behaviour::exits(Duration::ZERO, 3)),
         (

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::host::{HOUR, Host, NEW, OLD, auto_remove, good, host_network, published_port, row};
+use super::host::{
+    HOUR, Host, NEW, OLD, auto_remove, good, host_network, never_restarted, published_port, row,
+};
 use kit::twin::{Behaviour, OperatorAction, Wellness};
 
 /// The Manager goes away right after it has been asked, and is back after so long.
@@ -70,13 +72,8 @@ async fn keeps_delegate_through_outage_after_the_commit() {
 async fn names_an_unhealthy_delegate_in_service_and_how_the_candidate_ended() {
     let host = Host::new();
     let health = Wellness::For(Duration::from_secs(40));
-    host.twin.set_behaviour(
-        OLD,
-        &Behaviour {
-            health,
-            ..Behaviour::default()
-        },
-    );
+    host.twin
+        .set_behaviour(OLD, &Behaviour::default().with_health(health));
     host.publish(NEW, Behaviour::never_healthy());
     for name in ["aa", "bb"] {
         host.run(name);
@@ -94,16 +91,8 @@ async fn names_an_unhealthy_delegate_in_service_and_how_the_candidate_ended() {
     assert_eq!(host.names(), ["aa", "aa.failed-1", "bb"]);
 
     let host = Host::new();
-    host.publish(
-        NEW,
-        Behaviour {
-            ready_after: HOUR,
-            ..good()
-        },
-    );
-    host.run_with("dd", |body| {
-        body["HostConfig"]["RestartPolicy"]["Name"] = "no".into();
-    });
+    host.publish(NEW, good().ready_in(HOUR));
+    host.run_with("dd", never_restarted);
     let kill = async {
         tokio::time::sleep(Duration::from_secs(30)).await;
         host.by_hand(OperatorAction::Kill, "dd.candidate");

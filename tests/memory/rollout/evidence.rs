@@ -7,7 +7,7 @@ use delegate_upgrader::status::evidence::Evidence;
 use delegate_upgrader::status::report::Report;
 use serde_json::json;
 
-use super::host::{Host, NEW, NEWER, good, host_network, row};
+use super::host::{Host, NEW, NEWER, good, host_network, never_restarted, row};
 use kit::twin::{Behaviour, CLIENT_TIMEOUT, Fault, Operation, Wellness};
 
 fn crashing() -> Behaviour {
@@ -16,10 +16,7 @@ fn crashing() -> Behaviour {
 
 fn unhealthy() -> Behaviour {
     let health = Wellness::Never;
-    Behaviour {
-        health,
-        ..good().printing(["starting", "no licence"])
-    }
+    good().printing(["starting", "no licence"]).with_health(health)
 }
 
 fn host(behaviour: Behaviour) -> Host {
@@ -37,9 +34,7 @@ fn evidence(report: &Report) -> &Evidence {
 #[tokio::test(start_paused = true)]
 async fn reports_the_last_words_of_a_rejected_candidate() {
     let host = host(crashing());
-    host.run_with("dd", |body| {
-        body["HostConfig"]["RestartPolicy"]["Name"] = json!("no");
-    });
+    host.run_with("dd", never_restarted);
     let report = host.once(NEW).await;
     let evidence = evidence(&report);
     let of = (evidence.container.as_str(), evidence.image.as_str());

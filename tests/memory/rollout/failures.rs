@@ -65,14 +65,13 @@ async fn repeats_a_start_that_a_leftover_endpoint_holds_up() {
     let host = Host::new();
     host.run("dd");
     let mut starts = 0;
-    host.twin.set_faults(move |call| {
-        starts += usize::from(call.operation == Operation::Start);
-        if call.operation == Operation::Start && starts < 3 {
-            Fault::RefuseWith(403, "endpoint with name dd already exists in network corp")
-        } else {
-            Fault::None
-        }
-    });
+    host.fault_where(
+        Fault::RefuseWith(403, "endpoint with name dd already exists in network corp"),
+        move |call| {
+            starts += usize::from(call.operation == Operation::Start);
+            call.operation == Operation::Start && starts < 3
+        },
+    );
     host.upgrade(NEW).await;
 }
 
@@ -170,7 +169,7 @@ async fn returns_the_name_when_the_successor_fails_after_the_commit() {
     for was_asked in [true, false] {
         let host = Host::new();
         let health = Wellness::For(SECOND * 60);
-        host.publish(NEW, Behaviour { health, ..good() });
+        host.publish(NEW, good().with_health(health));
         let old = host.run("dd");
         if !was_asked {
             let is_drain = |detail: &str| detail.starts_with("dd.draining-");
@@ -201,9 +200,8 @@ async fn reports_a_step_that_keeps_failing_and_repeats_it_in_the_next_run() {
     let host = Host::new();
     host.publish(NEW, Behaviour::never_healthy());
     let old = host.run_with("dd", host_network);
-    host.twin.set_faults(|call| match call.operation {
-        Operation::Start if call.subject.contains("draining") => Fault::ErrBefore,
-        _ => Fault::None,
+    host.fault_where(Fault::ErrBefore, |call| {
+        call.operation == Operation::Start && call.subject.contains("draining")
     });
     let report = host.once(NEW).await;
     assert!(report.has_failures() && !report.is_in_progress(), "{report:?}");
@@ -222,9 +220,8 @@ async fn recreates_an_old_container_that_the_engine_cannot_start() {
     let host = Host::new();
     host.publish(NEW, Behaviour::never_healthy());
     let old = host.run_with("dd", host_network);
-    host.twin.set_faults(|call| match call.operation {
-        Operation::Start if call.subject.starts_with("dd.draining") => Fault::Refuse(500),
-        _ => Fault::None,
+    host.fault_where(Fault::Refuse(500), |call| {
+        call.operation == Operation::Start && call.subject.starts_with("dd.draining")
     });
     assert!(host.once(NEW).await.has_failures());
     let now = host.find("dd");

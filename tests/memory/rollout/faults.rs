@@ -9,7 +9,9 @@ use delegate_upgrader::reconcile::controller::Controller as _;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::host::{HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network, published_port};
+use super::host::{
+    HOUR, Host, NEW, NEWER, OLD, auto_remove, good, host_network, never_restarted, published_port,
+};
 use kit::twin::{Behaviour, Call, Fault, Happened, Twin, TwinSettings};
 
 /// Which way a delegate is replaced.
@@ -76,6 +78,16 @@ pub fn points(first: usize) -> impl Iterator<Item = usize> {
 pub async fn killed_when(host: &Host, when: impl FnMut(&Call) -> bool + Send + 'static) -> bool {
     let mut upgrader = host.upgrader(NEW);
     killed_during(host, when, host.scheduled_run(&mut upgrader)).await
+}
+
+/// A process that does a run is killed once it has changed so much.
+pub async fn killed_after_writes(host: &Host, done: usize) -> bool {
+    let mut writes = 0;
+    let is_too_many = move |call: &Call| {
+        writes += usize::from(call.is_write());
+        writes > done
+    };
+    killed_when(host, is_too_many).await
 }
 
 /// The same of a process that does this.
@@ -175,9 +187,7 @@ async fn survives_a_kill_at_every_call_with_rm_and_stop_first() {
 async fn cuts_no_delegate_without_a_restart_policy_short() {
     for k in points(0) {
         let host = Host::new();
-        host.run_with("dd", |body| {
-            body["HostConfig"]["RestartPolicy"]["Name"] = "no".into();
-        });
+        host.run_with("dd", never_restarted);
         // It needs longer than what would be left of the timeout.
         host.twin
             .set_behaviour(OLD, &Behaviour::drains(Duration::from_secs(3000)));
@@ -200,13 +210,7 @@ async fn fault_at_every_call(way: Way, first: usize, fault: Fault) {
     for k in points(first) {
         let host = way.host();
         let chosen = fault.clone();
-        host.twin.set_faults(move |call| {
-            if call.index == k {
-                chosen.clone()
-            } else {
-                Fault::None
-            }
-        });
+        host.fault_where(chosen, move |call| call.index == k);
         hourly(&host).await;
         assert_kept_promise(&host, way, &format!("{fault:?} at call {k}"));
         if host.twin.calls().len() <= k {

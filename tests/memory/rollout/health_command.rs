@@ -47,11 +47,7 @@ async fn an_exit_code_is_the_verdict() {
         assert_eq!(delegate.health_probe.as_str(), "exec");
         assert_eq!(delegate.health_detail, detail);
         // Once in `HEALTH_INTERVAL`.
-        let calls = host.twin.calls();
-        let created = calls
-            .iter()
-            .filter(|call| call.operation == Operation::CreateExec);
-        assert_eq!(created.count(), 2);
+        assert_eq!(host.count(Operation::CreateExec), 2);
     }
 }
 
@@ -122,18 +118,8 @@ async fn proves_unreachable_candidate_by_command_or_running() {
         host.publish(NEW, behaviour);
         host.set_slow(|_| Some((Duration::ZERO, HttpOutcome::NoRoute("no route".to_owned()))));
         host.run("dd");
-        let calls = |operation| {
-            host.twin
-                .calls()
-                .iter()
-                .filter(|call| call.operation == operation)
-                .count()
-        };
         if refuses {
-            host.twin.set_faults(|call| match call.operation {
-                Operation::CreateExec => Fault::Refuse(403),
-                _ => Fault::None,
-            });
+            host.fault(Operation::CreateExec, Fault::Refuse(403));
         }
         let report = host.once(NEW).await;
         let dd = row(&report, "dd");
@@ -143,6 +129,6 @@ async fn proves_unreachable_candidate_by_command_or_running() {
             "{}",
             dd.message
         );
-        assert!(calls(Operation::CreateExec) > 0);
+        assert!(host.count(Operation::CreateExec) > 0);
     }
 }

@@ -25,10 +25,7 @@ pub(super) fn host(behaviour: &Behaviour) -> Host {
 
 /// Healthy for five minutes of each life.
 pub(super) fn ailing() -> Behaviour {
-    Behaviour {
-        health: Wellness::For(5 * MINUTE),
-        ..Behaviour::drains(DRAIN)
-    }
+    Behaviour::drains(DRAIN).with_health(Wellness::For(5 * MINUTE))
 }
 
 /// Does what the daemon does, for so long: it wakes at least every minute.

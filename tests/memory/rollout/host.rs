@@ -217,6 +217,12 @@ impl Host {
         self.twin.run(name, &body)
     }
 
+    /// The delegate `dd`, which is replaced stop-first or start-first.
+    pub fn run_either(&self, stop_first: bool) -> ContainerId {
+        let change: fn(&mut Value) = if stop_first { host_network } else { |_| () };
+        self.run_with("dd", change)
+    }
+
     /// A process that knows nothing yet.
     pub fn upgrader(&self, published: &str) -> Upgrader {
         self.instance(published, None)
@@ -287,10 +293,16 @@ impl Host {
         self.finish(upgrader).await
     }
 
-    /// A run by a new process, which is not over after so long.
-    pub async fn begin(&self, published: &str, so_far: Duration) -> Upgrader {
+    /// A new process whose first run starts.
+    pub fn starting(&self, published: &str) -> Upgrader {
         let mut upgrader = self.upgrader(published);
         upgrader.start_run(Mode::Upgrade);
+        upgrader
+    }
+
+    /// A run by a new process, which is not over after so long.
+    pub async fn begin(&self, published: &str, so_far: Duration) -> Upgrader {
+        let mut upgrader = self.starting(published);
         assert!(self.continue_for(&mut upgrader, so_far).await.is_none());
         upgrader
     }
@@ -361,10 +373,13 @@ impl Host {
 
     /// From now on every call of this kind meets this fault.
     pub fn fault(&self, operation: Operation, fault: Fault) {
-        self.twin.set_faults(move |call| {
-            let is_met = call.operation == operation;
-            if is_met { fault.clone() } else { Fault::None }
-        });
+        self.fault_where(fault, move |call| call.operation == operation);
+    }
+
+    /// From now on every such call meets this fault.
+    pub fn fault_where(&self, fault: Fault, mut is_met: impl FnMut(&Call) -> bool + Send + 'static) {
+        self.twin
+            .set_faults(move |call| if is_met(call) { fault.clone() } else { Fault::None });
     }
 
     /// Somebody acts on one container, past the upgrader.
@@ -504,10 +519,7 @@ impl Host {
 
 /// A delegate that is ready in a while and finishes its tasks when asked to stop.
 pub fn good() -> Behaviour {
-    Behaviour {
-        ready_after: READY,
-        ..Behaviour::drains(DRAIN)
-    }
+    Behaviour::drains(DRAIN).ready_in(READY)
 }
 
 /// Kinds of images that no delegate can run.
@@ -536,11 +548,16 @@ pub fn host_network(body: &mut Value) {
     body["HostConfig"]["NetworkMode"] = json!("host");
 }
 
+/// Nothing starts it again.
+pub fn never_restarted(body: &mut Value) {
+    body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no", "MaximumRetryCount": 0 });
+}
+
 pub fn published_port(body: &mut Value) {
     body["HostConfig"]["PortBindings"] = json!({ "3460/tcp": [{ "HostIp": "", "HostPort": "3460" }] });
 }
 
 pub fn auto_remove(body: &mut Value) {
     body["HostConfig"]["AutoRemove"] = json!(true);
-    body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no", "MaximumRetryCount": 0 });
+    never_restarted(body);
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
 
 use super::host::{DRAIN, HOUR, Host, NEW, OLD, host_network, published_port, row};
 use super::log::log_of;
@@ -118,8 +117,7 @@ async fn reports_and_logs_the_tasks_and_the_deadline_of_a_drain() {
         .set_behaviour(OLD, &Behaviour::drains(Duration::from_secs(300)));
     host.tasks = |twin, _| Some(5 - twin.elapsed().as_secs() / 120);
     host.run("dd");
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
+    let mut upgrader = host.starting(NEW);
     let log = log_of(async {
         assert!(
             host.continue_for(&mut upgrader, Duration::from_secs(60))

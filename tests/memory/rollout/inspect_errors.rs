@@ -14,9 +14,8 @@ use kit::twin::{Call, Fault, Operation, OperatorAction};
 /// Each inspect of this container meets this fault.
 fn hide(host: &Host, name: &str, fault: Fault) {
     let name = name.to_owned();
-    host.twin.set_faults(move |call| match call.operation {
-        Operation::Inspect if call.subject == name => fault.clone(),
-        _ => Fault::None,
+    host.fault_where(fault, move |call| {
+        call.operation == Operation::Inspect && call.subject == name
     });
 }
 
@@ -115,10 +114,9 @@ async fn does_nothing_by_what_was_read_before_an_inspect_that_hung() {
         host.run("d1");
         host.run("d2");
         let mut inspects = 0;
-        host.twin.set_faults(move |call| {
+        host.fault_where(Fault::HangAfter, move |call| {
             inspects += u32::from(call.operation == Operation::Inspect);
-            let is_it = call.operation == Operation::Inspect && inspects == nth;
-            if is_it { Fault::HangAfter } else { Fault::None }
+            call.operation == Operation::Inspect && inspects == nth
         });
         host.once(NEW).await;
         let mut read = BTreeMap::new();
@@ -175,8 +173,7 @@ async fn changes_nothing_when_a_pull_ends_during_failed_inspects() {
     host.publish(NEWER, good());
     host.run("dd");
     assert!(killed_when(&host, |call| call.operation == Operation::Stop).await);
-    let mut upgrader = host.upgrader(NEWER);
-    upgrader.start_run(Mode::Upgrade);
+    let mut upgrader = host.starting(NEWER);
     let report = upgrader.reconcile().await.unwrap();
     assert_eq!(row(&report, "dd").reason.as_str(), "pulling");
     tokio::task::yield_now().await;
@@ -194,8 +191,7 @@ async fn observation_fails_on_engine_errors() {
     let host = Host::new();
     host.run("dd");
     hide(&host, "dd", Fault::Refuse(500));
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
+    let mut upgrader = host.starting(NEW);
     assert!(upgrader.reconcile().await.is_err());
     host.twin.clear_faults();
     assert!(!host.scheduled_run(&mut upgrader).await.has_failures());
@@ -248,9 +244,8 @@ async fn repeats_an_observation_where_something_changed_meanwhile() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
-    host.twin.set_faults(|call| match call.operation {
-        Operation::Inspect if call.index < 3 => Fault::Slow(Duration::from_secs(10)),
-        _ => Fault::None,
+    host.fault_where(Fault::Slow(Duration::from_secs(10)), |call| {
+        call.operation == Operation::Inspect && call.index < 3
     });
     let others = async {
         tokio::time::sleep(Duration::from_secs(5)).await;

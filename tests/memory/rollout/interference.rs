@@ -16,8 +16,7 @@ use kit::twin::{Behaviour, Fault, Happened, Operation, OperatorAction};
 async fn reports_a_delegate_that_is_gone_at_the_end_of_a_run_once() {
     let host = Host::new();
     let id = host.run("dd");
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
+    let mut upgrader = host.starting(NEW);
     upgrader.reconcile().await.unwrap();
     host.by_hand(OperatorAction::Remove, id.as_str());
     let report = host.finish(&mut upgrader).await;
@@ -34,8 +33,7 @@ async fn cuts_no_drain_short_when_the_clock_is_set() {
         for is_late in [false, true] {
             let host = Host::new();
             let old = host.run("dd");
-            let mut upgrader = host.upgrader(NEW);
-            upgrader.start_run(Mode::Upgrade);
+            let mut upgrader = host.starting(NEW);
             for after in [8, 30] {
                 assert!(
                     host.continue_for(&mut upgrader, Duration::from_secs(after))
@@ -68,9 +66,8 @@ async fn cuts_no_drain_short_when_the_clock_is_set() {
 
 /// Another upgrader promotes the candidate before a rename to a name like this arrives there, which finds nothing.
 async fn promoted_before(host: &Host, to: &'static str, upgrade: impl Future) {
-    host.twin.set_faults(move |call| match call.operation {
-        Operation::Rename if call.detail.starts_with(to) => Fault::Slow(Duration::from_secs(20)),
-        _ => Fault::None,
+    host.fault_where(Fault::Slow(Duration::from_secs(20)), move |call| {
+        call.operation == Operation::Rename && call.detail.starts_with(to)
     });
     let late = || {
         let mut writes = host.twin.writes().into_iter();
@@ -102,8 +99,7 @@ async fn a_late_verdict_does_not_reach_a_candidate_that_was_promoted() {
     let host = Host::new();
     host.publish(NEW, Behaviour::never_healthy());
     host.run_with("dd", host_network);
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
+    let mut upgrader = host.starting(NEW);
     let upgrade = host.continue_for(&mut upgrader, DRAIN + Duration::from_secs(150));
     promoted_before(&host, "dd.failed-1", upgrade).await;
 }
@@ -114,8 +110,7 @@ async fn a_late_withdrawal_does_not_reach_a_candidate_that_was_promoted() {
     host.publish(NEW, Behaviour::never_healthy());
     host.run("dd");
     let _upgrader = host.begin(NEW, Duration::from_secs(30)).await;
-    let mut next = host.upgrader(OLD);
-    next.start_run(Mode::Upgrade);
+    let mut next = host.starting(OLD);
     let upgrade = host.continue_for(&mut next, Duration::from_secs(60));
     promoted_before(&host, "dd.withdrawn-", upgrade).await;
 }
@@ -127,11 +122,7 @@ async fn what_its_owner_stops_in_the_drain_stays_stopped_until_it_is_started() {
     for (is_stop_first, stops_old) in [(false, true), (false, false), (true, false)] {
         let context = format!("stop-first: {is_stop_first}, the old one, too: {stops_old}");
         let host = Host::new();
-        let old = host.run_with("dd", |body| {
-            if is_stop_first {
-                host_network(body);
-            }
-        });
+        let old = host.run_either(is_stop_first);
         let mut upgrader = host.upgrader(NEW).watching();
         upgrader.start_run(Mode::Upgrade);
         // Start-first, the old one drains until 76; stop-first, the candidate starts then.

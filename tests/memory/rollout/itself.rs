@@ -79,12 +79,7 @@ async fn the_new_one_starts_no_run_when_it_takes_over() {
 
 /// Its entry point does not exist.
 fn without_a_program() -> Behaviour {
-    Behaviour {
-        start_error: Some(
-            r#"OCI runtime create failed: exec: "/upgrader": executable file not found"#.to_owned(),
-        ),
-        ..ready()
-    }
+    ready().refused(r#"OCI runtime create failed: exec: "/upgrader": executable file not found"#)
 }
 
 /// The old one stays, or vanishes by stopping; a helper has the new image, too, so most bad ones show before the old one has

@@ -7,7 +7,7 @@ use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::{Value, json};
 
-use super::faults::killed_when;
+use super::faults::killed_after_writes;
 use super::host::{GROUP, HOUR, Host, NEW, NEWER, OLD, good, host_network, row};
 use kit::twin::{Behaviour, OperatorAction, delegate_body};
 
@@ -150,12 +150,7 @@ async fn writes_nothing_where_only_health_is_checked_and_a_rollout_is_half_done(
         for done in 1.. {
             let mut host = Host::new();
             host.run_with("dd", change);
-            let mut writes = 0;
-            let killed = killed_when(&host, move |call| {
-                writes += usize::from(call.is_write());
-                writes > done
-            });
-            let finished = !killed.await;
+            let finished = !killed_after_writes(&host, done).await;
             let before = host.twin.writes().len();
             let is_served = host
                 .twin

@@ -16,12 +16,8 @@ const BAD: &str = "harness/delegate:26.03.9";
 /// These calls about the container of this name meet this fault.
 fn broken(host: &Host, name: &str, operations: &'static [Operation], fault: Fault) {
     let name = name.to_owned();
-    host.twin.set_faults(move |call| {
-        if call.subject == name && operations.contains(&call.operation) {
-            fault.clone()
-        } else {
-            Fault::None
-        }
+    host.fault_where(fault, move |call| {
+        call.subject == name && operations.contains(&call.operation)
     });
 }
 
@@ -30,11 +26,7 @@ async fn with_failure(stop_first: bool) -> Host {
     let host = Host::new();
     host.publish(BAD, Behaviour::never_healthy());
     host.publish(NEWER, good());
-    host.run_with("dd", |body| {
-        if stop_first {
-            host_network(body);
-        }
-    });
+    host.run_either(stop_first);
     host.once(BAD).await;
     assert_eq!(host.names(), ["dd", "dd.failed-1"]);
     host
@@ -125,9 +117,8 @@ async fn what_is_left_of_a_replacement_keeps_no_later_image_out() {
 async fn broken_candidates_are_not_made_without_end() {
     let host = Host::new();
     host.run("dd");
-    host.twin.set_faults(|call| {
-        let is_met = call.subject.starts_with("dd.candidate") && ALL.contains(&call.operation);
-        if is_met { Fault::Refuse(500) } else { Fault::None }
+    host.fault_where(Fault::Refuse(500), |call| {
+        call.subject.starts_with("dd.candidate") && ALL.contains(&call.operation)
     });
     let report = host.once(NEW).await;
     assert!(row(&report, "dd").failed, "{report:?}");
@@ -141,16 +132,9 @@ async fn broken_candidates_are_not_made_without_end() {
 async fn a_broken_candidate_does_not_keep_the_old_one_from_its_name() {
     for operations in [&[Operation::Inspect][..], ALL] {
         let host = Host::new();
-        host.publish(
-            BAD,
-            Behaviour {
-                start_error: Some("mount is gone".to_owned()),
-                ..good()
-            },
-        );
+        host.publish(BAD, good().refused("mount is gone"));
         host.run_with("dd", host_network);
-        let mut upgrader = host.upgrader(BAD);
-        upgrader.start_run(Mode::Upgrade);
+        let mut upgrader = host.starting(BAD);
         host.twin.set_faults(move |call| match call.subject.as_str() {
             "dd.candidate" if call.operation == Operation::Start => Fault::Hang,
             _ => Fault::None,
@@ -159,13 +143,9 @@ async fn a_broken_candidate_does_not_keep_the_old_one_from_its_name() {
             host.continue_for(&mut upgrader, Duration::from_secs(1)).await;
         }
         let operations: &'static [Operation] = operations;
-        host.twin.set_faults(move |call| {
+        host.fault_where(Fault::Refuse(500), move |call| {
             let is_met = operations.contains(&call.operation) || call.operation == Operation::Start;
-            if is_met && call.subject.starts_with("dd.candidate") {
-                Fault::Refuse(500)
-            } else {
-                Fault::None
-            }
+            is_met && call.subject.starts_with("dd.candidate")
         });
         host.continue_for(&mut upgrader, 2 * HOUR).await;
         let dd = host.find("dd");
@@ -185,14 +165,9 @@ async fn one_that_runs_and_cannot_be_stopped_is_named_where_the_next_one_cannot_
         let host = Host::new();
         host.publish(BAD, Behaviour::never_healthy());
         host.publish(NEWER, good());
-        host.run_with("dd", |body| {
-            if stop_first {
-                host_network(body);
-            }
-        });
+        host.run_either(stop_first);
         broken(&host, "dd.failed-1", &[Operation::Stop], Fault::Refuse(500));
-        let mut upgrader = host.upgrader(BAD);
-        upgrader.start_run(Mode::Upgrade);
+        let mut upgrader = host.starting(BAD);
         host.continue_for(&mut upgrader, HOUR).await;
         let report = host.once(NEWER).await;
         let dd = row(&report, "dd");
@@ -219,17 +194,15 @@ async fn a_call_that_has_no_effect_is_repeated_ever_more_rarely() {
         let host = Host::new();
         host.publish(BAD, Behaviour::never_healthy());
         host.run("dd");
-        host.twin.set_faults(move |call| {
-            let is_met = call.operation == operation && call.subject.starts_with(name);
-            if is_met { Fault::Ignore } else { Fault::None }
+        host.fault_where(Fault::Ignore, move |call| {
+            call.operation == operation && call.subject.starts_with(name)
         });
         let image = if operation == Operation::SetRestartPolicy {
             BAD
         } else {
             NEW
         };
-        let mut upgrader: Upgrader = host.upgrader(image);
-        upgrader.start_run(Mode::Upgrade);
+        let mut upgrader = host.starting(image);
         host.continue_for(&mut upgrader, HOUR).await;
         let calls = host.count(operation);
         assert!(
@@ -244,38 +217,19 @@ async fn a_call_that_has_no_effect_is_repeated_ever_more_rarely() {
 #[tokio::test(start_paused = true)]
 async fn the_problem_of_one_replica_does_not_halt_the_other() {
     const MOUNT: &str = "invalid mount config for type \"bind\": bind source path does not exist: /srv/gone";
-    type Break = fn(&Host);
-    let create: Break = |host| {
-        host.twin.set_faults(|call| {
-            let is_first = call.operation == Operation::Create && call.subject.starts_with("aa");
-            if is_first {
-                Fault::RefuseWith(400, MOUNT)
-            } else {
-                Fault::None
-            }
-        });
-    };
-    let start: Break = |host| {
-        host.twin.set_faults(|call| {
-            let is_first = call.operation == Operation::Start && call.subject.starts_with("aa");
-            if is_first {
-                Fault::RefuseWith(400, MOUNT)
-            } else {
-                Fault::None
-            }
-        });
-    };
-    let hung: Break = |host| {
-        host.twin.set_faults(|call| {
-            let is_first = call.operation == Operation::Start && call.subject.starts_with("aa");
-            if is_first { Fault::Refuse(503) } else { Fault::None }
-        });
-    };
-    for (what, breaks) in [("create", create), ("start", start), ("start, for now", hung)] {
+    let mount = Fault::RefuseWith(400, MOUNT);
+    for (operation, fault) in [
+        (Operation::Create, mount.clone()),
+        (Operation::Start, mount),
+        (Operation::Start, Fault::Refuse(503)),
+    ] {
+        let what = format!("{operation:?}, {fault:?}");
         let host = Host::new();
         host.run("aa");
         host.run("bb");
-        breaks(&host);
+        host.fault_where(fault, move |call| {
+            call.operation == operation && call.subject.starts_with("aa")
+        });
         let report = host.once(NEW).await;
         assert!(row(&report, "aa").failed, "{what}: {report:?}");
         assert_eq!(host.find("aa").image, OLD, "{what}");
@@ -319,8 +273,7 @@ async fn a_rejected_candidate_that_cannot_be_stopped_does_not_keep_the_old_conta
         body["HostConfig"]["Devices"] = device.clone();
     });
     broken(&host, "dd.failed-1", &[Operation::Stop], Fault::Refuse(500));
-    let mut upgrader = host.upgrader(BAD);
-    upgrader.start_run(Mode::Upgrade);
+    let mut upgrader = host.starting(BAD);
     watch_for(&host, &mut upgrader, 240).await;
     let back = host.twin.glance().into_iter().find(|it| it.id == old).unwrap();
     assert_eq!(back.state, RunState::Running, "{:?}", host.containers());
@@ -331,20 +284,12 @@ async fn a_rejected_candidate_that_cannot_be_stopped_does_not_keep_the_old_conta
 async fn an_old_container_that_cannot_be_removed_does_not_bring_back_its_version() {
     for change in [|_: &mut Value| (), host_network as fn(&mut Value)] {
         let host = Host::new();
-        host.publish(
-            NEW,
-            Behaviour {
-                health: kit::twin::Wellness::For(5 * HOUR),
-                ..good()
-            },
-        );
+        host.publish(NEW, good().with_health(kit::twin::Wellness::For(5 * HOUR)));
         host.run_with("dd", change);
-        host.twin.set_faults(|call| {
-            let is_met = call.operation == Operation::Remove && call.subject.starts_with("dd.draining");
-            if is_met { Fault::Refuse(500) } else { Fault::None }
+        host.fault_where(Fault::Refuse(500), |call| {
+            call.operation == Operation::Remove && call.subject.starts_with("dd.draining")
         });
-        let mut upgrader = host.upgrader(NEW);
-        upgrader.start_run(Mode::Upgrade);
+        let mut upgrader = host.starting(NEW);
         watch_for(&host, &mut upgrader, 240).await;
         let new = host.find("dd").id;
         watch_for(&host, &mut upgrader, 240).await;

@@ -247,8 +247,7 @@ async fn shows_how_far_a_pull_is_and_logs_it_every_30_seconds_at_most() {
     image.pull_time = Duration::from_secs(80);
     host.twin.publish(NEWER, image);
     host.run("dd");
-    let mut upgrader = host.upgrader(NEWER);
-    upgrader.start_run(Mode::Upgrade);
+    let mut upgrader = host.starting(NEWER);
     let mut shown = None;
     let lines = log_of(async {
         assert!(

@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use delegate_upgrader::container::RunState;
-use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
 use kit::twin::{Behaviour, Glance, Operation, OperatorAction, Wellness};
 use serde_json::{Value, json};
 
-use super::faults::killed_when;
-use super::host::{DRAIN, HOUR, Host, NEW, OLD, bad_images, good, host_network, row};
+use super::faults::{killed_after_writes, killed_when};
+use super::host::{DRAIN, HOUR, Host, NEW, OLD, bad_images, good, host_network, never_restarted, row};
 
 /// The engine's restarts double their pause, up to a minute.
 fn restarts_always(body: &mut Value) {
@@ -58,22 +56,16 @@ async fn a_copy_of_the_old_container_serves_while_that_finishes_its_tasks() {
     for is_ill in [false, true] {
         let host = Host::new();
         host.twin.set_behaviour(OLD, &Behaviour::drains(HOUR / 2));
-        let old = host.run_with("dd", |body| {
-            body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no" });
-        });
+        let old = host.run_with("dd", never_restarted);
         let before = host.twin.document("dd").unwrap();
         // The new one works when it takes the name, and soon after that no longer.
         let behaviour = if is_ill {
-            Behaviour {
-                health: Wellness::For(Duration::from_secs(200)),
-                ..good()
-            }
+            good().with_health(Wellness::For(Duration::from_secs(200)))
         } else {
             Behaviour::exits(Duration::from_secs(200), 3)
         };
         host.publish(NEW, behaviour);
-        let mut upgrader = host.upgrader(NEW);
-        upgrader.start_run(Mode::Upgrade);
+        let mut upgrader = host.starting(NEW);
         host.continue_for(&mut upgrader, HOUR / 3).await;
         let serving = host.find("dd");
         assert_eq!((serving.image.as_str(), serving.state), (OLD, RunState::Running));
@@ -99,12 +91,7 @@ async fn settings_of_health_only_let_a_stop_first_replacement_end() {
             let mut host = Host::new();
             host.publish(NEW, behaviour.clone());
             host.run_with("dd", host_network);
-            let mut writes = 0;
-            let killed = killed_when(&host, move |call| {
-                writes += usize::from(call.is_write());
-                writes > done
-            });
-            let finished = !killed.await;
+            let finished = !killed_after_writes(&host, done).await;
             host.health_only = true;
             let mut upgrader = host.upgrader(NEW);
             host.scheduled_run(&mut upgrader).await;
@@ -121,13 +108,10 @@ async fn settings_of_health_only_let_a_stop_first_replacement_end() {
 async fn health_checks_only_leave_a_delegate_stopped_that_its_owner_stopped() {
     let mut host = Host::new();
     host.publish(NEW, good());
-    host.run_with("dd", |body| {
-        body["HostConfig"]["RestartPolicy"] = json!({ "Name": "no" });
-    });
+    host.run_with("dd", never_restarted);
     assert!(killed_when(&host, |call| call.operation == Operation::Remove).await);
     host.health_only = true;
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
+    let mut upgrader = host.starting(NEW);
     host.continue_for(&mut upgrader, HOUR).await;
     host.by_hand(OperatorAction::Stop, "dd");
     for _ in 0..60 {
@@ -146,8 +130,7 @@ async fn comes_back_after_prune_took_the_old_container_and_its_image() {
         host.publish(NEW, behaviour.clone());
         host.run_with("dd", host_network);
         let before = host.twin.document("dd").unwrap();
-        let mut upgrader = host.upgrader(NEW);
-        upgrader.start_run(Mode::Upgrade);
+        let mut upgrader = host.starting(NEW);
         let runs = |it: &Glance| it.name == "dd.candidate" && it.state == RunState::Running;
         let mut is_at_rest = false;
         while !is_at_rest && !host.twin.glance().iter().any(runs) {
@@ -181,8 +164,7 @@ async fn replicas_of_which_none_works_need_no_turn() {
     for name in names {
         host.run_with(name, restarts_always);
     }
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
+    let mut upgrader = host.starting(NEW);
     host.continue_for(&mut upgrader, Duration::from_secs(6)).await;
     let candidates = host
         .names()
@@ -207,12 +189,7 @@ async fn replaces_a_delegate_that_ends_at_once() {
                 change(body);
                 restarts_always(body);
             });
-            let mut writes = 0;
-            let killed = killed_when(&host, move |call| {
-                writes += usize::from(call.is_write());
-                writes > done
-            });
-            let finished = !killed.await;
+            let finished = !killed_after_writes(&host, done).await;
             let begun = host.twin.elapsed();
             let report = host.once(NEW).await;
             let now = host.find("dd");

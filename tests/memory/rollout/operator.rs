@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::operator::OperatorError;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::status::report::Report;
 use serde_json::{Value, json};
 
@@ -175,8 +173,7 @@ async fn the_next_process_finishes_a_rollback_that_was_interrupted() {
 async fn retry_reports_replacement_in_progress() {
     let host = Host::new();
     host.run_with("dd", host_network);
-    let mut first = host.upgrader(NEW);
-    first.start_run(Mode::Upgrade);
+    let mut first = host.starting(NEW);
     assert!(host.continue_for(&mut first, DRAIN / 2).await.is_none());
     drop(first);
     let mut retry = host.upgrader(NEW);

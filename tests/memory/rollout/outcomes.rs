@@ -212,7 +212,7 @@ async fn records_rejection_once_despite_kills() {
 async fn records_failure_after_the_commit_as_rejection_and_restore() {
     let host = Way::StartFirst.host();
     let health = Wellness::For(Duration::from_secs(25));
-    host.publish(NEW, Behaviour { health, ..good() });
+    host.publish(NEW, good().with_health(health));
     let at = Audited::new(host);
     at.once(NEW).await;
     let mut records = at.records();

@@ -4,8 +4,6 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
 use kit::page;
 use kit::twin::{Behaviour, Call, Fault, Operation, OperatorAction, Twin, Wellness};
 use serde_json::json;
@@ -137,13 +135,11 @@ async fn guards() {
     let host = Host::new();
     host.run("dd");
     let mut creates = 0;
-    host.twin.set_faults(move |call| {
+    host.fault_where(Fault::Refuse(500), move |call| {
         creates += usize::from(call.operation == Operation::Create);
-        let is_first = call.operation == Operation::Create && creates == 1;
-        if is_first { Fault::Refuse(500) } else { Fault::None }
+        call.operation == Operation::Create && creates == 1
     });
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
+    let mut upgrader = host.starting(NEW);
     let begin = host.continue_for(&mut upgrader, Duration::from_secs(6));
     replay(&host.twin, "example-guards", "create", begin).await;
 }
@@ -187,10 +183,7 @@ async fn unhealthy() {
     let health = Wellness::For(Duration::from_secs(300));
     host.twin.set_behaviour(
         OLD,
-        &Behaviour {
-            health,
-            ..Behaviour::drains(Duration::from_secs(20))
-        },
+        &Behaviour::drains(Duration::from_secs(20)).with_health(health),
     );
     host.run("dd");
     let mut upgrader = host.upgrader(OLD);
@@ -203,13 +196,7 @@ async fn unhealthy() {
 async fn side_by_side() {
     let host = Host::new();
     host.run("dd");
-    host.publish(
-        NEW,
-        Behaviour {
-            ready_after: HOUR,
-            ..Behaviour::default()
-        },
-    );
+    host.publish(NEW, Behaviour::default().ready_in(HOUR));
     let change = async {
         tokio::time::sleep(Duration::from_secs(10)).await;
         host.twin

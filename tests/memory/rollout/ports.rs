@@ -6,7 +6,7 @@ use delegate_upgrader::rollout::reason::ReasonKind;
 use serde_json::{Value, json};
 
 use super::host::{DRAIN, Host, NEW, NEWER, OLD, auto_remove, good, published_port, row};
-use kit::twin::{Behaviour, Operation, OperatorAction};
+use kit::twin::{Operation, OperatorAction};
 
 /// Room for two.
 fn range(body: &mut Value) {
@@ -73,10 +73,7 @@ async fn rejects_a_candidate_whose_port_something_else_has() {
     for change in [range, published_port] {
         let host = Host::new();
         let taken = "Bind for 0.0.0.0:3460 failed: port is already allocated";
-        let refused = Behaviour {
-            start_error: Some(taken.to_owned()),
-            ..good()
-        };
+        let refused = good().refused(taken);
         host.publish(NEW, refused);
         let old = host.run_with("dd", change);
         let report = host.once(NEW).await;

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use delegate_upgrader::container::ImageId;
-use delegate_upgrader::reconcile::controller::Controller as _;
 use kit::twin::{Behaviour, Fault, Happened, Operation, OperatorAction};
 
 use super::bad_images::attempts;
@@ -110,15 +109,8 @@ async fn time_in_which_nobody_looked_does_not_count_against_a_candidate() {
         host.run("dd");
         // It needs nearly all of its time.
         let slow = crate::settings::settings().policy.healthy_deadline - READY - SECOND * 15;
-        host.publish(
-            NEW,
-            Behaviour {
-                ready_after: slow + SECOND * away,
-                ..good()
-            },
-        );
-        let mut upgrader = host.upgrader(NEW);
-        upgrader.start_run(delegate_upgrader::reconcile::upgrade_run::Mode::Upgrade);
+        host.publish(NEW, good().ready_in(slow + SECOND * away));
+        let mut upgrader = host.starting(NEW);
         assert!(host.continue_for(&mut upgrader, SECOND * 10).await.is_none());
         tokio::time::sleep(SECOND * away).await;
         let report = host.finish(&mut upgrader).await;

@@ -5,7 +5,6 @@ use std::time::Duration;
 use delegate_upgrader::config::Strategy;
 use delegate_upgrader::engine::Storage;
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
 
 use serde_json::json;
 
@@ -161,8 +160,7 @@ async fn a_rollback_does_not_wait_for_others() {
     host.once(NEW).await;
     assert_eq!(host.find(goes_back).image, NEW);
     host.published_to.clear();
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
+    let mut upgrader = host.starting(NEW);
     host.continue_for(&mut upgrader, Duration::from_secs(4)).await;
     let proving = host
         .names()

@@ -11,10 +11,7 @@ use kit::twin::{Behaviour, Call, Fault, Operation};
 fn bad_images() -> [Behaviour; 2] {
     [
         Behaviour::exits(Duration::from_secs(1), 3),
-        Behaviour {
-            start_error: Some("exec: /delegate: no such file".to_owned()),
-            ..good()
-        },
+        good().refused("exec: /delegate: no such file"),
     ]
 }
 
@@ -125,13 +122,9 @@ async fn keeps_delegate_on_engine_that_stops_taking_changes() {
         for k in 0.. {
             let host = way.host();
             let mut writes = 0;
-            host.twin.set_faults(move |call| {
+            host.fault_where(Fault::Refuse(403), move |call| {
                 writes += usize::from(call.is_write());
-                if call.is_write() && writes > k {
-                    Fault::Refuse(403)
-                } else {
-                    Fault::None
-                }
+                call.is_write() && writes > k
             });
             let report = host.once(NEW).await;
             let context = format!("{way:?}, read-only after {k} changes: {report:?}");

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
 use serde_json::{Value, json};
 
 use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, STOP_TIMEOUT, auto_remove, good, row};
@@ -33,22 +31,26 @@ async fn replaces_a_delegate_while_one_works_at_every_moment() {
     }
 }
 
-/// What the owner brought is the owner's; of what we pulled the present one stays, and the one before it.
+/// What the owner brought is the owner's; of what we pulled the present one stays, and as many before it as the setting says.
 #[tokio::test(start_paused = true)]
-async fn keeps_the_previous_image_and_removes_the_one_before() {
-    for change in [|_: &mut Value| (), auto_remove] {
-        let host = Host::new();
+async fn keeps_as_many_former_images_as_the_setting_says() {
+    let as_it_is = |_: &mut Value| ();
+    for (keep_images, change) in [(1, as_it_is as fn(&mut Value)), (1, auto_remove), (2, as_it_is)] {
+        let host = Host {
+            keep_images,
+            ..Host::new()
+        };
         host.run_with("dd", change);
         let first = host.twin.images();
         let published = [NEW, NEWER, NEWEST].map(|image| host.publish(image, good()));
         for (count, image) in [NEW, NEWER, NEWEST].into_iter().enumerate() {
             host.upgrade(image).await;
-            let before = count.saturating_sub(1);
+            let before = count.saturating_sub(keep_images);
             let mut wanted = [&first[..], &published[before..=count]].concat();
             wanted.sort();
             let mut left = host.twin.images();
             left.sort();
-            assert_eq!(left, wanted, "after {image}");
+            assert_eq!(left, wanted, "{keep_images} kept, after {image}");
         }
     }
 }
@@ -165,9 +167,8 @@ async fn gives_a_draining_container_its_whole_time_beside_a_slow_engine() {
     host.twin.set_behaviour(OLD, &Behaviour::ignores_stop());
     let old = host.run("dd");
     let mut first = true;
-    host.twin.set_faults(move |call| match call.operation {
-        Operation::Stop if std::mem::take(&mut first) => Fault::Slow(Duration::from_secs(40)),
-        _ => Fault::None,
+    host.fault_where(Fault::Slow(Duration::from_secs(40)), move |call| {
+        call.operation == Operation::Stop && std::mem::take(&mut first)
     });
     host.once(NEW).await;
     let (told, ended, _) = host.end_of(&old).unwrap();
@@ -195,8 +196,7 @@ async fn upgrades_to_a_newer_release_while_the_one_before_still_drains() {
     host.twin.set_behaviour(OLD, &Behaviour::drains(LONG_DRAIN));
     let old = host.run("dd");
     host.publish(NEWER, good());
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
+    let mut upgrader = host.starting(NEW);
     host.continue_for(&mut upgrader, Duration::from_secs(120)).await;
     assert_eq!(host.find("dd").image, NEW);
     drop(upgrader);
@@ -219,8 +219,7 @@ async fn removes_a_drained_container_while_a_pull_hangs() {
     let is_draining = |name: &String| name.contains("draining");
     assert!(host.names().iter().any(is_draining), "{:?}", host.names());
     host.fault(Operation::Pull, Fault::Hang);
-    let mut later = host.upgrader(NEWER);
-    later.start_run(Mode::Upgrade);
+    let mut later = host.starting(NEWER);
     let outcome = host.continue_for(&mut later, Duration::from_secs(45)).await;
     assert!(outcome.is_none(), "the pull has ended");
     assert_eq!(host.names(), ["dd"]);
@@ -228,31 +227,6 @@ async fn removes_a_drained_container_while_a_pull_hangs() {
     let report = host.finish(&mut later).await;
     assert_eq!(row(&report, "dd").reason.as_str(), "pull_failed");
     host.upgrade(NEWER).await;
-}
-
-/// That of its owner stays.
-#[tokio::test(start_paused = true)]
-async fn keeps_as_many_former_images_as_the_setting_says() {
-    for (keep_images, gone) in [(1, [true, false]), (2, [false, false])] {
-        let host = Host {
-            keep_images,
-            ..Host::new()
-        };
-        host.run("dd");
-        let owners = host.twin.images();
-        let published = [NEW, NEWER].map(|image| host.publish(image, good()));
-        host.publish(NEWEST, good());
-        for image in [NEW, NEWER, NEWEST] {
-            host.upgrade(image).await;
-        }
-        let left = host.twin.images();
-        assert_eq!(
-            published.map(|image| !left.contains(&image)),
-            gone,
-            "{keep_images}"
-        );
-        assert!(owners.iter().all(|image| left.contains(image)));
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -126,9 +126,8 @@ async fn withdraws_a_candidate_whose_image_is_gone_before_its_trial() {
     let host = Host::new();
     let old = host.run_with("dd", published_port);
     let image = host.publish(NEW, good());
-    host.twin.set_faults(|call| {
-        let is_trial = call.operation == Operation::Create && call.subject.contains(".trial-");
-        if is_trial { Fault::Refuse(500) } else { Fault::None }
+    host.fault_where(Fault::Refuse(500), |call| {
+        call.operation == Operation::Create && call.subject.contains(".trial-")
     });
     let mut upgrader = host.begin(NEW, Duration::from_secs(20)).await;
     host.twin.clear_faults();
@@ -150,14 +149,10 @@ async fn removes_every_trial() {
     host.publish(NEW, behaviour);
     host.run_with("dd", published_port);
     let mut removals = 0;
-    host.twin.set_faults(move |call| {
+    host.fault_where(Fault::ErrBefore, move |call| {
         let is_removal = call.operation == Operation::Remove;
         removals += usize::from(is_removal);
-        if is_removal && removals == 1 {
-            Fault::ErrBefore
-        } else {
-            Fault::None
-        }
+        is_removal && removals == 1
     });
     host.upgrade(NEW).await;
     let trials = host.twin.events();
@@ -169,19 +164,12 @@ async fn removes_every_trial() {
 #[tokio::test(start_paused = true)]
 async fn starts_an_old_container_that_comes_back_twice_twice() {
     let host = Host::new();
-    host.publish(
-        NEW,
-        Behaviour {
-            ready_after: DRAIN,
-            ..Behaviour::never_healthy()
-        },
-    );
+    host.publish(NEW, Behaviour::never_healthy().ready_in(DRAIN));
     host.run_with("dd", host_network);
     let mut upgrader = host.upgrader(NEW);
     host.scheduled_run(&mut upgrader).await;
-    host.twin.set_faults(|call| match call.operation {
-        Operation::Stop if call.subject.starts_with("dd.draining") => Fault::ErrAfter,
-        _ => Fault::None,
+    host.fault_where(Fault::ErrAfter, |call| {
+        call.operation == Operation::Stop && call.subject.starts_with("dd.draining")
     });
     upgrader.retry("dd").await.unwrap();
     let report = host.finish(&mut upgrader).await;

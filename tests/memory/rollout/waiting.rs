@@ -8,7 +8,7 @@ use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::status::report::Report;
 
-use super::host::{GROUP, HOUR, Host, Mood, NEW, NEWER, OLD, Upgrader, good, host_network, row};
+use super::host::{GROUP, HOUR, Host, Mood, NEW, NEWER, OLD, Upgrader, good, row};
 use kit::twin::{Event, Fault, Happened, Operation, delegate_body};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -34,13 +34,8 @@ async fn a_replacement_in_progress_does_not_wait_for_the_answer_to_the_next_run(
         let mut ends = Vec::new();
         for hangs in [false, true] {
             let host = Host::new();
-            host.run_with("dd", |body| {
-                if stop_first {
-                    host_network(body);
-                }
-            });
-            let mut upgrader = host.upgrader(NEW);
-            upgrader.start_run(Mode::Upgrade);
+            host.run_either(stop_first);
+            let mut upgrader = host.starting(NEW);
             host.continue_for(&mut upgrader, SECOND * 3).await;
             assert_eq!(host.names().len(), 2, "{:?}", host.names());
             if hangs {
@@ -124,8 +119,7 @@ async fn an_answer_during_an_outage_of_the_engine_does_not_keep_the_loop_busy() 
     let host = Host::new();
     host.run("dd");
     host.set_mood(Mood::Slow(SECOND * 10));
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
+    let mut upgrader = host.starting(NEW);
     let outage = async {
         tokio::time::sleep(SECOND * 5).await;
         host.twin.set_faults(|_| Fault::ErrBefore);
@@ -180,8 +174,7 @@ async fn continues_at_once_after_a_pull() {
 async fn a_candidate_that_stops_answering_is_not_promoted() {
     let host = Host::new();
     let old = host.run("dd");
-    let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::Upgrade);
+    let mut upgrader = host.starting(NEW);
     while host.names().len() < 2 {
         host.continue_for(&mut upgrader, SECOND).await;
     }

@@ -101,26 +101,17 @@ impl Behaviour {
 
     /// Is never healthy.
     pub fn never_healthy() -> Self {
-        Self {
-            health: Wellness::Never,
-            ..Self::default()
-        }
+        Self::default().with_health(Wellness::Never)
     }
 
     /// Becomes healthy only that long after its start.
     pub fn slow(ready_after: Duration) -> Self {
-        Self {
-            ready_after,
-            ..Self::default()
-        }
+        Self::default().ready_in(ready_after)
     }
 
     /// Is healthy and unhealthy in turns.
     pub fn flaps(up: Duration, down: Duration) -> Self {
-        Self {
-            health: Wellness::Flaps { up, down },
-            ..Self::default()
-        }
+        Self::default().with_health(Wellness::Flaps { up, down })
     }
 
     /// What a container of the image does whose entry point is this instead.
@@ -129,6 +120,26 @@ impl Behaviour {
         Self {
             start_error: (!self.has_true).then_some(missing),
             ..Self::exits(Duration::ZERO, 0)
+        }
+    }
+
+    /// Is healthy only that long after its start.
+    #[must_use]
+    pub fn ready_in(self, ready_after: Duration) -> Self {
+        Self { ready_after, ..self }
+    }
+
+    #[must_use]
+    pub fn with_health(self, health: Wellness) -> Self {
+        Self { health, ..self }
+    }
+
+    /// Cannot be started: the engine answers this.
+    #[must_use]
+    pub fn refused(self, error: &str) -> Self {
+        Self {
+            start_error: Some(error.to_owned()),
+            ..self
         }
     }
 
