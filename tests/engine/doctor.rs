@@ -441,7 +441,7 @@ fn doctor_warns_of_another_updater_of_same_delegates() {
     let [(severity, _, message)] = warned.as_slice() else {
         panic!("{}", run.text);
     };
-    let begins = format!("Watchtower ({updater}) may replace {watched}, too, and stops a container before");
+    let begins = format!("Watchtower ({updater}) may also replace {watched}, and stops a container before");
     assert!(
         *severity == "warn" && message.starts_with(&begins),
         "{}",

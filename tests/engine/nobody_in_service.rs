@@ -1,7 +1,8 @@
 //! Nobody in service is the loudest fact: what leads to a delegate at work comes first.
 
 use kit::lab::{
-    CRASHES, Lab, NEVER_HEALTHY, PATIENCE, V1, V2, docker, end_of, eventually, image, image_of, inspect, life,
+    CRASHES, Lab, NEVER_HEALTHY, PATIENCE, V1, V2, docker, end_of, eventually, image, image_of, inspect,
+    life, runs,
 };
 
 /// A version that is no longer accepted ends at once, again and again: Docker cannot rename it between its lives.
@@ -71,9 +72,7 @@ fn old_container_and_image_that_were_pruned_come_back() {
         let name = lab.delegate("1", &own, &["--publish", &publish]);
         let upgrader = lab.upgrader(version).begin("once");
         let candidate = format!("{name}.candidate");
-        eventually("the candidate runs", PATIENCE, || {
-            lab.names().contains(&"1.candidate".to_owned()) && life(&candidate).2
-        });
+        eventually("the candidate runs", PATIENCE, || runs(&candidate));
         let stopped = lab
             .names()
             .into_iter()

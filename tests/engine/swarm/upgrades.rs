@@ -63,7 +63,7 @@ fn a_service_is_upgraded_and_all_else_stays() {
     let alone = service.lab.upgrader(V1).run(&["once"]);
     assert_eq!(alone.code, Some(0), "{}", alone.text);
     let task = format!("a task of the Swarm service {}", service.name);
-    for said in [task.as_str(), "SWARM=true upgrades them, too"] {
+    for said in [task.as_str(), "SWARM=true also upgrades them"] {
         assert!(alone.text.contains(said), "{}", alone.text);
     }
     assert_eq!(service.document()["Version"], version, "{}", alone.text);

@@ -36,9 +36,9 @@ fn sentence(line: &str) -> String {
     let sentence = line.split(" container=").next().unwrap().trim();
     let mut words = Vec::new();
     for word in sentence.split(' ') {
-        let is_id = word.len() == 14 && word.starts_with('(');
+        let is_id = word.trim_end_matches(':').len() == 14 && word.starts_with('(');
         words.push(match word.split_once(".draining-") {
-            _ if is_id => "(ID)".to_owned(),
+            _ if is_id => format!("(ID){}", &word[14..]),
             Some((name, _)) => format!("{name}.draining-TIME"),
             None => word.to_owned(),
         });
@@ -133,7 +133,7 @@ async fn does_not_log_a_refused_start_as_done() {
         of_start,
         [
             "INFO starting dd.candidate (ID)",
-            "WARN skipped starting dd.candidate (ID): Docker could not start it",
+            "WARN skipped starting dd.candidate (ID): no such program",
         ],
         "{log:#?}"
     );

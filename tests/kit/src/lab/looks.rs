@@ -70,6 +70,11 @@ pub fn inspect(name: &str) -> Value {
     document(name).unwrap_or_else(|| panic!("there is no container {name}"))
 }
 
+/// Whether there is such a container, and it runs.
+pub fn runs(name: &str) -> bool {
+    document(name).is_some_and(|container| container["State"]["Running"] == true)
+}
+
 /// What tells one life of one container from another.
 pub fn life(name: &str) -> (String, String, bool, String) {
     let container = inspect(name);
