@@ -139,7 +139,9 @@ fn left_over(rollouts: &[Rollout], checks: &mut Checks) {
         }
         let ended = rollout.old.iter().chain(&rollout.withdrawn);
         let ended = ended.filter(|member| rollout.is_left_over(&member.id) && member.is_removable());
-        for member in ended.chain(rollout.superseded()) {
+        let failed = rollout.failed.iter();
+        let superseded = failed.filter(|rejected| rollout.is_superseded(rejected));
+        for member in ended.chain(superseded) {
             let name = &member.name;
             let text = format!("{name} is left over; if it stays, `docker rm {name}` says why");
             checks.warn(&rollout.name, text);

@@ -10,7 +10,10 @@ use crate::host::hold::Holds;
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
-use crate::rollout::{self, Backoff, Blocker, Desired, Fact, Intent, Policy, RunFacts, Start, quarantine};
+use crate::rollout::{
+    self, Backoff, Blocker, BlockerRow, Desired, Fact, Intent, Policy, RunFacts, Start, Surroundings,
+    quarantine,
+};
 use crate::text::duration::{self, span};
 
 /// How often a workload is observed while its orchestrator is at work.
@@ -86,11 +89,8 @@ struct At<'a> {
 
 impl At<'_> {
     fn decide(&self) -> Decided {
-        let mut rows = Row::all();
-        let decided = rows.find_map(|row| {
-            let decision = self.ask(row)?;
-            Some(Decided { row, decision })
-        });
+        let mut tables = Row::TABLES.iter();
+        let decided = tables.find_map(|(_, rows)| Decided::first(rows, |row| self.ask(row)));
         decided.unwrap_or_else(|| Decided {
             row: Row::Blocked,
             decision: Decision::Rest(not_asked()),
@@ -101,15 +101,11 @@ impl At<'_> {
     fn ask(&self, row: Row) -> Option<Decision> {
         let Managed { progress, tasks, .. } = self.managed;
         let soon = self.now + POLL;
-        let wait = |reason, until| Decision::Wait { reason, until };
+        let wait = Decision::wait;
         Some(match row {
             Row::CallFailed => {
                 let backoff = self.facts.backoff.as_ref();
-                let backoff = backoff.filter(|backoff| backoff.retry_at > self.now)?;
-                match backoff.reason.clone() {
-                    reason if backoff.is_hopeless() => Decision::Rest(reason),
-                    reason => wait(reason, backoff.retry_at),
-                }
+                backoff.filter(|backoff| backoff.retry_at > self.now)?.or_rest()
             }
             Row::LeftAlone => Decision::Rest(self.managed.left_alone.clone()?),
             Row::HealthOnly => {
@@ -329,43 +325,21 @@ impl At<'_> {
 
     /// The facts that the list of blockers depends on.
     fn start(&self) -> Start<'_> {
-        let (managed, record) = (self.managed, &self.managed.record);
-        let wanted = self.wanted().map(|(reference, _)| reference.to_string());
-        let is_wanted = |image: &str| wanted.as_deref() == Some(image);
-        let delegate = || managed.name.clone();
-        let failed = record.failed.as_ref().filter(|failed| is_wanted(&failed.image));
-        let quarantined = failed.and_then(|failed| {
-            let until = failed.at + span(quarantine(failed.attempts));
-            let (image, attempt) = (failed.image.clone(), failed.attempts);
-            (self.now < until).then(|| Reason::Quarantined {
-                delegate: delegate(),
-                image,
-                attempt,
-                until,
-            })
-        });
-        let left = record.rolled_back_from.clone().filter(|left| is_wanted(left));
-        let to = managed.image.to_string();
         Start {
-            left_alone: managed.left_alone.clone(),
-            health_only: self.policy.health_only,
-            in_other_hands: self.in_other_hands(),
-            rolled_back: left.map(|image| Reason::RolledBack {
-                delegate: delegate(),
-                image,
-                to,
-            }),
-            quarantined,
-            expiry: managed.image.expiry(),
+            own: self,
+            desired: self.desired,
+            limits: &self.managed.limits,
+            policy: self.policy,
             holds: self.facts.holds.as_ref(),
-            ..Start::new(
-                self.desired,
-                &managed.limits,
-                &self.policy.timing,
-                &self.facts.run,
-                self.now,
-            )
+            run: &self.facts.run,
+            expiry: self.managed.image.expiry(),
+            now: self.now,
         }
+    }
+
+    fn is_wanted(&self, image: &str) -> bool {
+        self.wanted()
+            .is_some_and(|(reference, _)| reference.to_string() == image)
     }
 
     fn rolling_out(&self) -> Reason {
@@ -407,6 +381,41 @@ impl At<'_> {
         let failure = self.failure_of(attempt);
         let lately = failure.filter(|failure| self.now < failure.at + span(long));
         lately.is_some_and(|failure| failure.ran_for.is_none_or(|ran_for| ran_for < long))
+    }
+}
+
+impl Surroundings for At<'_> {
+    fn ask(&self, row: BlockerRow) -> Option<Reason> {
+        let Managed {
+            record, name, image, ..
+        } = self.managed;
+        let delegate = name.clone();
+        Some(match row {
+            BlockerRow::LeftAlone => self.managed.left_alone.clone()?,
+            BlockerRow::InOtherHands => self.in_other_hands()?,
+            BlockerRow::RolledBack => Reason::RolledBack {
+                delegate,
+                image: record
+                    .rolled_back_from
+                    .clone()
+                    .filter(|left| self.is_wanted(left))?,
+                to: image.to_string(),
+            },
+            BlockerRow::Quarantined => {
+                let failed = record
+                    .failed
+                    .as_ref()
+                    .filter(|failed| self.is_wanted(&failed.image))?;
+                let until = failed.at + span(quarantine(failed.attempts));
+                (self.now < until).then(|| Reason::Quarantined {
+                    delegate,
+                    image: failed.image.clone(),
+                    attempt: failed.attempts,
+                    until,
+                })?
+            }
+            _ => return None,
+        })
     }
 }
 

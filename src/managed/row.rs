@@ -3,7 +3,7 @@
 use crate::rollout::rows;
 
 rows! {
-    "Guards" {
+    GUARDS: "Guards" {
         /// The last call failed, and its pause is not over: wait; after ten failures, or if it is not permitted, rest.
         CallFailed
         /// The owner opted it out, it is a job or another account's, or `SWARM` is false: rest.
@@ -11,7 +11,7 @@ rows! {
         /// Health checks only: rest.
         HealthOnly
     }
-    "It has the image of the attempt" {
+    TRIED: "It has the image of the attempt" {
         /// It is being updated, or not all tasks run, and it has time left for that: wait.
         RollingOut
         /// All tasks run, but not for `UPGRADE_HEALTHY_TIME`, and have time left for that: wait.
@@ -23,7 +23,7 @@ rows! {
         /// It is scaled to 0, and no other image is wanted: rest.
         NotVerified
     }
-    "It has the image before the attempt" {
+    BEFORE: "It has the image before the attempt" {
         /// It is on its way back, or a Deployment still shows the exceeded deadline: wait.
         RollingBack
         /// It is back, and the attempt failed: put the image in quarantine, or forget it if no task could be made.
@@ -31,7 +31,7 @@ rows! {
         /// It is back, and no task failed: note that someone went back.
         WentBack
     }
-    "No attempt is in progress" {
+    IDLE: "No attempt is in progress" {
         /// Someone gave a Deployment a third image, and the attempt's is still published: note that someone went back.
         ThirdImage
         /// Someone else's update is in progress: wait.

@@ -322,7 +322,10 @@ fn over_budget(rollout: &Rollout, decision: &Decision, until: DateTime<Utc>, is_
             workload, step, problem, "too many steps; pausing for a minute"
         );
     }
-    Row::CallFailed.wait(Reason::EngineError { step, problem }, until)
+    Decided {
+        row: Row::CallFailed,
+        decision: Decision::wait(Reason::EngineError { step, problem }, until),
+    }
 }
 
 fn problem(failure: &Failure) -> String {

@@ -4,9 +4,8 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::reason::Reason;
-use super::{Desired, Intent, OwnerSettings};
-use crate::config::Timing;
+use super::reason::{Reason, ReasonKind};
+use super::{Desired, Intent, OwnerSettings, Policy};
 use crate::host::hold::Holds;
 use crate::image::{Expiry, ImageReference};
 use crate::text::duration::span;
@@ -105,28 +104,18 @@ impl RunFacts {
     }
 }
 
-/// All that the list depends on. A reason is one that the workload or its surroundings give.
-#[derive(Clone, Debug)]
+/// What a workload itself, or what is beside it, has against an upgrade: its answers to the rows that [`Start`] cannot answer.
+pub(crate) trait Surroundings {
+    fn ask(&self, row: BlockerRow) -> Option<Reason>;
+}
+
+/// All that the list depends on.
 pub(crate) struct Start<'a> {
+    pub(crate) own: &'a dyn Surroundings,
     pub(crate) desired: &'a Desired,
-    pub(crate) left_alone: Option<Reason>,
-    pub(crate) health_only: bool,
-    pub(crate) in_other_hands: Option<Reason>,
-    pub(crate) not_running: Option<Reason>,
-    /// The image that is wanted is the one that runs.
-    pub(crate) current: Option<Reason>,
-    pub(crate) obstacle: Option<Reason>,
-    pub(crate) name_taken: Option<Reason>,
-    pub(crate) not_beside: Option<Reason>,
-    pub(crate) rejected_meanwhile: Option<Reason>,
-    pub(crate) candidate_gone: Option<Reason>,
-    pub(crate) rolled_back: Option<Reason>,
-    pub(crate) quarantined: Option<Reason>,
-    pub(crate) drains: Option<Reason>,
     /// The settings on its owner's labels.
     pub(crate) limits: &'a OwnerSettings,
-    /// The administrator's settings.
-    pub(crate) timing: &'a Timing,
+    pub(crate) policy: &'a Policy,
     /// The holds that the engine remembers, if they were read, or why they cannot be.
     pub(crate) holds: Option<&'a Result<Holds, String>>,
     pub(crate) run: &'a RunFacts,
@@ -135,102 +124,105 @@ pub(crate) struct Start<'a> {
     pub(crate) now: DateTime<Utc>,
 }
 
-/// The name of a row, its sentence, and its function.
-type Row = (&'static str, &'static str, fn(&Start<'_>) -> Option<Reason>);
-
-/// Declares the table: the rows of a kind, each with its sentence and its function.
+/// Declares the table: the rows of a kind, each with its sentence.
 macro_rules! table {
-    ($($kind:ident { $(#[doc = $sentence:literal] $row:ident: $find:expr;)+ })+) => {
-        const ROWS: &[(BlockerKind, &[Row])] = &[$((BlockerKind::$kind, &[$((stringify!($row), $sentence, $find)),+])),+];
+    ($($kind:ident { $(#[doc = $sentence:literal] $row:ident)+ })+) => {
+        /// A row of the table.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+        #[strum(serialize_all = "snake_case")]
+        pub(crate) enum BlockerRow { $($(#[doc = $sentence] $row),+),+ }
+
+        const ROWS: &[(BlockerKind, &[(BlockerRow, &str)])] =
+            &[$((BlockerKind::$kind, &[$((BlockerRow::$row, $sentence)),+])),+];
     };
 }
 
 table! {
     Nature {
         /// Its owner opted it out; it belongs to another account or to a service; its kind is never upgraded. Ends the list.
-        left_alone: |start| start.left_alone.clone();
+        LeftAlone
         /// `DISABLE_AUTO_UPGRADE` permits health checks only. Ends the list.
-        health_only: |start| start.health_only.then(|| Reason::HealthOnly { published: start.desired.published() });
+        HealthOnly
         /// Compose, or someone else through the orchestrator, is changing it.
-        in_other_hands: |start| start.in_other_hands.clone();
+        InOtherHands
         /// Its owner stopped or paused it, and this run has not failed.
-        not_running: |start| start.not_running.clone();
+        NotRunning
     }
     Attempt {
         /// An attempt of this run failed.
-        given_up: |start| start.run.given_up.clone();
+        GivenUp
     }
     Question {
         /// Which image it should run is not asked yet, is being asked, could not be answered, or cannot be compared.
-        unknown: |start| start.kept(|reason| !reason.kind().is_current() && !reason.kind().is_unwanted());
+        Unknown
     }
     Current {
         /// It runs the image that is wanted. Ends the list.
-        current: |start| start.current.clone().or_else(|| start.kept(|reason| reason.kind().is_current()));
+        Current
     }
     Wish {
         /// `MAX_VERSION` or `REQUIRE_DIGEST` forbids the image; or it is a custom image or another product.
-        unwanted: |start| start.kept(|reason| reason.kind().is_unwanted());
+        Unwanted
         /// A label of its owner cannot be read.
-        invalid_label: |start| start.invalid_label();
+        InvalidLabel
         /// A label of its owner keeps it at another version.
-        pinned: |start| start.pinned();
+        Pinned
     }
     Nature {
         /// It cannot be recreated as it is.
-        obstacle: |start| start.obstacle.clone();
+        Obstacle
         /// Another container, which is not ours, has a name that is needed.
-        name_taken: |start| start.name_taken.clone();
+        NameTaken
         /// Start-first is required, and two containers cannot run at once.
-        not_beside: |start| start.not_beside.clone();
+        NotBeside
     }
     Attempt {
         /// Another process rejected the image during this run.
-        rejected_meanwhile: |start| start.rejected_meanwhile.clone();
+        RejectedMeanwhile
         /// The candidate that this run created is gone.
-        candidate_gone: |start| start.candidate_gone.clone();
+        CandidateGone
         /// The image is for another platform.
-        unsuitable: |start| start.run.unsuitable.clone();
+        Unsuitable
         /// The image could not be pulled.
-        pull_failed: |start| start.run.pull.clone();
+        PullFailed
     }
     Evidence {
         /// Someone rolled back from the image.
-        rolled_back: |start| start.rolled_back.clone();
+        RolledBack
         /// The image failed here, and its quarantine lasts.
-        quarantined: |start| start.quarantined.clone();
+        Quarantined
         /// Another tool recreated it right after each of the last upgrades.
-        recreated: |start| start.run.recreated.clone();
+        Recreated
         /// Its settings changed during each of the last attempts.
-        unsettled: |start| start.run.unsettled.clone();
+        Unsettled
     }
     Attempt {
         /// The image failed on another replica.
-        halted: |start| start.run.halted.clone();
+        Halted
     }
     Time {
         /// A label of its owner puts it off.
-        snoozed: |start| start.snoozed();
+        Snoozed
         /// An operator paused it, or the host.
-        paused: |start| start.paused();
+        Paused
         /// `UPGRADE_DELAY` or `UPGRADE_WAVE` counts from the first sight of the image, which cannot be read.
-        first_seen_unknown: |start| start.first_seen_unknown();
+        FirstSeenUnknown
         /// `UPGRADE_DELAY` is not over.
-        delayed: |start| start.delayed();
+        Delayed
         /// The turn of this host in `UPGRADE_WAVE` has not come.
-        awaiting_wave: |start| start.awaiting_wave();
+        AwaitingWave
         /// The window is closed.
-        outside_window: |start| start.outside_window();
+        OutsideWindow
         /// No scheduled run has come since the start.
-        schedule: |start| start.run.awaits_run.then(|| start.image().map(awaiting_schedule)).flatten();
+        Schedule
     }
     Turn {
         /// Other containers of the delegate finish their tasks first.
-        drains: |start| start.drains.clone();
+        Drains
         /// Another replica is being replaced, or, for the upgrader itself, any delegate.
-        replica: |start| start.run.replica.clone();
+        Replica
         /// Ten other containers prove themselves.
-        others: |start| start.run.others.clone();
+        Others
     }
 }
 
@@ -239,42 +231,10 @@ pub fn table() -> impl Iterator<Item = (BlockerKind, &'static str, &'static str)
     let rows = ROWS
         .iter()
         .flat_map(|(kind, rows)| rows.iter().map(move |row| (*kind, row)));
-    rows.map(|(kind, (name, sentence, _))| (kind, *name, sentence.trim()))
+    rows.map(|(kind, (row, sentence))| (kind, row.into(), sentence.trim()))
 }
 
 impl<'a> Start<'a> {
-    /// Nothing is in the way but what these say.
-    pub(crate) fn new(
-        desired: &'a Desired,
-        limits: &'a OwnerSettings,
-        timing: &'a Timing,
-        run: &'a RunFacts,
-        now: DateTime<Utc>,
-    ) -> Self {
-        Self {
-            desired,
-            left_alone: None,
-            health_only: false,
-            in_other_hands: None,
-            not_running: None,
-            current: None,
-            obstacle: None,
-            name_taken: None,
-            not_beside: None,
-            rejected_meanwhile: None,
-            candidate_gone: None,
-            rolled_back: None,
-            quarantined: None,
-            drains: None,
-            limits,
-            timing,
-            holds: None,
-            run,
-            expiry: None,
-            now,
-        }
-    }
-
     /// The list, in the order of the table: empty where the upgrade starts.
     pub(crate) fn blockers(&self) -> Vec<Blocker> {
         let intent = match self.desired {
@@ -283,21 +243,104 @@ impl<'a> Start<'a> {
         };
         let mut blockers = Vec::new();
         for (kind, rows) in ROWS.iter().filter(|(kind, _)| !kind.yields_to(intent)) {
-            for (name, _, find) in *rows {
-                let Some(reason) = find(self) else { continue };
-                let schedule = self.run.next_run.filter(|_| *name == "schedule");
+            for (row, _) in *rows {
+                let Some(reason) = self.ask(*row) else { continue };
+                let schedule = self.run.next_run.filter(|_| *row == BlockerRow::Schedule);
                 let until = reason.ends_at().or(schedule);
                 blockers.push(Blocker {
                     reason,
                     until,
                     kind: *kind,
                 });
-                if *kind == BlockerKind::Current || matches!(*name, "left_alone" | "health_only") {
+                if *kind == BlockerKind::Current
+                    || matches!(row, BlockerRow::LeftAlone | BlockerRow::HealthOnly)
+                {
                     return blockers;
                 }
             }
         }
         blockers
+    }
+
+    /// The reason of a row, if it holds.
+    fn ask(&self, row: BlockerRow) -> Option<Reason> {
+        let (run, timing, now) = (self.run, &self.policy.timing, self.now);
+        let kept = |is_such: fn(ReasonKind) -> bool| match self.desired {
+            Desired::Keep(reason) if is_such(reason.kind()) => Some(reason.clone()),
+            _ => None,
+        };
+        let name = || self.image().map(ToString::to_string);
+        Some(match row {
+            BlockerRow::HealthOnly => {
+                let published = self.policy.health_only.then(|| self.desired.published())?;
+                Reason::HealthOnly { published }
+            }
+            BlockerRow::GivenUp => run.given_up.clone()?,
+            BlockerRow::Unknown => kept(|kind| !kind.is_current() && !kind.is_unwanted())?,
+            BlockerRow::Current => return self.own.ask(row).or_else(|| kept(ReasonKind::is_current)),
+            BlockerRow::Unwanted => kept(ReasonKind::is_unwanted)?,
+            BlockerRow::InvalidLabel => Reason::InvalidLabel {
+                label: self.limits.invalid.clone()?,
+                image: name()?,
+            },
+            BlockerRow::Pinned => {
+                let pin = self.limits.pin.clone()?;
+                let image = self.image().filter(|image| !pin.permits(image))?.to_string();
+                Reason::Pinned { image, pin }
+            }
+            BlockerRow::Unsuitable => run.unsuitable.clone()?,
+            BlockerRow::PullFailed => run.pull.clone()?,
+            BlockerRow::Recreated => run.recreated.clone()?,
+            BlockerRow::Unsettled => run.unsettled.clone()?,
+            BlockerRow::Halted => run.halted.clone()?,
+            BlockerRow::Snoozed => Reason::Snoozed {
+                until: self.limits.snooze_until.filter(|until| *until > now)?,
+                image: name()?,
+            },
+            // A pause that cannot be read is none.
+            BlockerRow::Paused => {
+                let pause = self.holds()?.pause.as_ref();
+                let pause = pause.filter(|pause| pause.lasts(now))?;
+                Reason::Paused {
+                    image: name()?,
+                    delegate: pause.delegate.clone(),
+                    until: pause.until,
+                }
+            }
+            BlockerRow::FirstSeenUnknown => Reason::FirstSeenUnknown {
+                problem: self.holds?.as_ref().err().filter(|_| self.is_staged())?.clone(),
+                image: name()?,
+            },
+            BlockerRow::Delayed => {
+                let (first_seen, until) = self.delayed_until().filter(|(_, until)| *until > now)?;
+                let image = name()?;
+                Reason::Delayed {
+                    image,
+                    first_seen,
+                    until,
+                }
+            }
+            BlockerRow::AwaitingWave => {
+                let wave = timing.wave.filter(|_| !self.is_urgent())?;
+                let until = self.delayed_until()?.1 + wave.wait(self.holds()?.place);
+                let image = name().filter(|_| until > now)?;
+                Reason::AwaitingWave { image, wave, until }
+            }
+            // The owner's window takes precedence over the administrator's.
+            BlockerRow::OutsideWindow => {
+                let window = self.limits.window.as_ref().or(timing.window.as_ref());
+                let window = window.filter(|window| !self.is_urgent() && !window.is_open(now))?;
+                Reason::OutsideWindow {
+                    image: name()?,
+                    window: window.to_string(),
+                    until: window.next_opening(now),
+                }
+            }
+            BlockerRow::Schedule => awaiting_schedule(self.image().filter(|_| run.awaits_run)?),
+            BlockerRow::Replica => run.replica.clone()?,
+            BlockerRow::Others => run.others.clone()?,
+            row => return self.own.ask(row),
+        })
     }
 
     /// When the first sight of this image is to be noted, its name: an upgrade waits so long from then on.
@@ -309,7 +352,7 @@ impl<'a> Start<'a> {
                     intent: Intent::Upgrade,
                     ..
                 },
-            ) if self.is_staged() && holds.first_seen.is_none() && self.pinned().is_none() => {
+            ) if self.is_staged() && holds.first_seen.is_none() && self.ask(BlockerRow::Pinned).is_none() => {
                 Some(&holds.image)
             }
             _ => None,
@@ -318,7 +361,7 @@ impl<'a> Start<'a> {
 
     /// Whether an upgrade waits from the first sight of its image on.
     pub(crate) fn is_staged(&self) -> bool {
-        !self.timing.delay.is_zero() || self.timing.wave.is_some()
+        !self.policy.timing.delay.is_zero() || self.policy.timing.wave.is_some()
     }
 
     /// The wanted image, if it is another one.
@@ -329,88 +372,9 @@ impl<'a> Start<'a> {
         }
     }
 
-    fn name(&self) -> Option<String> {
-        self.image().map(ToString::to_string)
-    }
-
-    /// Why no image is wanted, if the reason says so.
-    fn kept(&self, is_such: impl FnOnce(&Reason) -> bool) -> Option<Reason> {
-        match self.desired {
-            Desired::Keep(reason) => is_such(reason).then(|| reason.clone()),
-            Desired::Image { .. } => None,
-        }
-    }
-
-    fn invalid_label(&self) -> Option<Reason> {
-        let label = self.limits.invalid.clone()?;
-        let image = self.name()?;
-        Some(Reason::InvalidLabel { image, label })
-    }
-
-    fn pinned(&self) -> Option<Reason> {
-        let pin = self.limits.pin.clone()?;
-        let image = self.image().filter(|image| !pin.permits(image))?.to_string();
-        Some(Reason::Pinned { image, pin })
-    }
-
-    fn snoozed(&self) -> Option<Reason> {
-        let until = self.limits.snooze_until.filter(|until| *until > self.now)?;
-        let image = self.name()?;
-        Some(Reason::Snoozed { image, until })
-    }
-
-    /// A pause that cannot be read is none.
-    fn paused(&self) -> Option<Reason> {
-        let pause = self
-            .holds()?
-            .pause
-            .as_ref()
-            .filter(|pause| pause.lasts(self.now))?;
-        Some(Reason::Paused {
-            image: self.name()?,
-            delegate: pause.delegate.clone(),
-            until: pause.until,
-        })
-    }
-
-    fn first_seen_unknown(&self) -> Option<Reason> {
-        let problem = self.holds?.as_ref().err().filter(|_| self.is_staged())?.clone();
-        let image = self.name()?;
-        Some(Reason::FirstSeenUnknown { image, problem })
-    }
-
     fn delayed_until(&self) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
         let first_seen = self.holds()?.first_seen.unwrap_or(self.now);
-        Some((first_seen, first_seen + span(self.timing.delay)))
-    }
-
-    fn delayed(&self) -> Option<Reason> {
-        let (first_seen, until) = self.delayed_until().filter(|(_, until)| *until > self.now)?;
-        Some(Reason::Delayed {
-            image: self.name()?,
-            first_seen,
-            until,
-        })
-    }
-
-    fn awaiting_wave(&self) -> Option<Reason> {
-        let wave = self.timing.wave.filter(|_| !self.is_urgent())?;
-        let until = self.delayed_until()?.1 + wave.wait(self.holds()?.place);
-        let image = self.name().filter(|_| until > self.now)?;
-        Some(Reason::AwaitingWave { image, wave, until })
-    }
-
-    /// The owner's window takes precedence over the administrator's. A delegate whose version is out of support may ignore windows.
-    fn outside_window(&self) -> Option<Reason> {
-        let window = self.limits.window.as_ref().or(self.timing.window.as_ref())?;
-        let image = self
-            .name()
-            .filter(|_| !self.is_urgent() && !window.is_open(self.now))?;
-        Some(Reason::OutsideWindow {
-            image,
-            window: window.to_string(),
-            until: window.next_opening(self.now),
-        })
+        Some((first_seen, first_seen + span(self.policy.timing.delay)))
     }
 
     fn holds(&self) -> Option<&'a Holds> {
@@ -421,7 +385,7 @@ impl<'a> Start<'a> {
     fn is_urgent(&self) -> bool {
         let expiry = self.expiry.as_ref();
         let is_expired = expiry.is_some_and(|expiry| self.now.date_naive() > expiry.life_ends);
-        self.timing.now_if_expired && is_expired
+        self.policy.timing.now_if_expired && is_expired
     }
 }
 

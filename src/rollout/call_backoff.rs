@@ -57,11 +57,11 @@ impl Backoff {
     }
 
     /// The wait until then, or rest.
-    fn or_rest(&self, row: Row) -> Decided {
+    pub(crate) fn or_rest<S>(&self) -> Decision<S> {
         if self.is_hopeless() {
-            row.rest(self.reason.clone())
+            Decision::Rest(self.reason.clone())
         } else {
-            row.wait(self.reason.clone(), self.retry_at)
+            Decision::wait(self.reason.clone(), self.retry_at)
         }
     }
 
@@ -131,7 +131,10 @@ impl Backoffs {
         let key = decided.decision.key().filter(|_| !self.0.is_empty());
         let last = key.and_then(|key| self.of(&key));
         match last.filter(|last| last.retry_at > now) {
-            Some(last) => last.or_rest(Row::CallFailed),
+            Some(last) => Decided {
+                row: Row::CallFailed,
+                decision: last.or_rest(),
+            },
             None => decided,
         }
     }
@@ -153,14 +156,13 @@ impl Backoffs {
     }
 
     /// The wait where a container that may serve cannot be inspected.
-    pub(super) fn not_inspected(&self, problem: &str, now: DateTime<Utc>) -> Decided {
-        let row = Row::NotInspected;
+    pub(super) fn not_inspected(&self, problem: &str, now: DateTime<Utc>) -> Decision {
         if let Some(last) = self.of(INSPECT) {
-            return last.or_rest(row);
+            return last.or_rest();
         }
         let (step, problem) = (INSPECT.to_owned(), problem.to_owned());
         let reason = Reason::EngineError { step, problem };
-        row.wait(reason, now + TimeDelta::seconds(1))
+        Decision::wait(reason, now + TimeDelta::seconds(1))
     }
 
     /// Why a container cannot be ended or cleared away, after ten attempts: nothing waits for that.

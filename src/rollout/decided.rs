@@ -11,6 +11,24 @@ pub struct Decided<R = Row, D = Decision> {
     pub decision: D,
 }
 
+impl<R: Copy + 'static, D> Decided<R, D> {
+    /// The decisions of those of these rows that hold, in their order: each takes for granted that none before it does.
+    pub(crate) fn each(
+        rows: &'static [(R, &str)],
+        ask: impl Fn(R) -> Option<D>,
+    ) -> impl Iterator<Item = Self> {
+        rows.iter().filter_map(move |(row, _)| {
+            let decision = ask(*row)?;
+            Some(Self { row: *row, decision })
+        })
+    }
+
+    /// The decision of the first of these rows that holds.
+    pub(crate) fn first(rows: &'static [(R, &str)], ask: impl Fn(R) -> Option<D>) -> Option<Self> {
+        Self::each(rows, ask).next()
+    }
+}
+
 impl Decided {
     /// Combines a decision beside the replacement with the situation's: the first step wins, else the earliest
     /// wait. The situation's reason is reported, unless it is a plain rest; a failure always is.

@@ -50,6 +50,13 @@ pub enum Fact {
     },
 }
 
+impl<S> Decision<S> {
+    /// The wait for this reason.
+    pub(crate) fn wait(reason: Reason, until: DateTime<Utc>) -> Self {
+        Self::Wait { reason, until }
+    }
+}
+
 impl Decision {
     /// The kind of decision, and of step, as one word.
     pub fn kind(&self) -> &'static str {

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::pace::CROWD_INTERVAL;
 use super::reason::Reason;
-use super::{Backoffs, Decided, Fact, Row, RunFacts};
+use super::{Backoffs, Decision, Fact, RunFacts};
 use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
 use crate::host::hold::Holds;
@@ -56,10 +56,10 @@ pub struct Facts {
 
 impl Facts {
     /// Asks whether there is memory for a second container, once those that take it are done.
-    pub(super) fn ask_for_memory(&self, row: Row, now: DateTime<Utc>) -> Decided {
+    pub(super) fn ask_for_memory(&self, now: DateTime<Utc>) -> Decision {
         match self.crowd {
-            0 => row.learn(Fact::FreeMemory),
-            count => row.wait(Reason::WaitingForOthers { count }, now + CROWD_INTERVAL),
+            0 => Decision::Learn(Fact::FreeMemory),
+            count => Decision::wait(Reason::WaitingForOthers { count }, now + CROWD_INTERVAL),
         }
     }
 }

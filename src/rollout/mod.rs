@@ -33,8 +33,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-pub(crate) use blockers::Start;
 pub use blockers::{Blocker, BlockerKind, RunFacts, table as blocker_table};
+pub(crate) use blockers::{BlockerRow, Start, Surroundings};
 pub(crate) use call_backoff::INSPECT;
 pub use call_backoff::{Backoff, Backoffs};
 pub(crate) use checks::FAILED_CHECKS;
@@ -48,7 +48,7 @@ pub use failure_cause::{FailureCause, Rejection};
 pub use held_back::HeldBack;
 pub use member::{AutoRemove, Life, Member, RememberedImage, StopTimeoutSource};
 pub use memory::{Check, Comparison, History, Memory, RefusedStarts, Seen};
-pub use next::next;
+pub use next::{next, rows_that_hold};
 pub use owner::{InvalidLabel, OwnerSettings};
 pub use quarantine::quarantine;
 pub use row::Row;

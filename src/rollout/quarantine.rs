@@ -71,24 +71,15 @@ impl Rollout {
         })
     }
 
-    /// The rejected ones that are no longer of use: not the newest, or behind a healthy one in service of a later release.
+    /// Whether a rejected candidate is no longer of use: not the newest, or behind a healthy one in service of a later release.
     /// Neither a restored container nor the result of a rollback counts as a later release.
-    pub(crate) fn superseded(&self) -> impl Iterator<Item = &Member> {
-        let serving = self
-            .serving
-            .as_ref()
-            .filter(|serving| serving.health.is_healthy());
-        let serving = serving.filter(|_| self.old.is_empty());
-        let is_later = move |rejected: &Member| {
-            serving.is_some_and(|serving| {
-                rejected.created_at < serving.created_at && self.has_succeeded_since(rejected.release)
-            })
-        };
-        let newest = self.failed.last().map(|newest| &newest.id);
-        let failed = self.failed.iter();
-        failed.filter(move |rejected| {
-            rejected.is_removable() && (Some(&rejected.id) != newest || is_later(rejected))
-        })
+    pub(crate) fn is_superseded(&self, rejected: &Member) -> bool {
+        let mut serving = self.serving.iter();
+        let is_later = self.old.is_empty()
+            && serving.any(|it| it.health.is_healthy() && rejected.created_at < it.created_at)
+            && self.has_succeeded_since(rejected.release);
+        let is_newest = self.failed.last().is_some_and(|newest| newest.id == rejected.id);
+        matches!(rejected.role, Role::Failed { .. }) && rejected.is_removable() && (!is_newest || is_later)
     }
 
     /// Whether a rejection says nothing about the image: the host lacks something for this one container, such as a mount or

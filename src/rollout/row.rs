@@ -1,13 +1,8 @@
 //! The rows of the decision. `docs/development/rollout.md` is written from the sentences here.
 
-use chrono::{DateTime, Utc};
-
-use super::reason::Reason;
-use super::{Decided, Decision, Fact, Step};
-
-/// Declares `Row` with the sentence of each, table by table.
+/// Declares `Row` with the sentence of each, table by table: its constant, its title, its rows.
 macro_rules! rows {
-    ($($table:literal { $(#[doc = $sentence:literal] $row:ident)+ })+) => {
+    ($($table:ident: $title:literal { $(#[doc = $sentence:literal] $row:ident)+ })+) => {
         /// A row of one of the tables of the decision: a state, and what is done about it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
         #[strum(serialize_all = "snake_case")]
@@ -16,7 +11,10 @@ macro_rules! rows {
         impl Row {
             /// All of them, table by table, in the order in which they are asked: the title of a table, and its rows, each
             /// with its sentence.
-            pub const TABLES: &[(&str, &[(Self, &str)])] = &[$(($table, &[$((Self::$row, $sentence)),+])),+];
+            pub const TABLES: &[(&str, &[(Self, &str)])] = &[$(($title, Self::$table)),+];
+
+            $(#[doc = concat!("The rows of the table \"", $title, "\".")]
+            pub const $table: &[(Self, &str)] = &[$((Self::$row, $sentence)),+];)+
 
             /// All rows, in the order of the page.
             pub fn all() -> impl Iterator<Item = Self> {
@@ -35,7 +33,7 @@ macro_rules! rows {
 pub(crate) use rows;
 
 rows! {
-    "Guards" {
+    GUARDS: "Guards" {
         /// The same call failed or had no effect, and its pause is not over: wait; after ten in a row, rest.
         CallFailed
         /// Docker cannot show a container that may serve, or is about to: wait, and do nothing to any of them.
@@ -46,8 +44,10 @@ rows! {
         HealthOnly
         /// Compose gave it a name that it gives for a moment, and it changed less than two minutes ago: rest.
         ComposeReplaces
+        /// This process is the upgrader's candidate, and nothing of its name is up: take the name; a stopped predecessor is named retired first.
+        TakeOwnName
     }
-    "Failed and withdrawn containers" {
+    GIVEN_UP: "Failed and withdrawn containers" {
         /// Docker is removing it: wait, for ten minutes at most.
         GivenUpRemoving
         /// It has a restart policy: set it to `no`, so that Docker never starts it again.
@@ -58,8 +58,10 @@ rows! {
         WithdrawnRemove
         /// It failed, but another one failed later, or a later release serves and is healthy: remove it.
         FailedRemove
+        /// The exchange of an upgrader by its helper is over: stop the helper and remove it.
+        HelperRemove
     }
-    "Old containers behind the one in service" {
+    OLD: "Old containers behind the one in service" {
         /// Docker is removing the old container: wait, for ten minutes at most.
         OldRemoving
         /// The old container is retired, and the container in service works: name it draining.
@@ -73,7 +75,7 @@ rows! {
         /// Anything else: wait until the container in service works.
         OldWait
     }
-    "In service" {
+    IN_SERVICE: "In service" {
         /// It is a copy that was never started: start it, once two can run at once or nothing else runs.
         CopyStart
         /// It stands for a delegate with `--rm`, and has ended: remove it after ten seconds.
@@ -97,7 +99,7 @@ rows! {
         /// Nothing is in the way: create the candidate.
         Create
     }
-    "Unhealthy, with HEALTH_ACTION=restart" {
+    UNHEALTHY: "Unhealthy, with HEALTH_ACTION=restart" {
         /// This process asked for a restart: wait for its end; start a container that Docker stopped and left so.
         RestartInProgress
         /// The last start is not long enough ago: rest.
@@ -109,7 +111,7 @@ rows! {
         /// Three checks in a row have failed: restart it.
         Restart
     }
-    "Side by side" {
+    SIDE_BY_SIDE: "Side by side" {
         /// The container in service is a copy, made from the candidate or beside a candidate that failed: reject the candidate.
         MadeFromCandidate
         /// The candidate is next, and the container in service has ended: name that one draining.
@@ -126,26 +128,32 @@ rows! {
         Prepare
         /// The candidate differs in more than its image: withdraw it.
         Different
-        /// Start-first, and the candidate was created: start it.
+        /// Start-first, and the candidate was created: start it, once it is known whether the host has memory for two.
         CandidateStart
         /// Stop-first, and the container in service has tasks: wait for an idle moment, for `UPGRADE_IDLE_WAIT` at most.
         WaitForIdle
         /// Docker is restarting the container in service, whose candidate's turn has come: name the candidate next, then ask that one to stop.
         BetweenLives
+        /// Two upgraders cannot run at once, and there is no helper: create it.
+        HelperCreate
+        /// The helper was created: start it, and wait until it is ready and proven; if it fails, reject the candidate.
+        HelperStart
         /// Stop-first, and Docker has not shown that it can start such a container: have it try, and withdraw the candidate if it cannot.
         TryStart
         /// Stop-first, and the candidate was created: name the container in service draining.
         NameDraining
-        /// The candidate is proven: name the container in service retired.
+        /// The candidate, or the helper that starts it, is proven: name the container in service retired.
         NameRetired
         /// Anything else: wait until the candidate has proven itself.
         Proving
     }
-    "The name is free" {
+    NAME_IS_FREE: "The name is free" {
         /// Its owner gave the replaced container another name: withdraw the candidate; if that was never started, wait for the other one's end first.
         Renamed
         /// The old container was changed before the candidate was started: withdraw the candidate.
         OldChanged
+        /// This process is the helper, and the candidate was not started: name the retired container draining, which stops it.
+        HelperStop
         /// Someone stopped the candidate, and the old container has ended: rest; withdraw a candidate beside an old one that is up.
         FreeStopped
         /// The old container is retired, and the candidate failed or was never started: reject the candidate.
@@ -167,7 +175,7 @@ rows! {
         /// Anything else: wait until the candidate has proven itself.
         FreeProving
     }
-    "Restoring" {
+    RESTORING: "Restoring" {
         /// The old container runs in a life that nobody asked to stop: give it the name back.
         Restore
         /// The old container finishes its tasks, or is being removed without end, or Docker refused three times to start it: recreate it from itself.
@@ -180,39 +188,5 @@ rows! {
         RestoreStart
         /// No container is left that could serve: rest.
         NoContainer
-    }
-    "The upgrader itself" {
-        /// This process is the candidate, and nothing of its name is up: take the name; a stopped predecessor is named retired first.
-        TakeOwnName
-        /// Two upgraders cannot run at once, and there is no helper: create it.
-        HelperCreate
-        /// The helper was created: start it, and wait until it is ready and proven; if it fails, reject the candidate.
-        HelperStart
-        /// This process is the helper, and the candidate was not started: name the retired container draining, which stops it.
-        HelperStop
-        /// All is done: stop the helper and remove it.
-        HelperRemove
-    }
-}
-
-impl Row {
-    pub(super) fn act(self, step: Step) -> Decided {
-        self.decide(Decision::Act(step))
-    }
-
-    pub(super) fn learn(self, fact: Fact) -> Decided {
-        self.decide(Decision::Learn(fact))
-    }
-
-    pub(crate) fn wait(self, reason: Reason, until: DateTime<Utc>) -> Decided {
-        self.decide(Decision::Wait { reason, until })
-    }
-
-    pub(super) fn rest(self, reason: Reason) -> Decided {
-        self.decide(Decision::Rest(reason))
-    }
-
-    pub(super) fn decide(self, decision: Decision) -> Decided {
-        Decided { row: self, decision }
     }
 }

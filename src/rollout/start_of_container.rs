@@ -5,8 +5,12 @@ use chrono::{DateTime, Utc};
 use super::next::At;
 use super::pace::MOST_DRAINS;
 use super::reason::Reason;
-use super::{Blocker, Desired, Facts, FailureCause, Member, Policy, Rollout, RunFacts, Start, UpdateOrder};
-use crate::container::Role;
+use super::{
+    Blocker, BlockerRow, Desired, Facts, FailureCause, Intent, Member, Policy, Rollout, RunFacts, Start,
+    Surroundings, UpdateOrder,
+};
+use crate::container::{ImageId, Role};
+use crate::image::ImageReference;
 
 /// Why no upgrade of a delegate starts now, in the order of the table. Where a replacement is in progress, or nothing is in
 /// service, the list is empty.
@@ -17,101 +21,58 @@ pub fn blockers(
     facts: &Facts,
     now: DateTime<Utc>,
 ) -> Vec<Blocker> {
-    let at = At {
-        rollout,
-        desired,
-        policy,
-        facts,
-        order: rollout.update_order(policy, facts),
-        now,
-    };
+    let at = At::new(rollout, desired, policy, facts, now);
     match (&rollout.serving, &rollout.candidate) {
-        (Some(serving), None) => at.start(serving).blockers(),
+        (Some(serving), None) => InService { at: &at, serving }.start().blockers(),
         _ => Vec::new(),
     }
 }
 
-impl At<'_> {
+/// A container in service, and no candidate.
+pub(super) struct InService<'a> {
+    pub(super) at: &'a At<'a>,
+    pub(super) serving: &'a Member,
+}
+
+impl InService<'_> {
     /// The facts that the list depends on.
-    pub(super) fn start(&self, serving: &Member) -> Start<'_> {
-        let (rollout, facts) = (self.rollout, self.facts);
-        let wanted = match self.desired {
+    pub(super) fn start(&self) -> Start<'_> {
+        let At {
+            rollout,
+            desired,
+            policy,
+            facts,
+            now,
+            ..
+        } = self.at;
+        Start {
+            own: self,
+            desired,
+            limits: &rollout.owner,
+            policy,
+            holds: facts.holds.as_ref(),
+            run: &facts.run,
+            expiry: self.serving.image.expiry(),
+            now: *now,
+        }
+    }
+
+    /// The image that is wanted.
+    pub(super) fn wanted(&self) -> Option<(&ImageReference, Option<&ImageId>, Intent)> {
+        match self.at.desired {
             Desired::Image {
                 reference,
                 id,
                 intent,
             } => Some((reference, id.as_ref(), *intent)),
             Desired::Keep(_) => None,
-        };
-        let when = |holds: bool, reason: Reason| holds.then_some(reason);
-        let RunFacts { given_up, pull, .. } = &facts.run;
-        let kept = match self.desired {
-            Desired::Keep(reason) => Some(reason),
-            Desired::Image { .. } => None,
-        };
-        let has_failed = [kept, given_up.as_ref(), pull.as_ref()]
-            .into_iter()
-            .flatten()
-            .any(Reason::is_failure);
-        let image = wanted
-            .map(|(reference, ..)| reference.to_string())
-            .unwrap_or_default();
-        Start {
-            desired: self.desired,
-            left_alone: rollout.left_alone(),
-            health_only: self.policy.health_only,
-            in_other_hands: when(
-                rollout.is_replaced_by_compose(self.now),
-                Reason::ReplacedByCompose,
-            ),
-            not_running: when(!serving.is_in_use() && !has_failed, Reason::not_running(serving)),
-            current: wanted.and_then(|(reference, id, intent)| {
-                (id == Some(&serving.image_id)).then(|| serving.unchanged_reason(reference, intent))
-            }),
-            obstacle: wanted.and(rollout.obstacle(facts)).cloned().map(Reason::Obstacle),
-            name_taken: wanted
-                .and_then(|_| rollout.name_conflict())
-                .map(|name| Reason::NameTaken { name }),
-            not_beside: match &self.order {
-                UpdateOrder::Blocked(reason) => wanted.map(|_| reason.clone()),
-                _ => None,
-            },
-            rejected_meanwhile: wanted.filter(|_| given_up.is_none()).and_then(|(_, id, _)| {
-                let reason = Reason::Rejected {
-                    image: image.clone(),
-                    rejection: FailureCause::RejectedByAnother.into(),
-                };
-                when(
-                    rollout.was_rejected_meanwhile(id, &facts.known_rejections),
-                    reason,
-                )
-            }),
-            candidate_gone: when(
-                wanted.is_some() && facts.has_created && given_up.is_none(),
-                Reason::CandidateVanished { image: image.clone() },
-            ),
-            rolled_back: wanted.and_then(|(reference, id, _)| {
-                when(
-                    serving.was_rolled_back_from(reference, id),
-                    serving.rolled_back_reason(reference),
-                )
-            }),
-            quarantined: wanted
-                .and_then(|(reference, id, _)| rollout.quarantine_of(reference, id, facts, self.now)),
-            drains: wanted.and_then(|_| self.drains(image)),
-            limits: &rollout.owner,
-            timing: &self.policy.timing,
-            holds: facts.holds.as_ref(),
-            run: &facts.run,
-            expiry: serving.image.expiry(),
-            now: self.now,
         }
     }
 
     /// Why no further container can be added now. What is up must not run beside a stop-first candidate.
     fn drains(&self, image: String) -> Option<Reason> {
-        let (rollout, stuck) = (self.rollout, |it: &Member| self.facts.backoffs.stuck(it));
-        let in_the_way = self.in_the_way().next().or(rollout.withdrawn.get(MOST_DRAINS));
+        let (rollout, stuck) = (self.at.rollout, |it: &Member| self.at.facts.backoffs.stuck(it));
+        let in_the_way = self.at.in_the_way().next().or(rollout.withdrawn.get(MOST_DRAINS));
         if let Some(last) = in_the_way.and_then(stuck) {
             return Some(last.reason.clone());
         }
@@ -127,5 +88,63 @@ impl At<'_> {
             .any(|it| matches!(it.role, Role::Retired | Role::Helper { .. }));
         let waits = drains >= MOST_DRAINS || is_exchanging || in_the_way.is_some();
         waits.then_some(Reason::AwaitingDrains { image, drains })
+    }
+}
+
+impl Surroundings for InService<'_> {
+    fn ask(&self, row: BlockerRow) -> Option<Reason> {
+        let At {
+            rollout, facts, now, ..
+        } = self.at;
+        let RunFacts { given_up, pull, .. } = &facts.run;
+        match row {
+            BlockerRow::LeftAlone => return rollout.left_alone(),
+            BlockerRow::InOtherHands => {
+                let is_replaced = rollout.is_replaced_by_compose(*now);
+                return is_replaced.then_some(Reason::ReplacedByCompose);
+            }
+            BlockerRow::NotRunning => {
+                let kept = match self.at.desired {
+                    Desired::Keep(reason) => Some(reason),
+                    Desired::Image { .. } => None,
+                };
+                let mut found = kept.into_iter().chain(given_up).chain(pull);
+                let is_idle = !self.serving.is_in_use() && !found.any(Reason::is_failure);
+                return is_idle.then(|| Reason::not_running(self.serving));
+            }
+            _ => {}
+        }
+        let (reference, id, intent) = self.wanted()?;
+        let image = reference.to_string();
+        let holds = match row {
+            BlockerRow::Current => id == Some(&self.serving.image_id),
+            BlockerRow::RejectedMeanwhile => {
+                given_up.is_none() && rollout.was_rejected_meanwhile(id, &facts.known_rejections)
+            }
+            BlockerRow::CandidateGone => given_up.is_none() && facts.has_created,
+            BlockerRow::RolledBack => self.serving.was_rolled_back_from(reference, id),
+            _ => true,
+        };
+        Some(match row {
+            _ if !holds => return None,
+            BlockerRow::Current => self.serving.unchanged_reason(reference, intent),
+            BlockerRow::Obstacle => Reason::Obstacle(rollout.obstacle(facts)?.clone()),
+            BlockerRow::NameTaken => Reason::NameTaken {
+                name: rollout.name_conflict()?,
+            },
+            BlockerRow::NotBeside => match &self.at.order {
+                UpdateOrder::Blocked(reason) => reason.clone(),
+                _ => return None,
+            },
+            BlockerRow::RejectedMeanwhile => {
+                let rejection = FailureCause::RejectedByAnother.into();
+                Reason::Rejected { image, rejection }
+            }
+            BlockerRow::CandidateGone => Reason::CandidateVanished { image },
+            BlockerRow::RolledBack => self.serving.rolled_back_reason(reference),
+            BlockerRow::Quarantined => rollout.quarantine_of(reference, id, facts, *now)?,
+            BlockerRow::Drains => self.drains(image)?,
+            _ => return None,
+        })
     }
 }

@@ -3,28 +3,36 @@
 use super::At;
 use crate::container::{Role, RunState};
 use crate::rollout::pace::OTHERS_REMOVE_FIRST;
-use crate::rollout::{Decided, Member, Row, Step};
+use crate::rollout::{Decided, Decision, Member, Row, Step};
 
 impl At<'_> {
-    /// Running candidates are stopped as gently as delegates. The last failed candidate is kept, and no withdrawn one.
+    /// Each of them, and the helper of an exchange that is over.
     pub(super) fn given_up(&self) -> impl Iterator<Item = Decided> {
-        let given_up = self.rollout.failed.iter().chain(&self.rollout.withdrawn);
-        let superseded = self.rollout.superseded();
-        given_up
-            .filter_map(|member| self.end(member))
-            .chain(superseded.map(|member| Row::FailedRemove.act(Step::remove(member))))
-            .chain(self.remove_helper())
+        let rollout = self.rollout;
+        let members = rollout
+            .failed
+            .iter()
+            .chain(&rollout.withdrawn)
+            .chain(&rollout.helper);
+        members.filter_map(|member| Decided::first(Row::GIVEN_UP, |row| self.end(row, member)))
     }
 
-    fn end(&self, member: &Member) -> Option<Decided> {
+    /// Running candidates are stopped as gently as delegates. The last failed candidate is kept, and no withdrawn one.
+    fn end(&self, row: Row, member: &Member) -> Option<Decision> {
+        if matches!(member.role, Role::Helper { .. }) {
+            return self.remove_helper(member).filter(|_| row == Row::HelperRemove);
+        }
         let is_withdrawn = matches!(member.role, Role::Withdrawn { .. } | Role::Trial { .. });
+        let is_removing = member.state == RunState::Removing;
         let keep_stopped = Step::keep_stopped(member);
         let was_tried = member.is_up() && self.facts.backoffs.of(&keep_stopped.key()).is_some();
-        Some(match member.state {
-            RunState::Removing => return self.removing(Row::GivenUpRemoving, member),
-            _ if member.has_restart_policy() && !was_tried => Row::GivenUpPolicy.act(keep_stopped),
-            _ if member.is_up() => self.stop(Row::GivenUpStop, member),
-            _ if is_withdrawn => self.remove_after(OTHERS_REMOVE_FIRST, Row::WithdrawnRemove, member),
+        Some(match row {
+            Row::GivenUpRemoving => self.removing(member)?,
+            _ if is_removing => return None,
+            Row::GivenUpPolicy if member.has_restart_policy() && !was_tried => Decision::Act(keep_stopped),
+            Row::GivenUpStop if member.is_up() => self.stop(member),
+            Row::WithdrawnRemove if is_withdrawn => self.remove_after(OTHERS_REMOVE_FIRST, member),
+            Row::FailedRemove if self.rollout.is_superseded(member) => Decision::Act(Step::remove(member)),
             _ => return None,
         })
     }

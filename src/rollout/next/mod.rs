@@ -1,7 +1,8 @@
 //! The decision on one delegate: a pure function, and total.
 //!
-//! `docs/development/rollout.md` has the same tables, in the same order; each arm of a `match` here is a row there, and
-//! carries its name. To change a rule is to change its row.
+//! `docs/development/rollout.md` has the same tables. Each table is a function from a row to its decision, which is `None` where
+//! the row does not hold; its rows are asked in the order of the page, and each takes for granted that none before it holds. To
+//! change a rule is to change its row.
 
 mod given_up;
 mod health;
@@ -18,9 +19,9 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::circumstances::circumstances;
-use super::pace::{self, STOP_SLACK, WITHOUT_TASKS};
+use super::pace::{self, END_INTERVAL, STOP_SLACK, WITHOUT_TASKS};
 use super::reason::Reason;
-use super::{Decided, Desired, Facts, Member, Policy, Rejection, Rollout, Row, Step, UpdateOrder};
+use super::{Decided, Decision, Desired, Facts, Member, Policy, Rejection, Rollout, Row, Step, UpdateOrder};
 use crate::container::{Role, RunState};
 use crate::text::duration::span;
 
@@ -32,16 +33,9 @@ pub fn next(
     facts: &Facts,
     now: DateTime<Utc>,
 ) -> Decided {
-    let at = At {
-        rollout,
-        desired,
-        policy,
-        facts,
-        order: rollout.update_order(policy, facts),
-        now,
-    };
+    let at = At::new(rollout, desired, policy, facts, now);
     let paced = |decided| facts.backoffs.paced(decided, now);
-    if let Some(decided) = at.guards().or_else(|| at.own_turn()) {
+    if let Some(decided) = at.guards() {
         return paced(decided);
     }
     let beside = at.given_up().chain(at.old_ones());
@@ -50,6 +44,18 @@ pub fn next(
         Some(beside) => beside.or(|| paced(at.situation())),
         None => paced(at.situation()),
     }
+}
+
+/// The rows of the situation's table that hold, in the order of the page: the first one decides, but for what is beside it.
+pub fn rows_that_hold(
+    rollout: &Rollout,
+    desired: &Desired,
+    policy: &Policy,
+    facts: &Facts,
+    now: DateTime<Utc>,
+) -> Vec<Row> {
+    let at = At::new(rollout, desired, policy, facts, now);
+    at.situation_rows().map(|decided| decided.row).collect()
 }
 
 /// All that a decision depends on.
@@ -62,62 +68,97 @@ pub(super) struct At<'a> {
     pub(super) now: DateTime<Utc>,
 }
 
-impl At<'_> {
-    /// The rows that come before everything else.
-    fn guards(&self) -> Option<Decided> {
-        if let Some(problem) = &self.rollout.inspect_error {
-            return Some(self.facts.backoffs.not_inspected(problem, self.now));
+impl<'a> At<'a> {
+    pub(super) fn new(
+        rollout: &'a Rollout,
+        desired: &'a Desired,
+        policy: &'a Policy,
+        facts: &'a Facts,
+        now: DateTime<Utc>,
+    ) -> Self {
+        Self {
+            rollout,
+            desired,
+            policy,
+            facts,
+            order: rollout.update_order(policy, facts),
+            now,
         }
-        Some(match self.rollout.left_alone() {
-            Some(reason) => Row::LeftAlone.rest(reason),
-            None if self.policy.health_only && !self.rollout.is_to_be_served() => {
-                let published = self.desired.published();
-                let rest = Row::HealthOnly.rest(Reason::HealthOnly { published });
-                match self.rollout.serving.as_ref() {
-                    Some(serving) => self.or_restart(serving, rest),
-                    None => rest,
-                }
-            }
-            None if self.rollout.is_replaced_by_compose(self.now) => {
-                Row::ComposeReplaces.rest(Reason::ReplacedByCompose)
-            }
-            None => return None,
+    }
+}
+
+impl At<'_> {
+    /// The rows that come before everything else. Health checks may ask for a restart.
+    fn guards(&self) -> Option<Decided> {
+        let decided = Decided::first(Row::GUARDS, |row| self.guard(row))?;
+        Some(match &self.rollout.serving {
+            Some(serving) if decided.row == Row::HealthOnly => self.or_restart(serving, decided),
+            _ => decided,
         })
     }
 
-    /// The table for the containers that exist: one in service, a candidate, both or neither.
-    fn situation(&self) -> Decided {
-        let Rollout {
-            serving, candidate, ..
-        } = self.rollout;
-        match (serving, candidate) {
+    fn guard(&self, row: Row) -> Option<Decision> {
+        let rollout = self.rollout;
+        Some(match row {
+            Row::NotInspected => {
+                let problem = rollout.inspect_error.as_ref()?;
+                self.facts.backoffs.not_inspected(problem, self.now)
+            }
+            Row::LeftAlone => Decision::Rest(rollout.left_alone()?),
+            Row::HealthOnly if self.policy.health_only && !rollout.is_to_be_served() => {
+                let published = self.desired.published();
+                Decision::Rest(Reason::HealthOnly { published })
+            }
+            Row::ComposeReplaces if rollout.is_replaced_by_compose(self.now) => {
+                Decision::Rest(Reason::ReplacedByCompose)
+            }
+            Row::TakeOwnName => self.take_own_name()?,
+            _ => return None,
+        })
+    }
+
+    /// The table for the containers that exist: one in service, a candidate, both or neither. Its rows that hold, in order.
+    fn situation_rows(&self) -> Box<dyn Iterator<Item = Decided> + '_> {
+        match (&self.rollout.serving, &self.rollout.candidate) {
             (Some(serving), None) => self.in_service(serving),
-            (Some(serving), Some(candidate)) => self.side_by_side(serving, candidate),
-            (None, Some(candidate)) => self.name_is_free(candidate),
-            (None, None) => self.restoring(),
+            (Some(serving), Some(candidate)) => Box::new(self.side_by_side(serving, candidate)),
+            (None, Some(candidate)) => Box::new(self.name_is_free(candidate)),
+            (None, None) => Box::new(self.restoring()),
         }
     }
 
-    /// Policy off if it has one, then the signal, then patience. An earlier process may have asked it before; then the
-    /// engine's own clock still runs from that time on, so that a container has its time once.
-    fn stop(&self, row: Row, member: &Member) -> Decided {
+    fn situation(&self) -> Decided {
+        let first = self.situation_rows().next().unwrap_or(Decided {
+            row: Row::NoContainer,
+            decision: Decision::Rest(Reason::NoContainer),
+        });
+        match (&self.rollout.serving, &self.rollout.candidate) {
+            // A replacement takes precedence over a restart.
+            (Some(serving), None) => self.or_restart(serving, first),
+            _ => first,
+        }
+    }
+
+    /// The signal, then patience. An earlier process may have asked it before; then the engine's own clock still runs from
+    /// that time on, so that a container has its time once.
+    fn stop(&self, member: &Member) -> Decision {
         // Its name shows that the current life started after the request to stop: that life needs a new name first.
         if member.role.is_old() && member.lives_anew() && !member.is_between_lives() {
-            return row.act(Step::drain(self.rollout, member, self.now));
+            return Decision::Act(Step::drain(self.rollout, member, self.now));
         }
         let grace = self.grace(member);
         let Some(asked) = member.history.stop_requested_at else {
-            return row.act(Step::stop(member, grace));
+            return Decision::Act(Step::stop(member, grace));
         };
         let deadline = asked + span(grace);
         // The engine itself ends it at the deadline, unless it has restarted since.
         let overdue = deadline + STOP_SLACK;
         if self.now >= overdue {
-            return row.act(Step::stop(member, Duration::ZERO));
+            return Decision::Act(Step::stop(member, Duration::ZERO));
         }
         let draining = member.role.is_old().then(|| Reason::draining(member, deadline));
         let reason = draining.unwrap_or_else(|| Reason::stopping(member));
-        row.wait(reason, pace::next_check(asked, self.now).min(overdue))
+        Decision::wait(reason, pace::next_check(asked, self.now).min(overdue))
     }
 
     /// How long it has to stop. One that never was in service and reports no tasks has ten seconds, if the delegate cannot serve
@@ -134,61 +175,67 @@ impl At<'_> {
         }
     }
 
+    fn wait_for_end(&self, other: &Member) -> Decision {
+        match self.facts.backoffs.stuck(other) {
+            Some(last) => Decision::Rest(last.reason.clone()),
+            None => Decision::wait(Reason::stopping(other), self.now + END_INTERVAL),
+        }
+    }
+
     /// A container that ended a moment ago may be started again by those who stopped it.
-    fn may_return(&self, row: Row, member: &Member, grace: TimeDelta) -> Option<Decided> {
+    fn may_return(&self, member: &Member, grace: TimeDelta) -> Option<Decision> {
         let at = member.life.finished_at.filter(|_| member.has_ended())? + grace;
         let is_recent = !member.has_ended_for(grace, self.now);
-        is_recent.then(|| row.wait(Reason::returning(member, Some(at)), at))
+        is_recent.then(|| Decision::wait(Reason::returning(member, Some(at)), at))
     }
 
     /// Removes a container, but not right after its end: another tool may be about to remove or start it.
-    fn remove_after(&self, span: TimeDelta, row: Row, member: &Member) -> Decided {
+    fn remove_after(&self, span: TimeDelta, member: &Member) -> Decision {
         if member.is_created() || member.has_ended_for(span, self.now) {
-            return row.act(Step::remove(member));
+            return Decision::Act(Step::remove(member));
         }
         let ended = member.life.finished_at.unwrap_or(self.now);
-        row.wait(Reason::stopping(member), (ended + span).max(self.soon()))
+        Decision::wait(Reason::stopping(member), (ended + span).max(self.soon()))
     }
 
     /// An engine that never completes a removal holds up nothing.
-    fn removing(&self, row: Row, member: &Member) -> Option<Decided> {
-        (!member.removal_is_stuck(self.now)).then(|| self.wait_for_end(row, member))
+    fn removing(&self, member: &Member) -> Option<Decision> {
+        let is_removing = member.state == RunState::Removing && !member.removal_is_stuck(self.now);
+        is_removing.then(|| self.wait_for_end(member))
     }
 
     /// The candidate's name says from now on that it failed. Where Docker cannot rename it, since it is between two lives,
     /// it is stopped first; and another failure that has that name goes, or else the next name is taken.
-    fn reject(&self, row: Row, candidate: &Member, rejection: impl Into<Rejection>) -> Decided {
-        if let Some(first) = self.before_giving_up(row, candidate) {
+    fn reject(&self, candidate: &Member, rejection: impl Into<Rejection>) -> Decision {
+        if let Some(first) = self.before_giving_up(candidate) {
             return first;
         }
         if let Some(holder) = self.rollout.in_the_way_of_failure(&candidate.image_id) {
             let remove = Step::remove(holder);
             if self.facts.backoffs.of(&remove.key()).is_none() {
-                return row.act(remove);
+                return Decision::Act(remove);
             }
         }
         let mut rejection = rejection.into();
         rejection.circumstances = circumstances(self.rollout, self.facts, candidate);
-        row.act(Step::reject(self.rollout, candidate, rejection))
+        Decision::Act(Step::reject(self.rollout, candidate, rejection))
     }
 
-    fn withdraw(&self, row: Row, candidate: &Member, because: Option<Reason>) -> Decided {
-        if let Some(first) = self.before_giving_up(row, candidate) {
-            return first;
-        }
-        row.act(Step::withdraw(self.rollout, candidate, because, self.now))
+    fn withdraw(&self, candidate: &Member, because: Option<Reason>) -> Decision {
+        let first = self.before_giving_up(candidate);
+        first.unwrap_or_else(|| Decision::Act(Step::withdraw(self.rollout, candidate, because, self.now)))
     }
 
     /// Docker refuses to rename a container between two lives, and one that is renamed while it is being removed may stay
     /// for good. And an old one with `--rm` is gone with its end: its copy comes first, or nothing of the delegate may be left.
-    fn before_giving_up(&self, row: Row, candidate: &Member) -> Option<Decided> {
+    fn before_giving_up(&self, candidate: &Member) -> Option<Decision> {
         let is_leaving = |old: &&Member| old.is_up() && old.vanishes() && old.role != Role::Retired;
         let leaving = self.rollout.predecessor_of(candidate).filter(is_leaving);
         match candidate.state {
-            RunState::Restarting => Some(self.stop(row, candidate)),
-            RunState::Removing => self.removing(row, candidate),
+            RunState::Restarting => Some(self.stop(candidate)),
+            RunState::Removing => self.removing(candidate),
             _ if self.rollout.serving.is_some() => None,
-            _ => leaving.map(|old| row.act(Step::recreate(old))),
+            _ => leaving.map(|old| Decision::Act(Step::recreate(old))),
         }
     }
 

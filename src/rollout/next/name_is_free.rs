@@ -6,10 +6,15 @@ use super::{At, span};
 use crate::container::{Role, RunState};
 use crate::rollout::pace::LONG_GRACE;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decided, FailureCause, Member, Row, Step};
+use crate::rollout::{Decided, Decision, FailureCause, Member, Row, Step};
 
 impl At<'_> {
-    pub(super) fn name_is_free(&self, candidate: &Member) -> Decided {
+    pub(super) fn name_is_free(&self, candidate: &Member) -> impl Iterator<Item = Decided> {
+        let proof = self.proof(candidate);
+        Decided::each(Row::NAME_IS_FREE, move |row| self.free(row, candidate, &proof))
+    }
+
+    fn free(&self, row: Row, candidate: &Member, proof: &Proof) -> Option<Decision> {
         let rollout = self.rollout;
         // A container that Docker is removing does not come back.
         let old = rollout
@@ -17,81 +22,94 @@ impl At<'_> {
             .filter(|old| old.state != RunState::Removing);
         let retired = old.filter(|old| old.role == Role::Retired);
         let up = old.filter(|old| old.is_up());
-        let is_created = candidate.is_created();
-        let helper = rollout.helper.as_ref().map(|helper| &helper.id);
-        let is_helper = helper.is_some() && helper == self.facts.own.as_ref();
-        let made_of = candidate.fingerprint.as_ref();
-        let is_changed = is_created
-            && up.is_some_and(|old| candidate.is_successor_of(old) && made_of != Some(&old.settings));
-        match (self.proof(candidate), retired, up) {
-            _ if let Some(renamed) = rollout.renamed_predecessor() => self.renamed(renamed, candidate),
-            _ if is_changed => self.withdraw(
-                Row::OldChanged,
-                candidate,
-                Some(Reason::settings_changed(rollout)),
-            ),
-            (Proof::Created, Some(retired), Some(_)) if is_helper => {
-                Row::HelperStop.act(Step::drain(rollout, retired, self.now))
+        let is_upgrader = rollout.is_upgrader();
+        let is_new = matches!(proof, Proof::Created);
+        Some(match row {
+            Row::Renamed => self.renamed(rollout.renamed_predecessor()?, candidate),
+            Row::OldChanged => {
+                let made_of = candidate.fingerprint.as_ref();
+                let is_changed = |old: &Member| {
+                    candidate.is_created() && candidate.is_successor_of(old) && made_of != Some(&old.settings)
+                };
+                up.filter(|old| is_changed(old))?;
+                self.withdraw(candidate, Some(Reason::settings_changed(rollout)))
             }
-            (.., None) if candidate.life.was_stopped => Row::FreeStopped.rest(Reason::not_running(candidate)),
-            _ if candidate.life.was_stopped => self.withdraw(Row::FreeStopped, candidate, None),
-            (Proof::Failed(cause), Some(_), _) => self.reject(Row::RetiredReject, candidate, cause),
-            (Proof::Created, Some(_), _) => {
-                let problem = format!("{} was never started", candidate.name);
-                let cause = FailureCause::StartRefused { problem };
-                self.reject(Row::RetiredReject, candidate, cause)
+            Row::HelperStop => {
+                let helper = rollout.helper.as_ref().map(|helper| &helper.id)?;
+                let is_helper = is_new && Some(helper) == self.facts.own.as_ref();
+                let retired = retired.filter(|retired| is_helper && retired.is_up())?;
+                Decision::Act(Step::drain(rollout, retired, self.now))
             }
-            (_, Some(_), _) if candidate.works() && !rollout.is_upgrader() => {
-                Row::TakeName.act(Step::promote(rollout, candidate))
+            Row::FreeStopped if !candidate.life.was_stopped => return None,
+            Row::FreeStopped if up.is_none() => Decision::Rest(Reason::not_running(candidate)),
+            Row::FreeStopped => self.withdraw(candidate, None),
+            Row::RetiredReject => {
+                retired?;
+                let problem = || format!("{} was never started", candidate.name);
+                match proof {
+                    Proof::Failed(cause) => self.reject(candidate, cause.clone()),
+                    Proof::Created => {
+                        self.reject(candidate, FailureCause::StartRefused { problem: problem() })
+                    }
+                    _ => return None,
+                }
+            }
+            Row::TakeName if retired.is_some() && candidate.works() && !is_upgrader => {
+                Decision::Act(Step::promote(rollout, candidate))
             }
             // An old one that runs is asked to stop only where something can be started after that.
-            (Proof::Created, ..) if let Some(missing) = rollout.missing_companion() => {
-                Row::CompanionMissing.rest(Reason::Obstacle(missing.clone()))
+            Row::CompanionMissing if is_new => {
+                Decision::Rest(Reason::Obstacle(rollout.missing_companion()?.clone()))
             }
-            // As long as neither runs, a prune would take both.
-            (Proof::Failed(_), ..)
-                if let Some(old) = old.filter(|old| !candidate.is_up() && self.may_start_again(old)) =>
-            {
-                Row::FreeReject.act(Step::start(old))
+            Row::FreeReject => match (proof, old?) {
+                // As long as neither runs, a prune would take both.
+                (Proof::Failed(_), old) if !candidate.is_up() && self.may_start_again(old) => {
+                    Decision::Act(Step::start(old))
+                }
+                (Proof::Failed(cause), _) => self.reject(candidate, cause.clone()),
+                _ => return None,
+            },
+            Row::FreeStop if retired.is_none() && (candidate.is_created() || self.is_stop_first()) => {
+                self.stop(up?)
             }
-            (Proof::Failed(cause), ..) if old.is_some() => self.reject(Row::FreeReject, candidate, cause),
-            (_, None, Some(old)) if is_created || self.is_stop_first() => self.stop(Row::FreeStop, old),
-            (Proof::Created, ..) if let Some(other) = self.keeps_from_starting() => {
-                self.wait_for_end(Row::FreeStart, other)
+            Row::FreeStart if is_new => match self.keeps_from_starting() {
+                Some(other) => self.wait_for_end(other),
+                None => Decision::Act(Step::start(candidate)),
+            },
+            Row::FreePromote if matches!(proof, Proof::Proven) && !is_upgrader => {
+                Decision::Act(Step::promote(rollout, candidate))
             }
-            (Proof::Created, ..) => Row::FreeStart.act(Step::start(candidate)),
-            (Proof::Proven, ..) if !rollout.is_upgrader() => {
-                Row::FreePromote.act(Step::promote(rollout, candidate))
-            }
-            (Proof::Failed(_), ..) => self.recreate(candidate),
-            (Proof::NotYet { reason, until }, ..) => Row::FreeProving.wait(reason, until),
-            (Proof::Proven, ..) => {
+            Row::Recreate if matches!(proof, Proof::Failed(_)) => self.recreate(candidate),
+            Row::FreeProving => {
+                if let Proof::NotYet { reason, until } = proof {
+                    return Some(Decision::wait(reason.clone(), *until));
+                }
                 let reason = Reason::proving(candidate, self.policy.healthy_time, self.now);
-                Row::FreeProving.wait(reason, self.soon())
+                Decision::wait(reason, self.soon())
             }
-        }
+            _ => return None,
+        })
     }
 
     /// Its owner gave the container that the candidate was to replace another name. It may have been asked to stop, where
     /// the candidate was to be started after that: then the candidate takes its place. A process that created the candidate
     /// in this run knows whether it has asked.
-    fn renamed(&self, renamed: &Member, candidate: &Member) -> Decided {
+    fn renamed(&self, renamed: &Member, candidate: &Member) -> Decision {
         let wait = span(self.policy.idle_wait) + span(renamed.stop_timeout) + LONG_GRACE;
         let was_asked = renamed.history.stop_requested_at.is_some();
         let may_end = self.is_stop_first() && (was_asked || !self.facts.has_created);
         if candidate.is_created() && may_end && self.now - candidate.created_at < wait {
-            return self.wait_for_end(Row::Renamed, renamed);
+            return self.wait_for_end(renamed);
         }
-        self.withdraw(Row::Renamed, candidate, None)
+        self.withdraw(candidate, None)
     }
 
     /// Nothing is there to go back to but the candidate's own settings and the image before. Compose stops all containers of
     /// a project before it removes them.
-    fn recreate(&self, candidate: &Member) -> Decided {
-        let row = Row::Recreate;
-        let first = self.before_giving_up(row, candidate);
-        let first = first.or_else(|| self.may_return(row, candidate, LONG_GRACE));
+    fn recreate(&self, candidate: &Member) -> Decision {
+        let first = self.before_giving_up(candidate);
+        let first = first.or_else(|| self.may_return(candidate, LONG_GRACE));
         let (from, image) = (candidate.id.clone(), candidate.previous.clone());
-        first.unwrap_or_else(|| row.act(Step::Recreate { from, image }))
+        first.unwrap_or(Decision::Act(Step::Recreate { from, image }))
     }
 }

@@ -4,54 +4,57 @@ use super::{At, span};
 use crate::container::{Role, RunState};
 use crate::rollout::pace::{GRACE, STOP_SLACK};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decided, FailureCause, Member, Row, Step};
+use crate::rollout::{Decided, Decision, FailureCause, Member, Row, Step};
 
 impl At<'_> {
     /// Each old one behind the container in service, or behind its successor that was renamed.
     pub(super) fn old_ones(&self) -> impl Iterator<Item = Decided> {
-        let old_ones = self.rollout.old.iter();
-        old_ones.filter_map(|old| {
+        self.rollout.old.iter().filter_map(|old| {
             let successor = self.rollout.successor_of(old);
             let serving = self.rollout.serving.as_ref().or(successor)?;
-            self.behind(serving, old)
+            Decided::first(Row::OLD, |row| self.behind(row, serving, old))
         })
     }
 
-    fn behind(&self, serving: &Member, old: &Member) -> Option<Decided> {
+    fn behind(&self, row: Row, serving: &Member, old: &Member) -> Option<Decision> {
         let (rollout, grace) = (self.rollout, self.rollout.owner.compose_grace);
         let is_retired = old.role == Role::Retired;
         let works = serving.works() && self.has_settled(serving);
         let was_asked = old.history.stop_requested_at.is_some();
-        let is_rejectable = rollout.serving.is_some()
-            && serving.is_successor_of(old)
-            && !serving.is_copy
-            && self.facts.backoffs.stuck(old).is_none();
-        let failure = self.failure_after_commit(serving, old).filter(|_| is_rejectable);
-        Some(match old.state {
-            // That one is about to be started: a row of the container in service.
-            _ if serving.is_copy && serving.is_created() => return None,
-            RunState::Removing => return self.removing(Row::OldRemoving, old),
-            _ if is_retired && works && !old.is_between_lives() => {
-                Row::RetiredDrain.act(Step::drain(rollout, old, self.now))
+        // Until a successor that its owner stopped runs again, nothing is started, removed, or asked to stop.
+        let stays = serving.life.was_stopped && !(old.is_up() && was_asked);
+        let is_copy_started_first = serving.is_copy && serving.is_created();
+        Some(match row {
+            _ if is_copy_started_first => return None,
+            Row::OldRemoving => self.removing(old)?,
+            _ if old.state == RunState::Removing => return None,
+            Row::RetiredDrain if is_retired && works && !old.is_between_lives() => {
+                Decision::Act(Step::drain(rollout, old, self.now))
             }
-            _ if let Some(cause) = failure => self.reject(Row::SuccessorReject, serving, cause),
-            // Its owner stopped the successor: until that runs again, nothing is started, removed, or asked to stop.
-            _ if serving.life.was_stopped && !(old.is_up() && was_asked) => return None,
+            Row::SuccessorReject => {
+                let is_rejectable = rollout.serving.is_some()
+                    && serving.is_successor_of(old)
+                    && !serving.is_copy
+                    && self.facts.backoffs.stuck(old).is_none();
+                let cause = self.failure_after_commit(serving, old).filter(|_| is_rejectable);
+                self.reject(serving, cause?)
+            }
             // Docker cannot rename a retired one between two lives, which is not at work.
-            _ if old.is_up() && (works || was_asked && !is_retired) => self.stop(Row::DrainingStop, old),
-            _ if !old.is_up() && works => match rollout.outdated_image(serving) {
+            Row::DrainingStop if !stays && old.is_up() && (works || was_asked && !is_retired) => {
+                self.stop(old)
+            }
+            Row::DrainingRemove if !stays && !old.is_up() && works => match rollout.outdated_image(serving) {
                 // Compose may be stopping the container in service, which works until it has ended; this one then serves again.
-                _ if old.has_ended() && !old.has_ended_for(grace, self.now) => {
-                    self.remove_after(grace, Row::DrainingRemove, old)
-                }
-                Some(id) => Row::DrainingRemove.act(Step::RemoveImage { id: id.clone() }),
-                None => Row::DrainingRemove.act(Step::remove(old)),
+                _ if old.has_ended() && !old.has_ended_for(grace, self.now) => self.remove_after(grace, old),
+                Some(id) => Decision::Act(Step::RemoveImage { id: id.clone() }),
+                None => Decision::Act(Step::remove(old)),
             },
-            _ => {
+            Row::OldWait if !stays => {
                 let verdict = serving.health.to_string();
                 let reason = Reason::SuccessorUnhealthy { verdict };
-                Row::OldWait.wait(reason, self.now + self.proof_interval())
+                Decision::wait(reason, self.now + self.proof_interval())
             }
+            _ => return None,
         })
     }
 

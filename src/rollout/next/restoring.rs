@@ -8,47 +8,43 @@ use crate::rollout::{Decided, Decision, Member, Row, Step};
 
 impl At<'_> {
     /// The old one that never was asked to stop, or else the last one that was, unless its successor serves elsewhere.
-    pub(super) fn restoring(&self) -> Decided {
-        let rollout = self.rollout;
-        let mut latest_first = rollout.old.iter().rev();
-        let lost = latest_first.find(|old| rollout.successor_of(old).is_none());
-        match lost {
-            Some(old) => self.restore(old),
-            None => Row::NoContainer.rest(Reason::NoContainer),
-        }
+    pub(super) fn restoring(&self) -> impl Iterator<Item = Decided> {
+        let mut latest_first = self.rollout.old.iter().rev();
+        let lost = latest_first.find(|old| self.rollout.successor_of(old).is_none());
+        Decided::each(Row::RESTORING, move |row| match lost {
+            Some(old) => self.restore(row, old),
+            None => (row == Row::NoContainer).then_some(Decision::Rest(Reason::NoContainer)),
+        })
     }
 
-    fn restore(&self, old: &Member) -> Decided {
+    fn restore(&self, row: Row, old: &Member) -> Option<Decision> {
         let rollout = self.rollout;
         let is_mine = self.facts.own.as_ref() == Some(&old.id);
         let is_unasked = old.role == Role::Retired || old.lives_anew();
         // Docker can rename it in its next life only.
         let is_running = old.is_up() && !old.is_between_lives();
-        let is_gone = old.state == RunState::Removing && old.has_been_down_for(LONG_GRACE, self.now);
-        let is_refused = old.has_ended() && old.history.starts.count >= START_ATTEMPTS;
-        let may_be_copied = || self.may_be_copied(old) && self.is_left_to_us(old);
-        match old.state {
-            _ if is_mine || is_running && is_unasked => Row::Restore.act(Step::restore(rollout, old)),
-            _ if is_gone || is_refused || is_running && may_be_copied() => {
-                Row::RecreateOld.act(Step::recreate(old))
+        Some(match row {
+            Row::Restore if is_mine || is_running && is_unasked => Decision::Act(Step::restore(rollout, old)),
+            Row::RecreateOld => {
+                let is_gone = old.state == RunState::Removing && old.has_been_down_for(LONG_GRACE, self.now);
+                let is_refused = old.has_ended() && old.history.starts.count >= START_ATTEMPTS;
+                let is_copied = is_running && self.may_be_copied(old) && self.is_left_to_us(old);
+                (is_gone || is_refused || is_copied).then(|| Decision::Act(Step::recreate(old)))?
             }
-            _ if is_running => match self.stop(Row::RestoreStop, old) {
-                Decided {
-                    row,
-                    decision: Decision::Wait { until, .. },
-                } => row.wait(Reason::nobody_serves(old, self.now), until),
-                decided => decided,
+            Row::RestoreStop if is_running => match self.stop(old) {
+                Decision::Wait { until, .. } => Decision::wait(Reason::nobody_serves(old, self.now), until),
+                decision => decision,
             },
-            RunState::Removing => self.wait_for_end(Row::RestoreWait, old),
-            RunState::Restarting => Row::RestoreWait.wait(Reason::returning(old, None), self.soon()),
-            _ if let Some(other) = self.keeps_from_starting() => self.wait_for_end(Row::RestoreWait, other),
-            _ if old.history.stop_requested_at.is_none()
-                && let Some(wait) = self.may_return(Row::RestoreWait, old, GRACE) =>
-            {
-                wait
-            }
-            _ => Row::RestoreStart.act(Step::start(old)),
-        }
+            Row::RestoreWait => match old.state {
+                RunState::Removing => self.wait_for_end(old),
+                RunState::Restarting => Decision::wait(Reason::returning(old, None), self.soon()),
+                _ if let Some(other) = self.keeps_from_starting() => self.wait_for_end(other),
+                _ if old.history.stop_requested_at.is_some() => return None,
+                _ => self.may_return(old, GRACE)?,
+            },
+            Row::RestoreStart => Decision::Act(Step::start(old)),
+            _ => return None,
+        })
     }
 
     /// Whether an old container has ended, since this process asked it to stop, and Docker has not refused to start it.

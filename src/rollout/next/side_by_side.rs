@@ -7,94 +7,118 @@ use super::{At, span};
 use crate::container::{Role, RunState};
 use crate::rollout::pace::{END_INTERVAL, IDLE_INTERVAL, LONG_GRACE};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Comparison, Decided, FailureCause, Member, Row, Step, UpdateOrder};
+use crate::rollout::{Comparison, Decided, Decision, FailureCause, Member, Row, Step, UpdateOrder};
 
 impl At<'_> {
-    pub(super) fn side_by_side(&self, serving: &Member, candidate: &Member) -> Decided {
-        let rollout = self.rollout;
+    pub(super) fn side_by_side(&self, serving: &Member, candidate: &Member) -> impl Iterator<Item = Decided> {
         let proof = self.proof(candidate);
-        let made_of = candidate.fingerprint.as_ref();
-        let is_changed = made_of.is_some_and(|made_of| *made_of != serving.settings);
+        Decided::each(Row::SIDE_BY_SIDE, move |row| {
+            self.beside(row, serving, candidate, &proof)
+        })
+    }
+
+    fn beside(&self, row: Row, serving: &Member, candidate: &Member, proof: &Proof) -> Option<Decision> {
+        let rollout = self.rollout;
+        let is_successor = candidate.is_successor_of(serving);
         let is_created = candidate.is_created();
-        let is_down = !serving.is_in_use();
+        let is_upgrader = rollout.is_upgrader();
+        let (is_new, is_proven) = (matches!(proof, Proof::Created), matches!(proof, Proof::Proven));
+        let is_start_first = self.order == UpdateOrder::StartFirst;
         let changed = || Some(Reason::settings_changed(rollout));
-        let is_stopped = serving.has_been_down_for(LONG_GRACE, self.now);
-        let is_proven_upgrader = rollout.is_upgrader() && matches!(proof, Proof::Proven);
-        match (proof, &self.order) {
-            (proof, _)
-                if serving.is_copy
-                    && (serving.is_successor_of(candidate)
-                        || matches!(proof, Proof::Failed(_)) && !candidate.is_successor_of(serving)) =>
-            {
+        Some(match row {
+            Row::MadeFromCandidate if serving.is_copy => {
+                let is_source = serving.is_successor_of(candidate);
                 let ending = candidate.end();
-                let cause = match proof {
-                    Proof::Failed(cause) => cause,
-                    _ => FailureCause::Exited { ending },
-                };
-                self.reject(Row::MadeFromCandidate, candidate, cause)
-            }
-            // Its owner recreated the container in service.
-            _ if !candidate.is_successor_of(serving) => self.withdraw(
-                Row::Unwanted,
-                candidate,
-                changed().filter(|_| self.facts.has_created),
-            ),
-            // It was stopped for the candidate: from now on its name says so.
-            _ if serving.has_ended() && candidate.role == Role::Next => {
-                Row::NextDraining.act(Step::drain(rollout, serving, self.now))
-            }
-            _ if !self.is_wanted(candidate) => {
-                let image = candidate.image.to_string();
-                let vanished = Some(Reason::CandidateVanished { image });
-                self.withdraw(
-                    Row::Unwanted,
+                self.reject(
                     candidate,
-                    vanished.filter(|_| candidate.life.was_stopped),
+                    match proof {
+                        Proof::Failed(cause) if is_source || !is_successor => cause.clone(),
+                        _ if is_source => FailureCause::Exited { ending },
+                        _ => return None,
+                    },
                 )
             }
-            _ if is_changed => self.withdraw(Row::ServingChanged, candidate, changed()),
-            _ if is_down && !is_stopped => {
-                Row::ServingDown.wait(Reason::interrupted(serving), self.now + END_INTERVAL)
+            // It was stopped for the candidate: from now on its name says so.
+            Row::NextDraining if is_successor && serving.has_ended() && candidate.role == Role::Next => {
+                Decision::Act(Step::drain(rollout, serving, self.now))
             }
-            _ if is_down && !is_proven_upgrader => {
-                self.withdraw(Row::ServingDown, candidate, Some(Reason::not_running(serving)))
+            // Its owner recreated the container in service.
+            Row::Unwanted if !is_successor => {
+                self.withdraw(candidate, changed().filter(|_| self.facts.has_created))
             }
-            (Proof::Failed(cause), _) => self.reject(Row::CandidateReject, candidate, cause),
-            _ if is_created && candidate.history.comparison == Comparison::Pending => {
-                Row::Prepare.act(Step::prepare(candidate))
+            Row::Unwanted if !self.is_wanted(candidate) => {
+                let image = candidate.image.to_string();
+                let vanished = candidate.life.was_stopped;
+                self.withdraw(candidate, vanished.then_some(Reason::CandidateVanished { image }))
             }
-            _ if is_created && let Comparison::Different(differences) = &candidate.history.comparison => {
-                let differences = differences.clone();
-                let because = Reason::ConfigurationMismatch { differences };
-                self.withdraw(Row::Different, candidate, Some(because))
+            Row::ServingChanged => {
+                let made_of = candidate.fingerprint.as_ref()?;
+                let is_changed = *made_of != serving.settings;
+                is_changed.then(|| self.withdraw(candidate, changed()))?
             }
-            (Proof::Created, UpdateOrder::StartFirst) if self.facts.free_memory.is_none() => {
-                self.facts.ask_for_memory(Row::MemoryUnknown, self.now)
+            Row::ServingDown if serving.is_in_use() => return None,
+            Row::ServingDown if !serving.has_been_down_for(LONG_GRACE, self.now) => {
+                Decision::wait(Reason::interrupted(serving), self.now + END_INTERVAL)
             }
-            (Proof::Created, UpdateOrder::StartFirst) => Row::CandidateStart.act(Step::start(candidate)),
-            (Proof::Created, _) if let Some((tasks, until)) = self.tasks_to_wait_for(serving, candidate) => {
-                Row::WaitForIdle.wait(Reason::WaitingForIdle { tasks, until }, self.now + IDLE_INTERVAL)
+            Row::ServingDown if !(is_upgrader && is_proven) => {
+                self.withdraw(candidate, Some(Reason::not_running(serving)))
             }
-            (Proof::Created | Proof::Proven, _) if serving.is_between_lives() => match candidate.role {
-                Role::Next => self.stop(Row::BetweenLives, serving),
-                _ => Row::BetweenLives.act(Step::announce(rollout, candidate)),
+            Row::CandidateReject => match proof {
+                Proof::Failed(cause) => self.reject(candidate, cause.clone()),
+                _ => return None,
             },
-            (Proof::Created, _) if rollout.is_upgrader() => self.with_helper(serving, candidate),
-            (Proof::Created, _) if let Some(decided) = self.try_start(candidate) => decided,
-            (Proof::Created, _) => Row::NameDraining.act(Step::drain(rollout, serving, self.now)),
-            (Proof::Proven, _) => Row::NameRetired.act(Step::retire(rollout, serving)),
-            (Proof::NotYet { reason, until }, _) => Row::Proving.wait(reason, until),
-        }
+            Row::Prepare if is_created && candidate.history.comparison == Comparison::Pending => {
+                Decision::Act(Step::prepare(candidate))
+            }
+            Row::Different if is_created => match &candidate.history.comparison {
+                Comparison::Different(differences) => {
+                    let differences = differences.clone();
+                    self.withdraw(candidate, Some(Reason::ConfigurationMismatch { differences }))
+                }
+                _ => return None,
+            },
+            Row::CandidateStart if is_new && is_start_first => match self.facts.free_memory {
+                None => self.facts.ask_for_memory(self.now),
+                Some(_) => Decision::Act(Step::start(candidate)),
+            },
+            Row::WaitForIdle if is_new => {
+                let (tasks, until) = self.tasks_to_wait_for(serving, candidate)?;
+                Decision::wait(Reason::WaitingForIdle { tasks, until }, self.now + IDLE_INTERVAL)
+            }
+            Row::BetweenLives if (is_new || is_proven) && serving.is_between_lives() => {
+                match candidate.role {
+                    Role::Next => self.stop(serving),
+                    _ => Decision::Act(Step::announce(rollout, candidate)),
+                }
+            }
+            Row::HelperCreate if is_new && is_upgrader && rollout.helper.is_none() => {
+                Decision::Act(Step::CreateHelper {
+                    from: serving.id.clone(),
+                    image: candidate.image.to_string(),
+                })
+            }
+            Row::HelperStart if is_new && is_upgrader => {
+                self.prove_helper(rollout.helper.as_ref()?, candidate)?
+            }
+            Row::TryStart if is_new && !is_upgrader => self.try_start(candidate)?,
+            Row::NameDraining if is_new && !is_upgrader => {
+                Decision::Act(Step::drain(rollout, serving, self.now))
+            }
+            Row::NameRetired if is_new || is_proven => Decision::Act(Step::retire(rollout, serving)),
+            Row::Proving => match proof {
+                Proof::NotYet { reason, until } => Decision::wait(reason.clone(), *until),
+                _ => return None,
+            },
+            _ => return None,
+        })
     }
 
     /// Before the only one at work is asked to stop, Docker shows that another one can start.
-    fn try_start(&self, candidate: &Member) -> Option<Decided> {
+    fn try_start(&self, candidate: &Member) -> Option<Decision> {
         Some(match candidate.history.trial.clone() {
             Some(Ok(())) => return None,
-            Some(Err(problem)) => {
-                self.withdraw(Row::TryStart, candidate, Some(Reason::StartRefused { problem }))
-            }
-            None => Row::TryStart.act(Step::try_start(self.rollout, candidate, self.now)),
+            Some(Err(problem)) => self.withdraw(candidate, Some(Reason::StartRefused { problem })),
+            None => Decision::Act(Step::try_start(self.rollout, candidate, self.now)),
         })
     }
 

@@ -6,21 +6,19 @@ use super::proof::Proof;
 use crate::container::RunState;
 use crate::rollout::pace::LONG_GRACE;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decided, FailureCause, Member, Row, Step};
+use crate::rollout::{Decision, FailureCause, Member, Step};
 
 impl At<'_> {
-    /// The decision if this process is the candidate itself, and nothing of the upgrader's name is up: it takes the name,
-    /// and nothing else.
-    pub(super) fn own_turn(&self) -> Option<Decided> {
+    /// If this process is the candidate itself, and nothing of the upgrader's name is up, it takes the name, and nothing else.
+    pub(super) fn take_own_name(&self) -> Option<Decision> {
         let candidate = self.rollout.candidate.as_ref();
         let candidate = candidate.filter(|candidate| self.facts.own.as_ref() == Some(&candidate.id))?;
-        let Some(serving) = &self.rollout.serving else {
-            return Some(Row::TakeOwnName.act(Step::promote(self.rollout, candidate)));
-        };
-        Some(if serving.has_ended_for(LONG_GRACE, self.now) {
-            Row::TakeOwnName.act(Step::retire(self.rollout, serving))
-        } else {
-            Row::TakeOwnName.wait(Reason::interrupted(serving), self.soon())
+        Some(match &self.rollout.serving {
+            None => Decision::Act(Step::promote(self.rollout, candidate)),
+            Some(serving) if serving.has_ended_for(LONG_GRACE, self.now) => {
+                Decision::Act(Step::retire(self.rollout, serving))
+            }
+            Some(serving) => Decision::wait(Reason::interrupted(serving), self.soon()),
         })
     }
 
@@ -31,38 +29,30 @@ impl At<'_> {
     }
 
     /// An upgrader that stops itself cannot start its successor: one of the new image, which takes no port, has to be ready
-    /// before the container in service gives up its name, and does the rest.
-    pub(super) fn with_helper(&self, serving: &Member, candidate: &Member) -> Decided {
-        let Some(helper) = &self.rollout.helper else {
-            return Row::HelperCreate.act(Step::CreateHelper {
-                from: serving.id.clone(),
-                image: candidate.image.to_string(),
-            });
-        };
-        match self.proof(helper) {
-            Proof::Created => Row::HelperStart.act(Step::start(helper)),
+    /// before the container in service gives up its name, and does the rest. An image that fails soon shows it before the
+    /// container in service stops.
+    pub(super) fn prove_helper(&self, helper: &Member, candidate: &Member) -> Option<Decision> {
+        Some(match self.proof(helper) {
+            Proof::Created => Decision::Act(Step::start(helper)),
             Proof::Failed(cause) => {
                 let ending = cause.to_string();
-                let cause = FailureCause::HelperFailed { ending };
-                self.reject(Row::CandidateReject, candidate, cause)
+                self.reject(candidate, FailureCause::HelperFailed { ending })
             }
-            Proof::NotYet { reason, until } => Row::HelperStart.wait(reason, until),
-            // It has been ready for a while: an image that fails soon shows it before the container in service stops.
-            Proof::Proven => Row::NameRetired.act(Step::retire(self.rollout, serving)),
-        }
+            Proof::NotYet { reason, until } => Decision::wait(reason, until),
+            Proof::Proven => return None,
+        })
     }
 
     /// Removes the helper once an upgrader is in service and the exchange can neither continue nor be undone.
-    pub(super) fn remove_helper(&self) -> Option<Decided> {
-        let (rollout, row) = (self.rollout, Row::HelperRemove);
-        let helper = rollout.helper.as_ref()?;
+    pub(super) fn remove_helper(&self, helper: &Member) -> Option<Decision> {
+        let rollout = self.rollout;
         let is_served = rollout.serving.as_ref().is_some_and(Member::is_up);
         let is_awaited = rollout.candidate.is_some() || !is_served || !rollout.old.is_empty();
         Some(match helper.state {
             _ if is_awaited => return None,
-            RunState::Removing => return self.removing(row, helper),
-            _ if helper.is_up() => self.stop(row, helper),
-            _ => row.act(Step::remove(helper)),
+            RunState::Removing => self.removing(helper)?,
+            _ if helper.is_up() => self.stop(helper),
+            _ => Decision::Act(Step::remove(helper)),
         })
     }
 }

@@ -12,7 +12,7 @@ const MOST_ROWS: usize = 80;
 const MOST_WORDS: usize = 25;
 
 /// The marks around each table, in the order of the page.
-const MARKS: [&str; 9] = [
+const MARKS: [&str; 8] = [
     "rows-guards",
     "rows-failed-and-withdrawn",
     "rows-old",
@@ -21,7 +21,6 @@ const MARKS: [&str; 9] = [
     "rows-side-by-side",
     "rows-name-is-free",
     "rows-restoring",
-    "rows-upgrader",
 ];
 
 #[test]

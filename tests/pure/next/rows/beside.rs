@@ -5,7 +5,9 @@ use delegate_upgrader::container::RunState;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{AutoRemove, Member};
 
-use super::super::scene::{Change, DEADLINE, STOP_TIMEOUT, Scene, V1, V2, V3, ago, copy, image_id, new, old};
+use super::super::scene::{
+    Change, DEADLINE, STOP_TIMEOUT, Scene, V1, V2, V3, ago, copy, helper, image_id, new, old,
+};
 use super::{check, table};
 
 const AT_REST: &str = "blocked: rest, awaiting_schedule";
@@ -44,6 +46,9 @@ fn failed_and_withdrawn_containers_end_by_themselves() {
             (Scene::new().serving(new().unhealthy(90, 90)).failed(1, down("f1").change(|m| m.created_at = ago(1001))), AT_REST),
             // A restored container is no later release.
             (failed(down("f1").change(|m| m.created_at = ago(90_000))), AT_REST),
+            (Scene::new().upgrader("old").serving(old()).helper(true, helper().running(90, 80)), "helper_remove: stop helper within 1h"),
+            (Scene::new().upgrader("old").serving(old()).helper(true, helper().running(90, 80).exited(5)), "helper_remove: remove helper"),
+            (Scene::new().upgrader("old").serving(old()).helper(true, helper().running(90, 80).state(RunState::Removing)), "helper_remove: wait 1s, stopping"),
         ],
     );
 }

@@ -7,7 +7,7 @@ use delegate_upgrader::container::RunState;
 use delegate_upgrader::document::{DependencyKind, Obstacle};
 use delegate_upgrader::rollout::{AutoRemove, Member};
 
-use super::super::scene::{Change, DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, ago, new, old};
+use super::super::scene::{Change, DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, ago, helper, new, old};
 use super::{check, table};
 
 fn retired(candidate: Member) -> Scene {
@@ -87,6 +87,7 @@ fn a_candidate_takes_the_free_name_or_the_old_container_gets_it_back() {
             (alone(new().exited(14)), "recreate: wait 1s, returning"),
             (alone(new().unhealthy(DEADLINE, 9)), "recreate: recreate from new with harness/delegate:26.01.1"),
             (alone(new().refused_for_good()), "recreate: recreate from new with harness/delegate:26.01.1"),
+            (Scene::new().upgrader("helper").host_network().candidate(new()).helper(true, helper().running(90, 80)).retired(old()), "helper_stop: rename old to d.draining-now"),
         ],
     );
 }

@@ -4,8 +4,9 @@ use chrono::TimeDelta;
 use delegate_upgrader::rollout::Member;
 use delegate_upgrader::rollout::reason::{Reason, Retry};
 
-use super::super::scene::{Change, Scene, V2, ago, copy, new, old};
+use super::super::scene::{Change, HEALTHY_TIME, Scene, V2, ago, copy, new, old};
 use super::table;
+use super::upgrader::retired;
 
 /// This was tried so often in a row, in vain, the last time so many seconds ago.
 fn tried(scene: Scene, key: &str, attempts: u32, seconds: i64) -> Scene {
@@ -66,6 +67,10 @@ fn guards_decide_before_anything_else() {
             (left_by_compose(new().change(|m| m.created_at = ago(119))), "compose_replaces: rest, replaced_by_compose"),
             // Compose has failed by then, and what it left is the delegate.
             (left_by_compose(old().running(120, 120)), "create: create release 1 from old with harness/delegate:26.02.1"),
+            (retired("new", 5, new().running(90, HEALTHY_TIME)), "take_own_name: rename new to d"),
+            (Scene::new().upgrader("new").candidate(new().running(3, 0)), "take_own_name: rename new to d"),
+            (Scene::new().upgrader("new").serving(old().exited(15)).candidate(new().running(90, HEALTHY_TIME)), "take_own_name: rename old to d.retired"),
+            (Scene::new().upgrader("new").serving(old().exited(14)).candidate(new().running(90, HEALTHY_TIME)), "take_own_name: wait 500ms, interrupted"),
         ],
     );
 }

@@ -14,9 +14,17 @@ use delegate_upgrader::rollout::Row;
 
 use super::scene::{Scene, check};
 
-/// Asserts what is decided in each of these scenes, and that each row of the table decides in one of them.
+/// Asserts what is decided in each of these scenes, that of all rows that hold it is the first one on the page, and that each row
+/// of the table decides in one of them.
 fn table(title: &str, cases: Vec<(Scene, &str)>) {
     let (_, rows) = Row::TABLES.iter().find(|(name, _)| *name == title).unwrap();
+    for (scene, expected) in &cases {
+        let (row, holding) = (scene.decided().row, scene.rows_that_hold());
+        if holding.contains(&row) {
+            assert_eq!(holding[0], row, "{expected}");
+            assert!(holding.is_sorted(), "{holding:?}");
+        }
+    }
     let reached: BTreeSet<Row> = cases.iter().map(|(scene, _)| scene.decided().row).collect();
     check(cases);
     let missed: Vec<Row> = rows
@@ -37,7 +45,6 @@ fn each_table_of_the_page_has_a_test() {
         include_str!("in_service.rs"),
         include_str!("side_by_side.rs"),
         include_str!("unhealthy.rs"),
-        include_str!("upgrader.rs"),
     ]
     .concat();
     for (title, _) in Row::TABLES {

@@ -8,8 +8,9 @@ use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{Comparison, Member};
 
 use super::super::scene::{
-    Change, DEADLINE, HEALTHY_TIME, Scene, V1, V2, V3, ago, copy, new, now, old, remembered,
+    Change, DEADLINE, HEALTHY_TIME, Scene, V1, V2, V3, ago, copy, helper, new, now, old, remembered,
 };
+use super::upgrader::exchange;
 use super::{check, table};
 
 const UNWANTED: &str = "unwanted: withdraw new as d.withdrawn-now";
@@ -72,8 +73,8 @@ fn a_candidate_proves_itself_beside_the_one_in_service() {
             (compared(Comparison::Pending), "prepare: prepare new"),
             (compared(Comparison::Different("/Env".to_owned())), "different: withdraw new as d.withdrawn-now: configuration_mismatch"),
             (with(new()), "candidate_start: start new"),
-            (with(new()).knowing(|facts| facts.free_memory = None), "memory_unknown: find out free_memory"),
-            (with(new()).knowing(|facts| (facts.free_memory, facts.crowd) = (None, 1)), "memory_unknown: wait 5s, waiting_for_others"),
+            (with(new()).knowing(|facts| facts.free_memory = None), "candidate_start: find out free_memory"),
+            (with(new()).knowing(|facts| (facts.free_memory, facts.crowd) = (None, 1)), "candidate_start: wait 5s, waiting_for_others"),
             (Scene::new().serving(old().tasks(2)).candidate(new()).pulled(V2).host_network(), "wait_for_idle: wait 1s, waiting_for_idle"),
             // Docker cannot rename one that it is restarting.
             (behind(old().state(RunState::Restarting)), ANNOUNCE),
@@ -89,6 +90,10 @@ fn a_candidate_proves_itself_beside_the_one_in_service() {
             (with(proven()).host_network(), RETIRE),
             (with(new().running(90, HEALTHY_TIME - 1)), "proving: wait 1s, proving"),
             (with(new().unhealthy(90, 90)), "proving: wait 5s, proving"),
+            (exchange(), "helper_create: create a helper from old with harness/delegate:26.02.1"),
+            (exchange().helper(false, helper()), "helper_start: start helper"),
+            (exchange().helper(false, helper().unhealthy(20, 20)), "helper_start: wait 5s, proving"),
+            (exchange().helper(true, helper().running(90, 80)), "name_retired: rename old to d.retired"),
         ],
     );
 }
