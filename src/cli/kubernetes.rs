@@ -26,7 +26,7 @@ use crate::kubernetes::settings::ClusterSettings;
 use crate::kubernetes::{doctor, file, own, read};
 use crate::managed::Object;
 use crate::reconcile::clock::Clock;
-use crate::reconcile::driver::Workloads;
+use crate::reconcile::workloads::Workloads;
 use crate::rollout::reason::ReasonKind;
 use crate::status::report::Report;
 use crate::telemetry;

@@ -9,23 +9,21 @@ use tracing::{info, warn};
 
 use super::probes::Probes;
 use super::read::Part;
-use super::{Scope, labels};
+use super::stop_timeout::stop_timeout;
+use super::{Scope, kept_images, labels};
 use crate::container::{
-    ACCOUNT_ID_VARIABLE, COMPOSE_PROJECT, ContainerId, ContainerSummary, ImageId, Inspected, OWN_WORKLOAD,
-    Role, RunState, label,
+    ACCOUNT_ID_VARIABLE, COMPOSE_PROJECT, ContainerId, ContainerSummary, Inspected, OWN_WORKLOAD, Role,
+    RunState,
 };
 use crate::document::{self, Obstacle, SingleInstance};
 use crate::engine::Engine;
 use crate::health::{self, Health, HealthEndpoint, HealthStatus, Probe, Question};
-use crate::rollout::{Check, Member, Memory, Rollout, Seen, StopTimeoutSource};
+use crate::rollout::{Check, Member, Memory, Rollout, Seen};
 use crate::text::duration::span;
 
 /// Advice for an operator where a container can only be seen to run.
 pub(crate) const WAY_OUT: &str =
     "connect the upgrader to its network, or give its image a HEALTHCHECK or the program of HEALTH_COMMAND";
-
-/// Docker's own time for a stop: a process that has just started may miss the signal.
-const UPGRADER_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Compose stops a container within ten seconds, unless the file says otherwise.
 const LEAST_COMPOSE_GRACE: TimeDelta = TimeDelta::seconds(15);
@@ -187,32 +185,8 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked, is_
         .work
         .known(seen.until, work_age(scope), container.started_at());
     member.stop_timeout_source = source;
-    let former = container.label(label::FORMER_IMAGES).unwrap_or_default();
-    let former = former.split(',').filter(|id| !id.is_empty()).map(ImageId::new);
-    member.former_images = former.collect();
-    let kept = member.former_images.len().min(scope.keep_images);
-    member.outdated_images = member.former_images.split_off(kept);
+    kept_images::note(&mut member, container, scope.keep_images, memory);
     member
-        .outdated_images
-        .retain(|image| !memory.was_discarded(image));
-    member
-}
-
-/// How long a container may take to stop, and what says so. An upgrader has no task to finish, and ends at once when it is
-/// asked to stop.
-fn stop_timeout(container: &Inspected, scope: &Scope, is_upgrader: bool) -> (Duration, StopTimeoutSource) {
-    use StopTimeoutSource::{Bound, Endless, Label, Own, Setting};
-    let (limit, source) = match (labels::stop_timeout(container), container.stop_timeout()) {
-        (Some(label), _) => (label, Label),
-        (None, own) if is_upgrader => (own.unwrap_or(UPGRADER_STOP_TIMEOUT), Own),
-        (None, Some(own)) if container.has_endless_stop() => (own, Endless),
-        (None, Some(own)) if own > scope.stop_timeout => (own, Own),
-        _ => (scope.stop_timeout, Setting),
-    };
-    match scope.max_stop_timeout {
-        Some(most) if most < limit => (most, Bound),
-        _ => (limit, source),
-    }
 }
 
 fn read_configuration(rollout: &mut Rollout, container: &Inspected, scope: &Scope) {

@@ -1,11 +1,9 @@
 //! The labels with which an owner configures one delegate.
 
-use std::time::Duration;
-
 use chrono::TimeDelta;
-
 use tracing::warn;
 
+use super::stop_timeout;
 use crate::config::Strategy;
 use crate::container::{Inspected, label};
 use crate::image::pin;
@@ -33,11 +31,6 @@ fn is_no(text: &str) -> bool {
 /// The owner's choice of the update order.
 fn strategy(text: &str) -> Option<Strategy> {
     text.trim().parse().ok()
-}
-
-/// The owner's time-out for stopping it.
-pub(super) fn stop_timeout(container: &Inspected) -> Option<Duration> {
-    duration::foreign(container.label(label::STOP_TIMEOUT)?)
 }
 
 /// The owner's settings for upgrades, read from these labels.
@@ -88,7 +81,7 @@ pub(super) fn log_invalid(container: &Inspected) {
         ),
         (
             label::STOP_TIMEOUT,
-            stop_timeout(container).is_none(),
+            stop_timeout::of_label(container).is_none(),
             "seconds, or a duration such as 45m",
         ),
         (

@@ -3,11 +3,13 @@
 mod assemble;
 mod dependencies;
 mod identity;
+mod kept_images;
 mod labels;
 mod own;
 mod probes;
 mod read;
 mod requests;
+mod stop_timeout;
 mod turn;
 mod watch;
 
@@ -265,33 +267,17 @@ impl<H: HealthEndpoint> Observer<H> {
     }
 }
 
-/// The images that a delegate keeps: those that it runs and ran before, and, as far as another delegate can know, those
-/// of each container that may still come back.
-fn retained<'a>(rollout: &'a Rollout, own: &Rollout) -> impl Iterator<Item = ImageId> + 'a {
-    let others = rollout.old.iter().chain(&rollout.candidate);
-    let is_other = rollout.name != own.name;
-    let members = rollout.serving.iter().chain(others.filter(move |_| is_other));
-    let images = members.flat_map(|member| {
-        let previous = member.previous.as_ref().map(|previous| &previous.id);
-        let former = previous.into_iter().chain(&member.former_images);
-        std::iter::once(&member.image_id).chain(former)
-    });
-    images.cloned()
-}
-
 /// Adds to each rollout what it has to know of the others.
 fn relate(rollouts: &mut [Rollout], containers: &[ContainerSummary]) {
     let serving = rollouts.iter().filter_map(|rollout| rollout.serving.clone());
     let serving: Vec<Member> = serving.collect();
-    let retained: Vec<Vec<ImageId>> = rollouts
-        .iter()
-        .map(|own| {
-            rollouts
-                .iter()
-                .flat_map(|rollout| retained(rollout, own))
-                .collect()
-        })
-        .collect();
+    let of_all = |own| {
+        rollouts
+            .iter()
+            .flat_map(|rollout| kept_images::of(rollout, own))
+            .collect()
+    };
+    let retained: Vec<Vec<ImageId>> = rollouts.iter().map(of_all).collect();
     for (rollout, retained) in rollouts.iter_mut().zip(retained) {
         rollout.retained_images = retained;
         let is_relative = |other: &&Member| {

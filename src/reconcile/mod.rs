@@ -6,6 +6,7 @@ mod concurrency;
 pub mod controller;
 pub mod driver;
 mod facts;
+mod free_memory;
 mod log;
 mod manager_link;
 mod observation;
@@ -22,6 +23,7 @@ mod subject;
 mod tracked;
 pub mod upgrade_run;
 mod upgrader_check;
+pub mod workloads;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

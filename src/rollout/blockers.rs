@@ -104,7 +104,7 @@ impl RunFacts {
     }
 }
 
-/// What a workload itself, or what is beside it, has against an upgrade: its answers to the rows that [`Start`] cannot answer.
+/// The objections to an upgrade that a workload itself gives, or what is beside it: its answers to the rows that [`Start`] leaves open.
 pub(crate) trait Surroundings {
     fn ask(&self, row: BlockerRow) -> Option<Reason>;
 }

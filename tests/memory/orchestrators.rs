@@ -13,8 +13,8 @@ use delegate_upgrader::managed::{
 use delegate_upgrader::manager::FixedImage;
 use delegate_upgrader::reconcile::Settings;
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::driver::Workloads;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::reconcile::workloads::Workloads;
 use delegate_upgrader::rollout::OwnerSettings;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::reason::ReasonKind::{

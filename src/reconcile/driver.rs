@@ -1,22 +1,17 @@
 //! Drives the workloads of an orchestrator: run, questions, steps, back-off, report, plan. [`Orchestrate`] has the calls that
 //! differ between orchestrators.
 
-mod controller;
-pub(in crate::reconcile) mod operator;
-
 use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, Utc};
 use tracing::{debug, info, warn};
-
-pub use controller::Workloads;
 
 use super::questions::Answered;
 use super::resolve::Digests;
 use super::upgrade_run::{Mode, UpgradeRun};
 use crate::events::ledger::Ledger;
 use crate::host::hold::READ_HOLDS;
-use crate::image::TargetSettings;
+use crate::image::{ImageReference, TargetSettings};
 use crate::managed::{
     Decided, Decision, Facts, Found, Managed, Object, Orchestrate, Orchestrator, Refusal, Step, blockers,
     next,
@@ -35,14 +30,13 @@ macro_rules! log {
         }
     };
 }
-use log;
 
 /// The workloads of an orchestrator. It may lose all it remembers at any moment: what it started is on the workloads.
 pub(crate) struct Driver<O> {
     pub(crate) orchestrator: O,
     pub(super) policy: Policy,
-    target: TargetSettings,
-    found: Found,
+    pub(super) target: TargetSettings,
+    pub(super) found: Found,
     pub(super) run: UpgradeRun,
     /// When the next scheduled run starts, if that is known.
     pub(super) next_run: Option<DateTime<Utc>>,
@@ -106,6 +100,21 @@ impl<O: Orchestrate> Driver<O> {
         }
         let asked_about = self.managed().filter(|_| has_source);
         self.run = UpgradeRun::new(mode, intent).about(asked_about, &self.target, now);
+    }
+
+    /// Starts a run that gives these workloads these images.
+    pub(super) fn start_rollback(&mut self, all: Vec<(Managed, ImageReference)>, now: DateTime<Utc>) {
+        self.run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback);
+        for (managed, to) in all {
+            let Managed {
+                name,
+                workload,
+                image,
+                ..
+            } = &managed;
+            log!(info, name, workload, from = %image, %to, "rolling back");
+            self.run = std::mem::take(&mut self.run).taking_back(name, to, None, now);
+        }
     }
 
     /// Takes in an answer.

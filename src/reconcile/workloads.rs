@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Books, Driver};
+use super::driver::{Books, Driver};
 use crate::events::Event;
 use crate::events::history::History;
 use crate::events::ledger::Ledger;
