@@ -1,14 +1,13 @@
 //! The interface that the loop drives: observe delegates, decide and act, on a host or in a cluster.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::books::Books;
 use super::upgrade_run::Mode;
-use crate::events::ledger::Ledger;
 use crate::manager::{ManagerStatus, UpgraderImage};
 use crate::status::report::Report;
 
@@ -68,9 +67,6 @@ pub trait Controller {
         None
     }
 
-    /// The outcomes since the start.
-    fn ledger(&self) -> &Ledger;
-
-    /// How often each kind of step was tried since the start.
-    fn steps_taken(&self) -> &BTreeMap<&'static str, u64>;
+    /// Its record, from its start on.
+    fn books(&self) -> &Books;
 }

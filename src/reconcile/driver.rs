@@ -1,15 +1,15 @@
 //! Drives the workloads of an orchestrator: run, questions, steps, back-off, report, plan. [`Orchestrate`] has the calls that
 //! differ between orchestrators.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use tracing::{debug, info, warn};
 
+use super::books::Books;
 use super::questions::Answered;
 use super::resolve::Digests;
 use super::upgrade_run::{Mode, UpgradeRun};
-use crate::events::ledger::Ledger;
 use crate::host::hold::READ_HOLDS;
 use crate::image::{ImageReference, TargetSettings};
 use crate::managed::{
@@ -50,13 +50,6 @@ struct Tracked {
     last_logged: Option<String>,
     expiry_notice: Option<String>,
     was_warned: bool,
-}
-
-/// The controller's books, in which the driver enters what happens.
-pub(super) struct Books<'a> {
-    pub(super) report: &'a mut Report,
-    pub(super) ledger: &'a mut Ledger,
-    pub(super) steps_taken: &'a mut BTreeMap<&'static str, u64>,
 }
 
 impl<O: Orchestrate> Driver<O> {
@@ -167,7 +160,13 @@ impl<O: Orchestrate> Driver<O> {
     }
 
     /// Takes the first step that one of them needs, or only this one: `true`. If none does, the report says why.
-    pub(super) async fn step(&mut self, books: Books<'_>, only: Option<&str>, now: DateTime<Utc>) -> bool {
+    pub(super) async fn step(
+        &mut self,
+        report: &mut Report,
+        books: &mut Books,
+        only: Option<&str>,
+        now: DateTime<Utc>,
+    ) -> bool {
         let Found { objects, absent } = self.found.clone();
         let is_meant = |object: &&Object| only.is_none_or(|only| only == object.managed.name);
         for object in objects.iter().filter(is_meant) {
@@ -176,12 +175,12 @@ impl<O: Orchestrate> Driver<O> {
             let (Decided { row, decision }, blockers) = self.decide(object, now);
             debug!(workload = managed.name, %row, "decided");
             if let Some((reason, until)) = self.orchestrator.lock(object, &decision, now).await {
-                self.report(books.report, managed, (&reason, until), &[]);
+                self.report(report, managed, (&reason, until), &[]);
                 continue;
             }
             let (reason, until) = match decision {
                 Decision::Act(step) => {
-                    *books.steps_taken.entry(step.kind()).or_default() += 1;
+                    books.count(step.kind());
                     self.apply(object, &step, now).await;
                     return true;
                 }
@@ -194,7 +193,7 @@ impl<O: Orchestrate> Driver<O> {
                 Decision::Wait { reason, until } => (reason, Some(until)),
                 Decision::Rest(reason) => (reason, None),
             };
-            self.report(books.report, managed, (&reason, until), &blockers);
+            self.report(report, managed, (&reason, until), &blockers);
             if until.is_none() || !reason.is_failure() {
                 books.ledger.note_reason(managed.into(), &reason, now).await;
             }
@@ -202,7 +201,7 @@ impl<O: Orchestrate> Driver<O> {
         for (name, reason) in absent {
             self.log((&name, &name), None, &reason);
             let row = DelegateReport::without_container(&name, &name, &reason);
-            books.report.delegates.push(row);
+            report.delegates.push(row);
         }
         false
     }

@@ -1,6 +1,7 @@
 //! The loop over all delegates: observe, decide, act, and observe again, until nothing is left but to wait.
 
 mod act;
+pub mod books;
 pub mod clock;
 mod concurrency;
 pub mod controller;
@@ -25,7 +26,7 @@ pub mod upgrade_run;
 mod upgrader_check;
 pub mod workloads;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +44,7 @@ use crate::manager::heartbeat::ManagerStatus;
 use crate::manager::{ImageSource, ManagerRequests, UpgraderImage};
 use crate::observe::{Observer, Scope, Turn};
 use crate::reconcile::act::Outcome;
+use crate::reconcile::books::Books;
 use crate::reconcile::clock::{Clock, Timekeeper};
 use crate::reconcile::controller::Controller;
 use crate::reconcile::driver::Driver;
@@ -106,9 +108,8 @@ pub struct Reconciler<E, M, H> {
     holds: KnownHolds,
     /// The memory of each delegate, by container name.
     tracked: HashMap<String, Tracked>,
-    steps_taken: BTreeMap<&'static str, u64>,
     evidence: EvidenceStore,
-    ledger: Ledger,
+    books: Books,
 }
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
@@ -141,16 +142,16 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             pulls: Pulls::default(),
             holds,
             tracked: HashMap::new(),
-            steps_taken: BTreeMap::new(),
             evidence: EvidenceStore::default(),
-            ledger: Ledger::new(String::new(), Duration::ZERO),
+            books: Books::default(),
         }
     }
 
     /// Has its outcomes recorded and reported by this ledger.
     #[must_use]
-    pub fn with_ledger(self, ledger: Ledger) -> Self {
-        Self { ledger, ..self }
+    pub fn with_ledger(mut self, ledger: Ledger) -> Self {
+        self.books.ledger = ledger;
+        self
     }
 
     /// Has the engine report changes of delegates, so that [`Self::answered`] completes at once.
@@ -384,7 +385,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
                 self.observe_services().await;
             }
             let healthy_time = self.settings.policy.healthy_time;
-            self.ledger
+            self.books
+                .ledger
                 .observe(rollouts, self.services.managed(), healthy_time, now)
                 .await;
             self.collect_pulls(now);
@@ -413,7 +415,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
                 .managed()
                 .map(|managed| managed.name.as_str())
                 .collect();
-            self.ledger.forget_absent(|name| {
+            self.books.ledger.forget_absent(|name| {
                 services.contains(name) || rollouts.iter().any(|rollout| rollout.name == name)
             });
             self.report_gone(&mut report, rollouts);
@@ -475,12 +477,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
         self.manager.upgrader_image()
     }
 
-    fn ledger(&self) -> &Ledger {
-        &self.ledger
-    }
-
-    fn steps_taken(&self) -> &BTreeMap<&'static str, u64> {
-        &self.steps_taken
+    fn books(&self) -> &Books {
+        &self.books
     }
 }
 

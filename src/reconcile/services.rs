@@ -3,7 +3,6 @@
 use chrono::{DateTime, Utc};
 
 use super::Reconciler;
-use super::driver::Books;
 use super::operator::OperatorError;
 use super::operator::is_free;
 use super::upgrade_run::{Mode, UpgradeRun};
@@ -41,12 +40,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Takes the first step that a service needs: `true`. If none does, the report says why.
     pub(super) async fn step_services(&mut self, report: &mut Report, now: DateTime<Utc>) -> bool {
-        let books = Books {
-            report,
-            ledger: &mut self.ledger,
-            steps_taken: &mut self.steps_taken,
-        };
-        self.services.step(books, self.run.only_about(), now).await
+        let only = self.run.only_about();
+        self.services.step(report, &mut self.books, only, now).await
     }
 
     /// The plan of the services.

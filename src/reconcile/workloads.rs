@@ -1,12 +1,12 @@
 //! The workloads of an orchestrator, without a Docker host beside them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::driver::{Books, Driver};
+use super::books::Books;
+use super::driver::Driver;
 use crate::events::Event;
 use crate::events::history::History;
 use crate::events::ledger::Ledger;
@@ -34,8 +34,7 @@ pub struct Workloads<O, M> {
     manager: ManagerLink<DirectRegistry, M>,
     clock: Clock,
     starting: Option<(Mode, Intent)>,
-    steps_taken: BTreeMap<&'static str, u64>,
-    ledger: Ledger,
+    books: Books,
 }
 
 impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
@@ -52,15 +51,15 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
             manager: ManagerLink::new(Arc::default(), source),
             clock,
             starting: None,
-            steps_taken: BTreeMap::new(),
-            ledger: Ledger::new(String::new(), Duration::ZERO),
+            books: Books::default(),
         }
     }
 
     /// Has its outcomes recorded and reported by this ledger.
     #[must_use]
-    pub fn with_ledger(self, ledger: Ledger) -> Self {
-        Self { ledger, ..self }
+    pub fn with_ledger(mut self, ledger: Ledger) -> Self {
+        self.books.ledger = ledger;
+        self
     }
 
     /// Has tags that may move asked for at their registries.
@@ -183,14 +182,10 @@ impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
             let now = self.observe().await?;
             self.ask_and_answer(now).await;
             let (all, healthy_time) = (self.driver.managed(), self.driver.policy.healthy_time);
-            self.ledger.observe(&[], all, healthy_time, now).await;
+            self.books.ledger.observe(&[], all, healthy_time, now).await;
             let mut report = Report::new(now);
-            let books = Books {
-                report: &mut report,
-                ledger: &mut self.ledger,
-                steps_taken: &mut self.steps_taken,
-            };
-            if self.driver.step(books, None, now).await {
+            let step = self.driver.step(&mut report, &mut self.books, None, now);
+            if step.await {
                 continue;
             }
             if let Some(until) = next_word(self.driver.run.longest_wait(), now) {
@@ -221,11 +216,7 @@ impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
         self.manager.status()
     }
 
-    fn ledger(&self) -> &Ledger {
-        &self.ledger
-    }
-
-    fn steps_taken(&self) -> &BTreeMap<&'static str, u64> {
-        &self.steps_taken
+    fn books(&self) -> &Books {
+        &self.books
     }
 }
