@@ -59,13 +59,8 @@ pub(super) async fn rollback(
     release: Option<u64>,
     json: bool,
 ) -> Result<Exit, Exit> {
-    let start = async |upgrader: &mut Upgrader| match release {
-        None => upgrader.rollback(container).await,
-        Some(release) => {
-            let records = app::records(settings);
-            upgrader.rollback_to(container, release, records).await
-        }
-    };
+    let records = release.map(|_| app::records(settings)).into_iter().flatten();
+    let start = async |upgrader: &mut Upgrader| upgrader.rollback(container, release, records).await;
     serve(settings, false, json, start).await
 }
 

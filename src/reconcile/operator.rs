@@ -100,13 +100,13 @@ fn numbers(known: &[u64]) -> String {
 }
 
 /// The images of a rollback.
-pub(crate) struct RollbackTarget {
+struct RollbackTarget {
     /// The reference of the image that runs.
-    pub(crate) from: String,
+    from: String,
     /// The reference of the previous image.
-    pub(crate) reference: ImageReference,
+    reference: ImageReference,
     /// The id of the previous image.
-    pub(crate) image: ImageId,
+    image: ImageId,
 }
 
 /// The delegate that an operator named.
@@ -122,42 +122,30 @@ fn is_named(given: &str, name: &str, id: Option<&str>) -> bool {
     name == given.trim_start_matches('/') || given.len() >= 4 && id.is_some_and(|id| id.starts_with(given))
 }
 
-/// The previous image, which the labels of the container name. The host must still have it.
-pub(crate) async fn rollback_target<E: Engine>(
+/// The previous image, which the labels of the container name, or that of a release, which the audit log or the labels name. The
+/// host must still have it.
+async fn rollback_target<E: Engine>(
     engine: &E,
     rollout: &Rollout,
-) -> Result<RollbackTarget, OperatorError> {
-    let name = rollout.name.clone();
-    let Some(serving) = rollout.serving.as_ref().filter(|_| rollout.candidate.is_none()) else {
-        return Err(OperatorError::InProgress(name));
-    };
-    if let Some(left) = &serving.rolled_back_from {
-        return Err(OperatorError::RolledBack {
-            name,
-            from: left.reference.to_string(),
-        });
-    }
-    let Some(before) = &serving.previous else {
-        return Err(OperatorError::NothingBefore(name));
-    };
-    to_image(engine, serving, &before.reference, &before.id).await
-}
-
-/// The image of a release that the audit log or the labels name.
-async fn release_target<E: Engine>(
-    engine: &E,
-    rollout: &Rollout,
-    release: u64,
+    release: Option<u64>,
     records: impl IntoIterator<Item = Event>,
 ) -> Result<RollbackTarget, OperatorError> {
     let name = rollout.name.clone();
     let Some(serving) = rollout.serving.as_ref().filter(|_| rollout.candidate.is_none()) else {
         return Err(OperatorError::InProgress(name));
     };
-    let usable = |found: &Release| Some((found.image.clone(), found.image_id.clone()?));
-    let (image, id) = earlier_release((&name, rollout.into()), release, records, usable)?;
-    let image = ImageName::from(image.as_str());
-    to_image(engine, serving, &image, &ImageId::new(id)).await
+    if let Some(release) = release {
+        let usable = |found: &Release| Some((found.image.clone(), found.image_id.clone()?));
+        let (image, id) = earlier_release((&name, rollout.into()), release, records, usable)?;
+        return to_image(engine, serving, &image.as_str().into(), &ImageId::new(id)).await;
+    }
+    if let Some(left) = &serving.rolled_back_from {
+        let from = left.reference.to_string();
+        return Err(OperatorError::RolledBack { name, from });
+    }
+    let before = serving.previous.as_ref();
+    let before = before.ok_or(OperatorError::NothingBefore(name))?;
+    to_image(engine, serving, &before.reference, &before.id).await
 }
 
 /// Whether nothing is in progress there.
@@ -168,9 +156,17 @@ pub(super) fn is_free(managed: &Managed) -> Result<(), OperatorError> {
     Ok(())
 }
 
-/// The image before the present one.
-pub(super) fn image_before(managed: &Managed) -> Result<ImageReference, OperatorError> {
+/// The image before the present one, or that of a release.
+pub(super) fn image_before(
+    managed: &Managed,
+    release: Option<u64>,
+    records: impl IntoIterator<Item = Event>,
+) -> Result<ImageReference, OperatorError> {
     is_free(managed)?;
+    if let Some(release) = release {
+        let name = (managed.name.as_str(), managed.into());
+        return earlier_release(name, release, records, |found| found.image.parse().ok());
+    }
     let name = managed.name.clone();
     if let Some(from) = &managed.record.rolled_back_from {
         let from = from.clone();
@@ -180,20 +176,8 @@ pub(super) fn image_before(managed: &Managed) -> Result<ImageReference, Operator
     before.ok_or(OperatorError::NothingBefore(name))
 }
 
-/// The image of an earlier release.
-pub(super) fn image_of(
-    managed: &Managed,
-    release: u64,
-    records: impl IntoIterator<Item = Event>,
-) -> Result<ImageReference, OperatorError> {
-    is_free(managed)?;
-    let name = (managed.name.as_str(), managed.into());
-    let usable = |found: &Release| found.image.parse().ok();
-    earlier_release(name, release, records, usable)
-}
-
 /// The release of this number, where another one runs.
-pub(super) fn earlier_release<T>(
+fn earlier_release<T>(
     (name, present): (&str, Present),
     release: u64,
     records: impl IntoIterator<Item = Event>,
@@ -256,46 +240,28 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(())
     }
 
-    /// Starts a run that takes one delegate back to its previous image.
+    /// Starts a run that takes one delegate back to its previous image, or to that of a release. `records` are those of the audit
+    /// log.
     ///
     /// # Errors
-    /// There is no such delegate or no previous image, it is being replaced, or nothing may be changed.
-    pub async fn rollback(&mut self, container: &str) -> Result<(), OperatorError> {
-        let (rollouts, _) = self.observe().await?;
-        let rollout = match self.named(container, &rollouts).await? {
-            Found::Container(rollout) => rollout,
-            Found::Service(service) => {
-                let before = image_before(&service)?;
-                self.start_service_rollback(*service, before);
-                return Ok(());
-            }
-        };
-        let back = rollback_target(self.engine.as_ref(), rollout).await?;
-        self.start_rollback(rollout, back);
-        Ok(())
-    }
-
-    /// Starts a run that takes one delegate to the image of an earlier release. `records` are those of the audit log.
-    ///
-    /// # Errors
-    /// There is no such delegate or release, it is being replaced, or nothing may be changed.
-    pub async fn rollback_to(
+    /// There is no such delegate, image or release, it is being replaced, or nothing may be changed.
+    pub async fn rollback(
         &mut self,
         container: &str,
-        release: u64,
+        release: Option<u64>,
         records: impl IntoIterator<Item = Event>,
     ) -> Result<(), OperatorError> {
         let (rollouts, _) = self.observe().await?;
-        let rollout = match self.named(container, &rollouts).await? {
-            Found::Container(rollout) => rollout,
-            Found::Service(service) => {
-                let image = image_of(&service, release, records)?;
-                self.start_service_rollback(*service, image);
-                return Ok(());
+        match self.named(container, &rollouts).await? {
+            Found::Container(rollout) => {
+                let back = rollback_target(self.engine.as_ref(), rollout, release, records).await?;
+                self.start_rollback(rollout, back);
             }
-        };
-        let back = release_target(self.engine.as_ref(), rollout, release, records).await?;
-        self.start_rollback(rollout, back);
+            Found::Service(service) => {
+                let image = image_before(&service, release, records)?;
+                self.start_service_rollback(*service, image);
+            }
+        }
         Ok(())
     }
 

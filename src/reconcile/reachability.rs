@@ -1,5 +1,5 @@
-//! Whether the Manager can be reached, which is asked before a candidate is rejected: without a Manager no delegate is
-//! healthy.
+//! Whether the Manager can be reached, which is asked before an unhealthy delegate is restarted: without a Manager no delegate
+//! is healthy.
 
 use std::time::Duration;
 

@@ -96,9 +96,9 @@ impl State {
 
 impl Resolution {
     /// The search with its first question; `None` if nothing is asked.
-    pub(super) fn of(subject: &impl Subject, settings: &TargetSettings, now: DateTime<Utc>) -> Option<Self> {
-        let (image, id) = subject.running().filter(|_| !subject.is_left_alone())?;
-        let state = match (image.reference(), subject.workload()) {
+    pub(super) fn of(subject: &Subject<'_>, settings: &TargetSettings, now: DateTime<Utc>) -> Option<Self> {
+        let (image, id) = subject.running.filter(|_| !subject.is_left_alone)?;
+        let state = match (image.reference(), subject.workload) {
             (Ok(current), workload) => {
                 let image = manager_reference(current, settings);
                 State::open(match workload.map(str::to_owned) {

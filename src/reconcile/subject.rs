@@ -6,53 +6,36 @@ use crate::managed::Managed;
 use crate::rollout::Rollout;
 
 /// A delegate as a run sees it.
-pub(crate) trait Subject {
+pub(crate) struct Subject<'a> {
     /// The name that tells it apart from all others of its kind.
-    fn name(&self) -> &str;
-
+    pub(super) name: &'a str,
     /// Its `DELEGATE_NAME`; `None` for the upgrader itself.
-    fn workload(&self) -> Option<&str>;
-
+    pub(super) workload: Option<&'a str>,
     /// The image that it runs, if a run may replace that, with its id on the host. Orchestrators know an image only by its name.
-    fn running(&self) -> Option<(&ImageName, Option<&ImageId>)>;
-
+    pub(super) running: Option<(&'a ImageName, Option<&'a ImageId>)>,
     /// Whether its owner, or what it is, forbids to upgrade it.
-    fn is_left_alone(&self) -> bool;
+    pub(super) is_left_alone: bool,
 }
 
-impl Subject for Rollout {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn workload(&self) -> Option<&str> {
-        (!self.is_upgrader()).then_some(&self.workload)
-    }
-
-    fn running(&self) -> Option<(&ImageName, Option<&ImageId>)> {
-        let member = self.replaceable()?;
-        Some((&member.image, Some(&member.image_id)))
-    }
-
-    fn is_left_alone(&self) -> bool {
-        self.left_alone().is_some()
+impl<'a> From<&'a Rollout> for Subject<'a> {
+    fn from(rollout: &'a Rollout) -> Self {
+        let member = rollout.replaceable();
+        Self {
+            name: &rollout.name,
+            workload: (!rollout.is_upgrader()).then_some(&rollout.workload),
+            running: member.map(|member| (&member.image, Some(&member.image_id))),
+            is_left_alone: rollout.left_alone().is_some(),
+        }
     }
 }
 
-impl Subject for Managed {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn workload(&self) -> Option<&str> {
-        Some(&self.workload)
-    }
-
-    fn running(&self) -> Option<(&ImageName, Option<&ImageId>)> {
-        Some((&self.image, None))
-    }
-
-    fn is_left_alone(&self) -> bool {
-        self.left_alone.is_some()
+impl<'a> From<&'a Managed> for Subject<'a> {
+    fn from(managed: &'a Managed) -> Self {
+        Self {
+            name: &managed.name,
+            workload: Some(&managed.workload),
+            running: Some((&managed.image, None)),
+            is_left_alone: managed.left_alone.is_some(),
+        }
     }
 }

@@ -70,16 +70,17 @@ pub struct UpgradeRun {
 
 impl UpgradeRun {
     /// The same run with the first question about each of these, none of which is asked yet.
-    pub(super) fn about<'a, S: Subject + 'a>(
+    pub(super) fn about<'a>(
         self,
-        subjects: impl IntoIterator<Item = &'a S>,
+        subjects: impl IntoIterator<Item: Into<Subject<'a>>>,
         settings: &TargetSettings,
         now: DateTime<Utc>,
     ) -> Self {
+        let subjects = subjects.into_iter().map(Into::into);
         let resolution =
-            |subject: &S| Some((subject.name().to_owned(), Resolution::of(subject, settings, now)?));
+            |subject: Subject<'_>| Some((subject.name.to_owned(), Resolution::of(&subject, settings, now)?));
         Self {
-            resolutions: subjects.into_iter().filter_map(resolution).collect(),
+            resolutions: subjects.filter_map(resolution).collect(),
             ..self
         }
     }
@@ -276,7 +277,7 @@ impl UpgradeRun {
     }
 
     fn image_for(&self, rollout: &Rollout) -> Result<Desired, Reason> {
-        let (target, asked_at) = self.target(rollout);
+        let (target, asked_at) = self.target(&rollout.into());
         // A candidate that was created after these answers, here or by another upgrader that may know better, is not
         // judged by them: it is finished.
         let candidate = rollout.candidate.as_ref();
@@ -301,7 +302,7 @@ impl UpgradeRun {
 
     /// The image that this run wants of a workload of an orchestrator.
     pub(super) fn desired_of(&self, managed: &Managed) -> Desired {
-        match self.target(managed).0 {
+        match self.target(&managed.into()).0 {
             Ok(target) => Desired::Image {
                 reference: target.reference.clone(),
                 id: None,
@@ -312,8 +313,8 @@ impl UpgradeRun {
     }
 
     /// The image to run instead of the present one, and when it was asked for.
-    fn target(&self, subject: &impl Subject) -> (Result<&TargetImage, Reason>, Option<DateTime<Utc>>) {
-        match (subject.running(), self.resolutions.get(subject.name())) {
+    fn target(&self, subject: &Subject<'_>) -> (Result<&TargetImage, Reason>, Option<DateTime<Utc>>) {
+        match (subject.running, self.resolutions.get(subject.name)) {
             (Some(running), Some(found)) => found.target_of(running, self.last_error.as_deref()),
             _ => (Err(not_asked()), None),
         }
@@ -378,9 +379,9 @@ impl UpgradeRun {
     }
 
     /// Asks and pulls again if that is due.
-    pub(super) fn retry<'a, S: Subject + 'a>(
+    pub(super) fn retry<'a>(
         &mut self,
-        subjects: impl IntoIterator<Item = &'a S>,
+        subjects: impl IntoIterator<Item: Into<Subject<'a>>>,
         settings: &TargetSettings,
         now: DateTime<Utc>,
     ) {
@@ -391,12 +392,13 @@ impl UpgradeRun {
             .retain(|_, result| !result.as_ref().is_err_and(|reason| reason.retried_at().is_some()));
         self.halted.retain(|_, (_, reason)| reason.retried_at().is_none());
         for subject in subjects {
-            let found = self.resolutions.get_mut(subject.name());
+            let subject = subject.into();
+            let found = self.resolutions.get_mut(subject.name);
             if let Some(found) = found
                 && found
                     .reason_mut()
                     .is_some_and(|reason| reason.retried_at().is_some())
-                && let Some(open) = Resolution::of(subject, settings, now)
+                && let Some(open) = Resolution::of(&subject, settings, now)
             {
                 *found = open;
             }

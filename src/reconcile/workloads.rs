@@ -17,7 +17,7 @@ use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller;
 use crate::reconcile::manager_link::ManagerLink;
 use crate::reconcile::next_word;
-use crate::reconcile::operator::{image_before, image_of};
+use crate::reconcile::operator::image_before;
 use crate::reconcile::questions::DirectRegistry;
 use crate::reconcile::upgrade_run::Mode;
 use crate::rollout::reason::{Reason, WORTH_A_WORD};
@@ -152,10 +152,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
             return Err(reason.to_string());
         }
         let before = |managed: &Managed| {
-            let image = match release {
-                None => image_before(managed),
-                Some(release) => image_of(managed, release, records.iter().cloned()),
-            };
+            let image = image_before(managed, release, records.iter().cloned());
             Ok((managed.clone(), image.map_err(|error| error.to_string())?))
         };
         let all: Result<Vec<_>, String> = self.driver.managed().map(before).collect();

@@ -112,7 +112,7 @@ async fn plan_daemon_and_run_stay_where_an_operator_went_back_to() {
     host.run("dd");
     host.once(NEW).await;
     let mut rollback = host.upgrader(NEW);
-    rollback.rollback("dd").await.unwrap();
+    rollback.rollback("dd", None, []).await.unwrap();
     host.finish(&mut rollback).await;
     assert_eq!(host.find("dd").image, OLD);
     agree(&host, &[("dd", &["rolled_back"])]).await;

@@ -195,7 +195,7 @@ async fn the_page_names_each_field_of_the_log() {
         host.once(NEW).await;
         if !bad {
             let mut upgrader = host.upgrader(NEW);
-            upgrader.rollback("aa").await.unwrap();
+            upgrader.rollback("aa", None, []).await.unwrap();
             host.finish(&mut upgrader).await;
         }
         host.run_with("cc", |_| ());

@@ -13,7 +13,7 @@ const LATEST: &str = "harness/delegate:latest";
 
 async fn rolled_back(host: &Host, name: &str) -> Result<Report, OperatorError> {
     let mut upgrader = host.upgrader(NEW);
-    upgrader.rollback(name).await?;
+    upgrader.rollback(name, None, []).await?;
     Ok(host.finish(&mut upgrader).await)
 }
 
@@ -45,7 +45,7 @@ async fn succeeds_beside_the_runs_of_a_daemon() {
         let mut daemon = host.upgrader(NEW);
         host.scheduled_run(&mut daemon).await;
         let mut rollback = host.upgrader(NEW);
-        rollback.rollback("dd").await.unwrap();
+        rollback.rollback("dd", None, []).await.unwrap();
         let report = tokio::select! {
             report = host.finish(&mut rollback) => report,
             never = async {
@@ -146,7 +146,7 @@ async fn rolls_back_moving_tag() {
     host.once(LATEST).await;
     assert_ne!(image_id(&host), before.as_str());
     let mut upgrader = host.upgrader(LATEST);
-    upgrader.rollback("dd").await.unwrap();
+    upgrader.rollback("dd", None, []).await.unwrap();
     let report = host.finish(&mut upgrader).await;
     assert!(row(&report, "dd").runs_the_target(), "{report:?}");
     assert_eq!(image_id(&host), before.as_str());
@@ -157,7 +157,7 @@ async fn rolls_back_moving_tag() {
 async fn the_next_process_finishes_a_rollback_that_was_interrupted() {
     let host = upgraded().await;
     let mut rollback = host.upgrader(NEW);
-    rollback.rollback("dd").await.unwrap();
+    rollback.rollback("dd", None, []).await.unwrap();
     assert!(
         host.continue_for(&mut rollback, Duration::from_secs(5))
             .await

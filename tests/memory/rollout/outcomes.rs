@@ -229,7 +229,7 @@ async fn records_a_rollback_as_an_operator_s() {
     let at = Audited::new(Way::StartFirst.host());
     at.once(NEW).await;
     let mut command = at.command();
-    command.rollback("dd").await.unwrap();
+    command.rollback("dd", None, []).await.unwrap();
     at.host.finish(&mut command).await;
     let records = at.records();
     assert_eq!(actions(&records), ["upgraded", "rolled_back"]);
@@ -244,7 +244,7 @@ async fn a_daemon_beside_a_command_records_nothing_twice() {
     let mut daemon = at.upgrader(NEW);
     at.host.scheduled_run(&mut daemon).await;
     let mut command = at.command();
-    command.rollback("dd").await.unwrap();
+    command.rollback("dd", None, []).await.unwrap();
     tokio::select! {
         _ = at.host.finish(&mut command) => {}
         () = async {
@@ -376,18 +376,18 @@ async fn rolls_back_to_a_release_that_the_log_remembers() {
     // The containers show the release in service and the one before, whose numbers need not follow each other.
     let unlogged = command.history(Some("dd"), []).await.unwrap();
     assert_eq!(shown(&unlogged), [all[1].clone(), all[4].clone()]);
-    let unknown = command.rollback_to("dd", 7, at.records()).await.unwrap_err();
+    let unknown = command.rollback("dd", Some(7), at.records()).await.unwrap_err();
     let words = "dd has no release 7 that is known here; known: 0, 1";
     assert_eq!(unknown.to_string(), words);
-    let same = command.rollback_to("dd", 3, at.records()).await.unwrap_err();
+    let same = command.rollback("dd", Some(3), at.records()).await.unwrap_err();
     assert!(matches!(same, OperatorError::AlreadyThere { .. }), "{same}");
 
-    command.rollback_to("dd", 0, at.records()).await.unwrap();
+    command.rollback("dd", Some(0), at.records()).await.unwrap();
     at.host.finish(&mut command).await;
     assert_eq!(at.host.find("dd").image, OLD);
     // From one rollback to another release: the published one stays the one that was left.
     let mut command = at.command();
-    command.rollback_to("dd", 1, at.records()).await.unwrap();
+    command.rollback("dd", Some(1), at.records()).await.unwrap();
     at.host.finish(&mut command).await;
     assert_eq!(at.host.find("dd").image, NEW);
     at.once(NEWER).await;

@@ -169,7 +169,7 @@ async fn a_rollback_does_not_wait_for_others() {
         .count();
     assert_eq!(proving, 10);
     let mut command = host.upgrader(NEW);
-    command.rollback(goes_back).await.unwrap();
+    command.rollback(goes_back, None, []).await.unwrap();
     let report = host.finish(&mut command).await;
     assert_eq!(host.find(goes_back).image, OLD, "{report:?}");
 }
