@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::pace::START_ATTEMPTS;
 use super::{Checks, WorkSeen};
 use crate::container::{ContainerId, ImageId};
 use crate::document::SingleInstance;
@@ -72,10 +73,20 @@ pub enum Comparison {
 /// The starts of a container that the engine refused.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RefusedStarts {
-    /// How many there were in a row that may pass.
+    /// How many there were in a row.
     pub count: u32,
     /// Why the engine will not start it, ever.
     pub for_good: Option<String>,
+}
+
+impl RefusedStarts {
+    /// Notes another one. What may pass counts for good once it did not.
+    pub(super) fn note(&mut self, problem: String, may_pass: bool) {
+        self.count += 1;
+        if !may_pass || self.count >= START_ATTEMPTS {
+            self.for_good = Some(problem);
+        }
+    }
 }
 
 /// The verdict of a probe.

@@ -6,7 +6,6 @@ use super::Effect;
 use crate::container::ContainerId;
 use crate::engine::{Engine, EngineError};
 use crate::rollout::failure::Failure;
-use crate::rollout::pace::START_ATTEMPTS;
 use crate::rollout::{Member, Memory, RefusedStarts, Rollout};
 
 /// The status of an engine, or of a proxy, that is not ready: it says nothing about the container.
@@ -50,27 +49,37 @@ pub(super) async fn start<E: Engine>(
         }
         Err(error) => error,
     };
-    let (status, message) = match &error {
-        EngineError::Refused { status, message } if *status != UNAVAILABLE => (*status, message.clone()),
-        // Something that the container needs is not there.
-        EngineError::NotFound(message) if engine.inspect(id).await.is_ok() => (404, message.clone()),
-        _ => return Err(error.into()),
-    };
-    if error.is_dependency_missing() {
+    // Or else the container itself is not there.
+    let is_there = !matches!(error, EngineError::NotFound(_)) || engine.inspect(id).await.is_ok();
+    let Some(may_pass) = may_pass(&error).filter(|_| is_there) else {
         return Err(error.into());
-    }
-    if is_candidate && error.is_for_another_instance() && rollout.serving.is_some() {
+    };
+    if is_candidate
+        && error.is_for_another_instance()
+        && rollout.serving.is_some()
+        && let EngineError::Refused { message, .. } | EngineError::NotFound(message) = error
+    {
         // The container in service has to stop first: that frees its port and its address.
         memory.note_no_free_port(&rollout.name, message.clone());
         return Ok(Effect::Nothing(message));
     }
     let starts = &mut memory.history(id).starts;
-    starts.count += 1;
-    // From 500 on the fault may be the engine's, as after a crash; so may be a 400 about the engine.
-    let may_pass = status >= 500 || error.is_about_the_engine();
-    if !(is_candidate || is_helper) || may_pass && starts.count < START_ATTEMPTS {
-        return Err(error.into());
+    starts.note(error.explain_start(), may_pass);
+    if (is_candidate || is_helper) && starts.for_good.is_some() {
+        return Ok(Effect::Nothing(error.to_string()));
     }
-    starts.for_good = Some(error.explain_start());
-    Ok(Effect::Nothing(message))
+    Err(error.into())
+}
+
+/// Whether a refused start may pass; `None` if it says nothing about the container.
+pub(super) fn may_pass(error: &EngineError) -> Option<bool> {
+    let is_about_it = match error {
+        EngineError::Refused { status, .. } => *status != UNAVAILABLE,
+        // Something that the container needs is not there.
+        error => matches!(error, EngineError::NotFound(_)),
+    };
+    // From 500 on the fault may be the engine's, as after a crash; so may be a 400 about the engine.
+    let is_engines =
+        matches!(error, EngineError::Refused { status: 500.., .. }) || error.is_about_the_engine();
+    (is_about_it && !error.is_dependency_missing()).then_some(is_engines)
 }

@@ -3,12 +3,11 @@
 
 use super::Effect;
 use super::create::{NewContainer, create};
-use super::start::UNAVAILABLE;
+use super::start::may_pass;
 use crate::container::label;
 use crate::document::{self, TRIAL_COMMAND};
 use crate::engine::{Engine, EngineError};
 use crate::rollout::failure::Failure;
-use crate::rollout::pace::START_ATTEMPTS;
 use crate::rollout::{Member, Memory, RefusedStarts, Rollout};
 
 /// Creates, starts and removes a container like the candidate, which does nothing. What is left of it after an
@@ -59,26 +58,19 @@ pub(super) async fn try_start<E: Engine>(
         }
         Err(error) => error,
     };
-    let status = match &error {
-        EngineError::Refused { status, .. } if *status != UNAVAILABLE => *status,
-        EngineError::NotFound(_) => 404,
-        _ => return Err(error.into()),
-    };
     // The trial itself is gone, or a container that it needs.
-    if error.is_dependency_missing() {
+    let Some(may_pass) = may_pass(&error) else {
         return Err(error.into());
-    }
+    };
     // All else was there; or the container in service has the last address, which it gives up.
-    let can_start = error.is_command_missing(TRIAL_COMMAND) || error.is_without_address();
-    history.starts.count += u32::from(!can_start);
-    let may_pass = status >= 500 || error.is_about_the_engine();
-    if !can_start && may_pass && history.starts.count < START_ATTEMPTS {
+    if error.is_command_missing(TRIAL_COMMAND) || error.is_without_address() {
+        history.trial = Some(Ok(()));
+        return Ok(Effect::Nothing(error.to_string()));
+    }
+    history.starts.note(error.explain_start(), may_pass);
+    if history.starts.for_good.is_none() {
         return Err(error.into());
     }
-    history.trial = Some(if can_start {
-        Ok(())
-    } else {
-        Err(error.explain_start())
-    });
+    history.trial = history.starts.for_good.clone().map(Err);
     Ok(Effect::Nothing(error.to_string()))
 }
