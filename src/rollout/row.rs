@@ -184,7 +184,7 @@ rows! {
         RestoreStop
         /// The old container is being removed or restarted, or just ended by itself, or one that it cannot run beside is up: wait.
         RestoreWait
-        /// The old container has ended: start it.
+        /// The old container has ended: start it; if the clock was set back, first give it a name with the present second.
         RestoreStart
         /// No container is left that could serve: rest.
         NoContainer

@@ -172,7 +172,8 @@ impl Step {
     /// The new name has the present second, rounded up. By a clock that was set back that would be before the life that is
     /// to end.
     pub(super) fn drain(rollout: &Rollout, old: &Member, now: DateTime<Utc>) -> Self {
-        let since = Some(now).max(old.life.started_at);
+        // A clock that was set back is behind the start of a life that it showed before.
+        let since = Some(now).max(old.life.started_at.filter(|_| old.is_up()));
         Self::Drain {
             id: old.id.clone(),
             to: rollout.dated_name(round_up(since.unwrap_or(now)), |since| Role::Draining { since }),

@@ -111,7 +111,7 @@ fn engine(head: &str) -> String {
 }
 
 #[tokio::test]
-async fn no_text_of_an_engine_steers_a_terminal_or_forges_a_line() {
+async fn engine_text_neither_controls_a_terminal_nor_forges_lines() {
     let engine = RawServer::start(vec![Reply::made_by(engine)]).await;
     let url = engine.url.replace("http://", "tcp://");
     let mut shown = 0;

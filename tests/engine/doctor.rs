@@ -417,7 +417,7 @@ fn a_tag_that_moves_needs_access_to_the_registry() {
 }
 
 #[test]
-fn doctor_warns_of_another_updater_of_same_delegates() {
+fn doctor_warns_about_a_second_updater_of_the_same_delegates() {
     let lab = Lab::new("doctor-others");
     // It watches no delegate of another test.
     let scope = format!("com.centurylinklabs.watchtower.scope={}", lab.name);

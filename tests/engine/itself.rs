@@ -512,7 +512,7 @@ fn exchange_survives_a_kill_at_any_write() {
 
 /// The same, with a helper.
 #[test]
-fn helper_finishes_exchange_killed_at_any_write() {
+fn helper_finishes_the_exchange_of_an_upgrader_killed_at_any_write() {
     try_points(true, |method| method != "GET", false);
 }
 

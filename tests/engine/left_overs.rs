@@ -4,7 +4,7 @@ use super::proxy::{Proxy, Treatment};
 use kit::lab::{Lab, NEVER_HEALTHY, PATIENCE, V1, V2, docker, eventually, image, image_of, life};
 
 #[test]
-fn a_failed_one_that_is_broken_keeps_no_good_image_out() {
+fn a_broken_failed_container_does_not_block_a_good_image() {
     for is_inspected in [false, true] {
         let lab = Lab::new(if is_inspected { "stuck" } else { "unread" });
         let options = ["--network", "host", "--userns", "host", "--env", "PORT=43472"];

@@ -54,7 +54,7 @@ fn record(document: &Value) -> (Managed, Record) {
 }
 
 #[test]
-fn one_patch_says_what_was_what_is_wanted_and_since_when() {
+fn one_patch_records_old_image_target_and_start_time() {
     let patch = of(&deployment(), &begin());
     assert_eq!(
         patch,

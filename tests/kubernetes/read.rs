@@ -160,7 +160,7 @@ fn replicas_that_are_not_set_are_one() {
 }
 
 #[test]
-fn a_container_that_is_not_there_is_named_with_those_that_are() {
+fn error_names_the_missing_container_and_lists_the_existing_ones() {
     let reason = read(&deployment(), ("delegat", "delegate"), None, &Zone::utc()).unwrap_err();
     assert!(matches!(reason, Reason::NoSuchContainer { .. }));
     assert_eq!(

@@ -113,7 +113,7 @@ async fn a_daemon_ends_once_its_mounted_socket_has_been_dead_for_five_minutes() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_whose_engine_call_never_ends_is_not_alive_after_six_minutes() {
+async fn is_not_alive_after_an_engine_call_has_hung_for_six_minutes() {
     let local = LocalSet::new();
     local
         .run_until(async {

@@ -222,7 +222,7 @@ async fn a_failure_halts_the_rest_and_goes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_permitted_is_tried_twice_and_what_changed_is_decided_again() {
+async fn tries_a_forbidden_step_twice_and_decides_again_after_a_conflict() {
     let memory = Memory::with(&["a"]);
     let mut upgrader = workloads(&memory);
     let not_permitted = || Refusal::NotPermitted("no update".to_owned());

@@ -35,7 +35,7 @@ fn what_a_healthcheck_prints_is_shown_without_secrets() {
 }
 
 #[test]
-fn an_ending_is_one_line_without_secrets() {
+fn describes_an_exit_in_one_line_without_secrets() {
     let error = "hook failed: hunter2-hunter2\n2026-11-22T20:00:00Z  INFO \u{1b}[2Jall is well";
     let state = json!({ "Status": "exited", "ExitCode": 128, "OOMKilled": true, "Error": error });
     let expected =

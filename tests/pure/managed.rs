@@ -314,7 +314,7 @@ fn an_image_that_failed_is_put_in_quarantine_once_nothing_updates() {
 
 /// A Deployment shows the exceeded deadline of the image that failed until its way back shows.
 #[test]
-fn awaits_its_own_way_back_of_a_deployment() {
+fn waits_for_its_own_rollback_of_a_deployment() {
     let mut managed = Managed {
         orchestrator: Orchestrator::Kubernetes,
         ..back(paused(true), true)

@@ -167,7 +167,7 @@ fn time_in_which_nobody_looked_counts_against_no_container() {
 }
 
 #[test]
-fn unobserved_time_does_not_count_and_neither_does_time_running_backwards() {
+fn ignores_unobserved_time_and_backward_clock_jumps() {
     let mut history = History::default();
     for (moment, since) in [(0, 0), (120, 0), (241, 241), (100, 100)] {
         record(&mut history, at(moment), HealthStatus::Healthy);
@@ -329,7 +329,7 @@ fn reasons_count_in_words_and_in_whole_seconds() {
 }
 
 #[test]
-fn new_life_is_not_stopping() {
+fn a_restarted_container_is_not_stopping() {
     let healthy = health(HealthStatus::Healthy);
     let lives = |second_life: i64| {
         let mut history = History::default();

@@ -147,7 +147,7 @@ fn a_day_that_never_was_runs_its_jobs_at_its_end() {
 
 #[test]
 #[rustfmt::skip]
-fn a_wrong_schedule_says_where_it_is_wrong() {
+fn the_error_of_a_schedule_locates_the_mistake() {
     for (text, expected) in [
         ("", "five or six fields, not 0"),
         ("0 *", "five or six fields, not 2"),

@@ -35,7 +35,7 @@ fn most_at_once(begins: &[i64]) -> usize {
 }
 
 #[test]
-fn the_documentation_has_the_curve_of_ten_thousand_hosts() {
+fn documentation_shows_the_wave_over_ten_thousand_hosts() {
     let columns = [
         ("auto", wave("auto")),
         ("20%", wave("20%")),

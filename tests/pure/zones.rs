@@ -8,7 +8,7 @@ use chrono::{NaiveDateTime, TimeZone as _, Utc};
 use delegate_upgrader::schedule::zone::Zone;
 
 #[test]
-fn every_zone_changes_its_clocks_when_this_system_says() {
+fn zone_transitions_match_the_system_database() {
     let database = Path::new("/usr/share/zoneinfo");
     let table = database.join("tzdata.zi");
     let Ok(table) = std::fs::read_to_string(&table) else {

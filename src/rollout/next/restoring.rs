@@ -1,5 +1,7 @@
 //! Nobody has the name, and no candidate is there to take it: an old container comes back, from itself.
 
+use chrono::TimeDelta;
+
 use super::{At, span};
 use crate::container::{Role, RunState};
 use crate::rollout::pace::{GRACE, LONG_GRACE, START_ATTEMPTS};
@@ -42,6 +44,10 @@ impl At<'_> {
                 _ if old.history.stop_requested_at.is_some() => return None,
                 _ => self.may_return(old, GRACE)?,
             },
+            // Where the clock was set back, a life that begins now would seem to be the one that was asked to stop.
+            Row::RestoreStart if old.stopping_since() > Some(self.now + TimeDelta::seconds(1)) => {
+                Decision::Act(Step::drain(rollout, old, self.now))
+            }
             Row::RestoreStart => Decision::Act(Step::start(old)),
             _ => return None,
         })

@@ -102,7 +102,7 @@ fn serve(case: &'static str, mut stream: TcpStream) -> std::io::Result<()> {
 }
 
 #[test]
-fn nothing_that_an_engine_or_a_container_says_takes_more_memory_than_there_is() {
+fn bounds_the_memory_of_every_answer_from_engine_and_container() {
     let mut failed = Vec::new();
     for case in CASES {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -193,7 +193,7 @@ async fn with_little_memory() {
 
 /// The limit of a list is ten seconds in which nothing arrives, not ten seconds for all of it.
 #[tokio::test]
-async fn slow_answer_is_waited_for_as_long_as_something_arrives() {
+async fn waits_for_a_slow_answer_while_data_arrives() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || {

@@ -28,7 +28,7 @@ async fn every_segment_and_every_parameter_is_encoded() {
 }
 
 #[tokio::test]
-async fn an_id_that_would_alter_a_path_is_not_sent() {
+async fn refuses_an_id_that_would_change_the_request_path() {
     let engine = ScriptedEngine::start(|_| answer(204, "")).await;
     for id in ["", "../images/prune", "a/b", "a?force=1", "..", "a%2f"] {
         let started = engine.docker.start(&ContainerId::new(id)).await;
@@ -182,7 +182,7 @@ async fn only_a_command_that_has_ended_has_an_exit_code() {
 }
 
 #[tokio::test]
-async fn an_image_without_a_configuration_is_asked_for_by_the_engine_s_platform() {
+async fn inspects_an_image_without_configuration_by_platform() {
     for (api, of_platform, expected) in [
         ("1.51", 200, json!({ "Env": ["A=1"] })),
         ("1.51", 404, Value::Null),

@@ -101,7 +101,7 @@ fn abandoned_start_is_not_a_verdict_on_the_container() {
 
 #[tokio::test]
 #[rustfmt::skip]
-async fn another_engine_is_asked_for_its_version() {
+async fn negotiates_the_version_again_with_another_engine() {
     for (message, times) in [
         // 20.10.24
         ("client version 1.99 is too new. Maximum supported API version is 1.41", 2),

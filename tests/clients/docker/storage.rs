@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::scripted::{ScriptedEngine, answer_json};
 
 #[test]
-fn a_driver_with_a_pool_of_its_own_reports_its_free_space() {
+fn reads_free_space_from_the_pool_of_a_storage_driver() {
     let zfs =
         |available: &str| Storage::new("/x", "zfs", &[("Zpool", "tank"), ("Space Available", available)]);
     assert_eq!(zfs("91942912000").available(), Some(91_942_912_000));

@@ -19,7 +19,7 @@ fn explains_expired_token_by_the_clocks() {
 }
 
 #[test]
-fn a_rate_limit_says_how_long_to_wait_if_the_manager_does() {
+fn rate_limit_error_includes_the_managers_retry_after() {
     let error = ManagerError::RateLimited {
         retry_after: Some(Duration::from_secs(90)),
     };

@@ -79,7 +79,7 @@ async fn addresses_and_names_that_are_the_host_s_own_are_answered() {
 }
 
 #[tokio::test]
-async fn a_daemon_knows_its_host_s_name_and_those_of_status_hosts() {
+async fn status_server_accepts_its_host_name_and_status_hosts() {
     let daemon = Daemon::start(|command| {
         command.env("STATUS_HOSTS", "prometheus.example,upgrader.example.com");
     })

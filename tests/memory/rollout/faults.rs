@@ -184,7 +184,7 @@ async fn survives_a_kill_at_every_call_with_rm_and_stop_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cuts_no_delegate_without_a_restart_policy_short() {
+async fn lets_a_delegate_without_restart_policy_finish_its_tasks() {
     for k in points(0) {
         let host = Host::new();
         host.run_with("dd", never_restarted);

@@ -118,7 +118,7 @@ async fn a_late_withdrawal_does_not_reach_a_candidate_that_was_promoted() {
 /// `docker compose stop`, or a backup that stops everything, while the old container drains: nobody starts anything, and no image is
 /// blamed.
 #[tokio::test(start_paused = true)]
-async fn what_its_owner_stops_in_the_drain_stays_stopped_until_it_is_started() {
+async fn keeps_a_container_stopped_that_its_owner_stopped_during_the_drain() {
     for (is_stop_first, stops_old) in [(false, true), (false, false), (true, false)] {
         let context = format!("stop-first: {is_stop_first}, the old one, too: {stops_old}");
         let host = Host::new();

@@ -85,7 +85,7 @@ fn without_a_program() -> Behaviour {
 /// The old one stays, or vanishes by stopping; a helper has the new image, too, so most bad ones show before the old one has
 /// stopped.
 #[tokio::test(start_paused = true)]
-async fn rejects_a_bad_one_and_the_old_one_stays() {
+async fn rejects_a_bad_upgrader_and_keeps_the_old_one() {
     for change in [
         |_: &mut Value| (),
         cannot_run_twice,
@@ -188,7 +188,7 @@ async fn reports_required_start_first_that_is_impossible() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_with_rm_replaces_itself_as_well() {
+async fn an_upgrader_with_rm_replaces_itself_in_memory() {
     for change in [auto_remove, vanishes_and_cannot_run_twice] {
         let mut world = World::with(ready(), change);
         let first = world.host.find(NAME).id;

@@ -42,7 +42,7 @@ const ALL: &[Operation] = &[
 
 /// A dead mount, a device that is busy, a task that is stuck: whichever call fails, and however.
 #[tokio::test(start_paused = true)]
-async fn a_failed_one_that_is_broken_keeps_no_good_image_out() {
+async fn a_broken_failed_container_does_not_block_a_good_image() {
     for stop_first in [false, true] {
         for operations in [&[Operation::Inspect][..], &[Operation::Remove], ALL] {
             for fault in [Fault::Refuse(500), Fault::Hang, Fault::Ignore] {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use delegate_upgrader::container::RunState;
 use kit::twin::{Behaviour, Glance, Operation, OperatorAction, Wellness};
 use serde_json::{Value, json};
@@ -29,6 +30,22 @@ async fn a_rejected_candidate_that_ignores_sigterm_holds_up_the_old_container_fo
     assert_eq!((ended - told, code), (Duration::from_secs(10), 137));
     assert_eq!(host.find("dd").id, old);
     assert_eq!(host.find("dd").state, RunState::Running);
+}
+
+/// The second in its name is still to come, so each new life seems to be the one that was asked to stop.
+#[tokio::test(start_paused = true)]
+async fn the_old_container_serves_again_at_once_where_the_clock_was_set_back() {
+    let host = Host::new();
+    host.twin.set_behaviour(OLD, &Behaviour::drains(HOUR / 2));
+    host.publish(NEW, Behaviour::never_healthy());
+    let old = host.run_with("dd", host_network);
+    let mut upgrader = host.starting(NEW);
+    host.continue_for(&mut upgrader, HOUR / 4).await;
+    assert!(host.names().iter().any(|name| name.starts_with("dd.draining-")));
+    host.twin.jump_clock(TimeDelta::hours(-3));
+    host.continue_for(&mut upgrader, HOUR).await;
+    let serving = host.find("dd");
+    assert_eq!((serving.id, serving.state), (old, RunState::Running));
 }
 
 /// It may have taken tasks by then.

@@ -72,7 +72,7 @@ async fn too_many_changed_files_are_an_obstacle() {
 
 /// Without an answer a file may be there, and would be lost. Mostly there is one at the next observation.
 #[tokio::test(start_paused = true)]
-async fn asks_again_for_copied_files_before_anything_is_done() {
+async fn checks_for_copied_files_again_before_any_change() {
     use Fault::{ErrBefore, Hang, Refuse};
     for fault in [Refuse(404), Refuse(500), Refuse(503), Hang, ErrBefore] {
         for has_file in [false, true] {

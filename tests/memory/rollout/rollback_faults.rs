@@ -93,7 +93,7 @@ async fn it_survives_a_hang_at_every_change() {
 /// The image is never the right one and each process is killed right after its first change: no step is repeated for
 /// ever, and each process gets further.
 #[tokio::test(start_paused = true)]
-async fn processes_that_are_killed_after_one_change_each_come_to_an_end() {
+async fn completes_even_if_each_process_is_killed_after_one_change() {
     for way in Way::ALL {
         let host = host(way, &Behaviour::never_healthy());
         let mut processes = 0;

@@ -243,7 +243,10 @@ impl Moments<'_> {
             shadow.role(first),
             Some(Role::Failed { .. } | Role::Withdrawn { .. })
         );
-        let is_served = self.another_is(shadow, event.at, |role| role == Role::Serving);
+        // A copy that was not started yet serves nobody.
+        let has_started = |other: &Shadow| other.lives.first().is_some_and(|life| life.from <= event.at);
+        let mut others = self.timeline.others(shadow).filter(|other| has_started(other));
+        let is_served = others.any(|other| other.role(event.at) == Some(Role::Serving));
         let keeps_out = is_given_up && !shadow.has_served(first) && self.is_stop_first(shadow) && !is_served;
         let timeout = if keeps_out { timeout.min(GIVEN_UP) } else { timeout };
         let is_short = had + Duration::from_millis(1) < timeout;
@@ -357,7 +360,8 @@ impl Moments<'_> {
         let ours = self.calls.iter().filter(|call| call.client > 0);
         let is_change = |call: &&Call| match (call.operation, Role::parse(&call.subject).1) {
             (_, Role::Failed { .. } | Role::Withdrawn { .. }) => false,
-            (Operation::SetRestartPolicy, _) => true,
+            // One that was removed meanwhile is not changed.
+            (Operation::SetRestartPolicy, _) => call.id.is_some(),
             (Operation::Connect, role) => !role.is_candidate() && has_served(call),
             _ => false,
         };

@@ -143,7 +143,7 @@ fn durations_have_bounds() {
 }
 
 #[test]
-fn listen_addresses_are_sockets() {
+fn parses_listen_addresses() {
     assert_forms(
         "LISTEN_ADDR",
         &[
@@ -244,7 +244,7 @@ fn warns_of_engine_reachable_without_tls() {
 }
 
 #[test]
-fn the_user_and_password_of_a_wrong_value_are_masked() {
+fn masks_credentials_in_an_invalid_value() {
     for (value, masked) in [
         ("https://user:pass@host/path", "https://***@host/path"),
         ("https://user:p@ss/w@host", "https://***@host"),

@@ -33,7 +33,7 @@ fn the_document_keeps_its_promises_over_the_corpus() {
 }
 
 #[test]
-fn an_answer_of_the_manager_keeps_its_promises_over_the_corpus() {
+fn answers_of_the_manager_are_parsed_over_the_corpus() {
     replay("manager_answer", manager_answer::check);
 }
 

@@ -455,7 +455,7 @@ fn c4_what_is_declared_is_never_mounted_twice() {
 }
 
 #[test]
-fn c3_volumes_of_another_container_come_from_there_again() {
+fn c3_takes_volumes_from_the_same_container_again() {
     let host_config = json!({"VolumesFrom": ["other:ro"], "Binds": null});
     let mut container = container(&json!({"Volumes": {"/own": {}}}), host_config);
     container["Mounts"] = json!([volume("theirs", "/theirs", false), volume("ours", "/own", true)]);

@@ -7,7 +7,7 @@ use delegate_upgrader::rollout::{Decided, Row};
 use super::scene::{Change, STOP_TIMEOUT, Scene, V2, ago, check, new, now, old};
 
 #[test]
-fn half_a_second_beyond_its_time_a_container_is_stopped_at_once() {
+fn kills_a_container_half_a_second_after_its_deadline() {
     let asked = |milliseconds| {
         let asked_at = ago(STOP_TIMEOUT) - TimeDelta::milliseconds(milliseconds);
         let old = old().change(|m| m.history.stop_requested_at = Some(asked_at));

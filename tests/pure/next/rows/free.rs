@@ -120,6 +120,9 @@ fn an_old_container_comes_back_as_itself() {
             (restoring(old().asked_to_stop(9)).host_network(), "restore_stop: wait 900ms, nobody_serves"),
             (restoring(old().exited(9)), "restore_wait: wait 1s, returning"),
             (restoring(old().exited(10)), "restore_start: start old"),
+            // The clock was set back by an hour.
+            (Scene::new().draining(-3600, old().exited(30)), "restore_start: rename old to d.draining-now"),
+            (Scene::new().draining(-1, old().exited(30)), "restore_start: start old"),
             (Scene::new().draining(90, old().exited(30)).failed(1, failed(9)).host_network(), "restore_wait: wait 900ms, stopping"),
             // It was never in service, so it has no tasks, unless it says so.
             (Scene::new().draining(90, old().exited(30)).failed(1, failed(11)).host_network(), "given_up_stop: stop new within 0s"),

@@ -177,7 +177,7 @@ fn a_recorded_rejection_keeps_its_image_in_quarantine() {
 /// A tag such as `latest` may stand for another image by now, so it is pulled first; a plan pulls nothing.
 #[test]
 #[rustfmt::skip]
-fn a_mutable_tag_is_pulled_before_its_quarantine_counts() {
+fn pulls_a_mutable_tag_before_its_quarantine_counts() {
     let latest = "harness/delegate:latest";
     let scene = || current().published(latest).failed(1, rejected(60).image(latest));
     check(vec![
