@@ -131,8 +131,8 @@ pub async fn run<C: Controller, T>(
             wait = wait.min(reconciler.next_check_in());
         }
         status.send_modify(|status| {
-            let ledger = &reconciler.books().ledger;
-            status.steps = counted(&reconciler.books().steps_taken);
+            let ledger = reconciler.ledger();
+            status.steps = counted(&ledger.steps_taken);
             status.manager = reconciler.manager_status();
             status.upgrader_image = reconciler.upgrader_image().cloned();
             status.outcomes = counted(ledger.counts());

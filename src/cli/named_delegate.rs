@@ -109,7 +109,7 @@ async fn finish(
         };
         return Err(fail(error, exit));
     }
-    let is_left = |upgrader: &Upgrader| no_wait && upgrader.books().steps_taken.contains_key("start");
+    let is_left = |upgrader: &Upgrader| no_wait && upgrader.ledger().steps_taken.contains_key("start");
     let report = daemon::run_until(upgrader, &is_left).await;
     let report = report.map_err(|error| fail(error, Exit::Unavailable))?;
     if json && print_json(&report) != Exit::Ok {

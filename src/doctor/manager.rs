@@ -14,7 +14,7 @@ use crate::image::ImageReference;
 use crate::manager::{ImageSource as _, ManagerError, Query, clock_problem};
 use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Blocker, BlockerKind, Desired, Facts, Policy, Rollout, blockers};
+use crate::rollout::{Blocker, BlockerKind, Desired, Facts, Policy, Rollout, next};
 
 /// The image to ask the Manager about if there is no delegate.
 const STOCK_IMAGE: &str = "harness/delegate:latest";
@@ -61,7 +61,7 @@ pub(super) async fn check<'a>(
                 run: run.facts(rollout, &desired, rollouts),
                 ..Facts::default()
             };
-            let blockers = blockers(rollout, &desired, &policy, &facts, Utc::now());
+            let (_, blockers) = next(rollout, &desired, &policy, &facts, Utc::now());
             let health_only = settings.disable_auto_upgrade;
             if let Some(target) = check_delegate(rollout, desired, &blockers, health_only, checks) {
                 targets.push((rollout, target));

@@ -44,6 +44,8 @@ pub struct Ledger {
     counts: BTreeMap<&'static str, u64>,
     durations: Durations,
     recent: VecDeque<Event>,
+    /// How often each kind of step was tried.
+    pub steps_taken: BTreeMap<&'static str, u64>,
 }
 
 /// Problems that were reported, and whose end was not.
@@ -82,7 +84,13 @@ impl Ledger {
             counts: BTreeMap::new(),
             durations: histograms::empty(),
             recent: VecDeque::new(),
+            steps_taken: BTreeMap::new(),
         }
+    }
+
+    /// Counts an attempt at a step of this kind.
+    pub fn count(&mut self, step: &'static str) {
+        *self.steps_taken.entry(step).or_default() += 1;
     }
 
     /// Records everything there.

@@ -38,32 +38,14 @@ pub struct Facts {
     pub run: RunFacts,
 }
 
-/// Decides.
+/// Decides. With the decision comes the list of why no upgrade starts now, which is empty while one is in progress.
 pub fn next(
     managed: &Managed,
     desired: &Desired,
     policy: &Policy,
     facts: &Facts,
     now: DateTime<Utc>,
-) -> Decided {
-    At {
-        managed,
-        desired,
-        policy,
-        facts,
-        now,
-    }
-    .decide()
-}
-
-/// Why no upgrade of a workload starts now, in the order of the table; empty while one is in progress.
-pub fn blockers(
-    managed: &Managed,
-    desired: &Desired,
-    policy: &Policy,
-    facts: &Facts,
-    now: DateTime<Utc>,
-) -> Vec<Blocker> {
+) -> (Decided, Vec<Blocker>) {
     let at = At {
         managed,
         desired,
@@ -71,11 +53,12 @@ pub fn blockers(
         facts,
         now,
     };
-    match at.decide().row {
-        Row::LeftAlone | Row::HealthOnly => at.start().blockers(),
-        row if row >= Row::UpdatedElsewhere => at.start().blockers(),
-        _ => Vec::new(),
+    let mut blockers = at.start().blockers();
+    let decided = at.decide(&blockers);
+    if ![Row::LeftAlone, Row::HealthOnly].contains(&decided.row) && decided.row < Row::UpdatedElsewhere {
+        blockers.clear();
     }
+    (decided, blockers)
 }
 
 /// All that a decision depends on.
@@ -88,9 +71,9 @@ struct At<'a> {
 }
 
 impl At<'_> {
-    fn decide(&self) -> Decided {
+    fn decide(&self, blockers: &[Blocker]) -> Decided {
         let mut tables = Row::TABLES.iter();
-        let decided = tables.find_map(|(_, rows)| Decided::first(rows, |row| self.ask(row)));
+        let decided = tables.find_map(|(_, rows)| Decided::first(rows, |row| self.decision(row, blockers)));
         decided.unwrap_or_else(|| Decided {
             row: Row::Blocked,
             decision: Decision::Rest(not_asked()),
@@ -98,7 +81,7 @@ impl At<'_> {
     }
 
     /// The decision of a row, if it holds. It may take for granted that no row before it does.
-    fn ask(&self, row: Row) -> Option<Decision> {
+    fn decision(&self, row: Row, blockers: &[Blocker]) -> Option<Decision> {
         let Managed { progress, tasks, .. } = self.managed;
         let soon = self.now + POLL;
         let wait = Decision::wait;
@@ -175,7 +158,7 @@ impl At<'_> {
             Row::HoldsUnknown => {
                 self.wanted().filter(|(_, intent)| *intent == Intent::Upgrade)?;
                 let start = self.start();
-                let is_free = start.blockers().is_empty();
+                let is_free = blockers.is_empty();
                 let depends = match self.facts.holds {
                     None => is_free || start.is_staged(),
                     Some(_) => self.facts.holds_are_old && is_free && start.unseen().is_none(),
@@ -186,7 +169,7 @@ impl At<'_> {
                 let image = self.start().unseen()?.to_owned();
                 Decision::Act(Step::NoteFirstSeen { image })
             }
-            Row::Blocked => Decision::Rest(self.start().blockers().into_iter().next()?.reason),
+            Row::Blocked => Decision::Rest(blockers.first()?.reason.clone()),
             Row::Begin => {
                 let (to, intent) = self.wanted()?;
                 let to = to.clone();

@@ -76,12 +76,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     self.report(&mut report, rollout, (&reason, Some(until)), &blockers);
                     // A failure that is waited out may pass.
                     if !reason.is_failure() {
-                        self.books.ledger.note_reason(rollout.into(), &reason, now).await;
+                        self.ledger.note_reason(rollout.into(), &reason, now).await;
                     }
                 }
                 Decision::Rest(reason) => {
                     self.report(&mut report, rollout, (&reason, None), &blockers);
-                    self.books.ledger.note_reason(rollout.into(), &reason, now).await;
+                    self.ledger.note_reason(rollout.into(), &reason, now).await;
                 }
             }
         }
@@ -91,7 +91,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Takes a step. A pull is only started: [`Self::collect_pulls`] takes in its end.
     pub(super) async fn apply(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
         log_step(rollout, step, &self.update_order(rollout));
-        self.books.count(step.kind());
+        self.ledger.count(step.kind());
         self.collect_evidence(rollout, step, now).await;
         if let Step::Pull { reference } = step {
             // The reason to wait for it is the same sentence.
@@ -106,7 +106,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Step::Stop { id, .. } | Step::Restart { id, .. } = step {
             self.memory.history(id).was_asked_to_stop = true;
         }
-        self.books.ledger.before(rollout, step, now).await;
+        self.ledger.before(rollout, step, now).await;
         let begun = Instant::now();
         let executed = execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await;
         // A pause starts when the call ends, which may take a minute.
@@ -114,7 +114,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         match executed {
             Ok(effect) => {
                 self.note_success(rollout, step, &effect, begun.elapsed(), ended);
-                self.books.ledger.after(rollout, step, &effect, ended).await;
+                self.ledger.after(rollout, step, &effect, ended).await;
             }
             Err(failure) => self.note_failure(rollout, step, failure, ended),
         }
@@ -228,7 +228,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 Ok(id) => {
                     let (container, workload) = (&rollout.name, &rollout.workload);
                     info!(container, workload, image_id = %id, seconds = seconds(took), "pulled {reference}");
-                    self.books.ledger.note_pull(&id, took);
+                    self.ledger.note_pull(&id, took);
                     Ok(id)
                 }
                 Err(Failure::Refused(mut reason)) => {

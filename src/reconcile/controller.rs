@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::books::Books;
 use super::upgrade_run::Mode;
+use crate::events::ledger::Ledger;
 use crate::manager::{ManagerStatus, UpgraderImage};
 use crate::status::report::Report;
 
@@ -67,6 +67,6 @@ pub trait Controller {
         None
     }
 
-    /// Its record, from its start on.
-    fn books(&self) -> &Books;
+    /// The outcomes and steps since the start.
+    fn ledger(&self) -> &Ledger;
 }

@@ -6,15 +6,14 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 use tracing::{debug, info, warn};
 
-use super::books::Books;
 use super::questions::Answered;
 use super::resolve::Digests;
 use super::upgrade_run::{Mode, UpgradeRun};
+use crate::events::ledger::Ledger;
 use crate::host::hold::READ_HOLDS;
 use crate::image::{ImageReference, TargetSettings};
 use crate::managed::{
-    Decided, Decision, Facts, Found, Managed, Object, Orchestrate, Orchestrator, Refusal, Step, blockers,
-    next,
+    Decided, Decision, Facts, Found, Managed, Object, Orchestrate, Orchestrator, Refusal, Step, next,
 };
 use crate::rollout::reason::Reason;
 use crate::rollout::{Backoff, Blocker, Desired, Intent, Policy, RunFacts};
@@ -137,8 +136,7 @@ impl<O: Orchestrate> Driver<O> {
         if let Desired::Image { reference, .. } = &desired {
             facts.holds = self.orchestrator.holds(object, &reference.to_string(), now);
         }
-        let blockers = blockers(managed, &desired, &self.policy, &facts, now);
-        (next(managed, &desired, &self.policy, &facts, now), blockers)
+        next(managed, &desired, &self.policy, &facts, now)
     }
 
     /// The plan: the next step for each workload, or the reason for none.
@@ -163,7 +161,7 @@ impl<O: Orchestrate> Driver<O> {
     pub(super) async fn step(
         &mut self,
         report: &mut Report,
-        books: &mut Books,
+        ledger: &mut Ledger,
         only: Option<&str>,
         now: DateTime<Utc>,
     ) -> bool {
@@ -180,7 +178,7 @@ impl<O: Orchestrate> Driver<O> {
             }
             let (reason, until) = match decision {
                 Decision::Act(step) => {
-                    books.count(step.kind());
+                    ledger.count(step.kind());
                     self.apply(object, &step, now).await;
                     return true;
                 }
@@ -195,7 +193,7 @@ impl<O: Orchestrate> Driver<O> {
             };
             self.report(report, managed, (&reason, until), &blockers);
             if until.is_none() || !reason.is_failure() {
-                books.ledger.note_reason(managed.into(), &reason, now).await;
+                ledger.note_reason(managed.into(), &reason, now).await;
             }
         }
         for (name, reason) in absent {
@@ -322,28 +320,24 @@ impl<O: Orchestrate> Driver<O> {
         }
         let (kind, cause) = (reason.kind().as_str(), reason.cause());
         let (release, last_successful_release) = releases.unzip();
+        macro_rules! line {
+            ($level:ident) => {
+                log!(
+                    $level,
+                    name,
+                    workload,
+                    reason = kind,
+                    cause,
+                    release,
+                    last_successful_release,
+                    "{reason}"
+                )
+            };
+        }
         if reason.is_failure() {
-            log!(
-                warn,
-                name,
-                workload,
-                reason = kind,
-                cause,
-                release,
-                last_successful_release,
-                "{reason}"
-            );
+            line!(warn);
         } else {
-            log!(
-                info,
-                name,
-                workload,
-                reason = kind,
-                cause,
-                release,
-                last_successful_release,
-                "{reason}"
-            );
+            line!(info);
         }
     }
 }

@@ -90,7 +90,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let is_next = |rollout: &Rollout| {
             let (desired, mut facts) = self.known(rollout, all, now);
             facts.hidden_obstacle.get_or_insert(Ok(()));
-            let decided = next(rollout, &desired, &self.policy(rollout), &facts, now);
+            let (decided, _) = next(rollout, &desired, &self.policy(rollout), &facts, now);
             matches!(decided.decision, Decision::Learn(Fact::FreeMemory))
         };
         let unknown = all.iter().filter_map(|rollout| {

@@ -1,7 +1,6 @@
 //! The loop over all delegates: observe, decide, act, and observe again, until nothing is left but to wait.
 
 mod act;
-pub mod books;
 pub mod clock;
 mod concurrency;
 pub mod controller;
@@ -44,7 +43,6 @@ use crate::manager::heartbeat::ManagerStatus;
 use crate::manager::{ImageSource, ManagerRequests, UpgraderImage};
 use crate::observe::{Observer, Scope, Turn};
 use crate::reconcile::act::Outcome;
-use crate::reconcile::books::Books;
 use crate::reconcile::clock::{Clock, Timekeeper};
 use crate::reconcile::controller::Controller;
 use crate::reconcile::driver::Driver;
@@ -53,9 +51,7 @@ use crate::reconcile::observation::Observed;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::reason::{Reason, WORTH_A_WORD};
-use crate::rollout::{
-    Blocker, Decided, Decision, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, blockers, next,
-};
+use crate::rollout::{Blocker, Decided, Decision, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, next};
 use crate::status::evidence::EvidenceStore;
 use crate::status::planned::Planned;
 use crate::status::report::{DelegateReport, Report, none_found};
@@ -109,7 +105,7 @@ pub struct Reconciler<E, M, H> {
     /// The memory of each delegate, by container name.
     tracked: HashMap<String, Tracked>,
     evidence: EvidenceStore,
-    books: Books,
+    ledger: Ledger,
 }
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
@@ -143,15 +139,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             holds,
             tracked: HashMap::new(),
             evidence: EvidenceStore::default(),
-            books: Books::default(),
+            ledger: Ledger::new(String::new(), Duration::ZERO),
         }
     }
 
     /// Has its outcomes recorded and reported by this ledger.
     #[must_use]
-    pub fn with_ledger(mut self, ledger: Ledger) -> Self {
-        self.books.ledger = ledger;
-        self
+    pub fn with_ledger(self, ledger: Ledger) -> Self {
+        Self { ledger, ..self }
     }
 
     /// Has the engine report changes of delegates, so that [`Self::answered`] completes at once.
@@ -324,8 +319,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             facts.manager.get_or_insert(Reach::Reachable);
         }
         let policy = self.policy(rollout);
-        let blockers = blockers(rollout, &desired, &policy, &facts, now);
-        (next(rollout, &desired, &policy, &facts, now), blockers)
+        next(rollout, &desired, &policy, &facts, now)
     }
 
     /// Finds the failures of all replicas before anything is decided on one of them.
@@ -385,8 +379,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
                 self.observe_services().await;
             }
             let healthy_time = self.settings.policy.healthy_time;
-            self.books
-                .ledger
+            self.ledger
                 .observe(rollouts, self.services.managed(), healthy_time, now)
                 .await;
             self.collect_pulls(now);
@@ -415,7 +408,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
                 .managed()
                 .map(|managed| managed.name.as_str())
                 .collect();
-            self.books.ledger.forget_absent(|name| {
+            self.ledger.forget_absent(|name| {
                 services.contains(name) || rollouts.iter().any(|rollout| rollout.name == name)
             });
             self.report_gone(&mut report, rollouts);
@@ -477,8 +470,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
         self.manager.upgrader_image()
     }
 
-    fn books(&self) -> &Books {
-        &self.books
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 }
 

@@ -41,7 +41,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Takes the first step that a service needs: `true`. If none does, the report says why.
     pub(super) async fn step_services(&mut self, report: &mut Report, now: DateTime<Utc>) -> bool {
         let only = self.run.only_about();
-        self.services.step(report, &mut self.books, only, now).await
+        self.services.step(report, &mut self.ledger, only, now).await
     }
 
     /// The plan of the services.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::books::Books;
 use super::driver::Driver;
 use crate::events::Event;
 use crate::events::history::History;
@@ -34,7 +33,7 @@ pub struct Workloads<O, M> {
     manager: ManagerLink<DirectRegistry, M>,
     clock: Clock,
     starting: Option<(Mode, Intent)>,
-    books: Books,
+    ledger: Ledger,
 }
 
 impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
@@ -51,15 +50,14 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
             manager: ManagerLink::new(Arc::default(), source),
             clock,
             starting: None,
-            books: Books::default(),
+            ledger: Ledger::new(String::new(), Duration::ZERO),
         }
     }
 
     /// Has its outcomes recorded and reported by this ledger.
     #[must_use]
-    pub fn with_ledger(mut self, ledger: Ledger) -> Self {
-        self.books.ledger = ledger;
-        self
+    pub fn with_ledger(self, ledger: Ledger) -> Self {
+        Self { ledger, ..self }
     }
 
     /// Has tags that may move asked for at their registries.
@@ -179,9 +177,9 @@ impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
             let now = self.observe().await?;
             self.ask_and_answer(now).await;
             let (all, healthy_time) = (self.driver.managed(), self.driver.policy.healthy_time);
-            self.books.ledger.observe(&[], all, healthy_time, now).await;
+            self.ledger.observe(&[], all, healthy_time, now).await;
             let mut report = Report::new(now);
-            let step = self.driver.step(&mut report, &mut self.books, None, now);
+            let step = self.driver.step(&mut report, &mut self.ledger, None, now);
             if step.await {
                 continue;
             }
@@ -213,7 +211,7 @@ impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
         self.manager.status()
     }
 
-    fn books(&self) -> &Books {
-        &self.books
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 }

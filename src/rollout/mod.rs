@@ -53,7 +53,6 @@ pub use owner::{InvalidLabel, OwnerSettings};
 pub use quarantine::quarantine;
 pub use row::Row;
 pub(crate) use row::rows;
-pub use start_of_container::blockers;
 pub use step::Step;
 pub use work_seen::WorkSeen;
 

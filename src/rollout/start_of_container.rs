@@ -1,30 +1,21 @@
 //! The list of blockers of a container: what it depends on.
 
-use chrono::{DateTime, Utc};
-
 use super::next::At;
 use super::pace::MOST_DRAINS;
 use super::reason::Reason;
 use super::{
-    Blocker, BlockerRow, Desired, Facts, FailureCause, Intent, Member, Policy, Rollout, RunFacts, Start,
-    Surroundings, UpdateOrder,
+    Blocker, BlockerRow, Desired, FailureCause, Intent, Member, RunFacts, Start, Surroundings, UpdateOrder,
 };
 use crate::container::{ImageId, Role};
 use crate::image::ImageReference;
 
-/// Why no upgrade of a delegate starts now, in the order of the table. Where a replacement is in progress, or nothing is in
-/// service, the list is empty.
-pub fn blockers(
-    rollout: &Rollout,
-    desired: &Desired,
-    policy: &Policy,
-    facts: &Facts,
-    now: DateTime<Utc>,
-) -> Vec<Blocker> {
-    let at = At::new(rollout, desired, policy, facts, now);
-    match (&rollout.serving, &rollout.candidate) {
-        (Some(serving), None) => InService { at: &at, serving }.start().blockers(),
-        _ => Vec::new(),
+impl At<'_> {
+    /// Why no upgrade of a delegate starts now, in the order of the table.
+    pub(super) fn blockers(&self) -> Vec<Blocker> {
+        match (&self.rollout.serving, &self.rollout.candidate) {
+            (Some(serving), None) => InService { at: self, serving }.start().blockers(),
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -97,51 +88,44 @@ impl Surroundings for InService<'_> {
             rollout, facts, now, ..
         } = self.at;
         let RunFacts { given_up, pull, .. } = &facts.run;
+        let kept = match self.at.desired {
+            Desired::Keep(reason) => Some(reason),
+            Desired::Image { .. } => None,
+        };
+        let mut tried = kept.into_iter().chain(given_up).chain(pull);
         match row {
             BlockerRow::LeftAlone => return rollout.left_alone(),
-            BlockerRow::InOtherHands => {
-                let is_replaced = rollout.is_replaced_by_compose(*now);
-                return is_replaced.then_some(Reason::ReplacedByCompose);
+            BlockerRow::InOtherHands if rollout.is_replaced_by_compose(*now) => {
+                return Some(Reason::ReplacedByCompose);
             }
-            BlockerRow::NotRunning => {
-                let kept = match self.at.desired {
-                    Desired::Keep(reason) => Some(reason),
-                    Desired::Image { .. } => None,
-                };
-                let mut found = kept.into_iter().chain(given_up).chain(pull);
-                let is_idle = !self.serving.is_in_use() && !found.any(Reason::is_failure);
-                return is_idle.then(|| Reason::not_running(self.serving));
+            BlockerRow::NotRunning if !self.serving.is_in_use() && !tried.any(Reason::is_failure) => {
+                return Some(Reason::not_running(self.serving));
             }
             _ => {}
         }
         let (reference, id, intent) = self.wanted()?;
         let image = reference.to_string();
-        let holds = match row {
-            BlockerRow::Current => id == Some(&self.serving.image_id),
-            BlockerRow::RejectedMeanwhile => {
-                given_up.is_none() && rollout.was_rejected_meanwhile(id, &facts.known_rejections)
-            }
-            BlockerRow::CandidateGone => given_up.is_none() && facts.has_created,
-            BlockerRow::RolledBack => self.serving.was_rolled_back_from(reference, id),
-            _ => true,
-        };
         Some(match row {
-            _ if !holds => return None,
-            BlockerRow::Current => self.serving.unchanged_reason(reference, intent),
+            BlockerRow::Current if id == Some(&self.serving.image_id) => {
+                self.serving.unchanged_reason(reference, intent)
+            }
             BlockerRow::Obstacle => Reason::Obstacle(rollout.obstacle(facts)?.clone()),
             BlockerRow::NameTaken => Reason::NameTaken {
                 name: rollout.name_conflict()?,
             },
-            BlockerRow::NotBeside => match &self.at.order {
-                UpdateOrder::Blocked(reason) => reason.clone(),
-                _ => return None,
-            },
-            BlockerRow::RejectedMeanwhile => {
+            BlockerRow::NotBeside if let UpdateOrder::Blocked(reason) = &self.at.order => reason.clone(),
+            BlockerRow::RejectedMeanwhile
+                if given_up.is_none() && rollout.was_rejected_meanwhile(id, &facts.known_rejections) =>
+            {
                 let rejection = FailureCause::RejectedByAnother.into();
                 Reason::Rejected { image, rejection }
             }
-            BlockerRow::CandidateGone => Reason::CandidateVanished { image },
-            BlockerRow::RolledBack => self.serving.rolled_back_reason(reference),
+            BlockerRow::CandidateGone if given_up.is_none() && facts.has_created => {
+                Reason::CandidateVanished { image }
+            }
+            BlockerRow::RolledBack if self.serving.was_rolled_back_from(reference, id) => {
+                self.serving.rolled_back_reason(reference)
+            }
             BlockerRow::Quarantined => rollout.quarantine_of(reference, id, facts, *now)?,
             BlockerRow::Drains => self.drains(image)?,
             _ => return None,

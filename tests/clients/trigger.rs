@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use chrono::Utc;
 use delegate_upgrader::schedule::Schedule;
-use delegate_upgrader::schedule::trigger::{Tick, start};
+use delegate_upgrader::schedule::trigger::{Tick, Trigger, start};
 use delegate_upgrader::schedule::zone::Zone;
 
-fn schedule(text: &str, zone: &str) -> Schedule {
-    Schedule::parse(text, Zone::named(zone).unwrap()).unwrap()
+async fn started(text: &str, zone: &str, jitter: Duration) -> Trigger {
+    let schedule = Schedule::parse(text, Zone::named(zone).unwrap()).unwrap();
+    start(schedule, jitter).await.unwrap()
 }
 
 fn seconds(tick: Option<Tick>) -> i64 {
@@ -17,9 +18,7 @@ fn seconds(tick: Option<Tick>) -> i64 {
 
 #[tokio::test]
 async fn hands_out_each_occurrence_once_and_never_early() {
-    let mut trigger = start(schedule("*/2 * * * * *", "Asia/Kathmandu"), Duration::ZERO)
-        .await
-        .unwrap();
+    let mut trigger = started("*/2 * * * * *", "Asia/Kathmandu", Duration::ZERO).await;
     let mut last = None;
     for _ in 0..3 {
         let due = seconds(trigger.next().await);
@@ -36,9 +35,7 @@ async fn hands_out_each_occurrence_once_and_never_early() {
 
 #[tokio::test]
 async fn runs_that_fall_due_meanwhile_become_one() {
-    let mut trigger = start(schedule("* * * * * *", "UTC"), Duration::ZERO)
-        .await
-        .unwrap();
+    let mut trigger = started("* * * * * *", "UTC", Duration::ZERO).await;
     let first = seconds(trigger.next().await);
     tokio::time::sleep(Duration::from_millis(3_300)).await;
     let waiting = seconds(trigger.next().await);
@@ -57,9 +54,7 @@ async fn runs_that_fall_due_meanwhile_become_one() {
 
 #[tokio::test]
 async fn a_cancelled_wait_loses_no_run() {
-    let mut trigger = start(schedule("*/2 * * * * *", "UTC"), Duration::ZERO)
-        .await
-        .unwrap();
+    let mut trigger = started("*/2 * * * * *", "UTC", Duration::ZERO).await;
     let first = seconds(trigger.next().await);
     let until = tokio::time::Instant::now() + Duration::from_secs(8);
     let second = loop {
@@ -74,9 +69,7 @@ async fn a_cancelled_wait_loses_no_run() {
 #[tokio::test]
 async fn shutdown_ends_the_task_even_while_a_jittered_run_waits() {
     for (text, jitter) in [("@yearly", 0), ("* * * * * *", 86_400)] {
-        let trigger = start(schedule(text, "UTC"), Duration::from_secs(jitter))
-            .await
-            .unwrap();
+        let trigger = started(text, "UTC", Duration::from_secs(jitter)).await;
         tokio::time::sleep(Duration::from_millis(1_700)).await;
         tokio::time::timeout(Duration::from_secs(1), trigger.shutdown())
             .await

@@ -1,10 +1,9 @@
 //! The Quadlet of `examples/quadlet` under a real systemd and a real Podman: it is installed as it stands there, upgrades a
 //! delegate, takes new settings, is killed when it hangs, follows Podman's socket, and stops.
 
-use std::process::Command;
-
 use crate::local_manager::{ACCOUNT, KEY};
-use kit::lab::{V1, V2, project};
+use crate::systemd::played;
+use kit::lab::{V1, V2};
 
 /// What is there before: a registry, images of both versions, a Manager, and Podman's socket.
 const SURROUNDINGS: &str = r#"
@@ -133,18 +132,7 @@ fn the_quadlet_upgrades_reloads_is_restarted_when_it_hangs_and_stops() {
     let root =
         std::env::var_os("LAB_QUADLET_ROOT").expect("LAB_QUADLET=1 tests/lab/run sets LAB_QUADLET_ROOT");
     let story = format!("V1={V1} V2={V2} ACCOUNT={ACCOUNT} KEY={KEY}\n{SURROUNDINGS}{STORY}");
-    let ran = Command::new(project().join("tests/lab/systemd"))
-        .args(["bash", "-c", &story])
-        .env("LAB_PODMAN", "1")
-        .env("LAB_ROOT", root)
-        .output()
-        .expect("tests/lab/systemd runs");
-    let output = String::from_utf8_lossy(&ran.stdout).into_owned();
-    assert!(
-        ran.status.success(),
-        "{output}{}",
-        String::from_utf8_lossy(&ran.stderr)
-    );
+    let output = played(&story, &[("LAB_PODMAN", "1".into()), ("LAB_ROOT", root)]);
     let (operator, journal) = output.split_once("--- journal\n").expect("a journal");
     let said: Vec<&str> = operator.lines().collect();
     let [first, status, rest @ ..] = said.as_slice() else {

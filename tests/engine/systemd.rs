@@ -1,6 +1,7 @@
 //! The service of `examples/systemd` under a real systemd: it starts, upgrades a delegate, takes new settings, is killed when
 //! it hangs, and stops.
 
+use std::ffi::OsString;
 use std::process::Command;
 
 use kit::lab::{Lab, V1, V2, image, image_of, project};
@@ -59,6 +60,18 @@ echo '--- errors'
 journalctl --no-pager --output cat --unit $unit --priority err _COMM=delegate-upgrad
 "#;
 
+/// The output of a story in a container of Debian with systemd, which has to succeed.
+pub(crate) fn played(story: &str, variables: &[(&str, OsString)]) -> String {
+    let ran = Command::new(project().join("tests/lab/systemd"))
+        .args(["bash", "-c", story])
+        .envs(variables.iter().cloned())
+        .output()
+        .expect("tests/lab/systemd runs");
+    let [output, errors] = [&ran.stdout, &ran.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+    assert!(ran.status.success(), "{output}{errors}");
+    output
+}
+
 #[test]
 fn the_service_upgrades_reloads_is_watched_and_stops() {
     let found = Command::new("systemd-nspawn").arg("--version").output();
@@ -77,16 +90,7 @@ fn the_service_upgrades_reloads_is_watched_and_stops() {
     settings.retain(|setting| !setting.starts_with("DOCKER_HOST="));
     settings.push("DOCKER_HOST=unix:///run/engine.sock".to_owned());
     let story = format!("SETTINGS='{}' NEW={V2}\n{STORY}", settings.join("\n"));
-    let ran = Command::new(project().join("tests/lab/systemd"))
-        .args(["bash", "-c", &story])
-        .output()
-        .expect("tests/lab/systemd runs");
-    let output = String::from_utf8_lossy(&ran.stdout).into_owned();
-    assert!(
-        ran.status.success(),
-        "{output}{}",
-        String::from_utf8_lossy(&ran.stderr)
-    );
+    let output = played(&story, &[]);
     assert_eq!(image_of(&name), image(V2), "{output}");
     let (operator, rest) = output.split_once("--- journal\n").expect("a journal");
     let (journal, errors) = rest.split_once("--- errors\n").expect("errors");

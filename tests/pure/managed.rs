@@ -161,7 +161,7 @@ fn facts() -> Facts {
 }
 
 fn decide(managed: &Managed, desired: &Desired) -> Decision {
-    next(managed, desired, &policy(), &facts(), now()).decision
+    next(managed, desired, &policy(), &facts(), now()).0.decision
 }
 
 fn reason(managed: &Managed, desired: &Desired) -> ReasonKind {

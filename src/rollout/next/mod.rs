@@ -21,29 +21,24 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::circumstances::circumstances;
 use super::pace::{self, END_INTERVAL, STOP_SLACK, WITHOUT_TASKS};
 use super::reason::Reason;
-use super::{Decided, Decision, Desired, Facts, Member, Policy, Rejection, Rollout, Row, Step, UpdateOrder};
+use super::{
+    Blocker, Decided, Decision, Desired, Facts, Member, Policy, Rejection, Rollout, Row, Step, UpdateOrder,
+};
 use crate::container::{Role, RunState};
 use crate::text::duration::span;
 
-/// Decides what to do next about one delegate.
+/// Decides what to do next about one delegate. With the decision comes the list of why no upgrade starts now, which is empty while
+/// a replacement is in progress or nothing is in service.
 pub fn next(
     rollout: &Rollout,
     desired: &Desired,
     policy: &Policy,
     facts: &Facts,
     now: DateTime<Utc>,
-) -> Decided {
+) -> (Decided, Vec<Blocker>) {
     let at = At::new(rollout, desired, policy, facts, now);
-    let paced = |decided| facts.backoffs.paced(decided, now);
-    if let Some(decided) = at.guards() {
-        return paced(decided);
-    }
-    let beside = at.given_up().chain(at.old_ones());
-    let beside = beside.filter_map(|decided| facts.backoffs.paced_beside(decided, rollout, now));
-    match Decided::earliest(beside) {
-        Some(beside) => beside.or(|| paced(at.situation())),
-        None => paced(at.situation()),
-    }
+    let blockers = at.blockers();
+    (at.decide(&blockers), blockers)
 }
 
 /// The rows of the situation's table that hold, in the order of the page: the first one decides, but for what is beside it.
@@ -55,7 +50,9 @@ pub fn rows_that_hold(
     now: DateTime<Utc>,
 ) -> Vec<Row> {
     let at = At::new(rollout, desired, policy, facts, now);
-    at.situation_rows().map(|decided| decided.row).collect()
+    at.situation_rows(&at.blockers())
+        .map(|decided| decided.row)
+        .collect()
 }
 
 /// All that a decision depends on.
@@ -88,6 +85,20 @@ impl<'a> At<'a> {
 }
 
 impl At<'_> {
+    fn decide(&self, blockers: &[Blocker]) -> Decided {
+        let (backoffs, now) = (&self.facts.backoffs, self.now);
+        if let Some(decided) = self.guards() {
+            return backoffs.paced(decided, now);
+        }
+        let situation = || backoffs.paced(self.situation(blockers), now);
+        let beside = self.given_up().chain(self.old_ones());
+        let beside = beside.filter_map(|decided| backoffs.paced_beside(decided, self.rollout, now));
+        match Decided::earliest(beside) {
+            Some(beside) => beside.or(situation),
+            None => situation(),
+        }
+    }
+
     /// The rows that come before everything else. Health checks may ask for a restart.
     fn guards(&self) -> Option<Decided> {
         let decided = Decided::first(Row::GUARDS, |row| self.guard(row))?;
@@ -118,17 +129,17 @@ impl At<'_> {
     }
 
     /// The table for the containers that exist: one in service, a candidate, both or neither. Its rows that hold, in order.
-    fn situation_rows(&self) -> Box<dyn Iterator<Item = Decided> + '_> {
+    fn situation_rows<'a>(&'a self, blockers: &'a [Blocker]) -> Box<dyn Iterator<Item = Decided> + 'a> {
         match (&self.rollout.serving, &self.rollout.candidate) {
-            (Some(serving), None) => self.in_service(serving),
+            (Some(serving), None) => self.in_service(serving, blockers),
             (Some(serving), Some(candidate)) => Box::new(self.side_by_side(serving, candidate)),
             (None, Some(candidate)) => Box::new(self.name_is_free(candidate)),
             (None, None) => Box::new(self.restoring()),
         }
     }
 
-    fn situation(&self) -> Decided {
-        let first = self.situation_rows().next().unwrap_or(Decided {
+    fn situation(&self, blockers: &[Blocker]) -> Decided {
+        let first = self.situation_rows(blockers).next().unwrap_or(Decided {
             row: Row::NoContainer,
             decision: Decision::Rest(Reason::NoContainer),
         });

@@ -11,11 +11,14 @@ use crate::rollout::{
 };
 
 impl At<'_> {
-    pub(super) fn in_service<'a>(&'a self, serving: &'a Member) -> Box<dyn Iterator<Item = Decided> + 'a> {
+    pub(super) fn in_service<'a>(
+        &'a self,
+        serving: &'a Member,
+        blockers: &'a [Blocker],
+    ) -> Box<dyn Iterator<Item = Decided> + 'a> {
         let own = InService { at: self, serving };
-        let blockers = own.start().blockers();
         Box::new(Decided::each(Row::IN_SERVICE, move |row| {
-            self.keep_or_start(row, &own, &blockers)
+            self.keep_or_start(row, &own, blockers)
         }))
     }
 

@@ -119,21 +119,8 @@ async fn tried_once_in_each_quarantine(way: Way) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn start_first_tries_a_bad_image_once_in_each_quarantine() {
-    tried_once_in_each_quarantine(Way::StartFirst).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn stop_first_tries_a_bad_image_once_in_each_quarantine() {
-    tried_once_in_each_quarantine(Way::StopFirst).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn with_rm_a_bad_image_is_tried_once_in_each_quarantine() {
-    tried_once_in_each_quarantine(Way::Fleeting).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn with_rm_and_stop_first_a_bad_image_is_tried_once_in_each_quarantine() {
-    tried_once_in_each_quarantine(Way::FleetingStopFirst).await;
+async fn a_bad_image_is_tried_once_in_each_quarantine() {
+    for way in Way::ALL {
+        tried_once_in_each_quarantine(way).await;
+    }
 }

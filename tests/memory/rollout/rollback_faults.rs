@@ -5,15 +5,8 @@ use std::time::Duration;
 use delegate_upgrader::container::RunState;
 
 use super::faults::{Way, killed_when, points};
-use super::host::{HOUR, Host, NEW, OLD, good, row};
+use super::host::{HOUR, Host, NEW, OLD, bad_images, row};
 use kit::twin::{Behaviour, Call, Fault, Operation};
-
-fn bad_images() -> [Behaviour; 2] {
-    [
-        Behaviour::exits(Duration::from_secs(1), 3),
-        good().refused("exec: /delegate: no such file"),
-    ]
-}
 
 fn host(way: Way, bad: &Behaviour) -> Host {
     let host = way.host();
@@ -54,11 +47,18 @@ fn change(k: usize) -> impl FnMut(&Call) -> bool + Send {
     }
 }
 
-async fn fault_at_every_change(fault: Fault) {
-    for way in Way::ALL {
-        for (number, bad) in bad_images().into_iter().enumerate() {
+/// The request, its answer, or the connection is lost.
+#[tokio::test(start_paused = true)]
+async fn a_rollback_survives_a_fault_at_every_change() {
+    let [_, exits, _, refused] = &bad_images();
+    let faults = [Fault::ErrBefore, Fault::ErrAfter, Fault::Hang];
+    for (way, fault) in Way::ALL
+        .iter()
+        .flat_map(|way| faults.iter().map(move |fault| (*way, fault)))
+    {
+        for (number, bad) in [exits, refused].iter().enumerate() {
             for k in points(number) {
-                let host = host(way, &bad);
+                let host = host(way, bad);
                 let (chosen, mut is_it) = (fault.clone(), change(k));
                 host.twin
                     .set_faults(move |call| if is_it(call) { chosen.clone() } else { Fault::None });
@@ -73,21 +73,6 @@ async fn fault_at_every_change(fault: Fault) {
             }
         }
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn rollback_survives_lost_request_at_every_change() {
-    fault_at_every_change(Fault::ErrBefore).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn it_survives_a_lost_answer_at_every_change() {
-    fault_at_every_change(Fault::ErrAfter).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn it_survives_a_hang_at_every_change() {
-    fault_at_every_change(Fault::Hang).await;
 }
 
 /// The image is never the right one and each process is killed right after its first change: no step is repeated for

@@ -44,7 +44,8 @@ pub(super) fn failed_call(retry_at: DateTime<Utc>) -> Facts {
 
 #[test]
 fn a_call_that_failed_is_not_repeated_at_once() {
-    let decided = |facts| next(&service(), &wanted(NEW), &policy(), &facts, now()).decision;
+    let (service, wanted, policy) = (service(), wanted(NEW), policy());
+    let decided = |facts| next(&service, &wanted, &policy, &facts, now()).0.decision;
     let later = now() + TimeDelta::seconds(2);
     assert!(matches!(decided(failed_call(later)), Decision::Wait { until, .. } if until == later));
     assert!(matches!(
@@ -56,7 +57,7 @@ fn a_call_that_failed_is_not_repeated_at_once() {
 #[test]
 fn what_the_engine_remembers_is_read_before_an_image_is_tried() {
     let decided =
-        |facts: &Facts, policy: &Policy| next(&service(), &wanted(NEW), policy, facts, now()).decision;
+        |facts: &Facts, policy: &Policy| next(&service(), &wanted(NEW), policy, facts, now()).0.decision;
     let rests = |facts: &Facts, policy: &Policy| match decided(facts, policy) {
         Decision::Rest(reason) => reason.kind(),
         other => panic!("{other:?}"),

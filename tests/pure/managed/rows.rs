@@ -70,7 +70,7 @@ fn each_row_decides_in_its_scene() {
             }
             _ => {}
         }
-        let decided = next(&managed, &desired, &policy, &facts, now());
+        let (decided, _) = next(&managed, &desired, &policy, &facts, now());
         assert_eq!(decided.row, row, "{decided:?}");
     }
     assert_eq!(rows.next(), None);

@@ -12,7 +12,7 @@ use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{
     AutoRemove, Blocker, Comparison, Decided, Decision, Desired, Facts, History, Intent, Life, Member,
-    OwnerSettings, Policy, Reach, RememberedImage, Rollout, Row, Step, StopTimeoutSource, blockers, next,
+    OwnerSettings, Policy, Reach, RememberedImage, Rollout, Row, Step, StopTimeoutSource, next,
     rows_that_hold,
 };
 use delegate_upgrader::schedule::wave::Place;
@@ -418,11 +418,11 @@ impl Scene {
     }
 
     pub fn blockers(&self) -> Vec<Blocker> {
-        blockers(&self.rollout, &self.desired, &self.policy, &self.facts, self.now)
+        next(&self.rollout, &self.desired, &self.policy, &self.facts, self.now).1
     }
 
     pub fn decided(&self) -> Decided {
-        next(&self.rollout, &self.desired, &self.policy, &self.facts, self.now)
+        next(&self.rollout, &self.desired, &self.policy, &self.facts, self.now).0
     }
 
     pub fn rows_that_hold(&self) -> Vec<Row> {
