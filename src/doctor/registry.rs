@@ -1,4 +1,4 @@
-//! The registries: whether each has the target image of its delegates, for their platform.
+//! Checks that each registry has the target images of its delegates for their platform.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -152,7 +152,7 @@ impl Command {
             own_command,
         };
         match entrypoint {
-            // Taken away with `[""]`, which needs a command, or never there.
+            // The owner cleared the entry point with `[""]` (which needs a command), or the container never had one.
             None if !is_unset(image_entrypoint) => own(true, true),
             Some(_) if entrypoint != image_entrypoint => {
                 own(true, !is_unset(entrypoint) || !command_is_default)

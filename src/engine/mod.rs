@@ -59,7 +59,7 @@ impl std::fmt::Display for EngineHost {
 pub struct EngineInfo {
     /// The version of the API that is spoken with it.
     pub api: ApiVersion,
-    /// Its release, as it writes it: `20.10.24+dfsg1`.
+    /// The engine's version, exactly as it reports it: `20.10.24+dfsg1`.
     pub version: String,
     /// Whether it is Podman, which also answers 500 to requests that it can never carry out.
     pub is_podman: bool,
@@ -169,10 +169,9 @@ pub trait Engine: Send + Sync + 'static {
     /// Starts a container. Running already: success.
     fn start(&self, id: &ContainerId) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Requests a stop: the container's stop signal now, SIGKILL after `grace`, which is rounded up to whole seconds.
-    ///
-    /// Returns when the container has stopped or after one second, whichever comes first: the engine finishes a stop
-    /// whose client went away. Stopped already: success.
+    /// Requests a stop: sends the container's stop signal now, and SIGKILL after `grace`, rounded up to whole seconds. Returns
+    /// when the container has stopped or after one second, whichever comes first; the engine completes the stop even after its
+    /// client disconnects. A container that has already stopped counts as success.
     fn stop(&self, id: &ContainerId, grace: Duration)
     -> impl Future<Output = Result<(), EngineError>> + Send;
 

@@ -323,7 +323,7 @@ impl At<'_> {
     }
 }
 
-/// Whether the engine killed it when its time to stop was over.
+/// Whether the engine killed the container because its stop timeout ran out.
 fn was_killed(old: &Member) -> bool {
     // The engine's code for SIGKILL. Someone else may have sent a SIGKILL, but hardly in that second.
     let is_killed = old.has_ended() && old.life.ending.starts_with("exited with code 137");

@@ -122,7 +122,7 @@ impl ExecProbe {
         }
         match code {
             0 => Health::healthy(Probe::Exec, detail),
-            // It says nothing of the delegate.
+            // The command itself could not be run, which says nothing about the delegate.
             code if NOT_EXECUTED.contains(&code) => Health::unhealthy(Probe::Exec, detail),
             _ => Health::unhealthy(Probe::Exec, detail).with_failed_checks(1),
         }

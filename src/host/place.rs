@@ -112,7 +112,8 @@ pub fn command(arguments: &str) -> String {
     format!("{program} {arguments}")
 }
 
-/// A command for one delegate, or for all: `""`. In a cluster each is for the Deployments of the configuration file.
+/// The command line that applies `verb` to one delegate, or to all if `delegate` is empty. In a cluster, it applies to the
+/// Deployments that the configuration file names.
 pub fn command_for(verb: &str, delegate: &str) -> String {
     if is_cluster() {
         command(&format!("kubernetes {verb}"))

@@ -8,7 +8,7 @@ use super::{ImageReference, Version};
 /// The accepted values of the label `io.delegate-upgrader.pin`, in words.
 pub const ACCEPTED: &str = "a month or a version of the delegate such as 26.03 or 26.03.88501";
 
-/// A version, or a month: `26.03` is each version of March 2026.
+/// A version or a month: `26.03` matches every version released in March 2026.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pin(Version);
 

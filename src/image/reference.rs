@@ -13,7 +13,7 @@ pub(super) const DEFAULT_REGISTRY: &str = "docker.io";
 const LEGACY_DEFAULT_REGISTRY: &str = "index.docker.io";
 /// Where a one-word name lives on the default registry.
 const OFFICIAL_PREFIX: &str = "library/";
-/// The tag a reference without tag and digest means.
+/// The tag that is implied by a reference with neither a tag nor a digest.
 pub(super) const DEFAULT_TAG: &str = "latest";
 
 /// The reference grammar's bounds, in characters.

@@ -47,7 +47,7 @@ pub(crate) async fn check(
     for name in &settings.common.workload_names {
         check_permissions(cluster, settings, (namespace, name), checks).await;
     }
-    // Outside of its pod, the manifest and the chart say how it is called.
+    // Outside a pod, the CronJob's name is the one that the manifest and the chart give it: NAME-upgrader-job.
     let pod = host::name();
     let names = settings
         .common

@@ -1,6 +1,5 @@
-//! The upgrader's own image, where a CronJob runs it: the next run is of the image that is published for upgraders.
-//!
-//! Nothing is rolled back here: a run of the new image proves it, or the CronJob's owner sees that it failed.
+//! The upgrader's own image when a CronJob runs it: the next run uses the image that is published for upgraders. Nothing is
+//! rolled back here: either a run proves the new image, or the CronJob's owner sees that it failed.
 
 use chrono::{DateTime, TimeDelta};
 use serde_json::{Value, json};

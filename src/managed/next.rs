@@ -1,7 +1,6 @@
-//! The decision on a workload of an orchestrator: one list of rows, pure. The first row that holds decides.
-//!
-//! Changes by others to a service or a Deployment always take precedence: no row adopts them, undoes them, or takes them for
-//! a verdict on an image.
+//! Decides what to do with an orchestrator's workload: one list of rows, as a pure function. The first matching row wins. Changes
+//! that others make to a service or a Deployment always take precedence: no row adopts them, undoes them, or treats them as a
+//! verdict on an image.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -357,8 +356,8 @@ impl At<'_> {
         failure.filter(|failure| failure.image == attempt.to && failure.at >= attempt.since)
     }
 
-    /// Whether a task ended recently that had not run for long. Otherwise the tasks that no longer run went with their node, or
-    /// had proven the image.
+    /// Whether a task of this image ended recently after a short run. Otherwise the tasks that no longer run were lost with their
+    /// node, or ran long enough to prove the image.
     fn ends_early(&self, attempt: &Attempt) -> bool {
         let long = self.policy.healthy_time * 2;
         let failure = self.failure_of(attempt);

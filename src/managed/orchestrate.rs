@@ -32,7 +32,7 @@ pub enum Refusal {
     Conflict(String),
     /// This program may not do that.
     NotPermitted(String),
-    /// It is refused, and will be when it is repeated.
+    /// The API refused the step, and would refuse it again.
     Refused(String),
     /// Anything else.
     Failed(String),

@@ -37,7 +37,7 @@ pub(crate) fn read_bundle(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bundle)
 }
 
-/// The certificates to trust, at least one, each of which can be trusted as an authority.
+/// The CA certificates to trust: at least one, and each usable as a trust anchor.
 pub(crate) fn authorities(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates = pem::certificates(pem)?;
     let count = certificates.len();

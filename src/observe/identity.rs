@@ -43,8 +43,8 @@ impl Identities {
         }
     }
 
-    /// Whether one of these containers, which show nothing, answers as a delegate does; it is remembered. An answer counts only
-    /// from a network of the container's own: another container may answer in a network that they share.
+    /// Whether one of these containers, which look like no delegate, answers like one; a positive answer is remembered. Only a
+    /// container with its own network counts: in a shared network namespace, another container may have answered.
     pub(super) fn note_answer(&mut self, parts: &[Part], rollout: &Rollout) -> bool {
         let answers = |part: &&Part| {
             let member = rollout.member(&part.container.id());

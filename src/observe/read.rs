@@ -28,7 +28,7 @@ const UNREAD_UP: Duration = Duration::from_secs(300);
 const MAX_OPEN: usize = 8;
 /// The limit of an inspect that did not end within the last minute, so that it costs the others little.
 const HUNG_LIMIT: Duration = Duration::from_secs(1);
-/// How long an inspect that did not end has that limit.
+/// How long the short limit (`HUNG_LIMIT`) applies to a container after one of its inspects has hung.
 const HUNG_FOR: Duration = Duration::from_secs(60);
 
 /// Remembers what each container is. Its environment never changes, so a container that is not a delegate is inspected
@@ -49,7 +49,7 @@ pub(super) struct Identities {
     auto_removed: HashSet<ContainerId>,
     /// The containers that cannot be inspected, and since when.
     uninspectable: HashMap<ContainerId, Instant>,
-    /// Whether labels of ours came with the image, of each container of which that was doubtful.
+    /// For each container whose labels may come from its image: whether they do.
     of_image: HashMap<ContainerId, bool>,
     /// The containers whose inspect did not end, with the time of that.
     hung: HashMap<ContainerId, Instant>,
@@ -341,9 +341,9 @@ fn identify(
     })
 }
 
-/// The delegate's name and the container's role. Only a container that this program created can be a candidate or a
-/// rejected one, and only one that existed before can have been retired: an owner's container that is merely called so
-/// is a delegate of its own.
+/// The delegate's name and the container's role. Only a container that this program created can be a candidate or a rejected
+/// candidate, and only one that existed before can be retired. An owner's container that merely has such a name is a delegate of
+/// its own.
 fn base_and_role(container: &Inspected) -> (String, Role) {
     let (base, role) = Role::parse(container.name());
     let ours = is_ours(container, base);

@@ -35,7 +35,7 @@ struct Asked<T> {
 pub(super) struct Requests<T> {
     tasks: JoinSet<(ContainerId, Life, T)>,
     open: HashMap<ContainerId, Asked<()>>,
-    /// The answers that no observation has taken in yet.
+    /// The answers that no observation has processed yet.
     answers: HashMap<ContainerId, Asked<T>>,
     /// Those whose last answer took longer than an observation waits.
     slow: HashSet<ContainerId>,

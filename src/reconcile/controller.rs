@@ -31,8 +31,8 @@ pub trait Controller {
     /// The API that has to answer, as the log names it.
     const API: &'static str;
 
-    /// Starts a run with the next observation: [`Self::reconcile`] asks which images are published, and does what follows
-    /// from each answer once it is there.
+    /// Starts a run at the next observation: [`Self::reconcile`] asks which images are published, and acts on each answer when it
+    /// arrives.
     fn start_run(&mut self, mode: Mode);
 
     /// Says when the next scheduled run starts: before the first one, nothing is upgraded.

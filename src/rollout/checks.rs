@@ -35,7 +35,7 @@ pub struct Checks {
     life: Option<DateTime<Utc>>,
     /// Whether a check in its current life did not pass.
     has_waited: bool,
-    /// Since when checks have passed in a row.
+    /// When the current streak of passing checks began.
     passing_since: Option<DateTime<Utc>>,
     /// Whether the outcome of its last restart was not reported yet.
     is_outcome_due: bool,

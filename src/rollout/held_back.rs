@@ -5,7 +5,7 @@ use strum::{IntoStaticStr, VariantNames};
 use super::{Facts, Reach, Rollout};
 use crate::document::Obstacle;
 
-/// Why a restart is held back. Error texts are the other program's.
+/// Why a restart is held back. The error texts come from the Manager or the engine verbatim.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum HeldBack {

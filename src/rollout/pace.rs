@@ -31,7 +31,7 @@ pub(super) const REMOVAL_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
 /// Restarts after which a candidate counts as crashing rather than as slow: a slow start may fail twice for want of a
 /// dependency. Docker's own pauses between them make that some seconds.
 pub(super) const CRASH_LOOP: u64 = 3;
-/// A start that the engine itself fails at is tried this often before it counts against the image: it may be restarting.
+/// How often to try a start that the engine itself fails at before that counts against the image: it may be restarting.
 pub(super) const START_ATTEMPTS: u32 = 3;
 /// So long an upgrader may take to take its name, once it can. That is its first call.
 pub(super) const NAME_DEADLINE: Duration = Duration::from_secs(30);
@@ -41,7 +41,7 @@ pub(super) const NAME_DEADLINE: Duration = Duration::from_secs(30);
 pub(super) const MOST_DRAINS: usize = 2;
 /// How often to show how far a pull has come. Its end wakes the loop, and to observe takes time that the engine needs for it.
 pub(super) const PULL_INTERVAL: TimeDelta = TimeDelta::seconds(2);
-/// How often to look whether others that take the host's memory are done.
+/// How often to check whether the other containers that are using the host's memory have finished.
 pub(super) const CROWD_INTERVAL: TimeDelta = TimeDelta::seconds(5);
 /// How often a delegate is asked whether it has a task to finish: an idle moment may be short.
 pub(super) const IDLE_INTERVAL: TimeDelta = TimeDelta::seconds(1);

@@ -82,7 +82,7 @@ rows! {
         AutoRemove
         /// The image is being pulled: wait.
         Pulling
-        /// The list of blockers depends on records of the engine, which were not read just now: read them.
+        /// The blockers depend on records that the engine keeps, and they were not read just now: read them.
         HoldsUnknown
         /// With `UPGRADE_DELAY` or `UPGRADE_WAVE`, the image is new on this host: note the time.
         FirstSeen
@@ -106,7 +106,7 @@ rows! {
         RestartBackoff
         /// Docker refused the restart in this run: rest.
         RestartRefused
-        /// The Manager cannot be reached, most delegates are unhealthy, or others need the container: rest; ask what is unknown.
+        /// The Manager is unreachable, most delegates are unhealthy, or others depend on this container: rest; find out what is unknown.
         RestartHeldBack
         /// Three checks in a row have failed: restart it.
         Restart

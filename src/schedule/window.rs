@@ -7,7 +7,7 @@ use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveTime, TimeDelta, Timelike
 use super::dst;
 use super::zone::Zone;
 
-/// The accepted texts, in the words of errors and of the page.
+/// The accepted forms of a window, for error messages and the documentation.
 pub const ACCEPTED: &str = "a window such as Mon-Fri 02:00-05:00, or several separated by commas";
 
 const DAY: u32 = 24 * 60;
@@ -20,7 +20,7 @@ pub struct UpgradeWindow {
     zone: Zone,
 }
 
-/// The same hours of some days.
+/// A range of hours on certain weekdays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Range {
     /// Whether it starts on that day of the week, from Monday on.

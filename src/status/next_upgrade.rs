@@ -19,7 +19,7 @@ pub struct NextUpgrade {
         serialize_with = "time::optional"
     )]
     pub at: Option<DateTime<Utc>>,
-    /// The blocker that ends then, or that has to end first.
+    /// The blocker that ends at `at`. If `at` is `None`, the first blocker that has to end.
     pub reason: ReasonKind,
     /// The same in words, in the time zone of the schedule.
     pub text: String,

@@ -367,7 +367,7 @@ impl DelegateReport {
         }
     }
 
-    /// The same with the list of what keeps an upgrade from starting.
+    /// Returns this report with the list of blockers that keep an upgrade from starting.
     #[must_use]
     pub fn with_blockers(self, blockers: &[Blocker]) -> Self {
         let blockers = blockers.iter().map(BlockerReport::of).collect();

@@ -149,7 +149,7 @@ impl<E: Engine> Swarm<E> {
             );
             return None;
         };
-        // Each task may take that long, one after the other.
+        // Swarm updates the tasks one after another, and each may take this long.
         let each = self.gate.deadline().saturating_add(managed.pace);
         let tasks = u32::try_from(managed.tasks.wanted)
             .unwrap_or(u32::MAX)

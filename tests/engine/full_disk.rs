@@ -87,7 +87,7 @@ impl SmallEngine {
         expect(&mut self.command(arguments))
     }
 
-    /// All images, what they take, and the files of layers and of downloads.
+    /// The images, their disk use, and the files of layers and downloads.
     fn left(&self) -> (String, String, Vec<PathBuf>) {
         let data = self.directory.path().join("data");
         let mut files = Vec::new();

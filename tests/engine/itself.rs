@@ -206,7 +206,7 @@ pub(crate) fn settings(document: &Value) -> Value {
     ])
 }
 
-/// What the upgrader of that name says of itself; nothing between two renames.
+/// The status of the upgrader with this name; null between the two renames.
 pub(crate) fn status(name: &str) -> Value {
     let addresses = addresses(&format!("^/{name}$"));
     let answer = addresses.first().and_then(|address| get(address, "/status"));

@@ -165,8 +165,8 @@ fn while_proving(lab: &Lab, arguments: &[&str]) -> (String, Upgrader) {
     (name, upgrader)
 }
 
-/// A delegate that has no restart policy ends with its engine, and so does its candidate: a verdict is cheap, and the message
-/// says what else happened.
+/// A delegate without a restart policy stops when its engine restarts, and so does its candidate. Rejecting the candidate costs
+/// little, and the message names the restart.
 fn rejection_names_the_restart(test: &str, signal: Signal) {
     Engine::with(false, |engine| {
         let lab = Lab::new(test);

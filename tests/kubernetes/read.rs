@@ -29,7 +29,7 @@ pub(crate) fn deployment() -> Value {
         },
         "status": {
             "observedGeneration": 3, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2, "readyReplicas": 2,
-            // From 1.33 on: old pods that finish their tasks, which `replicas` leaves out.
+            // Since Kubernetes 1.33: old pods that are still finishing their tasks. `replicas` does not count them.
             "terminatingReplicas": 1,
             "conditions": [
                 { "type": "Available", "status": "True", "lastTransitionTime": "2026-11-24T11:58:00Z" },

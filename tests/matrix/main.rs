@@ -203,8 +203,8 @@ async fn try_all(bench: &Arc<Bench>, mut points: Vec<Point>, tally: &mut Tally) 
     tell_missed(bench, points, tally).await;
 }
 
-/// Of points whose call was never made: a clean upgrade tells whether it is a call of every upgrade. Some hang on the
-/// moment, such as the stop of a candidate that may have crashed by then.
+/// For points whose call was never made: runs a clean upgrade to find out whether every upgrade makes that call. Some calls
+/// depend on timing, such as the stop of a candidate that may already have crashed.
 pub(crate) async fn tell_missed(bench: &Arc<Bench>, points: Vec<Point>, tally: &mut Tally) {
     let scenarios: BTreeSet<Scenario> = points.iter().map(|point| point.scenario).collect();
     let clean = |(number, scenario)| Point {

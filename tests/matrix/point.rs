@@ -363,7 +363,7 @@ pub(crate) async fn until_healthy(name: &str, document: &Value) {
     }
 }
 
-/// The times in which no delegate worked.
+/// The periods during which no delegate worked.
 pub(crate) fn gaps_told(
     events: &[events::Event],
     needs: impl Fn(&str) -> Option<Duration>,

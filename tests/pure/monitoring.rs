@@ -21,7 +21,7 @@ fn text(name: &str) -> String {
     fs::read_to_string(file(name)).unwrap()
 }
 
-/// Every word of a text that is a metric of ours, without the end that a histogram's series add.
+/// All words in a text that are metrics of this program, without the suffix of a histogram's series.
 fn metrics_in(text: &str) -> BTreeSet<String> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let words = text.split(|letter| !is_part(letter));

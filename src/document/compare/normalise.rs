@@ -36,8 +36,8 @@ fn normalise_links(host_config: &mut Map<String, Value>) {
     }
 }
 
-/// No restart policy has two spellings. `docker run` says `no`; for other clients that give none the engine keeps an
-/// empty name. What is remembered on labels, and what an update can set, is `no`.
+/// "No restart policy" is spelled in two ways. `docker run` writes `no`; for clients that set none, the engine stores an empty
+/// name. Labels and update calls use `no`.
 fn name_no_restart_policy(host_config: &mut Map<String, Value>) {
     if let Some(Value::Object(policy)) = host_config.get_mut("RestartPolicy")
         && is_unset(policy.get("Name"))

@@ -52,8 +52,8 @@ impl ChangedFiles {
     pub(super) fn note(&mut self, change: Change) {
         const REMOVED: u8 = 2;
         let depth = |path: &str| path.matches('/').count();
-        // The engine lists the directories of each file as changed too, mostly before it. They need no check; that of one
-        // which is left shows that it is none.
+        // The engine also lists the parent directories of each changed file, mostly before the file. They need no check. An entry
+        // that turns out to be the parent of another entry is a directory, so it is dropped.
         if let Some((directory, _)) = change.path.rsplit_once('/')
             && !self.directories.contains(directory)
         {

@@ -28,7 +28,7 @@ pub(super) const MOST_MESSAGE: usize = 64 << 10;
 /// The most bytes of a list that is read element by element.
 const MOST_OF_LIST: usize = 128 << 20;
 
-/// How many times its limit an answer may take in which something arrives all the time.
+/// An answer that keeps sending data may take this many times its limit in total.
 const PATIENCE: u32 = 10;
 
 /// A client of the engine's API that neither models nor alters what it carries.

@@ -22,9 +22,10 @@ const NO_VOLUME: &str = "delegate-upgrader.asks-for-nothing~";
 const LIMIT: Duration = Duration::from_secs(10);
 
 impl DockerEngine {
-    /// Tries a call in a way that changes nothing. Why something in between refuses it; `None` if it is permitted.
+    /// Sends a call in a form that changes nothing. Returns why a socket proxy refuses it, or `None` if the call is permitted.
     ///
-    /// Errs where the engine is unreachable or does not answer.
+    /// # Errors
+    /// The engine is unreachable or does not answer.
     pub(crate) async fn probe(&self, call: &ApiCall) -> Result<Option<String>, EngineError> {
         let api = self.session().await?.info.api;
         let request = request(&self.shared.http, api, call);

@@ -47,10 +47,10 @@ pub struct AuditFile {
 }
 
 impl AuditFile {
-    /// Opens the file, or makes it.
+    /// Opens the file, or creates it.
     ///
     /// # Errors
-    /// The system's.
+    /// The error of the operating system.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = open(path)?;
         let read_until = file.metadata()?.len();

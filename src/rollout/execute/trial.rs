@@ -48,7 +48,7 @@ pub(super) async fn try_start<E: Engine>(
     }
     let trial = created?;
     let started = engine.start(&trial).await;
-    // It may not have ended yet: then the next decision finds it.
+    // The removal may fail because the trial container has not ended yet. The next decision then removes it.
     let _later = engine.remove(&trial).await;
     let error = match started {
         Ok(()) => {

@@ -218,7 +218,7 @@ fn taken_port_is_distinguished_from_a_taken_address() {
         // 20.10 to 27, by their sources
         "driver failed programming external connectivity on endpoint d1: Error starting userland proxy: listen tcp4 \
              0.0.0.0:3460: bind: address already in use",
-        // 28.5, by its source
+        // Docker 28.5, according to its source code
         "driver failed programming external connectivity on endpoint d1: failed to bind host port for \
              0.0.0.0:3460:172.17.0.2:3460/tcp: address already in use",
     ] {

@@ -14,7 +14,7 @@ fn json_of(format: WebhookFormat, event: &Event) -> Value {
     serde_json::from_str(&body(format, event)).unwrap()
 }
 
-/// An event whose texts mean something to the formats.
+/// An event whose texts contain markup that is special in one of the formats.
 fn odd() -> Event {
     Event {
         action: Action::Rejected,

@@ -203,7 +203,7 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// What this thread logs while it is here.
+/// Captures what this thread logs until the value is dropped.
 struct Log(tempfile::NamedTempFile);
 
 impl Log {

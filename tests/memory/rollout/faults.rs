@@ -74,7 +74,7 @@ pub fn points(first: usize) -> impl Iterator<Item = usize> {
     (first % stride..).step_by(stride)
 }
 
-/// A process that does a run is killed at the first such call, which never arrives; `false` where none is made.
+/// Kills a process that upgrades at the first matching call, which never reaches the engine. Returns `false` without such a call.
 pub async fn killed_when(host: &Host, when: impl FnMut(&Call) -> bool + Send + 'static) -> bool {
     let mut upgrader = host.upgrader(NEW);
     killed_during(host, when, host.scheduled_run(&mut upgrader)).await

@@ -138,8 +138,8 @@ async fn does_nothing_by_what_was_read_before_an_inspect_that_hung() {
     }
 }
 
-/// Half a rollout that an earlier process left behind, with each of its containers unreadable in turn. One that may serve is
-/// waited for; of the others none costs a delegate.
+/// An earlier process left a rollout half done, and one of its containers at a time cannot be inspected. The upgrader waits for a
+/// container that may be serving. The failure to inspect any other container takes no delegate out of service.
 #[tokio::test(start_paused = true)]
 async fn touches_no_part_of_a_rollout_while_one_that_may_serve_cannot_be_inspected() {
     use Operation::{Remove, Rename, Start, Stop};

@@ -187,7 +187,7 @@ fn running(twin: &Twin) -> impl Iterator<Item = ContainerId> {
     running.map(|it| it.id)
 }
 
-/// Whether one of them is left, after this one has crashed, that nobody has asked to stop.
+/// Whether another upgrader survives that nobody has asked to stop, after this one has crashed.
 fn another_survives(twin: &Twin, crashed: &Glance) -> bool {
     // A helper does not start what its owner gave `--rm` and what crashes in service, as nobody else would.
     let is_in_service = crashed.name == NAME;

@@ -408,7 +408,7 @@ impl Scene {
         self
     }
 
-    /// Two of it cannot run at once.
+    /// Two of its containers cannot run at the same time.
     pub fn host_network(self) -> Self {
         self.with(|rollout| rollout.single_instance = Some(SingleInstance::HostNetwork))
     }

@@ -22,7 +22,7 @@ const OWNERS: &[(&str, &str, &str)] = &[
     (label::STOP_TIMEOUT, "a duration, of which 30 days count", "overrides `CONTAINER_STOP_TIMEOUT` and `--stop-timeout`; any other value is ignored with a warning"),
 ];
 
-/// What the upgrader writes: the label, what it is on, and its value.
+/// The labels that the upgrader writes: the label, the containers that have it, and its value.
 #[rustfmt::skip]
 const WRITTEN: &[(&str, &str, &str)] = &[
     (label::REPLACES, "all", "the full id of the container it replaces"),

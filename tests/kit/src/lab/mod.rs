@@ -448,7 +448,7 @@ impl Daemon {
         }
     }
 
-    /// When it first said so.
+    /// The time of the first log line that contains the text.
     pub fn time_of(&self, text: &str, limit: Duration) -> DateTime<Utc> {
         self.says(text, limit);
         let log = self.log();

@@ -109,7 +109,7 @@ impl Behaviour {
         Self::default().ready_in(ready_after)
     }
 
-    /// Is healthy and unhealthy in turns.
+    /// Alternates between healthy and unhealthy.
     pub fn flaps(up: Duration, down: Duration) -> Self {
         Self::default().with_health(Wellness::Flaps { up, down })
     }
