@@ -112,8 +112,7 @@ pub fn command(arguments: &str) -> String {
     format!("{program} {arguments}")
 }
 
-/// The command line that applies `verb` to one delegate, or to all if `delegate` is empty. In a cluster, it applies to the
-/// Deployments that the configuration file names.
+/// The command line that applies `verb` to one delegate, or to all if `delegate` is empty; in a cluster, to the file's Deployments.
 pub fn command_for(verb: &str, delegate: &str) -> String {
     if is_cluster() {
         command(&format!("kubernetes {verb}"))

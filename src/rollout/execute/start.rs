@@ -65,10 +65,10 @@ pub(super) async fn start<E: Engine>(
     }
     let starts = &mut memory.history(id).starts;
     starts.note(error.explain_start(), may_pass);
-    if (is_candidate || is_helper) && starts.for_good.is_some() {
-        return Ok(Effect::Nothing(error.to_string()));
+    match &starts.for_good {
+        Some(problem) if is_candidate || is_helper => Ok(Effect::Nothing(problem.clone())),
+        _ => Err(error.into()),
     }
-    Err(error.into())
 }
 
 /// Whether a refused start may pass; `None` if it says nothing about the container.

@@ -68,9 +68,10 @@ pub(super) async fn try_start<E: Engine>(
         return Ok(Effect::Nothing(error.to_string()));
     }
     history.starts.note(error.explain_start(), may_pass);
-    if history.starts.for_good.is_none() {
+    // It is the trial that failed for good, and not the candidate.
+    let Some(problem) = history.starts.for_good.take() else {
         return Err(error.into());
-    }
-    history.trial = history.starts.for_good.clone().map(Err);
+    };
+    history.trial = Some(Err(problem));
     Ok(Effect::Nothing(error.to_string()))
 }
