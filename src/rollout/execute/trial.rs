@@ -1,5 +1,5 @@
-//! Shows whether the engine can start a candidate, while the container in service still runs: what runs lives on
-//! where a host can start nothing new.
+//! Tests whether the engine can start a candidate while the container in service still runs: a host that can start nothing new
+//! keeps its running containers.
 
 use super::Effect;
 use super::create::{NewContainer, create};
@@ -11,8 +11,8 @@ use crate::rollout::failure::Failure;
 use crate::rollout::pace::START_ATTEMPTS;
 use crate::rollout::{Member, Memory, RefusedStarts, Rollout};
 
-/// Creates, starts and removes a container like the candidate, which does nothing. What is left of it after an
-/// interruption is removed as a withdrawn candidate is.
+/// Creates, starts and removes a container like the candidate that does nothing. After an interruption, the leftover is removed
+/// like a withdrawn candidate.
 pub(super) async fn try_start<E: Engine>(
     engine: &E,
     rollout: &Rollout,
@@ -37,7 +37,7 @@ pub(super) async fn try_start<E: Engine>(
     let created = create(engine, &document, wanted).await;
     let problem = match &created {
         Err(Failure::Refused(reason)) => Some(reason.to_string()),
-        // The candidate would start, but nothing could recreate it. The next one is made of an image that is pulled again.
+        // The candidate would start, but could not be recreated. The next one uses an image that is pulled again.
         Err(
             Failure::ImageVanished | Failure::ImageRemoved(_) | Failure::Engine(EngineError::NotFound(_)),
         ) => Some(format!("{} is no longer on the host", candidate.image)),
@@ -49,7 +49,7 @@ pub(super) async fn try_start<E: Engine>(
     }
     let trial = created?;
     let started = engine.start(&trial).await;
-    // It may not have ended yet: then the next decision finds it.
+    // It may still be running: then a later decision removes it.
     let _later = engine.remove(&trial).await;
     let error = match started {
         Ok(()) => {
@@ -64,11 +64,11 @@ pub(super) async fn try_start<E: Engine>(
         EngineError::NotFound(_) => 404,
         _ => return Err(error.into()),
     };
-    // The trial itself is gone, or a container that it needs.
+    // Either the trial itself is gone, or a container that it needs.
     if error.is_dependency_missing() {
         return Err(error.into());
     }
-    // All else was there; or the container in service has the last address, which it gives up.
+    // Everything else was there, or only the address is missing that the container in service will give up.
     let can_start = error.is_command_missing(TRIAL_COMMAND) || error.is_without_address();
     history.starts.count += u32::from(!can_start);
     let may_pass = status >= 500 || error.is_about_the_engine();
