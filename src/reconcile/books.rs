@@ -1,11 +1,11 @@
-//! The books of a controller: the steps that it tried, and the outcomes.
+//! The records of a controller: the steps that it tried, and their outcomes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::events::ledger::Ledger;
 
-/// A record of this process, from its start on.
+/// The records since this process started.
 #[derive(Debug)]
 pub struct Books {
     /// The outcomes.
