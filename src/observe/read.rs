@@ -36,7 +36,7 @@ const HUNG_FOR: Duration = Duration::from_secs(60);
 pub(super) struct Identities {
     /// The `DELEGATE_NAME` of each container; `None` for one that is not a delegate.
     workloads: HashMap<ContainerId, Option<String>>,
-    /// The `DELEGATE_NAME` of each container with one that is not managed here.
+    /// The unmanaged `DELEGATE_NAME` of each container that has one.
     pub(super) others: HashMap<ContainerId, String>,
     /// The dependencies of each container on others, if it has any.
     pub(super) dependencies: HashMap<ContainerId, Vec<Dependency>>,

@@ -91,7 +91,7 @@ impl Decision {
         matches!(self, Self::Act(_) | Self::Learn(_))
     }
 
-    /// Why to rest, if the decision is to rest.
+    /// The reason to rest, if this is a rest.
     pub fn reason(&self) -> Option<&Reason> {
         match self {
             Self::Wait { reason, .. } | Self::Rest(reason) => Some(reason),

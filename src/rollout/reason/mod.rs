@@ -52,13 +52,13 @@ pub enum Reason {
     /// Changes are made only in scheduled runs, and none has requested one yet.
     #[error("{}waiting for the next scheduled run", is_published(.published.as_deref()))]
     AwaitingSchedule {
-        /// The published image, if it is known to differ from the one that runs.
+        /// The published image, if it is known to differ from the running one.
         published: Option<String>,
     },
     /// `DISABLE_AUTO_UPGRADE=true`.
     #[error("{}", health_only(.published))]
     HealthOnly {
-        /// The published image, if it differs from the one that runs; or why it is not known.
+        /// The published image, if it differs from the running one; or why it is unknown.
         published: Result<Option<String>, String>,
     },
     /// Its owner does not want it upgraded.
@@ -201,7 +201,7 @@ pub enum Reason {
         /// The space left for images, in bytes.
         available: u64,
     },
-    /// The published image is for another platform than the one that runs.
+    /// The published image is for another platform than the running one.
     #[error("{image} is built for {offered}, but the delegate runs on {needed}")]
     WrongPlatform {
         image: String,
