@@ -104,7 +104,7 @@ impl RunFacts {
     }
 }
 
-/// The objections to an upgrade that a workload itself gives, or what is beside it: its answers to the rows that [`Start`] leaves open.
+/// The objections to an upgrade from a workload itself or its surroundings: its answers to the rows that [`Start`] leaves open.
 pub(crate) trait Surroundings {
     fn ask(&self, row: BlockerRow) -> Option<Reason>;
 }
