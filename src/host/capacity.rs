@@ -1,4 +1,4 @@
-//! The memory and the disk space that are left for delegates and their images.
+//! The memory and disk space left for delegates and their images.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,22 +16,21 @@ use crate::engine::{Engine, Storage};
 /// The memory of this machine; `None` if it cannot be read, or if the engine runs elsewhere.
 pub type FreeMemory = Arc<dyn Fn() -> Option<HostMemory> + Send + Sync>;
 
-/// The most samples that are taken at once.
+/// The most containers that are sampled at once.
 const MAX_SAMPLES: usize = 10;
 
-/// How many times the size that an engine with containerd's store reports its image takes on the disk. It reports the
-/// compressed layers (28.5: 21 MB of 73 MB), and keeps them beside the files, of which a delegate's image has two to three times
-/// as much.
+/// With containerd's store, an image takes up to this many times its reported size on disk. The engine reports the compressed
+/// layers (28.5: 21 MB of 73 MB) and keeps them beside the files, which are two to three times as large for a delegate.
 const UNPACKED: u64 = 4;
 
-/// The bytes left on the file system that has an engine's images; `None` if it cannot be seen from here. The
-/// container is one of that engine's.
+/// The bytes left on the file system that holds an engine's images; `None` if it is not visible from here. The container belongs
+/// to that engine.
 pub type FreeDisk = Arc<dyn Fn(&Storage, &ContainerId) -> Option<u64> + Send + Sync>;
 
-/// Beyond the image itself, in bytes: an engine with a full disk is of no use to the delegates either.
+/// The space to leave free beside the image, in bytes: a full disk harms the delegates too.
 pub(crate) const MARGIN: u64 = 64 * 1024 * 1024;
 
-/// How to find out how much room an engine has for images.
+/// Finds out how much space an engine has for images.
 #[derive(Clone)]
 pub struct Disk {
     /// The file system, seen from here.
@@ -43,16 +42,15 @@ pub struct Disk {
 /// The disk space for another image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// As much as the image that runs, and a margin, in bytes: the two are alike, and what they share is not known
-    /// before the pull.
+    /// As much as the running image plus a margin, in bytes: both are alike, and shared layers are unknown before the pull.
     pub needed: u64,
     /// The free space for images, in bytes.
     pub available: u64,
 }
 
 impl Disk {
-    /// The room for the successor of `running`, the document of the image of the container `serving`; `None` if it cannot be
-    /// known before the pull.
+    /// The space for the successor of `running`, the document of the image of the container `serving`; `None` if it is unknown
+    /// before the pull.
     pub async fn room<E: Engine>(&self, engine: &E, serving: &ContainerId, running: &Value) -> Option<Room> {
         let size = running.get("Size").and_then(Value::as_u64)?;
         let storage = engine.storage().await.ok()?;
@@ -63,7 +61,7 @@ impl Disk {
         })
     }
 
-    /// The engine's own figure comes first.
+    /// The available space, preferably as the engine itself reports it.
     async fn available<E: Engine>(
         &self,
         engine: &E,
@@ -76,7 +74,7 @@ impl Disk {
         if !storage.has_files() {
             return None;
         }
-        // From a container of another engine's, this one's disk is not seen.
+        // From a container of another engine, this one's disk is not visible.
         if let Some(own) = &self.own_id {
             engine.inspect(own).await.ok()?;
         }
@@ -87,25 +85,25 @@ impl Disk {
 /// The memory of a machine, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostMemory {
-    /// All of it.
+    /// The total memory.
     pub total: u64,
-    /// The part that is available to new processes.
+    /// The memory available to new processes.
     pub available: u64,
 }
 
-/// The memory that others than a delegate's own container take, in bytes.
+/// The memory that containers other than the delegate's own take, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Others {
-    /// The memory that candidates in their proof may still take.
+    /// The memory that unproven candidates may still take.
     pub reserved: u64,
-    /// The present use of these candidates, and of containers that are about to end.
+    /// The current use of these candidates, and of containers that are about to end.
     pub in_use: u64,
 }
 
-/// Whether a second container, which may need so many bytes, finds them now; if not, it waits until the others are done.
+/// Whether a second container, which may need this many bytes, has them now; if not, it waits for the other containers.
 ///
 /// # Errors
-/// It would not find them if the others were done.
+/// It would not have them even after the other containers are done.
 pub fn fits(needed: u64, available: u64, others: Others) -> Result<bool, SingleInstance> {
     if needed > available.saturating_add(others.in_use) {
         return Err(SingleInstance::TooLittleMemory { needed, available });
@@ -113,8 +111,8 @@ pub fn fits(needed: u64, available: u64, others: Others) -> Result<bool, SingleI
     Ok(needed <= available.saturating_sub(others.reserved))
 }
 
-/// The memory that is available to new containers, in bytes; `None` if it is unknown. In LXC, in a virtual machine and beside
-/// an engine elsewhere, /proc/meminfo is not that of the engine's machine: what its containers do not use is the most that it has.
+/// The memory available to new containers, in bytes; `None` if unknown. In LXC, in a virtual machine and for a remote engine,
+/// /proc/meminfo is not the engine's. Then the upper limit is the engine's total minus its containers' use.
 pub async fn available_memory<E: Engine>(engine: &E, here: Option<HostMemory>) -> Option<u64> {
     let total = engine.storage().await.ok().and_then(|engine| engine.memory);
     let available = here.map(|here| here.available);
@@ -132,7 +130,7 @@ pub async fn available_memory<E: Engine>(engine: &E, here: Option<HostMemory>) -
     Some(available.map_or(left, |available| available.min(left)))
 }
 
-/// How much memory each of these containers uses now, in bytes; 0 if the engine does not say. The engine takes a second for each.
+/// How much memory each of these containers uses now, in bytes; 0 if unknown. The engine takes a second for each.
 pub async fn memory_uses<E: Engine>(engine: &E, ids: Vec<ContainerId>) -> HashMap<ContainerId, u64> {
     let mut uses = HashMap::new();
     for some in ids.chunks(MAX_SAMPLES) {
@@ -144,7 +142,7 @@ pub async fn memory_uses<E: Engine>(engine: &E, ids: Vec<ContainerId>) -> HashMa
     uses
 }
 
-/// The memory of this machine, also from inside a container.
+/// The memory of this machine, even from inside a container.
 pub fn host_memory() -> Option<HostMemory> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
     Some(HostMemory {
@@ -153,9 +151,9 @@ pub fn host_memory() -> Option<HostMemory> {
     })
 }
 
-/// The bytes left on the file system that has an engine's images. A container of that engine sees the file system of the engine's
-/// root directory through a file that the engine binds, and with containerd's store that of containerd as its own root;
-/// from outside, their directories are there.
+/// The bytes left on the file system that holds an engine's images. From inside one of its containers, a file that the engine
+/// binds shows the engine's root directory, and the container's own root shows containerd's store. From outside, the directories
+/// themselves are visible.
 pub fn free_disk(storage: &Storage, container: &ContainerId) -> Option<u64> {
     let root = &storage.root;
     let bound = fs::read_to_string("/proc/self/mountinfo")
@@ -169,7 +167,7 @@ pub fn free_disk(storage: &Storage, container: &ContainerId) -> Option<u64> {
             let is_here = root.is_absolute() && directory.is_dir();
             let places = match snapshots {
                 None => vec![directory],
-                // That of the engine's own containerd, or of the machine's.
+                // Either the engine's own containerd, or the machine's.
                 Some(snapshots) => vec![
                     root.join("containerd/daemon").join(&snapshots),
                     Path::new("/var/lib/containerd").join(&snapshots),

@@ -1,4 +1,4 @@
-//! The host this program runs on, its own container there, and what holds replacements back on it.
+//! The host, this program's own container on it, and the holds on replacements there.
 
 pub mod capacity;
 pub mod hold;
@@ -11,8 +11,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use crate::container::ContainerId;
 use crate::engine::{Engine, EngineError};
 
-/// This program's own container; `None` outside a container. Engines bind files into a container from a directory
-/// named after its id.
+/// This program's own container; `None` outside a container. Engines bind files into a container from a directory named after its
+/// id.
 pub fn own_container() -> Option<ContainerId> {
     proc::own_container(&fs::read_to_string("/proc/self/mountinfo").ok()?).map(ContainerId::new)
 }
@@ -31,14 +31,14 @@ pub fn engine_advice(error: &EngineError) -> &'static str {
     }
 }
 
-/// The same if this process may not use the engine's socket.
+/// Advice if this process may not use the engine's socket.
 fn socket_advice() -> &'static str {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     proc::socket_advice(&read("/proc/self/uid_map"), &read("/sys/fs/selinux/enforce"))
 }
 
-/// The address at which a delegate on the host's network is reached from here: the loopback address from the host's own
-/// namespace, the default gateway from a bridge. `None` without a default route.
+/// The address of a delegate on the host's network, as reached from here: the loopback address on the host's own network, else
+/// the default gateway. `None` without a default route.
 pub async fn host_address<E: Engine>(engine: &E, own: Option<&ContainerId>) -> Option<IpAddr> {
     let loopback = Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let Some(own) = own else { return loopback };
@@ -48,7 +48,7 @@ pub async fn host_address<E: Engine>(engine: &E, own: Option<&ContainerId>) -> O
     }
 }
 
-/// The host name by the kernel, or the program's own name if that is empty.
+/// The kernel's host name, or the program's own name if that is empty.
 pub fn name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();

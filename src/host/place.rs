@@ -14,7 +14,7 @@ use crate::engine::Engine;
 
 /// The settings file of the package's service.
 pub const SERVICE_FILE: &str = "/etc/delegate-upgrader/delegate-upgrader.env";
-/// The limit on the delay of the start by a slow engine.
+/// The longest delay of the start by a slow engine.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const NAME: &str = "delegate-upgrader";
@@ -28,8 +28,8 @@ struct Place {
     is_cluster: bool,
 }
 
-/// Asks the engine, once. The host name inside a container says nothing about the host. Neither does this machine's
-/// name, if the engine is on another machine (`is_remote`).
+/// Asks the engine once. A container's host name says nothing about the host; neither does this machine's name if the engine is
+/// remote (`is_remote`).
 pub async fn learn<E: Engine>(engine: &E, is_remote: bool) {
     let own = own_container();
     let mut place = Place {
@@ -48,7 +48,7 @@ pub async fn learn<E: Engine>(engine: &E, is_remote: bool) {
         }
         if let Some(own) = own
             && let Ok(container) = engine.inspect(&own).await
-            // The container of one command is gone after it.
+            // A container for a single command disappears after it.
             && !container.flag("/HostConfig/AutoRemove")
             && let Ok(info) = engine.info().await
         {
@@ -74,11 +74,11 @@ pub fn is_cluster() -> bool {
     PLACE.get().is_some_and(|place| place.is_cluster)
 }
 
-/// The start of this program's commands: with the engine's client and the container's name if the program runs in a
-/// container, with `sudo` if it is the package's service.
+/// How commands of this program start: with the engine's client and the container's name in a container, with `sudo` for the
+/// package's service.
 fn program(container: Option<(&str, &str)>, is_service: bool) -> String {
     if let Some((client, name)) = container {
-        // A candidate of the upgrader later takes the name without the suffix.
+        // An upgrader's candidate later takes the name without the suffix.
         let (name, _) = Role::parse(name);
         return format!(
             "{client} exec {name} {}",
@@ -89,7 +89,7 @@ fn program(container: Option<(&str, &str)>, is_service: bool) -> String {
     format!("{sudo}{NAME}")
 }
 
-/// The program's name if `docker exec` finds it on PATH, and otherwise its full path.
+/// The program's name if `docker exec` finds it on PATH, else its full path.
 fn shortest(program: Option<PathBuf>, path: Option<OsString>) -> String {
     let Some(program) = program else {
         return NAME.to_owned();
@@ -106,7 +106,7 @@ pub fn host() -> String {
     PLACE.get().map_or_else(name, |place| place.host.clone())
 }
 
-/// A command of this program, as an operator types it on the host.
+/// A command of this program, as typed on the host.
 pub fn command(arguments: &str) -> String {
     let program = PLACE.get().map_or(NAME, |place| &place.program);
     format!("{program} {arguments}")

@@ -1,9 +1,9 @@
-//! Parsers for the kernel's files below /proc: pure.
+//! Pure parsers for the kernel's files below /proc.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
-/// The id of this program's own container: an engine binds files into a container from a directory named after it.
+/// The id of this program's own container: engines bind files into a container from a directory named after it.
 pub fn own_container(mountinfo: &str) -> Option<&str> {
     mountinfo.lines().find_map(|line| {
         let mut fields = line.split(' ').skip(3);
@@ -24,14 +24,14 @@ pub fn bound_file(mountinfo: &str, root: &Path) -> Option<PathBuf> {
         let mut fields = line.split(' ').skip(3);
         let (source, point) = (fields.next()?, fields.next()?);
         let file = Path::new(source).file_name()?;
-        // The source is relative to the root of its file system, which may be mounted anywhere above.
+        // The source is relative to the root of its file system, which may be mounted at any parent directory.
         let source = Path::new(source.trim_start_matches('/'));
         (source.components().count() > 2 && directory.join(file).ends_with(source))
             .then(|| PathBuf::from(point))
     })
 }
 
-/// Advice if this process may not use the engine's socket, by its user namespace and by SELinux.
+/// Advice if this process may not use the engine's socket, from its user namespace and SELinux.
 pub fn socket_advice(uid_map: &str, selinux_enforces: &str) -> &'static str {
     let first: Vec<&str> = uid_map.split_whitespace().take(2).collect();
     if !first.is_empty() && first != ["0", "0"] {

@@ -1,4 +1,4 @@
-//! The containers of one delegate, put together to a [`Rollout`].
+//! Assembles the containers of one delegate into a [`Rollout`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,16 +21,16 @@ use crate::health::{self, Health, HealthEndpoint, HealthStatus, Probe, Question}
 use crate::rollout::{Check, Member, Memory, Rollout, Seen};
 use crate::text::duration::span;
 
-/// Advice for an operator where a container can only be seen to run.
+/// Advice for an operator if the only visible health of a container is that it runs.
 pub(crate) const WAY_OUT: &str =
     "connect the upgrader to its network, or give its image a HEALTHCHECK or the program of HEALTH_COMMAND";
 
 /// Compose stops a container within ten seconds, unless the file says otherwise.
 const LEAST_COMPOSE_GRACE: TimeDelta = TimeDelta::seconds(15);
-/// The longest delay of a removal after the container's end.
+/// The longest that a removal may follow the container's end.
 const LONGEST_COMPOSE_GRACE: TimeDelta = TimeDelta::seconds(30);
 
-/// One container's health, as far as it is known.
+/// One container's health, as far as known.
 pub(super) struct Checked {
     health: Health,
     check: Check,
@@ -45,7 +45,7 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    /// The time at another instant, before or after.
+    /// The wall-clock time of another instant, before or after.
     fn time_at(self, instant: Instant) -> DateTime<Utc> {
         let between = |later: Instant, earlier| span(later.saturating_duration_since(earlier));
         self.time + between(instant, self.instant) - between(self.instant, instant)
@@ -57,7 +57,7 @@ impl Moment {
 pub(super) struct ReadAt {
     /// The observation's time.
     pub(super) begun: Moment,
-    /// The last of its readings.
+    /// The start and the end of the last reading.
     pub(super) reading: (Instant, Instant),
     /// A moment since which the engine is known not to have restarted.
     pub(super) unbroken_since: Option<Instant>,
@@ -73,7 +73,7 @@ impl ReadAt {
     }
 }
 
-/// Notes each container's health in `memory`, and reads what the rollout decides on. Nothing is logged of containers that may
+/// Notes each container's health in `memory`, and reads the input of the decision. Nothing is logged about containers that may
 /// not be a delegate's.
 pub(super) fn assemble<H: HealthEndpoint>(
     probes: &mut Probes<H>,
@@ -104,7 +104,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
         match part.role {
             Role::Serving => rollout.serving = Some(member),
             Role::Candidate | Role::Next => {
-                // Beside one that was left over, and can be read again.
+                // There may be an older candidate: a leftover that could not be read before.
                 let is_older = |other: &Member| other.created_at > member.created_at;
                 let earlier = if rollout.candidate.as_ref().is_some_and(is_older) {
                     Some(member)
@@ -119,7 +119,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
             Role::Helper { .. } => rollout.helper = Some(member),
         }
     }
-    // One that was never asked to stop comes last.
+    // The container that was never asked to stop comes last.
     let is_retired = |member: &Member| member.role == Role::Retired;
     rollout
         .old
@@ -130,14 +130,14 @@ pub(super) fn assemble<H: HealthEndpoint>(
     rollout
         .failed
         .sort_by_key(|member| (member.created_at, member.role));
-    // The delegate itself before what was made from it.
+    // The delegate itself takes precedence over containers made from it.
     if let Some(part) = parts.iter().min_by_key(|part| (part.is_outline, part.role)) {
         read_configuration(&mut rollout, &part.container, scope);
     }
     rollout
 }
 
-/// A candidate that was given up goes like one that was withdrawn.
+/// Treats a leftover candidate as withdrawn.
 fn left_over(candidate: Member) -> Member {
     let since = candidate.created_at.timestamp();
     Member {
@@ -210,7 +210,7 @@ fn read_configuration(rollout: &mut Rollout, container: &Inspected, scope: &Scop
         .or_else(swarm_network);
 }
 
-/// The settings of a container that changed since the candidate was made to replace it, in words.
+/// Describes the settings of a container that changed since the candidate was created to replace it.
 pub(super) fn changes(rollout: &Rollout, parts: &[Part]) -> String {
     let document = |id: &ContainerId| {
         let part = parts.iter().find(|part| part.container.id() == *id);
@@ -224,7 +224,7 @@ pub(super) fn changes(rollout: &Rollout, parts: &[Part]) -> String {
     changed.map_or_else(String::new, |(old, candidate)| document::changes(old, candidate))
 }
 
-/// The names that a part of this delegate could have, and that other containers have.
+/// The names that this delegate may need but other containers have.
 pub(super) fn taken_names(name: &str, parts: &[Part], containers: &[ContainerSummary]) -> Vec<String> {
     let is_part = |summary: &ContainerSummary| parts.iter().any(|part| part.container.id() == summary.id);
     let of_role = |summary: &&ContainerSummary| {
@@ -235,7 +235,7 @@ pub(super) fn taken_names(name: &str, parts: &[Part], containers: &[ContainerSum
     taken.map(|summary| summary.name.clone()).collect()
 }
 
-/// Why a candidate would find no port of the host. One that is there has its port.
+/// Why a candidate would find no free host port. An existing candidate has its port.
 pub(super) fn no_free_port(parts: &[Part], containers: &[ContainerSummary]) -> Option<SingleInstance> {
     let [part] = parts else { return None };
     let taken = containers.iter().flat_map(|container| &container.host_ports);
@@ -243,8 +243,8 @@ pub(super) fn no_free_port(parts: &[Part], containers: &[ContainerSummary]) -> O
     document::no_free_port(&part.container, &taken).filter(|_| part.container.state() == RunState::Running)
 }
 
-/// Asks those parts whose health only they know, and those that may have tasks what they work on.
-/// While nothing is in progress, each is asked once in `HEALTH_INTERVAL`.
+/// Asks the parts for their health if only they know it, and for their work if they may have tasks. While nothing is in progress,
+/// each is asked once per `HEALTH_INTERVAL`.
 pub(super) fn ask<E: Engine, H: HealthEndpoint>(
     engine: &Arc<E>,
     probes: &mut Probes<H>,
@@ -268,7 +268,7 @@ pub(super) fn ask<E: Engine, H: HealthEndpoint>(
     }
 }
 
-/// Whether its last answer about its work is recent enough, so that it is not asked again.
+/// Whether its last answer about its work is recent enough not to ask again.
 fn was_asked_for_work(
     part: &Part,
     parts: &[Part],
@@ -285,7 +285,7 @@ fn was_asked_for_work(
     })
 }
 
-/// For how long an answer stands while no other one comes.
+/// How long an answer about work is valid.
 fn work_age(scope: &Scope) -> Duration {
     scope.health.interval.max(Duration::from_secs(60))
 }
@@ -337,7 +337,7 @@ fn recent(part: &Part, parts: &[Part], scope: &Scope, memory: &Memory, now: Date
     history?.recent_health(now, scope.health.interval, part.container.started_at())
 }
 
-/// The question to ask, or the health of a container that is not asked, such as one that is about to stop.
+/// The question to ask, or the health of a container that need not be asked, such as one that is about to stop.
 fn question_of<H: HealthEndpoint>(
     part: &Part,
     probes: &Probes<H>,
@@ -367,7 +367,7 @@ fn question_of<H: HealthEndpoint>(
     }
 }
 
-/// Says how a delegate does that was restarted for its health.
+/// Logs how a delegate is after a restart for its health.
 fn log_outcome(container: &Inspected, is_well: bool, health: &Health) {
     let (name, container_id, detail) = (container.name(), container.id(), health.detail.as_str());
     if is_well {

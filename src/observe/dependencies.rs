@@ -1,4 +1,4 @@
-//! Resources that a delegate shares with other containers of the host, if that keeps it from being replaced.
+//! Resources shared with other containers of the host that prevent a delegate from being replaced.
 
 use std::collections::HashMap;
 

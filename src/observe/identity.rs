@@ -1,5 +1,5 @@
 //! Which containers with a managed `DELEGATE_NAME` are a delegate's: one `env_file` may give it to every service of a Compose
-//! file. A wrong step is dear and a wrong verdict cheap, so what is not known to be a delegate is not touched.
+//! file. Touching another container does harm, skipping a delegate does not, so a doubtful container is left alone.
 
 use tracing::info;
 
@@ -11,12 +11,12 @@ use crate::image::{ImageName, is_delegate_image};
 use crate::rollout::Rollout;
 use crate::rollout::reason::Reason;
 
-/// `True` on the container of a `docker compose run`: a command that someone gave, with the environment of the service.
+/// `True` on the container of a `docker compose run`, which runs another command in the service's environment.
 const ONE_OFF: &str = "com.docker.compose.oneoff";
 
 impl Identities {
-    /// Whether these are the containers of a delegate, as far as they show it: by the image of one, by its owner's label, as one
-    /// that this program made, or by an earlier answer.
+    /// Whether these containers are recognizably a delegate's: by the image, by the owner's label, because this program created
+    /// one, or by an earlier answer.
     pub(super) fn are_delegates(&self, scope: &Scope, parts: &[Part]) -> bool {
         let is_shown = |part: &Part| {
             let container = &part.container;
@@ -32,7 +32,7 @@ impl Identities {
         parts.is_empty() || !parts.iter().any(is_one_off) && parts.iter().any(is_shown)
     }
 
-    /// Logs once that a container is not taken for a delegate's, when it had the time to answer.
+    /// Logs once that a container does not count as a delegate's, when it has had time to answer.
     pub(super) fn log_not_delegates(&mut self, rollout: &Rollout) {
         let Some(member) = rollout.representative() else {
             return;
@@ -65,7 +65,7 @@ impl Identities {
     }
 }
 
-/// Why these containers are not taken for a delegate's.
+/// Why these containers do not count as a delegate's.
 pub(super) fn not_a_delegate(parts: &[Part]) -> Reason {
     let part = parts.first().filter(|part| !is_one_off(part));
     let image = part.map(|part| part.container.image_reference().to_owned());

@@ -1,4 +1,4 @@
-//! The images that stay on the host, so that a delegate can go back to them, and those that go.
+//! The former images that stay on the host, so that a delegate can return to them, and the ones to remove.
 
 use crate::container::{ImageId, Inspected, label};
 use crate::rollout::{Member, Memory, Rollout};

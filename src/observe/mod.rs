@@ -39,16 +39,16 @@ use read::Identities;
 pub use turn::Turn;
 use watch::Watch;
 
-/// Which containers are managed, and the settings they are observed with.
+/// Which containers are managed, and the settings for observing them.
 #[derive(Clone)]
 pub struct Scope {
     /// The values of `DELEGATE_NAME` whose containers are managed.
     pub workload_names: Vec<String>,
-    /// `ACCOUNT_ID`: a delegate of another account is another upgrader's. `None` where no Manager is asked.
+    /// `ACCOUNT_ID`: delegates of other accounts belong to other upgraders. `None` if no Manager is asked.
     pub account: Option<String>,
     /// How health is checked, and how often.
     pub health: HealthSettings,
-    /// Images whose repositories hold delegates, whatever they are called: that of `IMAGE_REPOSITORY` and the published one.
+    /// Images whose repositories hold delegates under any name: the one of `IMAGE_REPOSITORY` and the published one.
     pub known_images: Vec<ImageReference>,
     /// `CONTAINER_STOP_TIMEOUT`.
     pub stop_timeout: Duration,
@@ -56,25 +56,25 @@ pub struct Scope {
     pub max_stop_timeout: Option<Duration>,
     /// `KEEP_IMAGES`.
     pub keep_images: usize,
-    /// This program's own container, if it runs in one: never touched, unless it replaces itself.
+    /// This program's own container, if any: never touched, unless it replaces itself.
     pub own_id: Option<ContainerId>,
-    /// `SELF_UPGRADE`: it does, and this is its `LISTEN_ADDR`, where an instance says whether it is ready.
+    /// With `SELF_UPGRADE`, its `LISTEN_ADDR`, where an instance says whether it is ready.
     pub replaces_itself: Option<SocketAddr>,
     /// Memory for a second container.
     pub free_memory: FreeMemory,
-    /// Room on the disk for another image.
+    /// Disk space for another image.
     pub free_disk: FreeDisk,
     /// `TZ`, for the labels with a time.
     pub zone: Zone,
 }
 
 impl Scope {
-    /// This program's own container, if it is to be replaced like a delegate.
+    /// This program's own container, if it replaces itself like a delegate.
     fn own_to_replace(&self) -> Option<&ContainerId> {
         self.own_id.as_ref().filter(|_| self.replaces_itself.is_some())
     }
 
-    /// How the room for another image is measured.
+    /// How the space for another image is measured.
     pub fn disk(&self) -> Disk {
         Disk {
             free: Arc::clone(&self.free_disk),
@@ -90,16 +90,16 @@ pub struct Observer<H> {
     identities: Identities,
     /// Whose turn it was at the last observation; `None` if that was never known.
     turn: Option<Turn>,
-    /// Where changes are heard of before the next observation.
+    /// Reports changes before the next observation.
     watch: Option<Watch>,
-    /// The first observation by which this program runs in a container here: an engine that restarts ends it.
+    /// The first observation since this program has run in a container here: an engine that restarts ends it.
     own_since: Option<Instant>,
-    /// The containers that have a managed `DELEGATE_NAME` and are not a delegate's, as far as was seen.
+    /// The containers with a managed `DELEGATE_NAME` that do not appear to be delegates.
     not_delegates: Vec<(Rollout, Reason)>,
 }
 
 impl<H: HealthEndpoint> Observer<H> {
-    /// An observer that has seen no container yet, and asks `endpoint` for the health of those without a HEALTHCHECK.
+    /// An observer that has seen no container yet. It asks `endpoint` for the health of containers without a HEALTHCHECK.
     pub fn new(endpoint: H) -> Self {
         Self {
             probes: Probes::new(endpoint),
@@ -116,13 +116,12 @@ impl<H: HealthEndpoint> Observer<H> {
         self.watch = Some(Watch::start(Arc::clone(engine)));
     }
 
-    /// Whether this instance of the upgrader acts, by the last observation.
+    /// Whether this instance of the upgrader acts, according to the last observation.
     pub fn turn(&self) -> &Turn {
         self.turn.as_ref().unwrap_or(&Turn::Acts)
     }
 
-    /// Observes all delegates of the scope: one list, and one inspect for each of their containers and for each
-    /// container that was not there before.
+    /// Observes all delegates of the scope: one list, and one inspect for each of their containers and for each new container.
     ///
     /// # Errors
     /// The engine did not answer, or no delegate was found and a container could not be inspected.
@@ -174,7 +173,7 @@ impl<H: HealthEndpoint> Observer<H> {
         probes.keep(|id| containers.iter().any(|container| container.id == *id));
         *known_turn = match scope.own_to_replace().filter(|_| !own_family.is_empty()) {
             None => Some(Turn::Acts),
-            // Where the engine cannot show it, it is as it was; at first, nothing is done.
+            // If the engine cannot show it, the turn stays the same; at first, nothing is done.
             Some(own) => turn::turn(&families, own)
                 .or(known_turn.take())
                 .or_else(|| Some(Turn::behind(own.short()))),
@@ -211,8 +210,8 @@ impl<H: HealthEndpoint> Observer<H> {
         Ok(rollouts)
     }
 
-    /// Completes when something changes what the last observation showed: the answer of a slow health endpoint, or an event of
-    /// the engine about a delegate; never where neither is awaited.
+    /// Completes when something may change the last observation: the answer of a slow health endpoint, or an engine event about a
+    /// delegate; never if neither is awaited.
     pub async fn changed(&mut self) {
         let watch = async {
             match &mut self.watch {
@@ -226,28 +225,28 @@ impl<H: HealthEndpoint> Observer<H> {
         }
     }
 
-    /// Whether the engine says when something changes.
+    /// Whether the engine reports changes.
     pub fn is_told(&self) -> bool {
         self.watch.as_ref().is_some_and(Watch::is_listening)
     }
 
-    /// Whether a record of what holds upgrades back came or went since that was asked last.
+    /// Whether a record of a hold was created or removed since the last call.
     pub fn takes_changed_records(&self) -> bool {
         self.watch.as_ref().is_some_and(Watch::takes_changed_records)
     }
 
-    /// The values of `DELEGATE_NAME` on this host that are not managed, each once.
+    /// The distinct values of `DELEGATE_NAME` on this host that are not managed.
     pub fn other_workloads(&self) -> Vec<String> {
         let names: BTreeSet<&String> = self.identities.others.values().collect();
         names.into_iter().cloned().collect()
     }
 
-    /// The containers with a managed `DELEGATE_NAME` that the last observation did not show to be a delegate's, each with why.
+    /// The containers with a managed `DELEGATE_NAME` that the last observation did not recognize as delegates, and why.
     pub fn not_delegates(&self) -> &[(Rollout, Reason)] {
         &self.not_delegates
     }
 
-    /// Whether the first answer of one of these is awaited, by which it may turn out to be a delegate.
+    /// Whether the first answer of one of these, which may prove it to be a delegate, is still awaited.
     pub fn awaits_first_answer(&self) -> bool {
         let mut members = self
             .not_delegates
@@ -261,13 +260,13 @@ impl<H: HealthEndpoint> Observer<H> {
         self.probes.is_waiting()
     }
 
-    /// Completes when no health endpoint is awaited.
+    /// Completes when no health endpoint's answer is awaited.
     pub async fn settled(&mut self) {
         self.probes.settled().await;
     }
 }
 
-/// Adds to each rollout what it has to know of the others.
+/// Adds the facts about other delegates to each rollout.
 fn relate(rollouts: &mut [Rollout], containers: &[ContainerSummary]) {
     let serving = rollouts.iter().filter_map(|rollout| rollout.serving.clone());
     let serving: Vec<Member> = serving.collect();
@@ -282,7 +281,7 @@ fn relate(rollouts: &mut [Rollout], containers: &[ContainerSummary]) {
         rollout.retained_images = retained;
         let is_relative = |other: &&Member| {
             let is_old_one_of = |member: &Member| member.is_successor_of(other);
-            // An old one that its owner renamed is a delegate of its own: what replaced it before is not its successor.
+            // An old container that its owner renamed is a delegate itself: its former replacement is not its successor.
             let is_made_for_it = || {
                 let summary = containers.iter().find(|summary| summary.id == other.id);
                 summary.is_some_and(|summary| summary.labels.get(label::NAME) == Some(&rollout.name))

@@ -4,15 +4,15 @@ use std::collections::HashSet;
 
 use crate::container::{ContainerId, ContainerSummary, Role, label};
 
-/// The containers of one list that are instances of this upgrader, and what is left of former ones.
+/// The containers of one list that are instances of this upgrader, or remains of former ones.
 #[derive(Debug, Default)]
 pub(super) struct OwnFamily(HashSet<ContainerId>);
 
 impl OwnFamily {
-    /// The family of this container: it, those that were made for its name, and those that they were to replace.
+    /// The family of this container: itself, the containers created for its name, and the ones that they were to replace.
     pub(super) fn of(own: &ContainerId, containers: &[ContainerSummary]) -> Self {
         let Some(summary) = containers.iter().find(|container| container.id == *own) else {
-            // The engine is another one than this program's own.
+            // This program's own container is on another engine.
             return Self::default();
         };
         let base = base(summary);
@@ -35,7 +35,7 @@ impl OwnFamily {
     }
 }
 
-/// The name that an instance of the upgrader has once it is in service.
+/// The name of an instance of the upgrader once it is in service.
 fn base(summary: &ContainerSummary) -> &str {
     match Role::parse(&summary.name) {
         (base, Role::Retired | Role::Draining { .. }) => base,

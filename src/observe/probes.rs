@@ -1,4 +1,4 @@
-//! Answers of the delegates' own endpoints: their health, and the work they do.
+//! The answers of the delegates' own endpoints: their health and their work.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::health::{self, ExecProbe, Health, HealthEndpoint, HealthStatus, Question, Unfinished, Work};
 use crate::rollout::WorkSeen;
 
-/// The requests that are open, and the answers that have come.
+/// The open requests, and the answers that have arrived.
 #[derive(Debug)]
 pub(super) struct Probes<H> {
     endpoint: Arc<H>,
@@ -22,7 +22,7 @@ pub(super) struct Probes<H> {
     work: Requests<Option<Work>>,
     /// The health commands that did not end.
     unfinished: Arc<Unfinished>,
-    /// The health that the last observation showed for those that had not answered by then.
+    /// The health that the last observation showed for containers that had not answered by then.
     shown: HashMap<ContainerId, Option<HealthStatus>>,
 }
 
@@ -37,7 +37,7 @@ impl<H: HealthEndpoint> Probes<H> {
         }
     }
 
-    /// The question that a container's health needs; or its health, if that is known.
+    /// The question about a container's health; or its health, if known.
     pub(super) fn question(
         &self,
         container: &Inspected,
@@ -46,12 +46,12 @@ impl<H: HealthEndpoint> Probes<H> {
         health::question(container, settings, self.endpoint.host_address())
     }
 
-    /// The same for an instance of this program, which listens there.
+    /// The same for an instance of this program, which listens at this address.
     pub(super) fn readiness(&self, container: &Inspected, listen: SocketAddr) -> Result<Question, Health> {
         health::readiness(container, listen, self.endpoint.host_address())
     }
 
-    /// Asks a container for its health, unless it is being asked. `fallback` is for one whose endpoint cannot be reached.
+    /// Asks a container for its health, unless that is already being asked. `fallback` is for an endpoint that cannot be reached.
     pub(super) fn ask<E: Engine>(
         &mut self,
         engine: &Arc<E>,
@@ -72,7 +72,7 @@ impl<H: HealthEndpoint> Probes<H> {
                 };
                 self.health.send(container, request);
             }
-            // Each one is work for the engine and the container.
+            // Each command costs the engine and the container some work.
             Question::Exec(_) if self.health.is_answered(container) => {}
             Question::Exec(exec) => {
                 let (engine, unfinished) = (Arc::clone(engine), Arc::clone(&self.unfinished));
@@ -82,7 +82,7 @@ impl<H: HealthEndpoint> Probes<H> {
         }
     }
 
-    /// Asks a container what it works on, unless it is being asked.
+    /// Asks a container for its work, unless that is already being asked.
     pub(super) fn ask_for_work(&mut self, container: &Inspected, settings: &HealthSettings) {
         let sockets = health::sockets(container, settings, self.endpoint.host_address());
         if sockets.is_empty() {
@@ -100,22 +100,22 @@ impl<H: HealthEndpoint> Probes<H> {
         self.work.send(container, request);
     }
 
-    /// Waits for the answers of those that mostly answer at once, and not for long.
+    /// Waits briefly for the containers that usually answer at once.
     pub(super) async fn wait(&mut self) {
         let waiting = async { tokio::join!(self.health.answered_soon(), self.work.answered_soon()) };
-        // A container that has not answered by then is shown as it was.
+        // A container that has not answered by then keeps its last health.
         let _ = timeout(GRACE, waiting).await;
         self.health.end_wait();
         self.work.end_wait();
         self.shown.clear();
     }
 
-    /// The health that was answered since the last observation, and when.
+    /// The health reported since the last observation, and when.
     pub(super) fn take(&mut self, container: &Inspected) -> Option<(Health, Instant)> {
         self.health.take(container)
     }
 
-    /// Records what the container has said of its work since the last observation, if anything.
+    /// Records the work that the container has reported since the last observation, if any.
     pub(super) fn record_work(&mut self, container: &Inspected, seen: &mut WorkSeen, now: DateTime<Utc>) {
         if let Some((work, _)) = self.work.take(container) {
             seen.note(now, container.started_at(), work);
@@ -132,12 +132,12 @@ impl<H: HealthEndpoint> Probes<H> {
         self.health.is_waiting()
     }
 
-    /// Notes what is shown of a container whose answer is awaited.
+    /// Notes the health that is shown while a container's answer is awaited.
     pub(super) fn note_shown(&mut self, id: &ContainerId, status: Option<HealthStatus>) {
         self.shown.insert(id.clone(), status);
     }
 
-    /// Completes when an answer changes what was shown; never if none can.
+    /// Completes when an answer changes the health that was shown; never if none can.
     pub(super) async fn changed(&mut self) {
         if self.health.answers().any(|(id, health)| self.is_news(id, health)) {
             return;

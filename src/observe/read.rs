@@ -1,4 +1,4 @@
-//! One list of the engine's containers and the inspects after it: which of them belong to delegates.
+//! Lists the engine's containers and inspects them to find the ones that belong to delegates.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -15,43 +15,42 @@ use crate::container::{
 use crate::document::{self, Dependency};
 use crate::engine::{Engine, EngineError};
 
-/// A list and the inspects after it are not one moment. Where a container changed meanwhile, both are repeated, at
-/// most this many times in all.
+/// A list and its inspects do not show a single moment. If a container changed meanwhile, both are repeated, at most this many
+/// times in all.
 const MAX_READINGS: usize = 3;
 
-/// For how long a container without a process cannot be inspected before it counts as left over.
+/// How long a container without a process cannot be inspected before it counts as a leftover.
 const UNREAD_DOWN: Duration = Duration::from_secs(30);
-/// The same of a candidate that is up: it has as long for its proof.
+/// The same for a candidate that is up: as long as its proof may take.
 const UNREAD_UP: Duration = Duration::from_secs(300);
 
-/// How many inspects are open at once.
+/// The most open inspects.
 const MAX_OPEN: usize = 8;
-/// The limit of an inspect that did not end within the last minute, so that it costs the others little.
+/// The time limit of an inspect that hung within the last minute, so that it does not delay the others.
 const HUNG_LIMIT: Duration = Duration::from_secs(1);
 /// How long the short limit (`HUNG_LIMIT`) applies to a container after one of its inspects has hung.
 const HUNG_FOR: Duration = Duration::from_secs(60);
 
-/// Remembers what each container is. Its environment never changes, so a container that is not a delegate is inspected
-/// once.
+/// The identity of each container. Its environment never changes, so a container that is not a delegate is inspected once.
 #[derive(Debug, Default)]
 pub(super) struct Identities {
     /// The `DELEGATE_NAME` of each container; `None` for one that is not a delegate.
     workloads: HashMap<ContainerId, Option<String>>,
-    /// The `DELEGATE_NAME` of each container that has one which is not managed here.
+    /// The unmanaged `DELEGATE_NAME` of each container that has one.
     pub(super) others: HashMap<ContainerId, String>,
     /// The dependencies of each container on others, if it has any.
     pub(super) dependencies: HashMap<ContainerId, Vec<Dependency>>,
-    /// Those of which the log says that they are not taken for delegates.
+    /// The containers already logged as not being delegates.
     pub(super) told: HashSet<ContainerId>,
-    /// Those that have once answered as a delegate does.
+    /// The containers that have once answered like a delegate.
     pub(super) has_answered: HashSet<ContainerId>,
-    /// Those with `--rm`. Nobody can change that; only in the middle of a restart the engine shows them without it.
+    /// The containers with `--rm`. Nobody can change that; only during a restart the engine shows them without it.
     auto_removed: HashSet<ContainerId>,
     /// The containers that cannot be inspected, and since when.
     uninspectable: HashMap<ContainerId, Instant>,
     /// For each container whose labels may come from its image: whether they do.
     of_image: HashMap<ContainerId, bool>,
-    /// The containers whose inspect did not end, with the time of that.
+    /// The containers whose inspect hung, and when.
     hung: HashMap<ContainerId, Instant>,
 }
 
@@ -68,7 +67,7 @@ impl Identities {
         self.uninspectable.retain(|id, _| exists(id));
     }
 
-    /// Remembers whether a container has `--rm`, and shows it with it from then on.
+    /// Remembers whether a container has `--rm`, and restores that in its document.
     fn keep_auto_remove(&mut self, container: &mut Inspected) {
         if container.auto_remove() {
             self.auto_removed.insert(container.id());
@@ -77,12 +76,12 @@ impl Identities {
         }
     }
 
-    /// Whether a recent inspect of this container did not end.
+    /// Whether a recent inspect of this container hung.
     fn is_hung(&self, id: &ContainerId) -> bool {
         self.hung.get(id).is_some_and(|at| at.elapsed() < HUNG_FOR)
     }
 
-    /// Notes whether the inspect of a container ended. After a minute it has all its time again.
+    /// Notes whether the inspect of a container hung. After a minute it gets its full time limit again.
     fn note_hung(&mut self, id: &ContainerId, hangs: bool) {
         if !hangs {
             self.hung.remove(id);
@@ -98,7 +97,7 @@ pub(super) struct Part {
     pub(super) container: Inspected,
     /// Its `DELEGATE_NAME`.
     pub(super) workload: String,
-    /// Whether it could not be inspected, and is as the list shows it.
+    /// Whether it could not be inspected, and shows only the list's data.
     pub(super) is_outline: bool,
 }
 
@@ -109,26 +108,26 @@ pub(super) type Families = BTreeMap<String, Vec<Part>>;
 pub(super) struct Reading {
     /// All containers of the engine.
     pub(super) containers: Vec<ContainerSummary>,
-    /// Those of delegates, and of the upgrader if it replaces itself.
+    /// The containers of delegates, and of the upgrader if it replaces itself.
     pub(super) families: Families,
-    /// Which containers are the upgrader's own, in the latter case.
+    /// The upgrader's own containers, if it replaces itself.
     pub(super) own: OwnFamily,
-    /// Those that could not be inspected, while the engine answers otherwise.
+    /// Containers that could not be inspected, although the engine answers otherwise.
     pub(super) uninspected: Vec<(ContainerSummary, EngineError)>,
     /// When it started.
     pub(super) begun: Instant,
-    /// A container has another name than in the list, or is gone; or an inspect took all its time.
+    /// A container was renamed or removed since the list, or an inspect timed out.
     is_torn: bool,
 }
 
-/// Why not all containers of a delegate could be inspected.
+/// Why some container of a delegate could not be inspected.
 #[derive(Default)]
 pub(super) struct InspectError {
-    /// Its `DELEGATE_NAME`, if that is known from an earlier inspect.
+    /// Its `DELEGATE_NAME`, if known from an earlier inspect.
     pub(super) workload: Option<String>,
-    /// The container and the engine's error; `None` where only what is left over cannot be inspected.
+    /// The container and the engine's error; `None` if only leftovers cannot be inspected.
     pub(super) problem: Option<String>,
-    /// The same of each container that is left over.
+    /// The same for each leftover.
     pub(super) beside: Vec<String>,
 }
 
@@ -172,7 +171,7 @@ async fn read_once<E: Engine>(
         let is_delegate = workload != Some(&None) && scope.own_id.as_ref() != Some(&summary.id);
         reading.own.has(&summary.id) || is_delegate
     };
-    // A Swarm keeps the containers of earlier tasks.
+    // Swarm keeps the containers of earlier tasks.
     let is_over = |summary: &ContainerSummary| summary.is_task() && !is_up(&summary.state);
     let is_asked = |summary: &&ContainerSummary| is_asked(summary) && !is_over(summary);
     let asked: Vec<&ContainerSummary> = containers.iter().filter(is_asked).collect();
@@ -190,7 +189,7 @@ async fn read_once<E: Engine>(
     let (mut answers, mut time_outs) = (0, 0);
     while let Some((summary, inspected)) = inspects.next().await {
         let hangs = matches!(inspected, Err(EngineError::TimedOut(_)));
-        // The readings of the others are older by the time that this one took.
+        // While this one was awaited, the other readings became outdated.
         reading.is_torn |= hangs && !hung.contains(&summary.id);
         identities.note_hung(&summary.id, hangs);
         time_outs += usize::from(hangs);
@@ -210,7 +209,7 @@ async fn read_once<E: Engine>(
                     is_outline: false,
                 });
             }
-            // As many as are open at once hang, and none was shown: that is the engine.
+            // All open inspects hang, and none has been answered: the engine itself hangs.
             Err(error) if answers == 0 && time_outs >= MAX_OPEN => return Err(error),
             Err(error) if is_about_one_container(&error) => {
                 reading.uninspected.push((summary.clone(), error));
@@ -224,10 +223,10 @@ async fn read_once<E: Engine>(
     Ok(reading)
 }
 
-/// Whether the engine answers, and only cannot show this one container.
+/// Whether the engine works and only cannot show this one container.
 fn is_about_one_container(error: &EngineError) -> bool {
     match error {
-        // The list before was answered: engines are known to hang on one container alone.
+        // The preceding list was answered: engines are known to hang on a single container.
         EngineError::TimedOut(_)
         | EngineError::Refused { .. }
         | EngineError::Conflict(_)
@@ -239,9 +238,9 @@ fn is_about_one_container(error: &EngineError) -> bool {
     }
 }
 
-/// The outcome of looking at a container of the list.
+/// The result of inspecting a listed container.
 enum Seen {
-    /// Not a delegate that is managed here.
+    /// Not a delegate managed here.
     Stranger,
     /// Removed since the list.
     Gone,
@@ -249,7 +248,7 @@ enum Seen {
     Delegate(Box<Inspected>, String),
 }
 
-/// Inspects a container. If the last inspect hung, this one has little time.
+/// Inspects a container, with a short time limit if the last inspect hung.
 async fn inspect<E: Engine>(engine: &E, id: &ContainerId, is_hung: bool) -> Result<Inspected, EngineError> {
     let inspect = engine.inspect(id);
     if !is_hung {
@@ -259,8 +258,8 @@ async fn inspect<E: Engine>(engine: &E, id: &ContainerId, is_hung: bool) -> Resu
     in_time.unwrap_or(Err(EngineError::TimedOut(HUNG_LIMIT)))
 }
 
-/// The labels of ours on a managed container count only if they did not come with its image, which is asked for once. Where the
-/// engine permits no such question, health is all that is checked.
+/// Our labels on a managed container count only if they did not come with its image, which is asked once. If the engine does not
+/// permit the question, only health is checked.
 async fn check_labels<E: Engine>(
     engine: &E,
     scope: &Scope,
@@ -298,7 +297,7 @@ fn identify(
     let known = own.or_else(|| identities.workloads.get(&summary.id).cloned());
     let mut container = match inspected {
         Ok(container) => container,
-        // It was never seen to belong to a delegate, so none misses it.
+        // It was never known to belong to a delegate, so none misses it.
         Err(EngineError::NotFound(_)) if known.is_none() => return Ok(Seen::Stranger),
         Err(EngineError::NotFound(_)) => return Ok(Seen::Gone),
         Err(error) => return Err(error),
@@ -316,7 +315,7 @@ fn identify(
         if let Some(name) = container.env(DELEGATE_NAME_VARIABLE) {
             identities.others.insert(summary.id.clone(), name.to_owned());
         }
-        // It is not inspected again, so that what it refers to by name is pinned to the container of that name.
+        // It is not inspected again, so its references by name are pinned to the containers that have these names now.
         for dependency in dependencies.iter_mut().filter(|it| it.tracks_renames()) {
             if let Some(target) = dependency.target(containers) {
                 dependency.container = target.id.as_str().to_owned();
@@ -348,7 +347,7 @@ fn base_and_role(container: &Inspected) -> (String, Role) {
     let (base, role) = Role::parse(container.name());
     let ours = is_ours(container, base);
     match role {
-        // No two clocks disagree by a day.
+        // No two clocks differ by a day.
         Role::Draining { since }
             if container
                 .created_at()
@@ -367,8 +366,8 @@ pub(super) fn is_ours(container: &Inspected, base: &str) -> bool {
     label::are_ours(|name| container.label(name), base)
 }
 
-/// A container that is called like a retired one is one only if another container of the delegate was made to replace it:
-/// otherwise its owner calls it so. One that has no other beside it lost its candidate, and gets its name back.
+/// A container with the name of a retired one is retired only if another container of the delegate was created to replace it;
+/// otherwise its owner chose the name. If it is alone, its candidate was lost, and it gets its name back.
 fn release_strangers(families: &mut Families) {
     let mut strangers = Vec::new();
     for parts in families.values_mut() {
@@ -392,14 +391,14 @@ fn release_strangers(families: &mut Families) {
     }
 }
 
-/// Whether a container that cannot be inspected for so long is left over: it was given up, or nothing shows that it will serve
-/// or serves. If nothing of the delegate is up (`is_served`), that is found out after half a minute.
+/// Whether a container that could not be inspected for this long is a leftover: it was given up, or nothing shows that it serves
+/// or will serve. If nothing of the delegate is up (not `is_served`), that takes half a minute.
 fn is_left_over(role: Role, summary: &ContainerSummary, is_served: bool, unread_for: Duration) -> bool {
     let is_up = is_up(&summary.state);
     let has_lasted = unread_for > if is_up { UNREAD_UP } else { UNREAD_DOWN };
     match role {
         Role::Failed { .. } | Role::Withdrawn { .. } | Role::Trial { .. } => true,
-        // One that starts may take long.
+        // A container that is starting may take long.
         Role::Candidate | Role::Next => has_lasted,
         Role::Retired | Role::Draining { .. } => has_lasted && !is_up,
         Role::Serving | Role::Helper { .. } => has_lasted && !is_up && !is_served,
@@ -410,10 +409,10 @@ fn is_up(state: &RunState) -> bool {
     matches!(state, RunState::Running | RunState::Restarting | RunState::Paused)
 }
 
-/// Finds the delegates with a container that could not be inspected, and adds those that are not among `families`.
+/// Finds the delegates with a container that could not be inspected, and adds the ones missing in `families`.
 ///
-/// A container that is left over is taken as the list shows it, so that it holds up nothing. One that may or may not be a delegate
-/// is logged and skipped. Where no delegate is found, each such container may be one: nothing was observed then.
+/// A leftover is used as listed, so that it delays nothing. A container that may not be a delegate is logged and skipped. If no
+/// delegate is found, any such container may be one, so nothing was observed.
 ///
 /// # Errors
 /// No delegate was found, and a container could not be inspected.
@@ -427,7 +426,7 @@ pub(super) fn inspect_errors(
     let mut skipped = None;
     for (summary, error) in uninspected {
         let workload = identities.workloads.get(&summary.id).cloned().flatten();
-        // A container that is being removed may have lost its name.
+        // A container may lose its name while it is being removed.
         let name = Some(summary.name.as_str()).filter(|name| !name.is_empty());
         let name = name.unwrap_or(summary.id.short());
         let (base, role) = Role::parse(name);
@@ -468,7 +467,7 @@ pub(super) fn inspect_errors(
                     let first = parts.first().map(|part| part.workload.clone());
                     let workload = workload.or(first).unwrap_or_default();
                     let role = match role {
-                        // It is given up.
+                        // It counts as given up.
                         Role::Candidate => Role::Withdrawn {
                             since: summary.created,
                         },

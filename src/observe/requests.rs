@@ -1,4 +1,4 @@
-//! Requests to containers beside the loop: one that is slow to answer delays only itself.
+//! Requests to containers, outside the loop: a slow one delays only itself.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -13,12 +13,12 @@ use tracing::debug;
 
 use crate::container::{ContainerId, Inspected};
 
-/// How many containers are asked at once. Those that do not answer take ten seconds each, and others wait for them.
+/// The most containers that are asked at once. One that does not answer takes ten seconds, while others wait for its turn to end.
 const MAX_OPEN: usize = 64;
-/// How long an observation waits for answers. A delegate on this host takes milliseconds.
+/// How long an observation waits for answers. A delegate on this host answers within milliseconds.
 pub(super) const GRACE: Duration = Duration::from_millis(500);
 
-/// When a life of a container started. An answer in one life does not hold for the next.
+/// The start of a life of a container. An answer is valid only for its own life.
 type Life = Option<DateTime<Utc>>;
 
 /// A request, or its answer.
@@ -30,14 +30,14 @@ struct Asked<T> {
     answer: T,
 }
 
-/// The requests of one kind that are open, and the answers that have come; at most one of each to a container.
+/// The open requests of one kind, and their answers: at most one of each per container.
 #[derive(Debug)]
 pub(super) struct Requests<T> {
     tasks: JoinSet<(ContainerId, Life, T)>,
     open: HashMap<ContainerId, Asked<()>>,
     /// The answers that no observation has processed yet.
     answers: HashMap<ContainerId, Asked<T>>,
-    /// Those whose last answer took longer than an observation waits.
+    /// The containers whose last answer took longer than an observation waits.
     slow: HashSet<ContainerId>,
     permits: Arc<Semaphore>,
 }
@@ -68,7 +68,7 @@ impl<T: Send + 'static> Requests<T> {
         });
     }
 
-    /// Completes when those have answered that mostly answer at once.
+    /// Completes when all containers have answered that usually answer at once.
     pub(super) async fn answered_soon(&mut self) {
         while self.open.keys().any(|id| !self.slow.contains(id)) {
             if self.next().await.is_none() {
@@ -77,38 +77,38 @@ impl<T: Send + 'static> Requests<T> {
         }
     }
 
-    /// Records the answers that have come. Those that have not are slow.
+    /// Records the answers that have arrived. Containers that have not answered count as slow.
     pub(super) fn end_wait(&mut self) {
         self.collect();
         self.slow.extend(self.open.keys().cloned());
     }
 
-    /// Records the answers that have come.
+    /// Records the answers that have arrived.
     fn collect(&mut self) {
         while let Some(joined) = self.tasks.try_join_next() {
             self.note(joined);
         }
     }
 
-    /// The next answer: whose it is, if it counts. `None` if none is awaited.
+    /// Waits for the next answer, and returns whose it is if it counts. `None` if none is awaited.
     pub(super) async fn next(&mut self) -> Option<Option<ContainerId>> {
         let joined = self.tasks.join_next().await?;
         Some(self.note(joined))
     }
 
-    /// The answer that has come since the last observation, and when.
+    /// The answer since the last observation, and when it arrived.
     pub(super) fn take(&mut self, container: &Inspected) -> Option<(T, Instant)> {
         let Asked { life, at, answer } = self.answers.remove(&container.id())?;
         (life == container.started_at()).then_some((answer, at))
     }
 
-    /// Whether an answer of its current life has come that no observation has taken in yet.
+    /// Whether its current life has an answer that no observation has used yet.
     pub(super) fn is_answered(&self, container: &Inspected) -> bool {
         let answer = self.answers.get(&container.id());
         answer.is_some_and(|answer| answer.life == container.started_at())
     }
 
-    /// The answers that no observation has taken in yet.
+    /// The answers that no observation has used yet.
     pub(super) fn answers(&self) -> impl Iterator<Item = (&ContainerId, &T)> {
         self.answers.iter().map(|(id, asked)| (id, &asked.answer))
     }
@@ -127,14 +127,14 @@ impl<T: Send + 'static> Requests<T> {
     fn note(&mut self, joined: Result<(ContainerId, Life, T), JoinError>) -> Option<ContainerId> {
         let (id, life, answer) = match joined {
             Ok(answered) => answered,
-            // It is unknown whose it was, so all may be asked again.
+            // The failed request is unknown, so all may be repeated.
             Err(error) => {
                 debug!(%error, "the task of a request to a delegate failed");
                 self.open.clear();
                 return None;
             }
         };
-        // A container that was started again is asked again.
+        // A container that was restarted is asked again.
         let asked = self.open.get(&id).filter(|open| open.life == life)?.at;
         self.open.remove(&id);
         if asked.elapsed() <= GRACE {

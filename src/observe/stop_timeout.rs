@@ -7,7 +7,7 @@ use crate::container::{Inspected, label};
 use crate::rollout::StopTimeoutSource;
 use crate::text::duration;
 
-/// Docker's own time for a stop: a process that has just started may miss the signal.
+/// Docker's own default: a process that has just started may miss the signal.
 const UPGRADER_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The owner's time-out, on a label.
@@ -15,8 +15,8 @@ pub(super) fn of_label(container: &Inspected) -> Option<Duration> {
     duration::foreign(container.label(label::STOP_TIMEOUT)?)
 }
 
-/// How long a container may take to stop, and what says so. An upgrader has no task to finish, and ends at once when it is
-/// asked to stop.
+/// How long a container may take to stop, and which setting says so. An upgrader has no tasks, and ends at once when it is asked
+/// to stop.
 pub(super) fn stop_timeout(
     container: &Inspected,
     scope: &Scope,

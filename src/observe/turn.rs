@@ -6,18 +6,18 @@ use crate::container::{ContainerId, Role, RunState};
 /// Whether this instance of the upgrader acts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It does.
+    /// This instance acts.
     Acts,
-    /// Nothing of the upgrader's name is up: this instance does what is left of the exchange, and looks after nothing else.
+    /// No container with the upgrader's name is up: this instance completes the exchange, and does nothing else.
     Exchanges {
         /// The upgrader's name.
         name: String,
     },
-    /// Another one does; this one only watches.
+    /// Another instance acts; this one only watches.
     StandsBy {
-        /// The name of the one that acts.
+        /// The name of the acting instance.
         behind: String,
-        /// The name with which this upgrader, a helper, reports that it is ready; `None` if it has nothing to report.
+        /// The new name by which this upgrader, a helper, reports that it is ready; `None` if it has nothing to report.
         says_ready: Option<String>,
     },
 }
@@ -31,11 +31,11 @@ impl Turn {
     }
 }
 
-/// Whose turn it is; `None` where the own container could not be inspected.
+/// Whose turn it is; `None` if the own container could not be inspected.
 ///
-/// The one that has the name acts as long as it lives. If nothing of that name is up, the candidate takes the name,
-/// which is its own affair; and beside it one instance does the rest of the exchange: the helper, or else an old one. What
-/// was given up never acts. A container that is paused or between two lives is alive: it may continue at any moment.
+/// The container with the name acts as long as it lives. If none is up, the candidate takes the name itself, while the helper or
+/// else an old container does the rest of the exchange. A container that was given up never acts. One that is paused or between
+/// two lives counts as alive: it may continue at any moment.
 pub(super) fn turn(families: &Families, own: &ContainerId) -> Option<Turn> {
     let is_own = |part: &Part| part.container.id() == *own;
     let (base, parts) = families.iter().find(|(_, parts)| parts.iter().any(is_own))?;
@@ -48,7 +48,7 @@ pub(super) fn turn(families: &Families, own: &ContainerId) -> Option<Turn> {
     };
     let alive = |role: fn(Role) -> bool| parts.iter().filter(is_alive).find(|part| role(part.role));
     let stands_by = |part: Option<&Part>| Turn::StandsBy {
-        // This one was given up, where the one that has the name does not run.
+        // If no container with the name runs, this one was given up.
         behind: part.map_or_else(|| base.clone(), |part| part.container.name().to_owned()),
         says_ready: match own_part.role {
             Role::Helper { is_ready: false } => Some(Role::Helper { is_ready: true }.name(base)),

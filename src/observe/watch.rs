@@ -1,4 +1,4 @@
-//! Changes of delegates, and of what holds their upgrades back, between two observations, as the engine reports them.
+//! Changes of delegates and of holds between two observations, as reported by the engine.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,30 +13,30 @@ use crate::container::ContainerId;
 use crate::engine::{Engine, EngineError, Happening};
 use crate::host::hold::VOLUMES;
 
-/// Events that belong together, as a stop and the start after it, are collected for this long.
+/// Events within this time, such as a stop and the next start, are handled together.
 const BURST: Duration = Duration::from_millis(500);
 
-/// The pause before a connection that has ended is opened again.
+/// The pause before reconnecting.
 const RECONNECT: Duration = Duration::from_secs(30);
 
 /// The containers that matter, and the state of the connection.
 #[derive(Debug, Default)]
 struct Heard {
     delegates: HashSet<ContainerId>,
-    /// When the first event came over the connection that is open. An engine that restarts ends it.
+    /// When the first event arrived over the current connection. An engine that restarts closes it.
     open_since: Option<Instant>,
-    /// Whether a connection is open, as far as is known.
+    /// Whether a connection is open, as far as known.
     is_listening: bool,
-    /// A record of ours came or went since that was asked last, or may have, unheard.
+    /// Whether a record of ours was created or removed since the last question, or may have been unnoticed.
     records_changed: bool,
 }
 
-/// Hears from the engine when something happens to a delegate. If it does not say, the next observation shows it.
+/// Watches the engine's events about delegates. Without them, the next observation shows each change.
 #[derive(Debug)]
 pub(super) struct Watch {
     heard: Arc<Mutex<Heard>>,
     changes: watch::Receiver<()>,
-    /// Something happened that no observation has shown yet, even if no caller waits for it.
+    /// Whether something happened that no observation has shown yet, even if no caller waits for it.
     has_changed: bool,
     task: JoinHandle<()>,
 }
@@ -55,13 +55,13 @@ impl Watch {
         }
     }
 
-    /// An observation starts, which shows everything up to now.
+    /// Notes that an observation starts, which shows everything up to now.
     pub(super) fn forget(&mut self) {
         self.changes.mark_unchanged();
         self.has_changed = false;
     }
 
-    /// These are the containers of delegates now.
+    /// Sets the current containers of delegates.
     pub(super) fn set_delegates(&self, delegates: impl Iterator<Item = ContainerId>) {
         self.heard().delegates = delegates.collect();
     }
@@ -71,12 +71,12 @@ impl Watch {
         self.heard().open_since
     }
 
-    /// Whether the engine says what happens.
+    /// Whether the engine reports events.
     pub(super) fn is_listening(&self) -> bool {
         self.heard().is_listening
     }
 
-    /// Whether a record of ours came or went since that was asked last, or may have.
+    /// Whether a record of ours was, or may have been, created or removed since the last call.
     pub(super) fn takes_changed_records(&self) -> bool {
         std::mem::take(&mut self.heard().records_changed)
     }
@@ -88,7 +88,7 @@ impl Watch {
     /// Completes half a second after something happened that no observation has shown.
     pub(super) async fn changed(&mut self) {
         if !self.has_changed && self.changes.changed().await.is_err() {
-            // The engine does not say.
+            // The engine reports no events.
             std::future::pending::<()>().await;
         }
         self.has_changed = true;
@@ -140,7 +140,7 @@ async fn listen<E: Engine>(engine: Arc<E>, heard: Arc<Mutex<Heard>>, changes: wa
             lock().open_since = None;
         }
         if has_lasted {
-            // An engine that ends takes its containers along.
+            // An engine that ends also ends its containers.
             changes.send_replace(());
         }
         if !is_renewed {
@@ -149,7 +149,7 @@ async fn listen<E: Engine>(engine: Arc<E>, heard: Arc<Mutex<Heard>>, changes: wa
     }
 }
 
-/// Whether asking again is of no use: a proxy refuses it, or the engine has no events.
+/// Whether reconnecting is useless: a proxy refuses it, or the engine has no events.
 fn is_refusal(problem: &EngineError) -> bool {
     match problem {
         EngineError::Refused { status, .. } => matches!(status, 401 | 403 | 405 | 501),

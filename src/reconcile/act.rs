@@ -1,4 +1,4 @@
-//! Carries out a decision: takes a step and handles its outcome, or learns a fact.
+//! Carries out a decision: takes a step and handles its outcome, or finds out a fact.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::status::report::Report;
 
 /// The outcome of one observation.
 pub(super) enum Outcome {
-    /// There is nothing to do: a report.
+    /// There is nothing to do, as the report says.
     Rest(Report),
     /// More is known, or a pull started. The observation still holds.
     Learned,
@@ -36,7 +36,7 @@ impl Outcome {
         }
     }
 
-    /// All other facts are kept with the containers that were observed.
+    /// After any other fact, the containers are observed again.
     fn of_fact(fact: &Fact) -> Self {
         match fact {
             Fact::FreeMemory | Fact::HiddenObstacle | Fact::Holds => Self::Learned,
@@ -46,8 +46,8 @@ impl Outcome {
 }
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// Takes the first step, or learns the first fact, that a delegate needs, if the observation may be acted upon. If none
-    /// needs one, the report says why.
+    /// Takes the first step, or finds out the first fact, that a delegate needs, if the observation is recent enough to act on.
+    /// If there is none, the report says why.
     pub(super) async fn step_or_report(&mut self, observed: &Observed) -> Outcome {
         let (rollouts, now) = (&observed.rollouts, observed.now);
         let mut report = Report::new(now);
@@ -74,7 +74,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 }
                 Decision::Wait { reason, until } => {
                     self.report(&mut report, rollout, (&reason, Some(until)), &blockers);
-                    // A failure that is waited out may pass.
+                    // A failure in back-off may pass.
                     if !reason.is_failure() {
                         self.ledger.note_reason(rollout.into(), &reason, now).await;
                     }
@@ -88,13 +88,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Outcome::Rest(report)
     }
 
-    /// Takes a step. A pull is only started: [`Self::collect_pulls`] takes in its end.
+    /// Takes a step. A pull is only started: [`Self::collect_pulls`] handles its end.
     pub(super) async fn apply(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
         log_step(rollout, step, &self.update_order(rollout));
         self.ledger.count(step.kind());
         self.collect_evidence(rollout, step, now).await;
         if let Step::Pull { reference } = step {
-            // The reason to wait for it is the same sentence.
+            // The reason to wait for it is the same sentence, so it need not be logged again.
             self.track(rollout).last_logged = Some(step.to_string());
             self.start_pull(rollout, reference);
             return;
@@ -102,14 +102,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Step::NoteFirstSeen { .. } | Step::Reject { .. } = step {
             self.holds.note_change();
         }
-        // Even a request whose answer is lost may end it.
+        // Even a request whose answer is lost may end its life.
         if let Step::Stop { id, .. } | Step::Restart { id, .. } = step {
             self.memory.history(id).was_asked_to_stop = true;
         }
         self.ledger.before(rollout, step, now).await;
         let begun = Instant::now();
         let executed = execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await;
-        // A pause starts when the call ends, which may take a minute.
+        // The back-off starts when the call ends, which may take a minute.
         let ended = self.now();
         match executed {
             Ok(effect) => {
@@ -141,7 +141,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         match step {
             Step::Stop { id, .. } => {
-                // The grace counts from when the engine passed the request on, not from when it was sent.
+                // The grace period starts when the engine forwards the request, not when we send it.
                 self.memory.history(id).stop_requested_at.get_or_insert(now);
             }
             Step::Promote { .. } => {
@@ -174,7 +174,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     fn note_failure(&mut self, rollout: &Rollout, step: &Step, failure: Failure, now: DateTime<Utc>) {
         self.pull_if_removed(rollout, &failure);
         match (step, failure) {
-            // A replacement in progress needs the step, so it is tried until it succeeds, whatever the run wants.
+            // A replacement in progress needs this step, so it is retried until it succeeds, whatever the run wants.
             (Step::Recreate { .. } | Step::Stop { .. }, failure) if rollout.is_in_progress() => {
                 self.note_step(rollout, step, Some(problem(&failure)), now);
             }
@@ -184,7 +184,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 }
                 self.run.skip_until_next_run(rollout, reason);
             }
-            // A replacement in progress is tried until it succeeds.
+            // A replacement in progress is retried until it succeeds.
             (step, Failure::Doubtful(error))
                 if rollout.serving.is_some()
                     && rollout.candidate.is_none()
@@ -208,14 +208,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Nothing waits for the image but the next attempt.
+    /// Pulls the image again if it was removed. Only the next attempt needs it.
     fn pull_if_removed(&mut self, rollout: &Rollout, failure: &Failure) {
         if let Failure::ImageRemoved(reference) = failure {
             self.start_pull(rollout, reference);
         }
     }
 
-    /// Records the pulls that have ended.
+    /// Handles the pulls that have ended.
     pub(super) fn collect_pulls(&mut self, now: DateTime<Utc>) {
         while let Some(Pulled {
             rollout,
@@ -252,7 +252,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 self.run.halt_replicas(&rollout, reason);
             }
             match result {
-                // Another delegate may run another image, and of another platform.
+                // Another delegate may run another image, or need another platform.
                 Err(reason @ (Reason::WrongPlatform { .. } | Reason::SameImage { .. })) => {
                     self.run.note_unsuitable(&reference, &rollout, reason);
                 }
@@ -261,14 +261,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Notes an attempt at a step: it failed with this problem, or the engine said that it was done. Only the next observation
-    /// shows what it did.
+    /// Notes an attempt at a step, which failed with this problem or was reported to succeed. Only the next observation shows its
+    /// effect.
     fn note_step(&mut self, rollout: &Rollout, step: &Step, problem: Option<String>, now: DateTime<Utc>) {
         let is_beside = step.container().is_some_and(|id| rollout.is_left_over(id));
         self.note_attempt(rollout, &step.key(), step.to_string(), problem, is_beside, now);
     }
 
-    /// Notes that a question failed: nothing is changed before its answer is known.
+    /// Notes that a question failed. Nothing is changed until its answer is known.
     pub(super) fn note_failed_question(
         &mut self,
         rollout: &Rollout,
@@ -283,7 +283,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.note_attempt(rollout, fact.kind(), step.to_owned(), problem, false, now);
     }
 
-    /// Every attempt passes here, so that no repetition is without a pause.
+    /// Notes an attempt. Every attempt passes through here, so none is repeated without a pause.
     pub(super) fn note_attempt(
         &mut self,
         rollout: &Rollout,
@@ -302,7 +302,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         let tracked = self.track(rollout);
         if problem.is_some() {
-            // Others may have taken the memory by the next try.
+            // Other containers may have taken the memory by the next attempt.
             tracked.free_memory.take_if(|answer| answer.is_ok());
         }
         tracked
@@ -311,7 +311,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 }
 
-/// Something has a delegate take one step after the other, each of which is said to succeed: it waits for the next minute.
+/// A fault makes a delegate take step after step, each reported to succeed: it waits for the next minute.
 fn over_budget(rollout: &Rollout, decision: &Decision, until: DateTime<Utc>, is_news: bool) -> Decided {
     let problem = format!("{MOST_IN_A_MINUTE} steps in a minute, and it is not done");
     let step = decision.to_string();

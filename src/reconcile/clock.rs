@@ -1,17 +1,17 @@
-//! The wall clock, and its jumps: a host that wakes up, a clock that was wrong at boot.
+//! The wall clock and its jumps, as after a suspend or if it was wrong at boot.
 //!
-//! Decisions use the wall clock, as Docker's documents and the names of containers do. When it jumps, what this process
-//! remembers is moved along; otherwise a jump would cut a drain short or end a proof early.
+//! Decisions use the wall clock, like Docker's documents and container names. When it jumps, the times in this process's memory
+//! are shifted along. Otherwise a jump would cut a drain short or end a proof early.
 
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
-/// The wall clock, in tests another one.
+/// The wall clock, which tests replace.
 pub type Clock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
 
-/// A smaller difference is not a jump.
+/// Smaller differences do not count as a jump.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(1);
 
 /// Compares the wall clock with the monotonic one, which cannot be set.

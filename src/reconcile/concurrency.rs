@@ -1,4 +1,4 @@
-//! How many delegates are replaced at once: one replica of a workload, and ten delegates of a host.
+//! How many delegates are replaced at once: one replica per workload, and ten delegates per host.
 
 use std::collections::HashSet;
 
@@ -8,10 +8,10 @@ use crate::container::{ContainerId, ImageId};
 use crate::rollout::reason::Reason;
 use crate::rollout::{FAILED_CHECKS, Member, Rollout};
 
-/// The most candidates that prove themselves at once: each takes as much of the host as the delegate beside it.
+/// The most candidates that may prove themselves at once: each takes as many resources as the delegate beside it.
 const MAX_PROVING: usize = 10;
 
-/// The failure of another replica (its name, and why), which halts this delegate unless one of them runs the image well.
+/// The failed replica (its name, and why) that halts this delegate, unless another replica runs the image well.
 pub(super) fn halting_replica(
     rollout: &Rollout,
     all: &[Rollout],
@@ -29,14 +29,14 @@ pub(super) fn halting_replica(
     })
 }
 
-/// The replica that a delegate waits for: they are replaced one at a time. One that has come to rest in the middle of its
-/// replacement (`resting`) has a problem of its own, which is not waited for.
+/// The replica that a delegate waits for, since they are replaced one at a time. A replica whose replacement is stuck (`resting`)
+/// has a problem of its own, and is not waited for.
 pub(super) fn awaited_replica(
     rollout: &Rollout,
     all: &[Rollout],
     resting: &HashSet<String>,
 ) -> Option<Reason> {
-    // Replicas of which none works need no turn.
+    // If no replica works, they need not take turns.
     let is_out = |other: &Rollout| {
         let serving = other.serving.as_ref();
         serving.is_none_or(|serving| {
@@ -47,7 +47,7 @@ pub(super) fn awaited_replica(
     if !rollout.is_upgrader() && replicas.all(is_out) {
         return None;
     }
-    // The upgrader replaces itself while no delegate's replacement has to prove itself.
+    // The upgrader replaces itself only while no delegate's replacement is still unproven.
     let is_awaited = |other: &&Rollout| rollout.is_upgrader() || other.workload == rollout.workload;
     all.iter()
         .filter(is_awaited)
@@ -57,15 +57,15 @@ pub(super) fn awaited_replica(
         })
 }
 
-/// Whether the limit of concurrent candidates is reached.
+/// The reason to wait if too many candidates exist.
 pub(super) fn too_many_at_once(all: &[Rollout]) -> Option<Reason> {
     let proves_itself = |rollout: &&Rollout| rollout.candidate.as_ref().is_some_and(Member::is_up);
     let count = all.iter().filter(proves_itself).count();
     (count >= MAX_PROVING).then_some(Reason::WaitingForOthers { count })
 }
 
-/// The containers that prove themselves, or are about to end, beside a delegate's own, each with its rollout. What does not
-/// end in its time is not waited for.
+/// Other delegates' containers that prove themselves or are about to end, each with its rollout. A container that does not end in
+/// time is not waited for.
 pub(super) fn crowd<'a>(
     rollout: &'a Rollout,
     all: &'a [Rollout],
@@ -86,7 +86,7 @@ pub(super) fn crowd<'a>(
     })
 }
 
-/// How many containers take the memory that a second one needs: those that did when it was asked, if all of them are still there.
+/// How many containers take the memory that a second one needs: the ones found when memory was last checked, if all still exist.
 pub(super) fn crowd_of(
     rollout: &Rollout,
     all: &[Rollout],

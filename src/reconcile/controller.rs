@@ -11,12 +11,12 @@ use crate::events::ledger::Ledger;
 use crate::manager::{ManagerStatus, UpgraderImage};
 use crate::status::report::Report;
 
-/// Looks after delegates. Each call does what can be done now, and says when to call it again.
+/// Manages delegates. Each call does everything that can be done now, and says when to call it again.
 pub trait Controller {
     /// Why nothing could be observed.
     type Error: fmt::Display;
 
-    /// Whether nothing answers at the address, which a new start may find again.
+    /// Whether nothing answers at the address, so that a restart of this program may help.
     fn is_unreachable(error: &Self::Error) -> bool {
         let _ = error;
         false
@@ -28,17 +28,17 @@ pub trait Controller {
         None
     }
 
-    /// The API that has to answer, as the log names it.
+    /// The name of the API that must answer, for the log.
     const API: &'static str;
 
     /// Starts a run at the next observation: [`Self::reconcile`] asks which images are published, and acts on each answer when it
     /// arrives.
     fn start_run(&mut self, mode: Mode);
 
-    /// Says when the next scheduled run starts: before the first one, nothing is upgraded.
+    /// Sets when the next scheduled run starts: before the first one, nothing is upgraded.
     fn set_next_run(&mut self, next: Option<DateTime<Utc>>);
 
-    /// Takes all steps that can be taken now, each after an observation of its own. The report says when to call it again.
+    /// Takes all steps that can be taken now, each after its own observation. The report says when to call it again.
     ///
     /// # Errors
     /// Nothing could be observed.
@@ -48,21 +48,21 @@ pub trait Controller {
     /// of the engine; never if nothing is awaited.
     fn answered(&mut self) -> impl Future<Output = ()>;
 
-    /// Checks in with the Manager where the last answer is long ago, in the background. Changes nothing on the host.
+    /// Checks in with the Manager in the background if its last answer is too old. Changes nothing on the host.
     fn check_in(&mut self);
 
     /// How long until [`Self::check_in`] has something to do.
     fn next_check_in(&self) -> Duration;
 
-    /// Whether another instance acts in place of this one, by the last observation.
+    /// Whether another instance acted instead of this one at the last observation.
     fn stands_by(&self) -> bool {
         false
     }
 
-    /// The Manager's last answers, in a run or between two runs; `None` if there is no Manager.
+    /// The Manager's last answers, in or between runs; `None` if there is no Manager.
     fn manager_status(&self) -> Option<ManagerStatus>;
 
-    /// The upgrader's own image, and whether a newer one is published, if that is known.
+    /// The upgrader's own image, and whether a newer one is published, if known.
     fn upgrader_image(&self) -> Option<&UpgraderImage> {
         None
     }

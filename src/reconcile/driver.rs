@@ -1,5 +1,5 @@
 //! Drives the workloads of an orchestrator: run, questions, steps, back-off, report, plan. [`Orchestrate`] has the calls that
-//! differ between orchestrators.
+//! depend on the orchestrator.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use crate::rollout::{Backoff, Blocker, Desired, Intent, Policy, RunFacts};
 use crate::status::planned::Planned;
 use crate::status::report::{DelegateReport, Report};
 
-/// Logs a line about a workload, by the name that its orchestrator has for it.
+/// Logs a line about a workload under its orchestrator's own term.
 macro_rules! log {
     ($level:ident, $name:expr, $($fields:tt)*) => {
         match O::ORCHESTRATOR {
@@ -30,7 +30,7 @@ macro_rules! log {
     };
 }
 
-/// The workloads of an orchestrator. It may lose all it remembers at any moment: what it started is on the workloads.
+/// The workloads of an orchestrator. Its memory may be lost at any moment: the workloads show what was started.
 pub(crate) struct Driver<O> {
     pub(crate) orchestrator: O,
     pub(super) policy: Policy,
@@ -42,7 +42,7 @@ pub(crate) struct Driver<O> {
     tracked: HashMap<String, Tracked>,
 }
 
-/// The memory of one workload. Losing it repeats a log line.
+/// The memory of one workload. Losing it only repeats a log line.
 #[derive(Debug, Default)]
 struct Tracked {
     backoff: Option<Backoff>,
@@ -64,15 +64,15 @@ impl<O: Orchestrate> Driver<O> {
         }
     }
 
-    /// Those that were observed last.
+    /// The workloads of the last observation.
     pub(super) fn managed(&self) -> impl Iterator<Item = &Managed> {
         self.found.objects.iter().map(|object| &object.managed)
     }
 
-    /// Observes them.
+    /// Observes the workloads.
     ///
     /// # Errors
-    /// The orchestrator's; then those that were observed last stay.
+    /// The orchestrator's; the previous observation then remains.
     pub(super) async fn observe(&mut self) -> Result<(), O::Error> {
         if let Some(found) = self.orchestrator.observe().await? {
             let objects = found.objects.iter().map(|object| &object.managed.name);
@@ -85,7 +85,7 @@ impl<O: Orchestrate> Driver<O> {
         Ok(())
     }
 
-    /// Starts a run over those that were observed. Without a source of images, nothing is asked.
+    /// Starts a run over the observed workloads. Without a source of images, no question is asked.
     pub(super) fn start(&mut self, mode: Mode, intent: Intent, has_source: bool, now: DateTime<Utc>) {
         for tracked in self.tracked.values_mut() {
             tracked.backoff = None;
@@ -94,7 +94,7 @@ impl<O: Orchestrate> Driver<O> {
         self.run = UpgradeRun::new(mode, intent).about(asked_about, &self.target, now);
     }
 
-    /// Starts a run that gives these workloads these images.
+    /// Starts a run that rolls these workloads back to these images.
     pub(super) fn start_rollback(&mut self, all: Vec<(Managed, ImageReference)>, now: DateTime<Utc>) {
         self.run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback);
         for (managed, to) in all {
@@ -109,7 +109,7 @@ impl<O: Orchestrate> Driver<O> {
         }
     }
 
-    /// Takes in an answer.
+    /// Records an answer.
     pub(super) fn note(&mut self, answered: &Answered, now: DateTime<Utc>) {
         self.run.digests = match self.orchestrator.platforms() {
             Some(platforms) => Digests::All(platforms.to_vec()),
@@ -157,7 +157,7 @@ impl<O: Orchestrate> Driver<O> {
         self.found.objects.iter().map(planned).chain(absent).collect()
     }
 
-    /// Takes the first step that one of them needs, or only this one: `true`. If none does, the report says why.
+    /// Takes the first step that a workload (or only this one) needs, and returns `true`. If none needs one, the report says why.
     pub(super) async fn step(
         &mut self,
         report: &mut Report,
@@ -243,7 +243,7 @@ impl<O: Orchestrate> Driver<O> {
                     );
                 }
                 match (refusal, step) {
-                    // The image is refused here; the API itself works.
+                    // Only this image is refused; the API itself works.
                     (Refusal::Refused(problem), Step::Begin { .. } | Step::Apply { .. }) => {
                         let reason = Reason::CreateRefused { problem };
                         self.track(name).backoff = Some(Backoff::hopeless(reason, now));
@@ -254,7 +254,7 @@ impl<O: Orchestrate> Driver<O> {
         }
     }
 
-    /// Has a workload wait after a call that failed. After a conflict, what is wanted now follows from what is there now.
+    /// Makes a workload wait after a failed call. After a conflict, the decision is made again from what is there now.
     fn back_off(&mut self, name: &str, step: String, refusal: Refusal, now: DateTime<Utc>) {
         let backoff = &mut self.track(name).backoff;
         *backoff = Some(match refusal {
@@ -264,7 +264,7 @@ impl<O: Orchestrate> Driver<O> {
             Refusal::Refused(problem) => Backoff::hopeless(Reason::EngineError { step, problem }, now),
             Refusal::NotPermitted(problem) => {
                 let reason = Reason::NotPermitted { step, problem };
-                // An API server that has just started may have no permissions yet.
+                // An API server that has just started may not know its permissions yet.
                 match backoff {
                     None => Backoff::after(None, reason, now),
                     Some(_) => Backoff::hopeless(reason, now),
@@ -296,7 +296,7 @@ impl<O: Orchestrate> Driver<O> {
         report.delegates.push(row);
     }
 
-    /// Warns of a version that is without support, or will soon be: once, and again when the notice changes.
+    /// Warns once when a version is unsupported or soon will be, and again when the notice changes.
     fn log_expiry(&mut self, managed: &Managed, now: DateTime<Utc>) {
         let Managed {
             name,
@@ -313,7 +313,7 @@ impl<O: Orchestrate> Driver<O> {
         }
     }
 
-    /// Logs a reason when it is another one than before.
+    /// Logs a reason if it differs from the last one.
     fn log(&mut self, (name, workload): (&str, &str), releases: Option<(u64, u64)>, reason: &Reason) {
         if !reason.is_news(&mut self.track(name).last_logged) {
             return;
@@ -342,7 +342,7 @@ impl<O: Orchestrate> Driver<O> {
     }
 }
 
-/// The number of the last attempt, and of the last successful one.
+/// The numbers of the last attempt and of the last successful one.
 fn releases(managed: &Managed) -> (u64, u64) {
     (managed.record.release, managed.successful_release())
 }

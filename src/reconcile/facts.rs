@@ -1,4 +1,4 @@
-//! Facts that a decision needs beside the containers: what is known of them, and how they are learned.
+//! The facts that a decision needs beside the containers: known ones, and how the others are found out.
 
 use std::borrow::Cow;
 
@@ -20,12 +20,12 @@ use crate::rollout::{
     Desired, Fact, Facts, Failure, Member, Policy, Reach, Rollout, RunFacts, UpdateOrder, image_of,
 };
 
-/// The failed action, where the obstacles are unknown.
+/// The failed action if the obstacles are unknown.
 const LOOK_FOR_OBSTACLES: &str = "find out whether it can be recreated as it is";
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// The image that is wanted of one delegate, and the known facts about it. A candidate is finished with the image that it
-    /// has where the run gave the delegate up.
+    /// The image that one delegate should run, and the known facts about it. A candidate keeps its image if the run gave the
+    /// delegate up.
     pub(super) fn known(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> (Desired, Facts) {
         let desired = self.run.desired(rollout);
         let facts = self.facts(rollout, all, &desired, now);
@@ -81,7 +81,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             name_free_for: tracked
                 .and_then(|tracked| (now - tracked.name_free_since?).to_std().ok())
                 .unwrap_or_default(),
-            // Whether the upgrader is ready does not hang on the Manager.
+            // The upgrader's readiness does not depend on the Manager.
             manager: if rollout.is_upgrader() {
                 Some(Reach::Reachable)
             } else {
@@ -91,8 +91,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Reads the records of the engine if that was never done, or they have changed, and a delegate waits for another image. It is
-    /// shown as it was read last; nothing starts by that.
+    /// Reads the engine's records if they are unknown or have changed while a delegate waits for another image. They are only
+    /// displayed; no replacement starts by them.
     pub(super) async fn keep_holds(&mut self, rollouts: &[Rollout]) {
         if self.observer.takes_changed_records() {
             self.holds.note_change();
@@ -106,7 +106,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Reads what the engine remembers that holds replacements back.
+    /// Reads the holds from the engine's records.
     pub(super) async fn read_holds(&mut self) -> Result<(), EngineError> {
         let has_wave = self.settings.policy.timing.wave.is_some();
         self.holds.read(self.engine.as_ref(), has_wave).await
@@ -123,7 +123,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         rollout.update_order(&self.policy(rollout), &facts)
     }
 
-    /// The operator's policy for one delegate. The settings of how delegates are replaced are not about the upgrader.
+    /// The operator's policy for one delegate. Settings for replacing delegates do not apply to the upgrader.
     pub(super) fn policy(&self, rollout: &Rollout) -> Cow<'_, Policy> {
         let policy = &self.settings.policy;
         match rollout.owner.healthy_deadline {
@@ -132,7 +132,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 restarts_unhealthy: false,
                 ..policy.clone()
             }),
-            // It has to be healthy for that long.
+            // It must stay healthy for that long.
             Some(deadline) if deadline > policy.healthy_time => Cow::Owned(Policy {
                 healthy_deadline: deadline,
                 ..policy.clone()
@@ -141,7 +141,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Learns a fact that a decision about one delegate, of all there are, needs.
+    /// Finds out a fact that a decision about one delegate needs, given all delegates.
     pub(super) async fn learn(&mut self, rollout: &Rollout, all: &[Rollout], fact: Fact, now: DateTime<Utc>) {
         match (fact, &rollout.serving) {
             (Fact::FreeMemory, Some(serving)) => self.learn_free_memory(rollout, serving, all, now).await,
@@ -163,8 +163,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// No container document says whether files were copied into it, nor whether its image is still there, by whose
-    /// defaults its owner's settings are recognized. So the engine is asked before it is replaced.
+    /// No container document shows whether files were copied into it, or whether its image, whose defaults tell its owner's
+    /// settings apart, still exists. So the engine is asked before it is replaced.
     async fn learn_hidden_obstacle(&mut self, rollout: &Rollout, serving: &Member) {
         let engine = self.engine.as_ref();
         let hidden = async {
@@ -180,7 +180,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     let image = serving.image.to_string();
                     return Ok(Some(Obstacle::ImageRemoved { image }));
                 }
-                // A socket proxy that refuses this call also refuses to recreate a container: that step reports it.
+                // A socket proxy that refuses this call also refuses to recreate a container, and that step reports it.
                 Err(Failure::Engine(error)) if error.is_not_permitted() => {}
                 Err(failure) => return Err(failure),
                 Ok(_) => {}
@@ -203,7 +203,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 warn!(container, workload, %error, "not allowed to check for copied files; assuming there are none");
                 Ok(())
             }
-            // Nothing is changed before it is known.
+            // Nothing is changed until it is known.
             Err(failure) => {
                 let now = self.now();
                 self.note_failed_question(rollout, &Fact::HiddenObstacle, LOOK_FOR_OBSTACLES, failure, now);

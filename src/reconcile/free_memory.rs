@@ -1,4 +1,4 @@
-//! Whether the host has the memory for a second container beside the first, and what others take of it meanwhile.
+//! Whether the host has memory for a second container beside the first, and which other containers use it meanwhile.
 
 use chrono::{DateTime, Utc};
 
@@ -12,7 +12,7 @@ use crate::manager::ImageSource;
 use crate::rollout::{Decision, Fact, Member, Rollout, next};
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// The answer holds until the replacement is over.
+    /// Finds out whether there is memory. The answer holds until the replacement is over.
     pub(super) async fn learn_free_memory(
         &mut self,
         rollout: &Rollout,
@@ -26,7 +26,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             self.sample_memory(rollout, all, now).await;
         }
         let needed = self.memory_need(rollout, serving);
-        // An unknown use forbids no second one.
+        // If the use is unknown, a second container is allowed.
         let fits = match (needed, available) {
             (Some(needed), Some(available)) if is_running(serving) => {
                 let most = self.others(rollout, all, now, |_| 0);
@@ -54,7 +54,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// How much memory another container like this one may take, in bytes: its limit, or else its present use.
+    /// How much memory another container like this one may take, in bytes: its limit, or else its current use.
     fn memory_need(&self, rollout: &Rollout, serving: &Member) -> Option<u64> {
         let tracked = self.tracked.get(&rollout.name);
         serving
@@ -62,7 +62,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             .or(tracked.and_then(|tracked| tracked.memory_use))
     }
 
-    /// The memory of the containers that prove themselves, or are about to end, by what each uses now.
+    /// The memory of the containers that prove themselves or are about to end, by their current use.
     fn others(
         &self,
         rollout: &Rollout,
@@ -84,8 +84,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         others
     }
 
-    /// If a container has no limit, the engine samples its present use, which takes a second: those of all delegates that
-    /// are asked about next, or that have a candidate, are taken at once.
+    /// Samples the current use of containers without a limit. The engine takes a second for each, so all delegates that have a
+    /// candidate or are asked about next are sampled at once.
     async fn sample_memory(&mut self, first: &Rollout, all: &[Rollout], now: DateTime<Utc>) {
         let is_next = |rollout: &Rollout| {
             let (desired, mut facts) = self.known(rollout, all, now);
@@ -109,7 +109,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Where no replacement is in progress, the answers are old by the next one.
+    /// Forgets the answers when no replacement is in progress: they are too old for the next one.
     pub(super) fn forget_answers(&mut self, rollouts: &[Rollout]) {
         for rollout in rollouts.iter().filter(|rollout| !rollout.is_in_progress()) {
             self.track(rollout).forget_memory();

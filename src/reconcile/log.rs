@@ -1,4 +1,4 @@
-//! The output of the reconciler: the log, the report, the last log lines of a rejected candidate.
+//! The output of the reconciler: the log, the report, and the last log lines of a rejected candidate.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::rollout::reason::{self, Reason};
 use crate::rollout::{Blocker, Decided, Effect, Intent, Rollout, Step, UpdateOrder};
 use crate::status::report::{DelegateReport, Report};
 
-/// How often the progress of a drain is logged, at most.
+/// The shortest interval between two log lines about a drain.
 const PROGRESS_INTERVAL: TimeDelta = TimeDelta::seconds(60);
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// At `LOG_LEVEL=debug`, logs the decision with its row, if that is another one than before.
+    /// At `LOG_LEVEL=debug`, logs the decision and its row if they differ from the last ones.
     pub(super) fn log_decision(&mut self, rollout: &Rollout, decided: &Decided) {
         let Decided { row, decision } = decided;
         let tracked = self.track(rollout);
@@ -38,7 +38,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// A candidate's evidence is collected before the candidate is stopped.
+    /// Collects a candidate's evidence before the candidate is stopped.
     pub(super) async fn collect_evidence(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
         let engine = self.engine.as_ref();
         let Step::Reject {
@@ -55,7 +55,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Adds those that are not taken for delegates. The first answer of one may show that it is one.
+    /// Adds containers that do not count as delegates. The first answer of one may show that it is a delegate.
     pub(super) fn report_not_delegates(&self, report: &mut Report, now: DateTime<Utc>) {
         let rows = self.observer.not_delegates().iter();
         report.not_delegates = rows
@@ -76,7 +76,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Enters a delegate in the report, and logs its reason if it is another one than before.
+    /// Adds a delegate to the report, and logs its reason if it differs from the last one.
     pub(super) fn report(
         &mut self,
         report: &mut Report,
@@ -129,13 +129,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         known.retain(|id, _| present.contains(id));
     }
 
-    /// Logs a failure at once: a run that starts right now tries again, and its report would not mention the failure.
+    /// Logs a failure at once: if a run starts right now, it tries again and its report does not mention the failure.
     pub(super) fn log_failure(&mut self, rollout: &Rollout, reason: &Reason) {
         log_reason(rollout, reason);
         self.track(rollout).last_logged = Some(reason.to_string());
     }
 
-    /// Warns of versions that are unsupported, or will be soon: once, and again when the notice changes.
+    /// Warns once when a version is unsupported or soon will be, and again when the notice changes.
     pub(super) fn log_expiry(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in rollouts {
             if rollout.is_upgrader() || rollout.owner.task_of.is_some() {
@@ -184,8 +184,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 }
 
-/// The message to log once nothing is in progress. A candidate that was withdrawn is removed like an old container,
-/// but has replaced none.
+/// The message to log once nothing is in progress. A withdrawn candidate is removed like an old container, but has replaced none.
 pub(super) fn completion_message(rollout: &Rollout, step: &Step) -> Option<&'static str> {
     // A restored container has the image of the one that it was made from.
     let is_replaced = |old: &ContainerId| {
@@ -243,12 +242,12 @@ pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &UpdateOrde
     }
 }
 
-/// The number of the last attempt, and of the last successful one.
+/// The numbers of the last attempt and of the last successful one.
 fn releases(rollout: &Rollout) -> (u64, u64) {
     (rollout.latest_release(), rollout.successful_release())
 }
 
-/// A duration as the log shows it, in milliseconds' precision.
+/// A duration for the log, in seconds, rounded to milliseconds.
 pub(super) fn seconds(took: Duration) -> f64 {
     (took.as_secs_f64() * 1000.0).round() / 1000.0
 }
@@ -266,7 +265,7 @@ pub(super) fn log_result(rollout: &Rollout, step: &Step, effect: &Effect, took: 
             let seconds = seconds(took);
             info!(container, workload, container_id, seconds, "{}", step.result());
         }
-        // Other names or other users of an image are not a fault.
+        // An image that has other names or users is not an error.
         Effect::Nothing(why) if matches!(step, Step::RemoveImage { .. }) => {
             info!(container, workload, why, "kept the image");
         }
@@ -278,7 +277,7 @@ fn log_reason(rollout: &Rollout, reason: &Reason) {
     let (container, workload) = (&rollout.name, &rollout.workload);
     let (kind, cause) = (reason.kind().as_str(), reason.cause());
     match reason {
-        // Neither the image nor the host is at fault, but this program.
+        // The fault lies with this program, not with the image or the host.
         Reason::ConfigurationMismatch { .. } => {
             error!(container, workload, reason = kind, cause, "{reason}");
         }

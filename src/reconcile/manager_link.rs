@@ -1,5 +1,4 @@
-//! A controller's side of the Manager: the source of images, the open questions, and what is known of whether it
-//! answers.
+//! A controller's link to the Manager: the source of images, the open questions, and whether the Manager answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +19,7 @@ use crate::manager::{ImageSource, ManagerError, ManagerRequests, Query, Upgrader
 use crate::rollout::{Reach, Rollout};
 use crate::text::time;
 
-/// The source of images, where one is configured, and when it was last heard of.
+/// The source of images, if any is configured, and when it last answered.
 #[derive(Debug)]
 pub(crate) struct ManagerLink<R, M> {
     pub(super) registry: Arc<R>,
@@ -49,7 +48,7 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
         self.source.is_some()
     }
 
-    /// Notes which delegates there are to check in for, each with the image to ask about.
+    /// Notes the delegates to check in for, each with the image to ask about.
     pub(crate) fn note_delegates<'a>(
         &mut self,
         rollouts: &[Rollout],
@@ -59,7 +58,7 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
         self.queries.clear();
         let is_asked_about = |rollout: &&Rollout| rollout.left_alone().is_none() && !rollout.is_upgrader();
         let containers = rollouts.iter().filter(is_asked_about).filter_map(|rollout| {
-            // Also during a replacement: a delegate is there all the time, whichever container serves.
+            // Also during a replacement: the delegate exists throughout, whichever container serves.
             Some((&rollout.workload, &rollout.representative()?.image))
         });
         let services = services
@@ -74,7 +73,7 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
         }
     }
 
-    /// Asks, in the background, unless the same question is open. Returns since when it is; `None` without a source.
+    /// Asks in the background, unless the same question is open. Returns since when it has been open; `None` without a source.
     pub(crate) fn ask(&mut self, question: &Question) -> Option<Instant> {
         let source = self.source.as_ref()?;
         Some(self.questions.ask(question, &self.registry, source))
@@ -96,17 +95,17 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
         self.ask(&Question::Published(query));
     }
 
-    /// Completes when there is an answer to take in; never where no question is open.
+    /// Completes when an answer can be taken; never if no question is open.
     pub(crate) async fn answered(&mut self) {
         self.questions.answered().await;
     }
 
-    /// Whether there is an answer to take in.
+    /// Whether an answer can be taken.
     pub(super) fn has_answer(&self) -> bool {
         self.questions.has_answer()
     }
 
-    /// Records an answer, each once.
+    /// Records and returns each answer once.
     pub(crate) fn next_answer(&mut self, now: DateTime<Utc>) -> Option<Answered> {
         let answered = self.questions.next()?;
         if let (Question::Published(query), Answer::Published(answer)) =
@@ -124,7 +123,7 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
         self.source.as_ref()?.last_error()
     }
 
-    /// Whether the Manager can be reached, if that is known. Without a source there is nothing to reach.
+    /// Whether the Manager can be reached, if known. Without a source there is nothing to reach.
     pub(super) fn reach(&self, now: DateTime<Utc>) -> Option<Reach> {
         match self.source {
             Some(_) => self.reachability.known(self.last_error(), now),
@@ -132,7 +131,7 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
         }
     }
 
-    /// Since when the Manager has not answered, and why, in words; `None` if it answers.
+    /// Since when and why the Manager has not answered, for messages; `None` if it answers.
     pub(super) fn problem(&self) -> Option<String> {
         let ManagerStatus {
             problem, answered_at, ..
@@ -149,7 +148,7 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
         self.heartbeat.keep(&self.queries);
     }
 
-    /// Checks in with the Manager where the last answer is long ago.
+    /// Checks in with the Manager if its last answer is too old.
     pub(crate) fn check_in(&mut self) {
         if self.has_manager() {
             for query in self.heartbeat.due(&self.queries) {
@@ -167,17 +166,17 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
         }
     }
 
-    /// The Manager's last answers; `None` where the image is fixed or there is no source.
+    /// The Manager's last answers; `None` if the image is fixed or there is no source.
     pub(crate) fn status(&self) -> Option<ManagerStatus> {
         self.has_manager().then(|| self.heartbeat.manager_status())
     }
 
-    /// The upgrader's own image, and whether a newer one is published, if that is known.
+    /// The upgrader's own image, and whether a newer one is published, if known.
     pub(super) fn upgrader_image(&self) -> Option<&UpgraderImage> {
         self.upgrader.known()
     }
 
-    /// The requests to it so far.
+    /// The requests to the Manager so far.
     pub(super) fn requests(&self) -> ManagerRequests {
         let source = self.source.as_ref();
         source.map_or_else(ManagerRequests::default, |source| source.requests())

@@ -1,4 +1,4 @@
-//! The loop over all delegates: observe, decide, act, and observe again, until nothing is left but to wait.
+//! The loop over all delegates: observe, decide and act, until there is nothing left to do but wait.
 
 mod act;
 pub mod clock;
@@ -57,13 +57,13 @@ use crate::status::planned::Planned;
 use crate::status::report::{DelegateReport, Report, none_found};
 use crate::swarm::Swarm;
 
-/// After this many steps a call returns, and says that there is more to do.
+/// After this many steps a call returns, and reports that there is more to do.
 const MAX_STEPS: usize = 200;
 
-/// How often the time that an answer has taken so far is reported.
+/// How often a wait for an answer is reported.
 const WAITING_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The rules of a run, and the containers that it concerns.
+/// The settings of a run, and the containers that it covers.
 #[derive(Clone)]
 pub struct Settings {
     /// Which containers, and how their health is checked.
@@ -78,27 +78,27 @@ pub struct Settings {
 
 /// Drives the rollouts of all delegates on a host.
 ///
-/// It may lose its memory at any moment, and any of its futures may be dropped: what was started is on the
-/// containers, and the next observation finds it there.
+/// It may lose its memory at any moment, and any of its futures may be dropped: the containers show what was started, and the
+/// next observation finds it there.
 pub struct Reconciler<E, M, H> {
     engine: Arc<E>,
     manager: ManagerLink<E, M>,
     observer: Observer<H>,
     settings: Settings,
     timekeeper: Timekeeper,
-    /// The observations of each container, and the actions on it.
+    /// The observations of each container, and the calls about it.
     memory: Memory,
     run: UpgradeRun,
     services: Box<Driver<Swarm<E>>>,
     /// The run that starts with the next observation.
     starting: Option<Mode>,
-    /// When the next scheduled run starts, if that is known.
+    /// When the next scheduled run starts, if known.
     next_run: Option<DateTime<Utc>>,
-    /// The last observation, as long as it holds.
+    /// The last observation while it is valid.
     recent: Option<Observed>,
-    /// Another instance of this upgrader acted at the last observation.
+    /// Whether another instance of this upgrader acted at the last observation.
     stood_by: bool,
-    /// Whether a run tries again what failed for something that may pass.
+    /// Whether a run retries temporary failures.
     retries: bool,
     pulls: Pulls,
     holds: KnownHolds,
@@ -143,20 +143,20 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Has its outcomes recorded and reported by this ledger.
+    /// Records and reports its outcomes in this ledger.
     #[must_use]
     pub fn with_ledger(self, ledger: Ledger) -> Self {
         Self { ledger, ..self }
     }
 
-    /// Has the engine report changes of delegates, so that [`Self::answered`] completes at once.
+    /// Subscribes to the engine's changes of delegates, so that [`Self::answered`] completes at once.
     #[must_use]
     pub fn watching(mut self) -> Self {
         self.observer.watch(&self.engine);
         self
     }
 
-    /// Has a run try again what failed for something that may pass, as long as nothing is in progress and no next run starts.
+    /// Makes runs retry temporary failures, while nothing is in progress and no next run starts.
     #[must_use]
     pub fn with_retries(self) -> Self {
         Self {
@@ -207,13 +207,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if self.retries { run.with_retries() } else { run }
     }
 
-    /// Starts the run that is to start, takes in the answers that have come, and asks what is to be asked.
+    /// Starts a due run, takes the answers that have arrived, and asks what has to be asked.
     async fn ask_and_answer(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         if let Some(mode) = self.starting.take() {
             self.start_services(mode, Intent::Upgrade).await;
             self.run = self.upgrade_run(mode, Intent::Upgrade, rollouts, now);
             self.manager.ask_for(&mut self.run);
-            // An image that is fixed needs no waiting.
+            // A fixed image needs no waiting.
             tokio::task::yield_now().await;
         }
         self.run.retry(rollouts, &self.settings.target, now);
@@ -232,7 +232,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             .or_insert_with(|| Tracked::new(rollout))
     }
 
-    /// Observes once all questions of the run are answered. `waiting` is called with the reason once the wait is long.
+    /// Observes once all questions of the run are answered. Calls `waiting` with the reason if that takes long.
     async fn observe_with_answers(
         &mut self,
         mut waiting: impl FnMut(&Reason),
@@ -260,8 +260,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Plans what a scheduled run would do to each delegate, without doing it. It waits for all answers; `waiting` is
-    /// called with the reason once the wait is long.
+    /// Plans what a scheduled run would do to each delegate, without doing it. Waits for all answers, and calls `waiting` with
+    /// the reason if that takes long.
     ///
     /// # Errors
     /// The engine could not be observed.
@@ -272,7 +272,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.keep_holds(&rollouts).await;
         self.note_failures(&rollouts, now);
         for rollout in &rollouts {
-            // At most once each: whether it may start, and the obstacles that no document shows.
+            // At most once each: the holds, and the obstacles that no document shows.
             for _ in 0..2 {
                 let Decision::Learn(fact @ (Fact::Holds | Fact::HiddenObstacle)) =
                     self.answer(rollout, &rollouts, true, now).0.decision
@@ -285,7 +285,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         if learned {
             (rollouts, now) = self.observe().await?;
-            // The facts that were read first may have expired meanwhile. A plan that cannot read them says so.
+            // The holds that were read first may have expired meanwhile. A plan reports if it cannot read them.
             let _ = self.read_holds().await;
         }
         for rollout in &mut rollouts {
@@ -303,8 +303,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(containers.chain(services).chain(others).collect())
     }
 
-    /// Decides on one delegate, given all others. With it comes the list of what keeps an upgrade from starting. A plan decides as
-    /// if all checks passed: it asks neither the Manager again nor for the host's memory.
+    /// Decides on one delegate, given all others, and lists what keeps an upgrade from starting. A plan assumes that all checks
+    /// pass: it asks neither for the Manager nor for the host's memory.
     fn answer(
         &self,
         rollout: &Rollout,
@@ -322,7 +322,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         next(rollout, &desired, &policy, &facts, now)
     }
 
-    /// Finds the failures of all replicas before anything is decided on one of them.
+    /// Finds the failures of all replicas before any decision on one of them.
     fn note_failures(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in self.run.in_order(rollouts) {
             let (decided, blockers) = self.answer(rollout, rollouts, false, now);
@@ -360,7 +360,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
         self.services.next_run = next;
     }
 
-    /// The largest of what it awaits is on the heap while it is awaited, and no part of its stack.
+    /// The largest future is boxed, to keep the stack small.
     async fn reconcile(&mut self) -> Result<Report, EngineError> {
         for _ in 0..MAX_STEPS {
             let observed = match self.recent_observation() {
@@ -475,7 +475,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
     }
 }
 
-/// When to report again what has been waited for so long; `None` if nothing is.
+/// When to report a wait of this length again; `None` if nothing is awaited.
 fn next_word(waited: Option<Duration>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let wait = WORTH_A_WORD.checked_sub(waited?).unwrap_or(WAITING_INTERVAL);
     Some(now + TimeDelta::from_std(wait).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! The observation that each decision starts with, and its time.
+//! The observation on which each decision is based, and its time.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ use crate::rollout::{Decision, INSPECT, Member, Rollout, UpdateOrder};
 use crate::status::planned::Planned;
 use crate::text::duration;
 
-/// An observation that is so young shows what is there well enough to say that there is nothing to do.
+/// An observation this recent is good enough to say that there is nothing to do.
 const YOUNG: Duration = Duration::from_secs(2);
 
-/// An observation that is so young is acted upon again, after a question or a pull, which change none of what it shows.
+/// An observation this recent may be acted on again after a question or a pull, which change nothing that it shows.
 const FRESH: Duration = Duration::from_millis(500);
 
-/// The delegates, as they were observed.
+/// The delegates as observed.
 #[derive(Debug)]
 pub(super) struct Observed {
     pub(super) rollouts: Vec<Rollout>,
     /// When the observation started.
     pub(super) now: DateTime<Utc>,
     ended: Instant,
-    /// `None` if it is new.
+    /// The reason why it was kept; `None` if it is new.
     kept_for: Option<KeptFor>,
 }
 
@@ -44,23 +44,23 @@ impl Observed {
         }
     }
 
-    /// Whether nothing was decided on it yet.
+    /// Whether nothing has been decided on it yet.
     pub(super) fn is_new(&self) -> bool {
         self.kept_for.is_none()
     }
 
-    /// Whether it may be acted upon, and does not only show that there is nothing to do.
+    /// Whether it may be acted on, rather than only show that there is nothing to do.
     pub(super) fn may_act(&self) -> bool {
         self.kept_for != Some(KeptFor::Answer)
     }
 }
 
-/// The use that an observation is kept for.
+/// The reason why an observation is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeptFor {
-    /// An answer is awaited: with most there is nothing to do, and no other observation is made for that.
+    /// An answer is awaited: usually it leaves nothing to do, and does not deserve another observation.
     Answer,
-    /// The next decision: what changed is only what is known beside the containers.
+    /// The next decision: only facts beside the containers have changed.
     Decision,
 }
 
@@ -70,7 +70,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.tracked.values_mut().for_each(Tracked::start_run);
     }
 
-    /// From the next observation on, what has the published image is a delegate.
+    /// Lets containers with the published image count as delegates from the next observation on.
     pub(super) fn note_published(&mut self, answer: &Answer) {
         let known = &mut self.settings.scope.known_images;
         if let Answer::Published(Ok(image)) = answer
@@ -80,7 +80,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// The rows of a plan for those that are not taken for delegates.
+    /// The plan's rows for containers that do not count as delegates.
     pub(super) fn planned_not_delegates(&self) -> Vec<Planned> {
         let all = self.observer.not_delegates().iter();
         let rows = all.map(|(rollout, reason)| {
@@ -94,7 +94,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         rows.collect()
     }
 
-    /// Keeps an observation for the answer of the Manager or a registry that is awaited.
+    /// Keeps an observation until an awaited answer of the Manager or a registry.
     pub(super) fn keep_for_answer(&mut self, observed: Observed) {
         let is_enough = self.run.awaited().is_some() && !self.observer.is_waiting();
         self.recent = is_enough.then_some(Observed {
@@ -103,7 +103,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         });
     }
 
-    /// Keeps an observation after a change of memory only: something was learned, or started beside the loop.
+    /// Keeps an observation after a change in memory only: a fact was found out, or something started in the background.
     pub(super) fn keep_for_decision(&mut self, observed: Observed) {
         self.recent = Some(Observed {
             kept_for: Some(KeptFor::Decision),
@@ -111,9 +111,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         });
     }
 
-    /// The observation that was kept, once, if it still holds.
+    /// The kept observation, once, if it is still valid.
     pub(super) fn recent_observation(&mut self) -> Option<Observed> {
-        // That notices a jump of the clock, for which its times are wrong.
+        // This notices a jump of the clock, which invalidates the observation's times.
         self.now();
         let recent = self.recent.take()?;
         let has_services = self.services.managed().next().is_some();
@@ -126,7 +126,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         holds.then_some(recent)
     }
 
-    /// The time. Where the system clock jumped, what is remembered is moved along.
+    /// The time. If the system clock jumped, the times in memory are shifted along.
     pub(super) fn now(&mut self) -> DateTime<Utc> {
         let (now, jump) = self.timekeeper.now();
         if let Some(jump) = jump {
@@ -149,9 +149,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Observes all delegates, and gives the time at which the observation started: what a slow engine showed first may
-    /// have changed by its end, and no deadline is over by then. It is repeated where the clock jumped meanwhile, since
-    /// its times would be on both sides of the jump.
+    /// Observes all delegates, and returns when the observation started: with a slow engine, the first things seen may have
+    /// changed by its end, so no deadline counts as over by then. Repeated if the clock jumped meanwhile, since its times would
+    /// be on both sides of the jump.
     pub(super) async fn observe(&mut self) -> Result<(Vec<Rollout>, DateTime<Utc>), EngineError> {
         loop {
             let before = self.now();
@@ -176,12 +176,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         } = self;
         holds.note_observation();
         let mut rollouts = observer.observe(engine, &settings.scope, memory, now).await?;
-        // The only delegates of this host may be those that have not shown yet that they are.
+        // The only delegates of this host may not have shown yet that they are delegates.
         if rollouts.is_empty() && observer.awaits_first_answer() {
             observer.settled().await;
             rollouts = observer.observe(engine, &settings.scope, memory, now).await?;
         }
-        // A task that has ended is its service's matter, and no unhealthy delegate.
+        // An ended task is its service's matter, not an unhealthy delegate.
         rollouts.retain(|rollout| rollout.owner.task_of.is_none() || rollout.members().any(Member::is_up));
         for serving in rollouts.iter().filter_map(|rollout| rollout.serving.as_ref()) {
             let history = memory.history(&serving.id);
@@ -196,7 +196,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(rollouts)
     }
 
-    /// A container that cannot be inspected is inspected again after a pause, as after any other error.
+    /// Inspects a container again after a pause if that failed, as after any other error.
     fn note_inspect_errors(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in rollouts {
             let backoffs = &mut self.track(rollout).backoffs;

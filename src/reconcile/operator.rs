@@ -1,4 +1,4 @@
-//! An operator's commands for one delegate: to retry a rejected image, or to roll back to the previous one.
+//! An operator's commands for one delegate: retry a rejected image, or roll back to the previous one.
 
 use serde_json::Value;
 use tracing::info;
@@ -37,13 +37,13 @@ pub enum OperatorError {
         /// `UPGRADER_WORKLOAD_NAME`.
         workload_names: Vec<String>,
     },
-    /// No container has its name, or a candidate exists: a replacement is in progress.
+    /// A replacement is in progress: no container has its name, or a candidate exists.
     #[error("{0} is being replaced or restored right now; try again when that is done")]
     InProgress(String),
-    /// It was not created by an upgrade.
+    /// No upgrade created it.
     #[error("nothing to roll back: delegate-upgrader has not upgraded {0}")]
     NothingBefore(String),
-    /// A rollback is never rolled back.
+    /// A rollback cannot itself be rolled back.
     #[error(
         "{name} was already rolled back from {from}; to upgrade it to {from} again, run `{}`",
         command_for("retry", name)
@@ -54,7 +54,7 @@ pub enum OperatorError {
         /// The image it was rolled back from.
         from: String,
     },
-    /// It runs that release.
+    /// It already runs that release.
     #[error("{name} runs release {release} already")]
     AlreadyThere {
         /// The delegate's container name.
@@ -62,14 +62,14 @@ pub enum OperatorError {
         /// The release that was asked for.
         release: u64,
     },
-    /// Nothing tells which image that release had.
+    /// The image of that release is unknown.
     #[error("{name} has no release {release} that is known here; {}", numbers(.known))]
     NoSuchRelease {
         /// The delegate's container name.
         name: String,
         /// The release that was asked for.
         release: u64,
-        /// Those that are known.
+        /// The known releases.
         known: Vec<u64>,
     },
     /// The image was removed from the host.
@@ -117,13 +117,13 @@ pub(super) enum Found<'a> {
     Service(Box<Managed>),
 }
 
-/// Whether an operator means this one: by its name, or by four or more characters that its id starts with.
+/// Whether an operator means this one: by its name, or by at least the first four characters of its id.
 fn is_named(given: &str, name: &str, id: Option<&str>) -> bool {
     name == given.trim_start_matches('/') || given.len() >= 4 && id.is_some_and(|id| id.starts_with(given))
 }
 
-/// The previous image, which the labels of the container name, or that of a release, which the audit log or the labels name. The
-/// host must still have it.
+/// The image to roll back to: the previous one by the container's labels, or that of a release by the audit log or the labels.
+/// The host must still have it.
 async fn rollback_target<E: Engine>(
     engine: &E,
     rollout: &Rollout,
@@ -148,7 +148,7 @@ async fn rollback_target<E: Engine>(
     to_image(engine, serving, &before.reference, &before.id).await
 }
 
-/// Whether nothing is in progress there.
+/// Checks that no update of it is in progress.
 pub(super) fn is_free(managed: &Managed) -> Result<(), OperatorError> {
     if managed.is_in_progress() {
         return Err(OperatorError::InProgress(managed.name.clone()));
@@ -156,7 +156,7 @@ pub(super) fn is_free(managed: &Managed) -> Result<(), OperatorError> {
     Ok(())
 }
 
-/// The image before the present one, or that of a release.
+/// The image before the current one, or that of a release.
 pub(super) fn image_before(
     managed: &Managed,
     release: Option<u64>,
@@ -176,7 +176,7 @@ pub(super) fn image_before(
     before.ok_or(OperatorError::NothingBefore(name))
 }
 
-/// The release of this number, where another one runs.
+/// The release with this number, unless it is the one that runs.
 fn earlier_release<T>(
     (name, present): (&str, Present),
     release: u64,
@@ -196,7 +196,7 @@ fn earlier_release<T>(
     })
 }
 
-/// An image that the host must still have.
+/// The image to roll back to, which the host must still have.
 async fn to_image<E: Engine>(
     engine: &E,
     serving: &Member,
@@ -221,7 +221,7 @@ async fn to_image<E: Engine>(
 }
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// Starts a run for one delegate that an operator named. It tries images again that were rejected there.
+    /// Starts a run for one delegate that an operator named. It also tries images that were rejected before.
     ///
     /// # Errors
     /// There is no such delegate, it is being replaced, or nothing may be changed.
@@ -240,7 +240,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(())
     }
 
-    /// Starts a run that takes one delegate back to its previous image, or to that of a release. `records` are those of the audit
+    /// Starts a run that takes one delegate back to its previous image, or to that of a release. `records` come from the audit
     /// log.
     ///
     /// # Errors
@@ -265,7 +265,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(())
     }
 
-    /// The name of the delegate's container or service, and for the task of a service also that service's name.
+    /// The name of the delegate's container or service; for a task of a service, also the name of that service.
     ///
     /// # Errors
     /// No delegate has this name or id.
@@ -295,7 +295,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.find(given, rollouts)
     }
 
-    /// Finds a delegate among the containers and the services that were observed.
+    /// Finds a delegate among the observed containers and services.
     pub(super) fn find<'a>(&self, given: &str, rollouts: &'a [Rollout]) -> Result<Found<'a>, OperatorError> {
         let is_it = |rollout: &&Rollout| {
             let serving = rollout.serving.as_ref();

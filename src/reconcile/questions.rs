@@ -1,5 +1,5 @@
-//! Questions to the Manager and to registries, asked in the background: one task for each distinct question, however
-//! many delegates wait for its answer.
+//! Questions to the Manager and to registries, asked in the background: one task per distinct question, however many delegates
+//! wait for its answer.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,10 +17,10 @@ use crate::manager::{ImageSource, ManagerError, Query};
 use crate::net::retry::Retry;
 use crate::rollout::reason::{Awaited, Reason};
 
-/// How many questions are open at once, so that a host with many workloads does not overload its Manager.
+/// The most open questions, so that a host with many workloads does not overload its Manager.
 const MAX_OPEN: usize = 8;
 
-/// Something that only the world outside of this host can answer.
+/// A question that only something outside this host can answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Question {
     /// Which image does the Manager publish?
@@ -29,17 +29,17 @@ pub(crate) enum Question {
     Upgrader(ImageReference),
     /// Which digest and platforms does the registry have for this reference?
     Distribution(ImageReference),
-    /// Does a mutable tag, at its registry, stand for the image that runs?
+    /// Does a mutable tag still refer, at its registry, to the running image?
     IsCurrent {
         /// The tag.
         reference: ImageReference,
-        /// The image that runs.
+        /// The running image.
         running: ImageId,
     },
 }
 
 impl Question {
-    /// That its answer has been awaited since then. `last_error` is the Manager's.
+    /// The reason to wait for its answer since then. `last_error` is the Manager's.
     pub(crate) fn awaited(&self, since: Instant, last_error: Option<&str>) -> Reason {
         let (from, last_error) = match self {
             Self::Published(_) | Self::Upgrader(_) => (Awaited::Manager, last_error),
@@ -60,22 +60,22 @@ impl Question {
 pub(crate) enum Answer {
     /// The published image, or why it is not known.
     Published(Result<ImageReference, ManagerError>),
-    /// The image that is published for upgraders; `None` where the source publishes no such images.
+    /// The image published for upgraders; `None` if the source publishes none.
     Upgrader(Option<Result<ImageReference, ManagerError>>),
-    /// Its digest and its platforms, or the registry's problem.
+    /// Its digest and platforms, or the registry's problem.
     Distribution(Result<serde_json::Value, Reason>),
-    /// Whether it does, or the registry's problem.
+    /// Whether the tag is current, or the registry's problem.
     IsCurrent(Result<Currency, Reason>),
 }
 
-/// Whether a mutable tag stands for the image that runs.
+/// Whether a mutable tag refers to the running image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Currency {
     /// It does.
     Current,
-    /// It stands for another one.
+    /// It refers to another one.
     Behind {
-        /// That one's digest.
+        /// The digest of that image.
         digest: String,
     },
 }
@@ -99,13 +99,13 @@ pub(crate) struct Questions {
     current: Arc<CurrentDigests>,
 }
 
-/// By reference, the image that was found to be what the reference stands for, and its digest then. An image keeps its
-/// digests as long as it exists, and so it is not asked for them again.
+/// By reference, the image that was found behind it, and the digest at that time. An image keeps its digests as long as it
+/// exists, so they are not asked for again.
 pub(crate) type CurrentDigests = Mutex<HashMap<ImageReference, (ImageId, String)>>;
 
-/// Answers what only a registry knows.
+/// Answers questions for a registry.
 pub(crate) trait Registry: Send + Sync + 'static {
-    /// Answers a question that is not the Manager's.
+    /// Answers a question that is not for the Manager.
     fn answer(&self, question: &Question, current: &CurrentDigests) -> impl Future<Output = Answer> + Send;
 }
 
@@ -113,7 +113,7 @@ pub(crate) trait Registry: Send + Sync + 'static {
 pub(crate) type AskRegistry =
     Box<dyn Fn(ImageReference) -> BoxFuture<'static, Result<serde_json::Value, Reason>> + Send + Sync>;
 
-/// Registries that this process asks itself, where no engine does; without a way to ask, a digest stays unknown.
+/// Registries that this process asks directly, without an engine; without a way to ask, a digest stays unknown.
 #[derive(Default)]
 pub(crate) struct DirectRegistry(pub(crate) Option<AskRegistry>);
 
@@ -165,7 +165,7 @@ impl Default for Questions {
 }
 
 impl Questions {
-    /// Asks, unless the same question is open already. Returns since when it is.
+    /// Asks, unless the same question is already open. Returns since when it has been open.
     pub(crate) fn ask<R: Registry, M: ImageSource>(
         &mut self,
         question: &Question,
@@ -203,12 +203,12 @@ impl Questions {
         }
     }
 
-    /// Whether an answer waits to be handed out.
+    /// Whether an answer is ready.
     pub(crate) fn has_answer(&self) -> bool {
         !self.answered.is_empty()
     }
 
-    /// Hands out an answer, each once.
+    /// Hands out each answer once.
     pub(crate) fn next(&mut self) -> Option<Answered> {
         while let Some(joined) = self.tasks.try_join_next() {
             self.note(joined);
@@ -226,7 +226,7 @@ impl Questions {
                     asked,
                 });
             }
-            // It is unknown which question it was, so all may be asked again.
+            // The failed question is unknown, so all may be asked again.
             Err(error) => {
                 debug!(%error, "internal error: a question ended without an answer");
                 self.asked.clear();
@@ -239,7 +239,7 @@ fn lock(current: &CurrentDigests) -> MutexGuard<'_, HashMap<ImageReference, (Ima
     current.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether the reference stands for the image that runs.
+/// Whether the reference refers to the running image.
 async fn is_current<E: Engine>(
     engine: &E,
     reference: &ImageReference,
@@ -258,7 +258,7 @@ async fn is_current<E: Engine>(
         return Ok(Currency::Current);
     }
     let image = match engine.inspect_image(running.as_str()).await {
-        // A pull of the tag, which has moved, may have taken it away.
+        // A pull of the moved tag may have removed the running image.
         Err(EngineError::NotFound(_)) => serde_json::Value::Null,
         image => image.map_err(|error| unknown(error.to_string(), error.retry()))?,
     };

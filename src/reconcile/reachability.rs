@@ -1,4 +1,4 @@
-//! Whether the Manager can be reached, which is asked before an unhealthy delegate is restarted: without a Manager no delegate
+//! Whether the Manager can be reached, which is asked before an unhealthy delegate is restarted: without its Manager, no delegate
 //! is healthy.
 
 use std::time::Duration;
@@ -10,9 +10,9 @@ use crate::image::ImageReference;
 use crate::manager::ManagerError;
 use crate::rollout::Reach;
 
-/// How long an answer counts.
+/// How long an answer is valid.
 const ANSWER_TTL: Duration = Duration::from_secs(60);
-/// A Manager that takes longer is unreachable. A stop-first replacement stands still meanwhile.
+/// A Manager that takes longer counts as unreachable. A stop-first replacement stands still meanwhile.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The last answers to one kind of question.
@@ -20,17 +20,17 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) struct Reachability {
     /// Since when an answer is awaited.
     asked: Option<Instant>,
-    /// When the last answer came, and the outage, if it was one.
+    /// When the last answer came, and the outage, if any.
     last: Option<(DateTime<Utc>, Option<ManagerError>)>,
 }
 
 impl Reachability {
-    /// An answer is awaited from now on.
+    /// Notes that an answer is awaited from now on.
     pub(super) fn note_asked(&mut self) {
         self.asked.get_or_insert_with(Instant::now);
     }
 
-    /// Records an answer. Any will do, a refusal too.
+    /// Records an answer. Any answer will do, even a refusal.
     pub(super) fn note_answer(&mut self, answer: &Result<ImageReference, ManagerError>, now: DateTime<Utc>) {
         if self.asked.take().is_some() {
             let outage = answer.as_ref().err().filter(|error| error.is_outage());
@@ -38,8 +38,8 @@ impl Reachability {
         }
     }
 
-    /// Whether the Manager can be reached; `None` if it was not asked within the last minute. `last_error` is what
-    /// the Manager answered so far to a question that is still open.
+    /// Whether the Manager can be reached; `None` if it was not asked within the last minute. `last_error` is the Manager's error
+    /// so far for a question that is still open.
     pub(super) fn known(&self, last_error: Option<ManagerError>, now: DateTime<Utc>) -> Option<Reach> {
         let ttl = TimeDelta::from_std(ANSWER_TTL).unwrap_or_default();
         let reach = |outage: Option<&ManagerError>| match outage {

@@ -1,5 +1,5 @@
 //! Delegates that another tool recreates from the old image after each upgrade: a unit or a loop around `docker run --rm`,
-//! Ansible, Terraform. To upgrade such a delegate again and again would cut its tasks each time.
+//! Ansible, Terraform. Upgrading such a delegate again and again would interrupt its tasks each time.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -7,9 +7,9 @@ use crate::container::{ContainerId, ImageId};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Member, Rollout};
 
-/// A recreation so soon after an upgrade is an answer to it.
+/// A recreation this soon after an upgrade is a reaction to it.
 const SOON: TimeDelta = TimeDelta::minutes(10);
-/// After so many of them another tool owns the delegate.
+/// After this many of them, another tool owns the delegate.
 const ENOUGH: u32 = 2;
 
 /// The recreations of one delegate. Losing them costs two more upgrades.
@@ -35,7 +35,7 @@ impl Recreations {
         let (Some((image, at)), Some(serving)) = (&self.upgraded, &rollout.serving) else {
             return;
         };
-        // A container of ours has a release.
+        // Containers that we created have a release.
         if serving.release > 0 || serving.is_copy || self.last.as_ref() == Some(&serving.id) {
             return;
         }
@@ -48,7 +48,7 @@ impl Recreations {
         }
     }
 
-    /// Whether what was seen still counts, though no container is left.
+    /// Whether these still count although no container is left.
     pub(super) fn are_recent(&self, now: DateTime<Utc>) -> bool {
         self.count >= ENOUGH || self.upgraded.as_ref().is_some_and(|(_, at)| now - *at < SOON)
     }

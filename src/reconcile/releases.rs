@@ -11,8 +11,8 @@ use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// The histories of all delegates, or of one, by container name. `records` are those of the audit log, which may
-    /// know delegates that are gone. Changes nothing.
+    /// The histories of all delegates, or of one, by container name. `records` come from the audit log, which may know delegates
+    /// that are gone. Changes nothing.
     ///
     /// # Errors
     /// The engine could not be observed, or there is no such delegate.
@@ -44,7 +44,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(histories)
     }
 
-    /// Notes which images are still on the host, each asked for once.
+    /// Notes which images are still on the host, asking once for each.
     async fn note_images(&self, histories: &mut [History]) -> Result<(), OperatorError> {
         let mut is_here: BTreeMap<String, bool> = BTreeMap::new();
         let releases = histories.iter_mut().flat_map(|history| &mut history.releases);

@@ -1,4 +1,4 @@
-//! Which image each delegate should run, by the answers that a run got.
+//! Which image each delegate should run, according to a run's answers.
 
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
@@ -15,15 +15,15 @@ use crate::manager::Query;
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::{Wanted, not_asked, not_comparable, up_to_date, wanted};
 
-/// The question to a registry about a wanted image.
+/// The question for a registry about a wanted image.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Digests {
-    /// Whether the running image is still the one behind its tag.
+    /// Whether the running image is still current for its tag.
     #[default]
     Running,
     /// The digest of a tag that may move.
     MovingTags,
-    /// The digest of each image, which must have all these platforms.
+    /// The digest of each image, which must support all these platforms.
     All(Vec<String>),
 }
 
@@ -39,7 +39,7 @@ impl Digests {
 /// The search for the image that one delegate should run.
 #[derive(Debug)]
 pub(super) struct Resolution {
-    /// The image that ran when it started; `None` if the target does not depend on it.
+    /// The image that ran at the start; `None` if the target does not depend on it.
     about: Option<(ImageName, Option<ImageId>)>,
     state: State,
 }
@@ -48,7 +48,7 @@ pub(super) struct Resolution {
 enum State {
     /// An answer is awaited.
     Open(Box<Open>),
-    /// All is answered: the image it should run, or why it keeps its own; and when that was asked for.
+    /// Everything is answered: the image that it should run, or why it keeps its own; and when that was asked for.
     Resolved(Result<TargetImage, Reason>, DateTime<Utc>),
 }
 
@@ -59,11 +59,11 @@ pub(super) struct Open {
     pub(super) since: Instant,
 }
 
-/// The image a delegate should run.
+/// The image that a delegate should run.
 #[derive(Clone, Debug)]
 pub(super) struct TargetImage {
     pub(super) reference: ImageReference,
-    /// The delegate may run another image under the same reference, so that only the ids tell them apart.
+    /// Whether the delegate may run another image under the same reference, so that only the ids differ.
     is_mutable: bool,
     /// The digest of a mutable tag at its registry.
     digest: Option<String>,
@@ -95,7 +95,7 @@ impl State {
 }
 
 impl Resolution {
-    /// The search with its first question; `None` if nothing is asked.
+    /// The search with its first question; `None` if there is nothing to ask.
     pub(super) fn of(subject: &Subject<'_>, settings: &TargetSettings, now: DateTime<Utc>) -> Option<Self> {
         let (image, id) = subject.running.filter(|_| !subject.is_left_alone)?;
         let state = match (image.reference(), subject.workload) {
@@ -133,7 +133,7 @@ impl Resolution {
         }
     }
 
-    /// The same, to note since when.
+    /// The open question, to note when it was asked.
     pub(super) fn open_mut(&mut self) -> Option<&mut Open> {
         match &mut self.state {
             State::Open(open) => Some(open),
@@ -160,7 +160,7 @@ impl Resolution {
         };
     }
 
-    /// Why the target is not known, or is the present image.
+    /// Why the target is unknown or is the current image.
     pub(super) fn reason_mut(&mut self) -> Option<&mut Reason> {
         match &mut self.state {
             State::Resolved(Err(reason), _) => Some(reason),
@@ -186,7 +186,7 @@ impl Resolution {
             State::Open(open) => return (Err(open.question.awaited(open.since, last_error)), None),
             State::Resolved(target, asked_at) => (target, Some(*asked_at)),
         };
-        // Its owner, another upgrader or this run gave it another image than the one asked about.
+        // Its owner, another upgrader or this run has given it another image since the question.
         let is_another = self
             .about
             .as_ref()
@@ -250,11 +250,11 @@ fn found(
     match (wanted(target, image)?, digests, id) {
         (Wanted::Image(reference), Digests::Running, _) => fixed(reference),
         (Wanted::Image(reference), Digests::MovingTags, _) if !is_mutable_tag(&reference) => fixed(reference),
-        // The image that was loaded under the tag is the one to run.
+        // The image that was loaded under the tag is the wanted one.
         (Wanted::Digest(reference), Digests::Running, _) if settings.pull == Pull::Never => {
             Ok(Ok(TargetImage::new(reference, true, None)))
         }
-        // A mutable tag remains the same reference; only the registry knows whether it is the same image.
+        // A mutable tag stays the same reference; only the registry knows whether the image is the same.
         (Wanted::Digest(reference), Digests::Running, Some(running)) => {
             let running = running.clone();
             Ok(Err(Question::IsCurrent { reference, running }))

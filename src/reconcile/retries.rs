@@ -1,27 +1,27 @@
-//! When a run tries again what failed for something that may pass: a nightly schedule would come back to it a day later.
+//! When a run retries temporary failures: a nightly schedule would return to them only a day later.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::net::retry::Retry;
 use crate::rollout::reason::Reason;
 
-/// How long after a failure the next attempts follow, in minutes.
+/// The pauses between the attempts, in minutes.
 const WAITS: [i64; 5] = [1, 2, 5, 10, 30];
 
-/// The longest that the other end may ask to wait.
+/// The longest pause that the other end may ask for.
 const LONGEST_WAIT: TimeDelta = TimeDelta::hours(1);
 
-/// The attempts of a run. All that failed is tried at the same time.
+/// The retries of a run. Everything that failed is tried at the same time.
 #[derive(Debug, Default)]
 pub(super) struct Retries {
-    /// How often that was done.
+    /// The number of retries so far.
     count: usize,
-    /// The next time.
+    /// The next retry.
     pub(super) at: Option<DateTime<Utc>>,
 }
 
 impl Retries {
-    /// Says in the reason of a failure when it is tried again, if it is.
+    /// Adds the time of the next retry, if any, to the reason of a failure.
     pub(super) fn schedule(&mut self, reason: &mut Reason, now: DateTime<Utc>) {
         if let (Some(minutes), Some(retry)) = (WAITS.get(self.count), reason.retry_mut())
             && let Retry::Later(asked) = retry
@@ -34,7 +34,7 @@ impl Retries {
         }
     }
 
-    /// Whether an attempt is due, which this counts.
+    /// Whether a retry is due; if so, counts it.
     pub(super) fn take(&mut self, now: DateTime<Utc>) -> bool {
         let is_due = self.at.is_some_and(|at| at <= now);
         if is_due {

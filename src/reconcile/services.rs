@@ -1,4 +1,4 @@
-//! The Swarm's services among the delegates of a host: driven beside the containers.
+//! The Swarm services among the delegates of a host, driven beside the containers.
 
 use chrono::{DateTime, Utc};
 
@@ -25,20 +25,20 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.manager.ask_for(&mut self.services.run);
     }
 
-    /// Observes the services. What happens to containers does not depend on it.
+    /// Observes the services. The containers do not depend on the result.
     pub(super) async fn observe_services(&mut self) {
         if let Err(error) = self.services.observe().await {
             self.services.orchestrator.note_problem(&error);
         }
     }
 
-    /// Observes the services for a command, which has no second try.
+    /// Observes the services for a command, which is not retried.
     pub(super) async fn find_services(&mut self) -> Result<(), EngineError> {
         self.services.orchestrator.start();
         self.services.observe().await
     }
 
-    /// Takes the first step that a service needs: `true`. If none does, the report says why.
+    /// Takes the first step that a service needs, and returns `true`. If none needs one, the report says why.
     pub(super) async fn step_services(&mut self, report: &mut Report, now: DateTime<Utc>) -> bool {
         let only = self.run.only_about();
         self.services.step(report, &mut self.ledger, only, now).await
@@ -47,13 +47,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// The plan of the services.
     pub(super) async fn plan_services(&mut self, now: DateTime<Utc>) -> Vec<Planned> {
         if self.services.managed().next().is_some() {
-            // Without what the engine remembers of pauses and delays, the plan shows the rest.
+            // Without the engine's records of pauses and delays, the plan shows the rest.
             let _ = self.read_holds().await;
         }
         self.services.plan(now)
     }
 
-    /// Starts a run for one service, which tries images again that were rejected there.
+    /// Starts a run for one service, which also tries images that were rejected before.
     pub(super) async fn retry_service(&mut self, service: &Managed) -> Result<(), OperatorError> {
         is_free(service)?;
         self.run = UpgradeRun::default().limited_to(&service.name);
@@ -61,7 +61,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(())
     }
 
-    /// Starts a run that gives one service this image.
+    /// Starts a run that rolls one service back to this image.
     pub(super) fn start_service_rollback(&mut self, service: Managed, to: ImageReference) {
         self.forget_last_run();
         self.run = UpgradeRun::default().limited_to(&service.name);

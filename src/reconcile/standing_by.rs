@@ -1,4 +1,4 @@
-//! Two instances of an upgrader that replaces itself: the one whose turn it is not watches, and takes over when it is.
+//! Two instances of an upgrader that replaces itself: one watches until it is its turn to take over.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tracing::{info, warn};
@@ -13,14 +13,13 @@ use crate::rollout::reason::Reason;
 use crate::rollout::{Decision, Rollout};
 use crate::status::report::Report;
 
-/// How soon an upgrader that stands by notices that the other upgrader is gone.
+/// How soon an upgrader on standby notices that the other one is gone.
 const INTERVAL: TimeDelta = TimeDelta::seconds(2);
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// The report of an upgrader that stands by, which also does its part of the exchange; `None` if it is this upgrader's turn.
+    /// The report of an upgrader on standby, which also does its part of the exchange; `None` if it is this upgrader's turn.
     ///
-    /// Earlier questions and answers do not count when it takes over: that run reports only, and the schedule starts
-    /// the next one.
+    /// Earlier questions and answers do not count when it takes over: the run only reports, and the schedule starts the next one.
     pub(super) async fn stand_by(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) -> Option<Report> {
         let (name, interval) = match self.observer.turn().clone() {
             Turn::Acts => {
@@ -50,7 +49,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Some(report)
     }
 
-    /// Completes the upgrader's own exchange, and returns when to look again.
+    /// Continues the upgrader's own exchange, and returns when to look again.
     async fn exchange(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) -> TimeDelta {
         for rollout in rollouts.iter().filter(|rollout| rollout.is_upgrader()) {
             let (decided, _) = self.answer(rollout, rollouts, false, now);
@@ -67,8 +66,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         INTERVAL
     }
 
-    /// A helper has observed the host. Its new name says so, and that it can write to the engine: only now does the old one
-    /// trust it. If it cannot, it tries again.
+    /// Renames the helper once it has observed the host. This also proves that it can write to the engine, so only then does the
+    /// old upgrader trust it. A failure is retried.
     async fn say_ready(&self, name: &str) {
         let Some(own) = &self.settings.scope.own_id else {
             return;

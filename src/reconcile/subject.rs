@@ -1,4 +1,4 @@
-//! The subject of a run's questions: a delegate's container, the upgrader's own one, or a workload of an orchestrator.
+//! The subject of a run's questions: a delegate's container, the upgrader's own, or a workload of an orchestrator.
 
 use crate::container::ImageId;
 use crate::image::ImageName;
@@ -7,13 +7,13 @@ use crate::rollout::Rollout;
 
 /// A delegate as a run sees it.
 pub(crate) struct Subject<'a> {
-    /// The name that tells it apart from all others of its kind.
+    /// A unique name among its kind.
     pub(super) name: &'a str,
     /// Its `DELEGATE_NAME`; `None` for the upgrader itself.
     pub(super) workload: Option<&'a str>,
-    /// The image that it runs, if a run may replace that, with its id on the host. Orchestrators know an image only by its name.
+    /// The running image, if a run may replace it, with its id on the host. Orchestrators know images only by name.
     pub(super) running: Option<(&'a ImageName, Option<&'a ImageId>)>,
-    /// Whether its owner, or what it is, forbids to upgrade it.
+    /// Whether its owner or its nature forbids upgrades.
     pub(super) is_left_alone: bool,
 }
 

@@ -12,37 +12,37 @@ use crate::document::{Obstacle, SingleInstance};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Backoffs, Rollout, Row};
 
-/// One delegate's record, kept under its container name. Losing it repeats a question or a log line, and nothing else.
+/// The memory of one delegate, under its container name. Losing it only repeats a question or a log line.
 #[derive(Debug, Default)]
 pub(super) struct Tracked {
     pub(super) workload: String,
     /// Whether it is a task of a service: tasks are short-lived.
     pub(super) is_task: bool,
-    /// The attempts for it.
+    /// The back-off of its attempts.
     pub(super) backoffs: Backoffs,
-    /// The minute that its steps are counted in, and how many they are.
+    /// How many steps it has taken in the current minute.
     pub(super) budget: Budget,
-    /// Whether the host has the memory for a second container; known until its replacement is over.
+    /// Whether the host has memory for a second container; kept until its replacement is over.
     pub(super) free_memory: Option<Result<(), SingleInstance>>,
-    /// The containers that take the memory which a second one needs. It is asked again once one of them is done.
+    /// The containers that take the memory which a second one needs. The question is repeated once one of them is done.
     pub(super) crowd: Vec<ContainerId>,
-    /// How much memory the container in service takes, in bytes, known for as long; 0 where the engine does not say.
+    /// How much memory the container in service takes, in bytes, kept for as long; 0 if the engine does not say.
     pub(super) memory_use: Option<u64>,
-    /// An obstacle to recreating the container in service that no document shows, with the id of that container.
+    /// An obstacle, which no document shows, to recreating the container in service, and the id of that container.
     pub(super) hidden_obstacle: Option<(ContainerId, Result<(), Obstacle>)>,
     /// Since when no container has had the delegate's name.
     pub(super) name_free_since: Option<DateTime<Utc>>,
-    /// The reason that was logged last, so that it is logged once.
+    /// The last logged reason, so that it is logged once.
     pub(super) last_logged: Option<String>,
-    /// How many tasks each container that finishes its tasks had when that was logged last, and when.
+    /// For each draining container, the last logged number of tasks, and when that was logged.
     pub(super) tasks: HashMap<ContainerId, (u64, DateTime<Utc>)>,
-    /// The row and the kind of the decision that was logged last.
+    /// The row and the kind of the last logged decision.
     pub(super) last_decision: Option<(Row, &'static str)>,
-    /// The notice that was logged last about the support of its version.
+    /// The last logged notice about the support of its version.
     pub(super) expiry_notice: Option<String>,
-    /// How another tool answers its upgrades.
+    /// How another tool reacts to its upgrades.
     pub(super) recreations: Recreations,
-    /// The container in service whose changes withdrew its candidate, how often that came in a row, and what changed last.
+    /// The container in service whose changes withdrew its candidate, how often in a row, and the last changes.
     pub(super) unsettled: Option<(ContainerId, u32, String)>,
     /// The message to log once nothing is in progress.
     pub(super) completion: Option<&'static str>,
@@ -74,8 +74,8 @@ impl Tracked {
         self.unsettled = served.map(|id| (id, times + 1, what.clone()));
     }
 
-    /// Why the delegate is not upgraded again, where its settings changed during each of the last two attempts: the third one
-    /// would stop it, or double it, for nothing.
+    /// Why the delegate is not upgraded again if its settings changed during each of the last two attempts: a third one would
+    /// stop or double it for nothing.
     pub(super) fn unsettled(&self, rollout: &Rollout) -> Option<Reason> {
         let (id, times, what) = self.unsettled.as_ref()?;
         let is_it =
@@ -86,7 +86,7 @@ impl Tracked {
         })
     }
 
-    /// A new run tries again, and checks the host's memory and the obstacles again.
+    /// Lets a new run try again, and check the host's memory and the obstacles again.
     pub(super) fn start_run(&mut self) {
         self.backoffs.start_run();
         self.forget_memory();
@@ -110,7 +110,7 @@ impl Tracked {
         self.crowd.clear();
     }
 
-    /// The obstacle to recreating the container in service. An obstacle of an earlier container does not count.
+    /// The obstacle to recreating the current container in service.
     pub(super) fn hidden_obstacle(&self, rollout: &Rollout) -> Option<Result<(), Obstacle>> {
         let serving = rollout.serving.as_ref()?;
         let (_, answer) = self
@@ -121,10 +121,10 @@ impl Tracked {
     }
 }
 
-/// So many steps and questions a delegate has in a minute. A replacement needs fifteen.
+/// The most steps and questions for a delegate in a minute. A replacement needs fifteen.
 pub(super) const MOST_IN_A_MINUTE: u32 = 100;
 
-/// Bounds what a fault could start that no back-off knows of.
+/// Limits the damage of a fault that no back-off catches.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     since: Option<Instant>,
@@ -132,8 +132,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Takes one from it. Gives the rest of the minute if nothing is left, and whether that is so for the first time in
-    /// it.
+    /// Takes one from the budget. If none is left, returns the rest of the minute, and whether this is the first time in it.
     pub(super) fn take(&mut self) -> Result<(), (TimeDelta, bool)> {
         let minute = Duration::from_secs(60);
         let elapsed = self.since.map(|since| since.elapsed());

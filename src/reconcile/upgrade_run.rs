@@ -1,4 +1,4 @@
-//! One scheduled run: the answers it got, the images it pulled, what it skips.
+//! One run: its answers, the images that it pulled, and what it skips.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -20,56 +20,56 @@ use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
 use crate::rollout::{Desired, Intent, Member, Rollout, RunFacts};
 
-/// The use that a run may make of its answers.
+/// Whether a run acts on its answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Replace what differs.
+    /// Replace images that differ.
     Upgrade,
-    /// Change nothing, only report.
+    /// Only report.
     #[default]
     ReportOnly,
 }
 
-/// One run: scheduled, or one that an operator asked for. It lasts until the next one starts, even when nothing is left
-/// to do. By default it wants nothing.
+/// One run, scheduled or requested by an operator. It lasts until the next one starts, even if there is nothing left to do. By
+/// default it wants nothing.
 #[derive(Debug, Default)]
 pub struct UpgradeRun {
     mode: Mode,
     intent: Intent,
-    /// The only delegate of the run, where an operator named one.
+    /// The only delegate of the run, if an operator named one.
     only: Option<String>,
-    /// The delegates that there were then: the `DELEGATE_NAME` of each, by container name.
+    /// The delegates at the start of the run: the `DELEGATE_NAME` of each, by container name.
     at_start: BTreeMap<String, String>,
-    /// The rejected candidates that there were then.
+    /// The rejected candidates at the start of the run.
     rejections: HashSet<ContainerId>,
     /// The known target of each delegate, by container name.
     resolutions: HashMap<String, Resolution>,
-    /// The question to registries.
+    /// The question for registries.
     pub(super) digests: Digests,
     /// Why the Manager's last attempt to answer failed, while an answer is awaited.
     pub(super) last_error: Option<String>,
     /// The id behind each pulled reference, or why there is none.
     pulled: HashMap<String, Result<ImageId, Reason>>,
-    /// The references that do not replace these images, which delegates run: built for another platform, or the same.
+    /// References that cannot replace these running images, and why: built for another platform, or the same image.
     unsuitable: HashMap<(String, ImageId), Reason>,
-    /// The references that were pulled again, since their image had gone.
+    /// The references that were pulled again because their image had disappeared.
     pulled_again: HashSet<String>,
-    /// The delegates for which a candidate was created, by container name.
+    /// The delegates for which this run created a candidate, by container name.
     created: HashSet<String>,
-    /// The delegates that are not tried again in this run, by container name.
+    /// The delegates that this run does not try again, by container name.
     skipped: HashMap<String, Reason>,
     /// The workloads whose other replicas keep their image: the container that failed, and why.
     halted: HashMap<String, (String, Reason)>,
-    /// The delegates that have come to rest, by container name: none waits for them.
+    /// The delegates that are at rest, by container name: none waits for them.
     resting: HashSet<String>,
-    /// When what failed is tried again. `None` if only the next run does so.
+    /// When failures are retried; `None` if only the next run does so.
     retries: Option<Retries>,
-    /// The answers of the Manager.
+    /// The Manager's answers.
     answers: Vec<(Query, Result<ImageReference, ManagerError>)>,
 }
 
 impl UpgradeRun {
-    /// The same run with the first question about each of these, none of which is asked yet.
+    /// The same run with the first question about each of these, not asked yet.
     pub(super) fn about<'a>(
         self,
         subjects: impl IntoIterator<Item: Into<Subject<'a>>>,
@@ -85,7 +85,7 @@ impl UpgradeRun {
         }
     }
 
-    /// A run of this kind over no delegate yet. With [`Intent::Retry`], images that were rejected before are tried again.
+    /// A run of this kind without delegates yet. With [`Intent::Retry`], images that were rejected before are tried again.
     pub(super) fn new(mode: Mode, intent: Intent) -> Self {
         Self {
             mode,
@@ -118,7 +118,7 @@ impl UpgradeRun {
         run
     }
 
-    /// The same run, which knows which delegates there were when it started.
+    /// The same run, with the delegates that exist at its start.
     pub(super) fn over(mut self, rollouts: &[Rollout]) -> Self {
         // A Swarm replaces its own tasks, so a missing one is not lost.
         let is_one = |rollout: &&Rollout| !rollout.is_upgrader() && rollout.owner.task_of.is_none();
@@ -130,7 +130,7 @@ impl UpgradeRun {
         self
     }
 
-    /// The same run, which gives the delegate of this name an image that an operator wants, whatever is published.
+    /// The same run, which gives the delegate of this name an operator's image, whatever is published.
     pub(super) fn taking_back(
         mut self,
         name: &str,
@@ -145,7 +145,7 @@ impl UpgradeRun {
         self
     }
 
-    /// The same run, with the images that the run before pulled and did not use. A tag that moves is pulled again.
+    /// The same run, with the images that the previous run pulled but did not use. A moving tag is pulled again.
     pub(super) fn after(mut self, before: &Self) -> Self {
         if before.created.is_empty() {
             let is_fixed = |image: &str| image.parse().is_ok_and(|image| !is_mutable_tag(&image));
@@ -157,12 +157,12 @@ impl UpgradeRun {
         self
     }
 
-    /// The only delegate that the run concerns, where an operator named one.
+    /// The only delegate of the run, if an operator named one.
     pub(super) fn only_about(&self) -> Option<&str> {
         self.only.as_deref()
     }
 
-    /// The same run, which leaves all other delegates as they are.
+    /// The same run, which leaves all other delegates alone.
     pub(super) fn limited_to(self, name: &str) -> Self {
         Self {
             only: Some(name.to_owned()),
@@ -170,13 +170,13 @@ impl UpgradeRun {
         }
     }
 
-    /// The rejected candidates that this delegate had when the run started.
+    /// The rejected candidates of this delegate at the start of the run.
     pub(super) fn known_rejections(&self, rollout: &Rollout) -> Vec<ContainerId> {
         let ids = rollout.failed.iter().map(|rejected| &rejected.id);
         ids.filter(|id| self.rejections.contains(*id)).cloned().collect()
     }
 
-    /// The Manager's answers, in the order in which they came.
+    /// The Manager's answers, in order of arrival.
     pub(crate) fn answers(&self) -> &[(Query, Result<ImageReference, ManagerError>)] {
         &self.answers
     }
@@ -186,17 +186,17 @@ impl UpgradeRun {
         self.resolutions.values().filter_map(Resolution::open)
     }
 
-    /// The same, to note since when.
+    /// The open questions, to note when they were asked.
     pub(super) fn open_mut(&mut self) -> impl Iterator<Item = &mut Open> {
         self.resolutions.values_mut().filter_map(Resolution::open_mut)
     }
 
-    /// How long an answer has been waited for; `None` if none is.
+    /// How long the oldest open question has been waiting; `None` if there is none.
     pub(super) fn longest_wait(&self) -> Option<Duration> {
         self.open().map(|open| open.since.elapsed()).max()
     }
 
-    /// Whose answer has been waited for longest.
+    /// The reason for the longest wait for an answer.
     pub(super) fn awaited(&self) -> Option<Reason> {
         let open = self.open().min_by_key(|open| open.since)?;
         Some(open.question.awaited(open.since, self.last_error.as_deref()))
@@ -229,17 +229,16 @@ impl UpgradeRun {
         }
     }
 
-    /// The delegates that it is about: first those whose replacement is in progress, so that a canary is decided on
-    /// before the next replica, then those that work, the one with the fewest tasks first, then by name. The upgrader
-    /// itself comes last.
+    /// The delegates of the run: first those with a replacement in progress, so that a canary is decided before the next replica;
+    /// then working ones, by the number of tasks and then by name. The upgrader itself comes last.
     pub(super) fn in_order<'a>(&self, rollouts: &'a [Rollout]) -> Vec<&'a Rollout> {
         let mut ordered: Vec<&Rollout> = rollouts
             .iter()
             .filter(|rollout| self.only_about().is_none_or(|only| only == rollout.name))
             .collect();
-        // One that was broken before says little about an image, so it is not the canary.
+        // A delegate that was broken before says little about an image, so it is not the canary.
         let works = |rollout: &Rollout| rollout.serving.as_ref().is_some_and(Member::works);
-        // Those that do not say what they work on come last.
+        // Delegates that do not report their tasks come last.
         let tasks = |rollout: &Rollout| {
             let work = rollout.serving.as_ref().and_then(|serving| serving.work);
             work.map_or(u64::MAX, |work| work.tasks)
@@ -266,20 +265,20 @@ impl UpgradeRun {
         at_start.filter(move |(name, _)| !is_there(name))
     }
 
-    /// Distinguishes the image that a delegate should run from all others, if that is known.
+    /// Identifies the image that a delegate should run, if known.
     pub(crate) fn target_identity(&self, rollout: &Rollout) -> Option<String> {
         self.resolutions.get(&rollout.name)?.target_identity()
     }
 
-    /// The image that this run wants of a delegate, or why it is not known or not another one.
+    /// The image that this run wants for a delegate, or why that is unknown or unchanged.
     pub fn desired(&self, rollout: &Rollout) -> Desired {
         self.image_for(rollout).unwrap_or_else(Desired::Keep)
     }
 
     fn image_for(&self, rollout: &Rollout) -> Result<Desired, Reason> {
         let (target, asked_at) = self.target(&rollout.into());
-        // A candidate that was created after these answers, here or by another upgrader that may know better, is not
-        // judged by them: it is finished.
+        // These answers do not judge a candidate that was created after them, here or by another upgrader that may know better:
+        // it is finished.
         let candidate = rollout.candidate.as_ref();
         if candidate.is_some_and(|candidate| asked_at.is_some_and(|at| candidate.created_at > at)) {
             return Err(not_asked());
@@ -300,7 +299,7 @@ impl UpgradeRun {
         })
     }
 
-    /// The image that this run wants of a workload of an orchestrator.
+    /// The image that this run wants for a workload of an orchestrator.
     pub(super) fn desired_of(&self, managed: &Managed) -> Desired {
         match self.target(&managed.into()).0 {
             Ok(target) => Desired::Image {
@@ -312,7 +311,7 @@ impl UpgradeRun {
         }
     }
 
-    /// The image to run instead of the present one, and when it was asked for.
+    /// The image to run instead of the current one, and when it was asked for.
     fn target(&self, subject: &Subject<'_>) -> (Result<&TargetImage, Reason>, Option<DateTime<Utc>>) {
         match (subject.running, self.resolutions.get(subject.name)) {
             (Some(running), Some(found)) => found.target_of(running, self.last_error.as_deref()),
@@ -325,7 +324,7 @@ impl UpgradeRun {
         self.unsuitable.get(&image)
     }
 
-    /// This run's word on an upgrade of a delegate to the image that it wants, given all others.
+    /// This run's facts about upgrading a delegate to the wanted image, given all others.
     pub(crate) fn facts(&self, rollout: &Rollout, desired: &Desired, all: &[Rollout]) -> RunFacts {
         let given_up = self.skipped.get(&rollout.name).cloned();
         let (Desired::Image { reference, id, .. }, Some(member)) = (desired, rollout.replaceable()) else {
@@ -360,25 +359,25 @@ impl UpgradeRun {
             .is_some_and(Result::is_err)
     }
 
-    /// The same run, which tries again what failed for something that may pass.
+    /// The same run, which retries temporary failures.
     pub(super) fn with_retries(self) -> Self {
         let retries = (self.mode == Mode::Upgrade).then(Retries::default);
         Self { retries, ..self }
     }
 
-    /// When to call [`Self::retry`], if ever.
+    /// When to call [`Self::retry`], if at all.
     pub(super) fn retry_at(&self) -> Option<DateTime<Utc>> {
         self.retries.as_ref()?.at
     }
 
-    /// Says in the reason of a failure when it is tried again, if it is.
+    /// Adds the time of the next retry, if any, to the reason of a failure.
     pub(super) fn schedule_retry(&mut self, reason: &mut Reason, now: DateTime<Utc>) {
         if let Some(retries) = &mut self.retries {
             retries.schedule(reason, now);
         }
     }
 
-    /// Asks and pulls again if that is due.
+    /// Asks and pulls again if due.
     pub(super) fn retry<'a>(
         &mut self,
         subjects: impl IntoIterator<Item: Into<Subject<'a>>>,
@@ -405,7 +404,7 @@ impl UpgradeRun {
         }
     }
 
-    /// Notes that a reference does not replace the image that this delegate runs, and why.
+    /// Notes why a reference cannot replace this delegate's image.
     pub(super) fn note_unsuitable(&mut self, reference: &ImageReference, rollout: &Rollout, reason: Reason) {
         if let Some(member) = rollout.replaceable() {
             let image = (reference.normalised(), member.image_id.clone());
@@ -413,14 +412,13 @@ impl UpgradeRun {
         }
     }
 
-    /// Forgets a pulled image that has disappeared, so that it is pulled again; `false` if it was pulled again
-    /// before.
+    /// Forgets a pulled image that has disappeared, so that it is pulled again; `false` if that was already done once.
     pub(super) fn pull_again(&mut self, reference: &ImageReference) -> bool {
         self.pulled.remove(&reference.normalised());
         self.pulled_again.insert(reference.normalised())
     }
 
-    /// Notes that a candidate was created. One that is gone is not made again in this run.
+    /// Notes that a candidate was created. If it disappears, this run creates no other.
     pub(super) fn note_created(&mut self, rollout: &Rollout) {
         self.created.insert(rollout.name.clone());
     }
@@ -430,13 +428,13 @@ impl UpgradeRun {
         self.created.contains(&rollout.name)
     }
 
-    /// Does not try a delegate again before the next run, for this reason.
+    /// Skips a delegate until the next run, for this reason.
     pub(super) fn skip_until_next_run(&mut self, rollout: &Rollout, reason: Reason) {
         self.halt_replicas(rollout, &reason);
         self.skipped.insert(rollout.name.clone(), reason);
     }
 
-    /// Notes whether a delegate has come to rest.
+    /// Notes whether a delegate is at rest.
     pub(super) fn note_rest(&mut self, rollout: &Rollout, rests: bool) {
         if !rests {
             self.resting.remove(&rollout.name);
@@ -445,7 +443,7 @@ impl UpgradeRun {
         }
     }
 
-    /// Halts the other replicas of the workload if the reason may apply to them.
+    /// Halts the other replicas of the workload if the reason may affect them.
     pub(super) fn halt_replicas(&mut self, rollout: &Rollout, reason: &Reason) {
         if reason.kind().halts_replicas() && !rollout.is_own_problem(reason) {
             self.halt(&rollout.workload, &rollout.name, reason.clone());
@@ -458,8 +456,8 @@ impl UpgradeRun {
             .or_insert_with(|| (name.to_owned(), because));
     }
 
-    /// Notes that an attempt of a workload of an orchestrator failed. Only the next run tries an image again of which no task
-    /// could be made.
+    /// Notes that an attempt at an orchestrator's workload failed. If no task could be created from an image, only the next run
+    /// tries it again.
     pub(super) fn note_failed(&mut self, managed: &Managed, cause: &str) {
         let (name, because) = (managed.name.clone(), cause.to_owned());
         self.halt(&managed.workload, &managed.name, Reason::Halted { name, because });
@@ -468,11 +466,11 @@ impl UpgradeRun {
             self.skipped
                 .insert(managed.name.clone(), Reason::CreateRefused { problem });
         }
-        // An operator's wish counts for one attempt.
+        // An operator's request covers one attempt.
         self.intent = Intent::Upgrade;
     }
 
-    /// This run's word on an upgrade of a workload of an orchestrator. `others` are those that are upgraded one at a time.
+    /// This run's facts about upgrading an orchestrator's workload. `others` are upgraded one at a time with it.
     pub(super) fn facts_of<'a>(
         &self,
         managed: &Managed,

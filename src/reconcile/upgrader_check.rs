@@ -1,4 +1,4 @@
-//! Whether a newer version of the upgrader itself is published: asked in the background, to be reported.
+//! Whether a newer version of the upgrader is published: asked in the background, for reports only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,20 +18,20 @@ const INTERVAL: Duration = Duration::from_secs(3600);
 /// The upgrader's repository at a service that publishes images.
 const SERVICE: &str = "harness/upgrader";
 
-/// The question for the image that is published for upgraders, and its last answer. Dropping this ends it at once.
+/// The question about the image published for upgraders, and its last answer. Dropping this ends it at once.
 #[derive(Debug, Default)]
 pub(super) struct UpgraderCheck {
     asked: Option<Instant>,
-    /// The open question; its answer is `None` where the Manager did not answer.
+    /// The open question; its answer is `None` if the Manager did not answer.
     task: JoinSet<Option<Answer>>,
     known: Answer,
 }
 
-/// `None` where the two images cannot be compared.
+/// `None` if the two images cannot be compared.
 type Answer = Option<UpgraderImage>;
 
 impl UpgraderCheck {
-    /// Asks for the upgrader, in this container if in any, unless that was done in the last hour.
+    /// Asks about the upgrader, in this container if any, unless that was done within the last hour.
     pub(super) fn ask<E: Engine, M: ImageSource>(
         &mut self,
         engine: &Arc<E>,
@@ -49,7 +49,7 @@ impl UpgraderCheck {
             .spawn(async move { answer(engine.as_ref(), source.as_ref(), container, &target).await });
     }
 
-    /// Records the answer, if it has come. Until then the last answer holds.
+    /// Records the answer, if it has arrived. Until then the last one is valid.
     pub(super) fn collect(&mut self) {
         while let Some(joined) = self.task.try_join_next() {
             let Ok(Some(answer)) = joined else { continue };
@@ -98,7 +98,7 @@ async fn answer<E: Engine, M: ImageSource>(
     })
 }
 
-/// The image of that repository with this program's version: a service has no image, but is of a version.
+/// The image of that repository with this program's version, for a program that does not run from an image.
 fn of_version(repository: &ImageReference) -> Option<ImageReference> {
     let version = env!("CARGO_PKG_VERSION");
     format!("{}:{version}", repository.repository()).parse().ok()

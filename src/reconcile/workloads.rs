@@ -1,4 +1,4 @@
-//! The workloads of an orchestrator, without a Docker host beside them.
+//! The workloads of an orchestrator without a Docker host beside them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,10 +24,10 @@ use crate::rollout::{Intent, Policy};
 use crate::status::planned::Planned;
 use crate::status::report::Report;
 
-/// After this many steps a call returns, and says that there is more to do.
+/// After this many steps a call returns, and reports that there is more to do.
 const MAX_STEPS: usize = 50;
 
-/// Looks after the workloads of one orchestrator.
+/// Manages the workloads of one orchestrator.
 pub struct Workloads<O, M> {
     driver: Driver<O>,
     manager: ManagerLink<DirectRegistry, M>,
@@ -37,7 +37,7 @@ pub struct Workloads<O, M> {
 }
 
 impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
-    /// Looks after these; it remembers nothing yet.
+    /// Manages these, with an empty memory.
     pub fn new(
         orchestrator: O,
         source: Option<M>,
@@ -54,13 +54,13 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         }
     }
 
-    /// Has its outcomes recorded and reported by this ledger.
+    /// Records and reports its outcomes in this ledger.
     #[must_use]
     pub fn with_ledger(self, ledger: Ledger) -> Self {
         Self { ledger, ..self }
     }
 
-    /// Has tags that may move asked for at their registries.
+    /// Resolves moving tags at their registries.
     #[cfg(feature = "kubernetes")]
     #[must_use]
     pub(crate) fn with_registries(mut self, ask: crate::reconcile::questions::AskRegistry) -> Self {
@@ -68,7 +68,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         self
     }
 
-    /// Those that were observed last.
+    /// The objects of the last observation.
     pub fn objects(&self) -> &[Object] {
         &self.driver.found.objects
     }
@@ -81,12 +81,12 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         Ok((self.clock)())
     }
 
-    /// Starts the run that is to start, takes in the answers that have come, and asks what is to be asked.
+    /// Starts a due run, takes the answers that have arrived, and asks what has to be asked.
     async fn ask_and_answer(&mut self, now: DateTime<Utc>) {
         if let Some((mode, intent)) = self.starting.take() {
             self.driver.start(mode, intent, self.manager.has_source(), now);
             self.manager.ask_for(&mut self.driver.run);
-            // An image that is fixed needs no waiting.
+            // A fixed image needs no waiting.
             tokio::task::yield_now().await;
         }
         while let Some(answered) = self.manager.next_answer(now) {
@@ -95,7 +95,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         self.manager.ask_for(&mut self.driver.run);
     }
 
-    /// Plans: reports the next step for each without taking it. `waiting` hears what it waits for, once that takes long.
+    /// Plans: reports the next step for each workload without taking it. Calls `waiting` with the reason for a long wait.
     ///
     /// # Errors
     /// Nothing could be observed.
@@ -118,12 +118,12 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         }
     }
 
-    /// Starts a run that an operator asked for, whatever failed before.
+    /// Starts a run for an operator, regardless of earlier failures.
     pub fn start_retry(&mut self) {
         self.starting = Some((Mode::Upgrade, Intent::Retry));
     }
 
-    /// The releases of all workloads, and why one of them is not there. `records` are those of the audit log. Changes nothing.
+    /// The releases of all workloads, and why one of them is missing. `records` come from the audit log. Changes nothing.
     ///
     /// # Errors
     /// Nothing could be observed.
@@ -139,11 +139,11 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         Ok((History::of_all(present, records), absent))
     }
 
-    /// Starts a run that takes each workload back to its previous image, or to that of a release. `records` are those of the
-    /// audit log.
+    /// Starts a run that takes each workload back to its previous image, or to that of a release. `records` come from the audit
+    /// log.
     ///
     /// # Errors
-    /// Why that cannot be, in a sentence.
+    /// Why that is impossible, as a sentence.
     pub async fn start_rollback(&mut self, release: Option<u64>, records: &[Event]) -> Result<(), String> {
         self.observe().await.map_err(|error| error.to_string())?;
         if let Some((_, reason)) = self.driver.found.absent.first() {

@@ -10,42 +10,42 @@ use crate::host::hold::Holds;
 use crate::image::{Expiry, ImageReference};
 use crate::text::duration::span;
 
-/// A reason why no upgrade starts now.
+/// A reason not to start an upgrade now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blocker {
-    /// Why, with the way out.
+    /// The reason, with the way out.
     pub reason: Reason,
-    /// When it ends by itself, if that is known.
+    /// When it ends by itself, if known.
     pub until: Option<DateTime<Utc>>,
-    /// Its kind, which says who may step over it.
+    /// Its kind, which determines who may override it.
     pub kind: BlockerKind,
 }
 
-/// The kind of a blocker, which says who may step over it.
+/// The kind of a blocker, which determines who may override it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum BlockerKind {
-    /// It cannot or must not be upgraded as it is: nobody steps over that.
+    /// It cannot or must not be upgraded as it is. Nobody overrides that.
     Nature,
-    /// Which image it should run is not known: nobody.
+    /// The image that it should run is unknown. Nobody overrides that.
     Question,
-    /// It runs what is wanted: nobody, and nothing after it counts.
+    /// It runs the wanted image. Nobody overrides that, and later rows do not count.
     Current,
-    /// Its owner or the administrator does not want the image: `rollback` steps over it.
+    /// Its owner or the administrator does not want the image. `rollback` overrides that.
     Wish,
-    /// The image failed here, or its owner left it, before this run: `retry` and `rollback` step over that.
+    /// The image failed here, or its owner left it, before this run. `retry` and `rollback` override that.
     Evidence,
-    /// This run found it: nobody steps over that; the next run tries again.
+    /// This run found it. Nobody overrides that; the next run tries again.
     Attempt,
-    /// It ends by itself or by a command: `retry` and `rollback`.
+    /// It ends by itself or by a command. `retry` and `rollback` override that.
     Time,
-    /// Another container comes first: nobody.
+    /// Another container comes first. Nobody overrides that.
     Turn,
 }
 
 impl BlockerKind {
-    /// Whether who wants the image so steps over it.
+    /// Whether an upgrade with this intent overrides it.
     fn yields_to(self, intent: Intent) -> bool {
         match intent {
             Intent::Upgrade => false,
@@ -55,12 +55,12 @@ impl BlockerKind {
     }
 }
 
-/// The word of the present run, and of this process's memory, on the upgrade of one workload: each is a reason not to start it.
+/// Reasons, from the current run and this process's memory, not to start the upgrade of one workload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunFacts {
-    /// It was given up until the next run.
+    /// The run gave it up.
     pub given_up: Option<Reason>,
-    /// The image does not replace the one that runs.
+    /// The image cannot replace the running one.
     pub unsuitable: Option<Reason>,
     /// The image could not be pulled.
     pub pull: Option<Reason>,
@@ -72,16 +72,16 @@ pub struct RunFacts {
     pub halted: Option<Reason>,
     /// Another replica is being replaced.
     pub replica: Option<Reason>,
-    /// Enough others are being replaced.
+    /// Enough others are already being replaced.
     pub others: Option<Reason>,
-    /// No scheduled run has come yet, only a start.
+    /// No scheduled run has started since this process did.
     pub awaits_run: bool,
-    /// When the next one starts, if that is known.
+    /// When the next scheduled run starts, if known.
     pub next_run: Option<DateTime<Utc>>,
 }
 
 impl RunFacts {
-    /// Why a candidate is finished with the image that it has, whatever is wanted.
+    /// Why a candidate keeps its image, whatever is wanted.
     pub(crate) fn keeps_candidate(&self, desired: &Desired) -> Option<Reason> {
         let Desired::Image {
             reference, intent, ..
@@ -104,27 +104,27 @@ impl RunFacts {
     }
 }
 
-/// The objections to an upgrade that a workload itself gives, or what is beside it: its answers to the rows that [`Start`] leaves open.
+/// The objections to an upgrade from a workload itself or its surroundings: its answers to the rows that [`Start`] leaves open.
 pub(crate) trait Surroundings {
     fn ask(&self, row: BlockerRow) -> Option<Reason>;
 }
 
-/// All that the list depends on.
+/// The input of the list.
 pub(crate) struct Start<'a> {
     pub(crate) own: &'a dyn Surroundings,
     pub(crate) desired: &'a Desired,
     /// The settings on its owner's labels.
     pub(crate) limits: &'a OwnerSettings,
     pub(crate) policy: &'a Policy,
-    /// The holds that the engine remembers, if they were read, or why they cannot be.
+    /// The holds in the engine's records, or why they cannot be read.
     pub(crate) holds: Option<&'a Result<Holds, String>>,
     pub(crate) run: &'a RunFacts,
-    /// How long the version that runs is supported.
+    /// How long the running version is supported.
     pub(crate) expiry: Option<Expiry>,
     pub(crate) now: DateTime<Utc>,
 }
 
-/// Declares the table: the rows of a kind, each with its sentence.
+/// Declares the table: the rows of each kind, with their sentences.
 macro_rules! table {
     ($($kind:ident { $(#[doc = $sentence:literal] $row:ident)+ })+) => {
         /// A row of the table.
@@ -226,7 +226,7 @@ table! {
     }
 }
 
-/// The table: the kind, the name and the sentence of each row, in the order in which they are asked.
+/// The table in order: the kind, name and sentence of each row.
 pub fn table() -> impl Iterator<Item = (BlockerKind, &'static str, &'static str)> {
     let rows = ROWS
         .iter()
@@ -235,7 +235,7 @@ pub fn table() -> impl Iterator<Item = (BlockerKind, &'static str, &'static str)
 }
 
 impl<'a> Start<'a> {
-    /// The list, in the order of the table: empty where the upgrade starts.
+    /// The list in the order of the table; empty if the upgrade starts.
     pub(crate) fn blockers(&self) -> Vec<Blocker> {
         let intent = match self.desired {
             Desired::Image { intent, .. } => *intent,
@@ -262,7 +262,7 @@ impl<'a> Start<'a> {
         blockers
     }
 
-    /// The reason of a row, if it holds.
+    /// The reason of a row, if it applies.
     fn ask(&self, row: BlockerRow) -> Option<Reason> {
         let (run, timing, now) = (self.run, &self.policy.timing, self.now);
         let kept = |is_such: fn(ReasonKind) -> bool| match self.desired {
@@ -297,7 +297,7 @@ impl<'a> Start<'a> {
                 until: self.limits.snooze_until.filter(|until| *until > now)?,
                 image: name()?,
             },
-            // A pause that cannot be read is none.
+            // A pause that cannot be read does not count.
             BlockerRow::Paused => {
                 let pause = self.holds()?.pause.as_ref();
                 let pause = pause.filter(|pause| pause.lasts(now))?;
@@ -343,7 +343,7 @@ impl<'a> Start<'a> {
         })
     }
 
-    /// When the first sight of this image is to be noted, its name: an upgrade waits so long from then on.
+    /// The image whose first sight must be recorded, since an upgrade waits from that time on.
     pub(crate) fn unseen(&self) -> Option<&'a str> {
         match (self.holds?, self.desired) {
             (
@@ -359,7 +359,7 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// Whether an upgrade waits from the first sight of its image on.
+    /// Whether an upgrade waits from the first sight of its image.
     pub(crate) fn is_staged(&self) -> bool {
         !self.policy.timing.delay.is_zero() || self.policy.timing.wave.is_some()
     }
@@ -381,7 +381,7 @@ impl<'a> Start<'a> {
         self.holds?.as_ref().ok()
     }
 
-    /// Whether it waits neither for a window nor for a wave, since its version is past its end of life.
+    /// Whether it ignores windows and waves because its version has reached its end of life.
     fn is_urgent(&self) -> bool {
         let expiry = self.expiry.as_ref();
         let is_expired = expiry.is_some_and(|expiry| self.now.date_naive() > expiry.life_ends);

@@ -1,4 +1,4 @@
-//! Each attempt for a delegate is repeated after a pause, which grows with each time, whether it failed or only had no effect.
+//! Back-off for each call about a delegate. The pause grows with every attempt that fails or has no effect.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,17 +12,16 @@ use crate::container::Role;
 /// The longest pause between two attempts that a run waits for.
 const LONGEST_PAUSE: TimeDelta = TimeDelta::seconds(60);
 
-/// The longest one about a container that is left over, once nobody waits for it: nothing depends on it, and each attempt may
-/// take a minute of all others.
+/// The longest pause for a leftover container that nobody waits for: each attempt may hold up everything else for a minute.
 const LONGEST_BESIDE: TimeDelta = TimeDelta::hours(1);
 
-/// After this many attempts in a row, which take five minutes, a delegate's next step is no longer waited for.
+/// After this many attempts in a row (five minutes), a run stops waiting for a delegate's next step.
 const MAX_AWAITED_RETRIES: u32 = 9;
 
-/// A wish that returns so long after its pause is a new one.
+/// A call that is needed again this long after its pause starts over at the shortest pause.
 const FORGOTTEN_AFTER: TimeDelta = TimeDelta::minutes(10);
 
-/// The call that failed where a container cannot be inspected.
+/// The failed call if a container cannot be inspected.
 pub(crate) const INSPECT: &str = "inspect";
 
 /// The last attempt failed, or had no effect.
@@ -32,7 +31,7 @@ pub struct Backoff {
     pub reason: Reason,
     /// How many times in a row.
     pub attempts: u32,
-    /// Nothing is tried before then.
+    /// Nothing is tried before this time.
     pub retry_at: DateTime<Utc>,
 }
 
@@ -47,7 +46,7 @@ impl Backoff {
         }
     }
 
-    /// The same for what will not succeed by being repeated, such as what is not permitted: no run waits for it.
+    /// Back-off for a failure that repeating will not cure, such as a missing permission: no run waits for it.
     pub(crate) fn hopeless(reason: Reason, now: DateTime<Utc>) -> Self {
         Self {
             reason,
@@ -56,7 +55,7 @@ impl Backoff {
         }
     }
 
-    /// The wait until then, or rest.
+    /// Waits until the retry, or rests if the attempts are hopeless.
     pub(crate) fn or_rest<S>(&self) -> Decision<S> {
         if self.is_hopeless() {
             Decision::Rest(self.reason.clone())
@@ -65,15 +64,13 @@ impl Backoff {
         }
     }
 
-    /// Whether it has been tried so often that a run no longer waits for it. It is still tried again whenever the
-    /// reconciler observes.
+    /// Whether it failed so often that a run no longer waits for it. It is still retried whenever the reconciler observes.
     pub(crate) fn is_hopeless(&self) -> bool {
         self.attempts > MAX_AWAITED_RETRIES
     }
 }
 
-/// 2 s for the first attempt, doubled with each that follows; nothing for none. What is left over waits longer again once
-/// nobody waits for it.
+/// 2 s after the first attempt, doubled with each further one. For leftovers that nobody waits for, the pause grows longer.
 fn pause(attempts: u32, is_beside: bool) -> TimeDelta {
     match attempts {
         0 => TimeDelta::zero(),
@@ -84,20 +81,20 @@ fn pause(attempts: u32, is_beside: bool) -> TimeDelta {
     }
 }
 
-/// The attempts for one delegate, each by what it was about: one container's trouble does not keep another one waiting.
+/// The attempts for one delegate, by subject, so that trouble with one container does not delay another.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Backoffs(HashMap<String, Attempts>);
 
 #[derive(Clone, Debug, PartialEq)]
 struct Attempts {
     last: Backoff,
-    /// Whether it was about a container that is left over.
+    /// Whether it was about a leftover container.
     is_beside: bool,
 }
 
 impl Backoffs {
-    /// Notes an attempt that failed with `problem`, or that was said to succeed. What succeeds may be repeated once at once,
-    /// and after that it is paused as well: an engine that reports success and does nothing is not asked without end.
+    /// Notes an attempt that failed with `problem`, or was reported to succeed. A reported success may be repeated once at once,
+    /// then it is paused too: the engine may report success and do nothing.
     pub fn note(
         &mut self,
         key: String,
@@ -125,7 +122,7 @@ impl Backoffs {
         self.0.get(key).map(|attempts| &attempts.last)
     }
 
-    /// The decision, unless the last attempt at it pauses.
+    /// The decision, unless its last attempt calls for a pause.
     pub(super) fn paced(&self, decided: Decided, now: DateTime<Utc>) -> Decided {
         // Most delegates have none.
         let key = decided.decision.key().filter(|_| !self.0.is_empty());
@@ -139,7 +136,7 @@ impl Backoffs {
         }
     }
 
-    /// The same beside the replacement. What has no process and cannot be cleared away is not worth a word in the end.
+    /// The same for work beside the replacement. A leftover without a process that cannot be removed is not reported in the end.
     pub(super) fn paced_beside(
         &self,
         decided: Decided,
@@ -155,7 +152,7 @@ impl Backoffs {
         (is_up || !matches!(paced.decision, Decision::Rest(_))).then_some(paced)
     }
 
-    /// The wait where a container that may serve cannot be inspected.
+    /// The wait if a container that may serve cannot be inspected.
     pub(super) fn not_inspected(&self, problem: &str, now: DateTime<Utc>) -> Decision {
         if let Some(last) = self.of(INSPECT) {
             return last.or_rest();
@@ -165,7 +162,7 @@ impl Backoffs {
         Decision::wait(reason, now + TimeDelta::seconds(1))
     }
 
-    /// Why a container cannot be ended or cleared away, after ten attempts: nothing waits for that.
+    /// The failed attempts to stop or remove a container, after ten of them: nothing waits for it any longer.
     pub(super) fn stuck(&self, member: &Member) -> Option<&Backoff> {
         let (id, to) = (member.id.clone(), String::new());
         let step = match member.role {
@@ -176,17 +173,17 @@ impl Backoffs {
         self.of(&step.key()).filter(|last| last.is_hopeless())
     }
 
-    /// That is over.
+    /// Forgets the attempts at this.
     pub fn forget(&mut self, key: &str) {
         self.0.remove(key);
     }
 
-    /// A new run tries again at once, but for what is left over.
+    /// Lets a new run try everything at once, except for leftovers.
     pub fn start_run(&mut self) {
         self.0.retain(|_, attempts| attempts.is_beside);
     }
 
-    /// Moves all moments along with a clock that was set by so much.
+    /// Moves all times along with a clock that jumped by this much.
     pub fn shift(&mut self, by: TimeDelta) {
         for attempts in self.0.values_mut() {
             attempts.last.retry_at += by;

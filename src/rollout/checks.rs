@@ -1,4 +1,4 @@
-//! The findings of one container's health checks, and the restarts that followed: hints, as all of a history.
+//! The results of one container's health checks, and the restarts that followed. Like all of a history, these are only hints.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::health::{Health, Probe};
 
 /// The failed checks in a row after which a delegate is restarted.
 pub(crate) const FAILED_CHECKS: u64 = 3;
-/// The longest pause between the start of a life and the restart that ends it.
+/// The longest that a life must last before a restart may end it.
 const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(60);
 
 /// The health checks of one container.
@@ -20,7 +20,7 @@ pub struct Checks {
     pub restarts: u32,
     /// The last restart that this process asked for.
     pub restart: Option<RequestedRestart>,
-    /// Why the engine refused to restart it.
+    /// Why the engine refused the last restart.
     pub refused: Option<String>,
     /// Whether a check has passed in its current life.
     pub has_passed: bool,
@@ -33,11 +33,11 @@ pub struct Checks {
     last_probe: Option<String>,
     /// When its current life started.
     life: Option<DateTime<Utc>>,
-    /// Whether a check in its current life did not pass.
+    /// Whether a check failed in its current life.
     has_waited: bool,
     /// When the current streak of passing checks began.
     passing_since: Option<DateTime<Utc>>,
-    /// Whether the outcome of its last restart was not reported yet.
+    /// Whether the outcome of its last restart is still to be reported.
     is_outcome_due: bool,
     /// Whether the next observation checks it, however recent the last check.
     pub is_due: bool,
@@ -46,11 +46,11 @@ pub struct Checks {
 /// A restart that the engine was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestedRestart {
-    /// When the life started that it ends.
+    /// The start of the life that it ends.
     pub life: Option<DateTime<Utc>>,
-    /// When it was asked.
+    /// When it was requested.
     pub asked_at: DateTime<Utc>,
-    /// How long that life may take to end; nothing where the engine refused.
+    /// How long that life may take to end; zero if the engine refused.
     pub grace: Duration,
 }
 
@@ -73,8 +73,7 @@ impl Checks {
         before.is_some_and(|before| before != ended)
     }
 
-    /// Records a check of the current life, and whether it was made just now. After so long without a failure its
-    /// restarts are forgotten.
+    /// Records a check of the current life, and whether it is new. Enough time without a failure clears the restarts.
     pub(super) fn note(&mut self, at: DateTime<Utc>, health: &Health, is_new: bool) {
         if !health.is_of_a_check() {
             // Failures from before a pause do not show how the container does once it runs again.
@@ -99,7 +98,7 @@ impl Checks {
             self.passing_since = None;
         }
         self.failed = match health.probe {
-            // It has counted them itself.
+            // The engine counts the failures of a HEALTHCHECK itself.
             Probe::Engine => health.failed_checks,
             _ => self.failed + health.failed_checks,
         };
@@ -124,7 +123,7 @@ impl Checks {
         self.is_outcome_due = true;
     }
 
-    /// How it does after a restart, once that is known, and once only: whether it is healthy.
+    /// Whether it is healthy after a restart, once that is known. Reported only once.
     pub fn take_outcome(&mut self) -> Option<bool> {
         let is_another_life = self.restart.is_some_and(|restart| restart.life != self.life);
         let is_well = match self.passing_since {
@@ -136,8 +135,8 @@ impl Checks {
         is_due.then_some(is_well)
     }
 
-    /// How long a life has at least before it is ended: 1 min, and twice as much after each restart, an hour at most. One in
-    /// which no check has passed yet may still be starting, and has as long as a candidate.
+    /// How long a life lasts at least before a restart ends it: 1 min, doubled after each restart, an hour at most. A life
+    /// without a passed check may still be starting, so it gets as long as a candidate.
     pub(super) fn pause(&self, healthy_deadline: TimeDelta) -> TimeDelta {
         let pause = TimeDelta::minutes(1 << self.restarts.min(6)).min(LONGEST_PAUSE);
         if self.has_passed {
@@ -147,7 +146,7 @@ impl Checks {
         }
     }
 
-    /// Moves all moments along with a clock that was set by so much.
+    /// Moves all times along with a clock that jumped by this much.
     pub(super) fn shift(&mut self, by: TimeDelta) {
         for moment in [&mut self.passing_since, &mut self.last_at].into_iter().flatten() {
             *moment += by;

@@ -1,10 +1,9 @@
-//! Circumstances, other than its image, that may have kept a candidate from working. They decide nothing: they go into the
-//! message.
+//! Circumstances other than its image that may have kept a candidate from working. They only appear in the message.
 
 use super::{Facts, Member, Rollout};
 use crate::text::{duration, time};
 
-/// The facts that were known at the time of a rejection and may have mattered, each in words.
+/// Describes each known fact that may have contributed to a rejection.
 pub(super) fn circumstances(rollout: &Rollout, facts: &Facts, candidate: &Member) -> Vec<String> {
     let serving = rollout.serving.as_ref();
     let serving = serving.filter(|serving| serving.id != candidate.id && !serving.is_successor_of(candidate));

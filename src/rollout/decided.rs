@@ -12,7 +12,7 @@ pub struct Decided<R = Row, D = Decision> {
 }
 
 impl<R: Copy + 'static, D> Decided<R, D> {
-    /// The decisions of those of these rows that hold, in their order: each takes for granted that none before it does.
+    /// The decisions of all these rows that apply, in order: each row assumes that no earlier one applies.
     pub(crate) fn each(
         rows: &'static [(R, &str)],
         ask: impl Fn(R) -> Option<D>,
@@ -23,7 +23,7 @@ impl<R: Copy + 'static, D> Decided<R, D> {
         })
     }
 
-    /// The decision of the first of these rows that holds.
+    /// The decision of the first of these rows that applies.
     pub(crate) fn first(rows: &'static [(R, &str)], ask: impl Fn(R) -> Option<D>) -> Option<Self> {
         Self::each(rows, ask).next()
     }
@@ -51,7 +51,7 @@ impl Decided {
         then
     }
 
-    /// Of what happens side by side: the first step, else the earliest wait, else a rest.
+    /// Combines decisions about independent containers: the first step, else the earliest wait, else a rest.
     pub(super) fn earliest(all: impl Iterator<Item = Self>) -> Option<Self> {
         let mut earliest: Option<Self> = None;
         for decided in all {

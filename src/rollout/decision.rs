@@ -14,34 +14,34 @@ use crate::image::ImageReference;
 pub enum Decision<S = Step> {
     /// Take this step, and observe again.
     Act(S),
-    /// Find this out, and decide again: the decision hangs on it.
+    /// Find this out, and decide again: the decision depends on it.
     Learn(Fact),
     /// Nothing yet: decide again at that time.
     Wait {
         /// The reason to wait.
         reason: Reason,
-        /// When to decide again, at the latest.
+        /// When to decide again at the latest.
         until: DateTime<Utc>,
     },
-    /// Nothing, for this reason, until something changes.
+    /// Do nothing until something changes, for this reason.
     Rest(Reason),
 }
 
-/// A fact that costs a call, and is asked for only when a decision depends on it.
+/// A fact that costs a call, so it is requested only when a decision depends on it.
 #[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Fact {
     /// Whether the host has free memory for a second container beside the container in service.
     FreeMemory,
-    /// Whether something that no container document shows keeps the container in service from being recreated: files that
-    /// were copied into it, or an image that is gone.
+    /// Whether something that no container document shows (copied files, a deleted image) prevents recreating the container in
+    /// service.
     HiddenObstacle,
     /// Whether the Manager can be reached.
     ManagerReachable {
         /// The image of the unhealthy delegate; the question is about it.
         image: ImageReference,
     },
-    /// The holds that the engine remembers: a pause, and when an image was first seen.
+    /// The holds in the engine's records: a pause, and when an image was first seen.
     Holds,
     /// Whether a container is still unhealthy.
     Health {
@@ -58,7 +58,7 @@ impl<S> Decision<S> {
 }
 
 impl Decision {
-    /// The kind of decision, and of step, as one word.
+    /// The kind of decision or step, as one word.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Act(step) => step.kind(),
@@ -68,7 +68,7 @@ impl Decision {
         }
     }
 
-    /// Its topic, as one word: the kind of its reason, or the fact that is missing.
+    /// The kind of its reason, or the missing fact, as one word.
     pub fn topic(&self) -> Option<&'static str> {
         match self {
             Self::Act(_) => None,
@@ -77,7 +77,7 @@ impl Decision {
         }
     }
 
-    /// The subject, by which its attempts are counted; `None` if there is nothing to do.
+    /// The subject under which its attempts are counted; `None` if there is nothing to do.
     pub(crate) fn key(&self) -> Option<String> {
         match self {
             Self::Act(step) => Some(step.key()),
@@ -91,7 +91,7 @@ impl Decision {
         matches!(self, Self::Act(_) | Self::Learn(_))
     }
 
-    /// Why the decision is to rest, if so.
+    /// The reason to rest, if this is a rest.
     pub fn reason(&self) -> Option<&Reason> {
         match self {
             Self::Wait { reason, .. } | Self::Rest(reason) => Some(reason),

@@ -11,42 +11,41 @@ use crate::container::ContainerId;
 use crate::document::{Obstacle, SingleInstance};
 use crate::host::hold::Holds;
 
-/// The facts that [`next`](super::next()) takes into account beside the containers. An unknown fact is `None`; where a
-/// decision hangs on it, the answer is [`Decision::Learn`](super::Decision::Learn).
+/// The input of [`next`](super::next()) beside the containers. An unknown fact is `None`; if a decision depends on it, the
+/// answer is [`Decision::Learn`](super::Decision::Learn).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     /// The attempts for this delegate.
     pub backoffs: Backoffs,
-    /// Whether this is a plan, which asks and writes nothing more.
+    /// Whether this is a plan, which makes no further calls.
     pub is_plan: bool,
     /// Whether the desired image is being pulled.
     pub is_pulling: bool,
     /// Whether the host has free memory for a second container.
     pub free_memory: Option<Result<(), SingleInstance>>,
-    /// How many other containers take this memory now, and will be done; 0 if that has to be found out.
+    /// How many other containers currently take this memory and will release it; 0 if that has to be found out.
     pub crowd: usize,
-    /// The rejected candidates at the start of the run. A candidate that is not among them was tried in this run,
-    /// by this process or another.
+    /// The rejected candidates at the start of the run. Any other one was tried in this run, by this process or another.
     pub known_rejections: Vec<ContainerId>,
     /// Whether a candidate was created in this run. If it is gone, someone else removed it.
     pub has_created: bool,
-    /// This process's own container, where the rollout is that of the upgrader itself.
+    /// This process's own container if the rollout is the upgrader's.
     pub own: Option<ContainerId>,
-    /// For how long no container has had the name, as far as this process has seen.
+    /// How long no container has had the name, as far as this process has seen.
     pub name_free_for: Duration,
-    /// Why the engine could not start a second container: it had no free port for it.
+    /// Why the engine could not start a second container: no free port.
     pub no_free_port: Option<SingleInstance>,
-    /// An obstacle that no container document shows, and that keeps the container in service from being recreated.
+    /// An obstacle to recreating the container in service that no container document shows.
     pub hidden_obstacle: Option<Result<(), Obstacle>>,
-    /// The holds that the engine remembers; if they cannot be read, why.
+    /// The holds in the engine's records, or why they cannot be read.
     pub holds: Option<Result<Holds, String>>,
-    /// Whether they were read too long ago to start a replacement by them.
+    /// Whether the holds were read too long ago to start a replacement by them.
     pub holds_are_old: bool,
-    /// The present run's word on the upgrade.
+    /// The current run's facts about the upgrade.
     pub run: RunFacts,
     /// Whether the Manager can be reached; without a Manager, it always can.
     pub manager: Option<Reach>,
-    /// That the Manager does not answer, in words. Nothing is decided by it.
+    /// Describes a Manager that does not answer. Only for messages.
     pub manager_problem: Option<String>,
     /// How many delegates of the host are in use, this one included.
     pub delegates: usize,
@@ -55,7 +54,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Asks whether there is memory for a second container, once those that take it are done.
+    /// Asks whether there is memory for a second container once the other containers have released theirs.
     pub(super) fn ask_for_memory(&self, now: DateTime<Utc>) -> Decision {
         match self.crowd {
             0 => Decision::Learn(Fact::FreeMemory),

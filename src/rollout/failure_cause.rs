@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::text::duration;
 
-/// The failure of a candidate, or of a successor that had taken over already. `ending` is how its last life
-/// ended, and `health` what its last health check saw, in words.
+/// The failure of a candidate, or of a successor in service. `ending` says how its last life ended, and `health` what its last
+/// health check saw.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "the sentence of each says what it is")]
@@ -27,10 +27,10 @@ pub enum FailureCause {
     EndedAfterCommit { ending: String },
     #[error("not healthy for {} after it had taken over: {health}", duration::text(*lasting))]
     UnhealthyAfterCommit { lasting: Duration, health: String },
-    /// Of an upgrader that cannot run twice at once.
+    /// For an upgrader that cannot run twice at once.
     #[error("the helper, an upgrader with this image that was to replace the old one, failed: {ending}")]
     HelperFailed { ending: String },
-    /// Of an upgrader: a container that only stays up is none.
+    /// For an upgrader: to stay up is not enough.
     #[error("it did not take the upgrader's name within {}, so it is not an upgrader that works here", duration::text(*within))]
     NameNotTaken { within: Duration },
     /// Only the process that rejected it knows.
@@ -45,13 +45,12 @@ impl FailureCause {
     }
 }
 
-/// Why a candidate is rejected, and what else was known at that time and may have mattered. The circumstances decide
-/// nothing.
+/// Why a candidate is rejected, and other known problems at that time. Those decide nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
     /// The candidate's own failure.
     pub cause: FailureCause,
-    /// Other problems at that time, each in words.
+    /// Other problems at that time.
     pub circumstances: Vec<String>,
 }
 

@@ -29,19 +29,19 @@ pub enum HeldBack {
         /// How many there are.
         all: usize,
     },
-    /// Another container would lose something by the restart, or something else looks after this one.
+    /// Restarting it would harm another container, or something else manages this one.
     #[error("{0}")]
     Obstacle(Obstacle),
-    /// The engine, or a proxy before it.
+    /// The engine, or a proxy in front of it, refused.
     #[error("Docker refused: {problem}")]
     Refused {
-        /// The engine's words.
+        /// The error text.
         problem: String,
     },
 }
 
 impl HeldBack {
-    /// The reason to hold a restart back, as far as the host and the Manager show one.
+    /// The reason, known from the host and the Manager, to hold a restart back.
     pub(super) fn by_the_host(rollout: &Rollout, facts: &Facts) -> Option<Self> {
         let (unhealthy, all) = (facts.unhealthy_delegates, facts.delegates);
         match (&rollout.obstacle, &facts.manager) {

@@ -11,7 +11,7 @@ use crate::container::{ContainerId, ImageId, Inspected, Role, RunState, label};
 use crate::health::{Health, Work};
 use crate::image::{ImageName, ImageReference};
 
-/// An image, as a label remembers it.
+/// An image, as recorded in a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RememberedImage {
     /// Its reference.
@@ -29,18 +29,18 @@ impl RememberedImage {
     }
 }
 
-/// The present or last life of a container, as the engine shows it.
+/// The current or last life of a container, as the engine shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Life {
     /// When it started; `None` for a container that was never started.
     pub started_at: Option<DateTime<Utc>>,
-    /// When the last life that is over ended.
+    /// When the last completed life ended.
     pub finished_at: Option<DateTime<Utc>>,
-    /// How often the engine has restarted the container. It forgets that when the container is stopped.
+    /// How often the engine has restarted the container. A stop resets this count.
     pub restart_count: u64,
-    /// How the last life ended, in words.
+    /// How the last life ended.
     pub ending: String,
-    /// Whether someone stopped it: Docker would have started it again after any other end, and has not restarted since.
+    /// Whether someone stopped it: Docker would have restarted it after any other end, and has not restarted itself since.
     pub was_stopped: bool,
 }
 
@@ -50,9 +50,9 @@ pub enum AutoRemove {
     /// Nobody.
     #[default]
     No,
-    /// Docker, since it was started with `--rm`: it vanishes.
+    /// Docker, since it was started with `--rm`.
     ByDocker,
-    /// The upgrader, since it stands for a delegate with `--rm`.
+    /// The upgrader, since it replaces a delegate that had `--rm`.
     ByUpgrader,
 }
 
@@ -68,23 +68,23 @@ impl AutoRemove {
     }
 }
 
-/// Which of those that say how long a container may take to stop counts.
+/// Which setting determines how long a container may take to stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display)]
 pub enum StopTimeoutSource {
     /// The setting.
     #[default]
     #[strum(to_string = "CONTAINER_STOP_TIMEOUT")]
     Setting,
-    /// The container's own time-out, which is longer.
+    /// The container's own time-out, because it is longer.
     #[strum(to_string = "its own stop timeout, which is longer than CONTAINER_STOP_TIMEOUT")]
     Own,
-    /// The container's own time-out of `-1`: however long it takes. Thirty days end it.
+    /// The container's own time-out is `-1`, which means no limit. We stop waiting after thirty days.
     #[strum(to_string = "its own stop timeout, which has no end")]
     Endless,
     /// Its owner's label.
     #[strum(to_string = "its label io.delegate-upgrader.stop-timeout")]
     Label,
-    /// The bound, which is shorter than its own time-out or its label.
+    /// The maximum, because its own time-out or its label is longer.
     #[strum(to_string = "MAX_STOP_TIMEOUT, though it asks for more itself")]
     Bound,
 }
@@ -96,11 +96,11 @@ pub struct Member {
     pub id: ContainerId,
     /// Its name now.
     pub name: String,
-    /// Its part, read from its name.
+    /// Its role, read from its name.
     pub role: Role,
     /// The engine's word for its state.
     pub state: RunState,
-    /// The verdict on it now.
+    /// Its current health.
     pub health: Health,
     /// The work that it reports, if it can be asked.
     pub work: Option<Work>,
@@ -110,9 +110,9 @@ pub struct Member {
     pub image: ImageName,
     /// The container it was created to replace.
     pub replaces: Option<ContainerId>,
-    /// Whether it is a copy of its original, and no release of its own.
+    /// Whether it is a copy of its original rather than a release of its own.
     pub is_copy: bool,
-    /// The number of the attempt that it is; 0 for one we did not create.
+    /// The number of its attempt; 0 if we did not create it.
     pub release: u64,
     /// The release of the container it replaces.
     pub previous_release: u64,
@@ -120,7 +120,7 @@ pub struct Member {
     pub previous: Option<RememberedImage>,
     /// The images that the containers before it ran, the latest first, as many as `KEEP_IMAGES` says.
     pub former_images: Vec<ImageId>,
-    /// Those before these, until their removal was tried.
+    /// The images before those, until their removal has been tried.
     pub outdated_images: Vec<ImageId>,
     /// Its restart policy as `docker run --restart` takes it.
     pub restart_policy: String,
@@ -128,21 +128,21 @@ pub struct Member {
     pub auto_remove: AutoRemove,
     /// A fingerprint of the settings that its owner can change while it runs.
     pub settings: String,
-    /// The fingerprint of the container that it replaces, when it was created.
+    /// The fingerprint of the container that it replaces, taken when this one was created.
     pub fingerprint: Option<String>,
-    /// The image it was rolled back from, where `rollback` made it.
+    /// The image it was rolled back from, if `rollback` created it.
     pub rolled_back_from: Option<RememberedImage>,
     /// Its memory limit, in bytes.
     pub memory_limit: Option<u64>,
     /// When it was created.
     pub created_at: DateTime<Utc>,
-    /// Its present or last life.
+    /// Its current or last life.
     pub life: Life,
     /// How long it may take to stop.
     pub stop_timeout: Duration,
-    /// The setting, option or label that this time comes from.
+    /// The setting, option or label that sets this time.
     pub stop_timeout_source: StopTimeoutSource,
-    /// The memory of this process about it.
+    /// This process's memory of it.
     pub history: Box<History>,
 }
 
@@ -196,7 +196,7 @@ impl Member {
         }
     }
 
-    /// Whether it was made to take this one's place.
+    /// Whether it was created to replace this one.
     pub fn is_successor_of(&self, other: &Self) -> bool {
         self.replaces.as_ref() == Some(&other.id)
     }
@@ -206,7 +206,7 @@ impl Member {
         self.image.refers_to(reference)
     }
 
-    /// Whether it has a process, or will have one again in a moment.
+    /// Whether it has a process, or will have one again shortly.
     pub fn is_up(&self) -> bool {
         matches!(
             self.state,
@@ -224,18 +224,18 @@ impl Member {
         matches!(self.state, RunState::Exited | RunState::Dead)
     }
 
-    /// Whether nothing of it is left once it has ended.
+    /// Whether it disappears once it has ended.
     pub(super) fn vanishes(&self) -> bool {
         self.auto_remove == AutoRemove::ByDocker
     }
 
-    /// Whether it ended so long ago, or even longer.
+    /// Whether it ended at least this long ago.
     pub(super) fn has_ended_for(&self, span: TimeDelta, now: DateTime<Utc>) -> bool {
         let is_past = |at: DateTime<Utc>| now - at >= span || at > now + span;
         self.has_ended() && self.life.finished_at.is_none_or(is_past)
     }
 
-    /// Whether it has been stopped for this long. Only this process knows when a pause started.
+    /// Whether it has been down for at least this long. Only this process knows when a pause started.
     pub(super) fn has_been_down_for(&self, span: TimeDelta, now: DateTime<Utc>) -> bool {
         let since = match self.state {
             RunState::Paused => self.history.unhealthy_since.or(Some(now)),
@@ -249,28 +249,27 @@ impl Member {
         self.is_up() && self.health.is_healthy()
     }
 
-    /// Whether its owner lets it run: only then is it replaced.
+    /// Whether its owner lets it run. Otherwise it is not replaced.
     pub fn is_in_use(&self) -> bool {
         matches!(self.state, RunState::Running | RunState::Restarting)
     }
 
-    /// Whether it has no process at the moment, but will have one again. Then it has no network that the engine could
-    /// rename with it, and the engine refuses.
+    /// Whether it has no process now but will have one again. It has no network then, so the engine refuses to rename it.
     pub fn is_between_lives(&self) -> bool {
         self.state == RunState::Restarting
     }
 
-    /// Whether it does not run and is left for us to remove: what the engine is taking away needs no help.
+    /// Whether it is down and ours to remove, rather than already being removed by the engine.
     pub fn is_removable(&self) -> bool {
         !self.is_up() && self.state != RunState::Removing
     }
 
-    /// Whether the engine starts it again by itself, at the next crash or at its own next start.
+    /// Whether the engine restarts it by itself, after a crash or when the engine starts.
     pub(super) fn has_restart_policy(&self) -> bool {
         self.restart_policy != "no"
     }
 
-    /// Since when it is to stop, as its name says.
+    /// Since when it has been asked to stop, according to its name.
     pub fn stopping_since(&self) -> Option<DateTime<Utc>> {
         match self.role {
             Role::Draining { since } | Role::Withdrawn { since } => DateTime::from_timestamp(since, 0),
@@ -278,15 +277,15 @@ impl Member {
         }
     }
 
-    /// Whether its current life started after the second in its name, so that nobody has asked that life to stop.
+    /// Whether its current life started after the time in its name, so nobody has asked that life to stop.
     pub(super) fn lives_anew(&self) -> bool {
         self.is_up() && self.life.started_at > self.stopping_since()
     }
 }
 
 impl Member {
-    /// Whether it is the result of a rollback from this image. By the reference alone only if that stands for one
-    /// image: a mutable tag is the same reference for the image before and for the next.
+    /// Whether it is the result of a rollback from this image. The reference alone decides only if it is immutable: a mutable tag
+    /// may refer to both images.
     pub fn was_rolled_back_from(&self, reference: &ImageReference, id: Option<&ImageId>) -> bool {
         self.rolled_back_from.as_ref().is_some_and(|left| match id {
             Some(id) => left.id == *id,
@@ -294,15 +293,15 @@ impl Member {
         })
     }
 
-    /// An engine may stay in the middle of a removal indefinitely, as when a container was renamed at that moment.
+    /// Whether the engine is stuck removing it, which happens if a container is renamed at that moment.
     pub(super) fn removal_is_stuck(&self, now: DateTime<Utc>) -> bool {
         let since = self.life.finished_at.or(self.history.seen_since);
         let too_long = since.is_some_and(|since| now - since > REMOVAL_TIMEOUT);
         self.state == RunState::Removing && too_long
     }
 
-    /// Whether it ended this long ago by itself, or the engine never completes its removal. A process that has just started, as
-    /// after a backup that stopped everything, does not know who ended it, and leaves it so long to those who may start it.
+    /// Whether it ended by itself this long ago, or its removal is stuck. A process that has just started cannot know who ended
+    /// it, so it gives others this long to start it again, as after a backup that stopped everything.
     pub(super) fn is_over_for(&self, span: TimeDelta, now: DateTime<Utc>) -> bool {
         let is_new = |seen: DateTime<Utc>| now - seen < span;
         let may_return = self.is_kept_up() && self.history.seen_since.is_some_and(is_new);
@@ -310,16 +309,16 @@ impl Member {
         is_over || self.removal_is_stuck(now)
     }
 
-    /// Whether Docker starts it again after each end but a stop.
+    /// Whether Docker restarts it after any end but a stop.
     fn is_kept_up(&self) -> bool {
         matches!(self.restart_policy.as_str(), "always" | "unless-stopped")
     }
 
     /// Notes whether someone stopped it. `unbroken_since` is a moment since which the engine is known not to have restarted.
     ///
-    /// A start that failed leaves an error. After its own crash an engine starts whatever has the policy `always` before it
-    /// answers, but nothing that has `unless-stopped`, so for these it counts whether it has restarted. A life that ended before
-    /// this process saw it may have been asked to stop by an earlier process.
+    /// A failed start leaves an error. After its own crash the engine starts containers with `always` before it answers, but none
+    /// with `unless-stopped`; for those, a restart of the engine matters. A life that ended before this process saw it may have
+    /// been stopped by an earlier process.
     pub fn note_stop(&mut self, container: &Inspected, unbroken_since: Option<DateTime<Utc>>) {
         let Some(ended) = self.life.finished_at.filter(|_| self.state == RunState::Exited) else {
             return;
@@ -332,7 +331,7 @@ impl Member {
             && (self.restart_policy == "always" || was_before(unbroken_since));
     }
 
-    /// How its last life ended, or continues, in words.
+    /// How its last life ended, or that it continues.
     pub(super) fn end(&self) -> String {
         match self.state {
             RunState::Paused => "paused".to_owned(),
@@ -340,7 +339,7 @@ impl Member {
         }
     }
 
-    /// The delegate's name, which its container in service has.
+    /// The delegate's name, which is that of its container in service.
     pub(super) fn delegate(&self) -> String {
         Role::parse(&self.name).0.to_owned()
     }
@@ -350,7 +349,7 @@ impl Member {
         self.life.restart_count.max(self.history.max_restart_count)
     }
 
-    /// Why nothing is replaced where the desired image runs already.
+    /// Why nothing is replaced if the desired image already runs.
     pub(super) fn unchanged_reason(&self, reference: &ImageReference, intent: Intent) -> Reason {
         let image = reference.to_string();
         match &self.rolled_back_from {

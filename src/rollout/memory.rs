@@ -1,4 +1,4 @@
-//! The memory of this process about a container: hints that a restart of the process loses.
+//! This process's memory of a container: hints, which a restart of the process loses.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -11,19 +11,19 @@ use crate::container::{ContainerId, ImageId};
 use crate::document::SingleInstance;
 use crate::health::Health;
 
-/// Two observations further apart than this do not vouch for the time between them.
+/// Two observations further apart than this say nothing about the time between them.
 const MAX_OBSERVATION_GAP: Duration = Duration::from_secs(120);
 
-/// Of the time between two observations no more than this counts against a candidate, which is looked at every five
-/// seconds: this process was stopped for the rest, or had no processor.
+/// At most this much of the time between two observations counts against a candidate, which is checked every five seconds: for
+/// the rest, this process was stopped or got no CPU time.
 const MAX_WATCHED: TimeDelta = TimeDelta::seconds(6);
-/// The same for a successor in service, which is looked at every ten seconds while an old container drains.
+/// The same for a successor in service, which is checked every ten seconds while an old container drains.
 const MAX_WATCHED_IN_SERVICE: TimeDelta = TimeDelta::seconds(12);
 
-/// The memory of the current life of one container.
+/// This process's memory of the current life of one container.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
-    /// Since when this process has seen it started, later by the time in which it did not look.
+    /// Since when this process has seen it running, without the time when it did not look.
     pub seen_since: Option<DateTime<Utc>>,
     /// Since when it has been healthy at every observation.
     pub healthy_since: Option<DateTime<Utc>>,
@@ -31,42 +31,42 @@ pub struct History {
     pub unhealthy_since: Option<DateTime<Utc>>,
     /// When this process asked it to stop.
     pub stop_requested_at: Option<DateTime<Utc>>,
-    /// Whether this process ever asked it to stop, in whatever life: an engine that restarts it at that moment stops the next one.
+    /// Whether this process ever asked it to stop, in any life: an engine that restarts it at that moment stops the next one.
     pub was_asked_to_stop: bool,
     /// The starts that the engine refused.
     pub starts: RefusedStarts,
-    /// Whether it differs from the container that it is to replace.
+    /// Whether it differs from the container that it replaces.
     pub comparison: Comparison,
-    /// Whether the engine can start such a container, once that was tried; or why not.
+    /// Whether the engine can start such a container, or why not, once that was tried.
     pub trial: Option<Result<(), String>>,
-    /// The most restarts that the engine has counted; it forgets them when a container is stopped.
+    /// The highest restart count seen; the engine resets it when a container is stopped.
     pub max_restart_count: u64,
     /// Whether this process ever saw it in service.
     pub was_in_service: bool,
     /// The work that it reported.
     pub work: WorkSeen,
-    /// The findings of its health checks.
+    /// The results of its health checks.
     pub checks: Checks,
-    /// Whether it has been asked for its health and has not answered.
+    /// Whether a health request is still unanswered.
     pub is_awaited: bool,
     last_observation: Option<DateTime<Utc>>,
-    /// The end of the last observation, whether it vouches for something or not.
+    /// The end of the last observation, whether or not that said anything about it.
     last_look: Option<DateTime<Utc>>,
-    /// How long this process has not looked since it was found unhealthy.
+    /// How long this process has not looked since the container became unhealthy.
     unwatched_ill: TimeDelta,
     started_at: Option<DateTime<Utc>>,
     verdict: Option<Verdict>,
 }
 
-/// The outcome of comparing a candidate, once it has its networks, with the container it is to replace.
+/// The result of comparing a candidate, once it has its networks, with the container that it replaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Comparison {
     /// This process has not compared them.
     #[default]
     Pending,
-    /// They differ in nothing but the image.
+    /// They differ only in the image.
     Same,
-    /// They differ, in these settings.
+    /// They differ in these settings.
     Different(String),
 }
 
@@ -75,7 +75,7 @@ pub enum Comparison {
 pub struct RefusedStarts {
     /// How many there were in a row.
     pub count: u32,
-    /// Why the engine will not start it, ever.
+    /// Why the engine can never start it.
     pub for_good: Option<String>,
 }
 
@@ -98,18 +98,17 @@ struct Verdict {
     health: Health,
 }
 
-/// When a container was seen. An observation takes its time, a minute where a call hangs, and what it shows was so at
-/// some moment of it.
+/// When a container was seen. An observation takes time (a minute if a call hangs) and shows the state at some moment within it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     /// The end of the observation: later changes are new.
     pub from: DateTime<Utc>,
-    /// Until then what lasts is vouched for: its beginning.
+    /// The start of the observation: whatever lasts is known to have lasted until then.
     pub until: DateTime<Utc>,
 }
 
 impl From<DateTime<Utc>> for Seen {
-    /// At this very moment.
+    /// Seen at exactly this moment.
     fn from(moment: DateTime<Utc>) -> Self {
         Self {
             from: moment,
@@ -118,16 +117,16 @@ impl From<DateTime<Utc>> for Seen {
     }
 }
 
-/// Where the verdict of an observation comes from.
+/// The origin of an observation's verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
     /// The container was checked just now.
     Done,
-    /// The engine says what the last probe of its HEALTHCHECK found, which was known, or is of an unknown age.
+    /// The engine repeats a known HEALTHCHECK result, or one of unknown age.
     Repeated,
     /// It was checked so recently that it was not checked again.
     Recent,
-    /// It has been asked and has not answered: the observation vouches for nothing.
+    /// It has not answered yet, so the observation says nothing about it.
     Awaited,
 }
 
@@ -144,7 +143,7 @@ impl History {
         self.verdict_on(started_at).filter(|_| recent).cloned()
     }
 
-    /// Moves all moments along with a clock that was set by so much.
+    /// Moves all times along with a clock that jumped by this much.
     fn shift(&mut self, by: TimeDelta) {
         let moments = [
             &mut self.seen_since,
@@ -164,14 +163,14 @@ impl History {
         self.checks.shift(by);
     }
 
-    /// How long it has been healthy at every observation. A clock that is set after the last one adds nothing.
+    /// How long every observation has shown it healthy. Setting the clock after the last one adds nothing.
     pub fn healthy_for(&self, now: DateTime<Utc>) -> Option<Duration> {
         let vouched = self.last_observation.map_or(now, |last| last.min(now));
         let since = self.healthy_since?;
         Some((vouched - since).to_std().unwrap_or_default())
     }
 
-    /// How long no observation has shown it healthy, without the time in which this process did not look.
+    /// How long no observation has shown it healthy, without the time when this process did not look.
     pub fn unhealthy_for(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
         Some(now - self.unhealthy_since? - self.unwatched_ill)
     }
@@ -212,7 +211,7 @@ impl History {
             self.healthy_since = None;
             self.unhealthy_since = None;
         }
-        // A life that the engine's restart policy started does not give a container its time again.
+        // A life that the restart policy started does not reset the container's deadline.
         if lives_anew && restart_count <= self.max_restart_count {
             self.seen_since = None;
         }
@@ -253,9 +252,9 @@ impl History {
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     histories: HashMap<ContainerId, History>,
-    /// Images whose removal was tried; the engine's answer is not asked for twice.
+    /// Images whose removal was tried; it is not tried twice.
     discarded: HashSet<ImageId>,
-    /// By the delegate's name, the engine's words when it had no free port for a second container.
+    /// The engine's error when it had no free port for a second container, by delegate name.
     no_free_port: HashMap<String, String>,
 }
 
@@ -270,7 +269,7 @@ impl Memory {
         self.histories.get(id)
     }
 
-    /// Moves all moments along with a clock that was set by so much.
+    /// Moves all times along with a clock that jumped by this much.
     pub fn shift(&mut self, by: TimeDelta) {
         for history in self.histories.values_mut() {
             history.shift(by);
@@ -282,13 +281,12 @@ impl Memory {
         self.histories.retain(|id, _| exists(id));
     }
 
-    /// Notes that a second container of the delegate `name` could not be started, since the ports that it may publish
-    /// are all taken.
+    /// Notes that a second container of this delegate could not start because all ports that it may publish are taken.
     pub fn note_no_free_port(&mut self, name: &str, problem: String) {
         self.no_free_port.insert(name.to_owned(), problem);
     }
 
-    /// Why a second container of the delegate `name` cannot be started in this run, by what came of the last attempt.
+    /// Why a second container of this delegate cannot start in this run, from the last attempt.
     pub fn no_free_port(&self, name: &str) -> Option<SingleInstance> {
         let problem = self.no_free_port.get(name)?.clone();
         Some(SingleInstance::NoFreePort { problem })
@@ -302,7 +300,7 @@ impl Memory {
         }
     }
 
-    /// Whether the removal of this image is still to be tried; notes that it is being tried.
+    /// Whether to try the removal of this image; notes the attempt.
     pub fn first_discard(&mut self, image: &ImageId) -> bool {
         self.discarded.insert(image.clone())
     }

@@ -63,7 +63,7 @@ use crate::image::ImageReference;
 use crate::rollout::pace::COMPOSE_REPLACES;
 use crate::rollout::reason::Reason;
 
-/// All containers of one delegate `NAME`, by their parts.
+/// All containers of the delegate `NAME`, by role.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rollout {
     /// `NAME`.
@@ -74,36 +74,33 @@ pub struct Rollout {
     pub serving: Option<Member>,
     /// The new container, not yet proven.
     pub candidate: Option<Member>,
-    /// Old containers that gave up the name: the draining ones, the earliest first, and after them one that is retired.
+    /// Old containers that gave up the name: draining ones, earliest first, then a retired one.
     pub old: Vec<Member>,
-    /// Candidates that are no longer wanted, and trials that were not removed, the earliest first.
+    /// Withdrawn candidates and leftover trials, earliest first.
     pub withdrawn: Vec<Member>,
-    /// Rejected candidates, the earliest created first. More than one only for a moment.
+    /// Rejected candidates, earliest first. More than one only briefly.
     pub failed: Vec<Member>,
-    /// The helper, which exchanges an upgrader that cannot run twice at once.
+    /// The helper, which replaces an upgrader that cannot run twice at once.
     pub helper: Option<Member>,
-    /// The settings on its owner's labels.
+    /// The owner's settings from its labels.
     pub owner: OwnerSettings,
     /// Why it cannot run twice at once; `None` if it can.
     pub single_instance: Option<SingleInstance>,
-    /// Why a second container would find no free port of the host now; `None` if it would. For a plan only: a run tries it.
+    /// Why a second container would find no free host port now, if so. For plans only: a run just tries.
     pub no_free_port: Option<SingleInstance>,
-    /// The names of other containers that look like those of its parts: no part can have them.
+    /// Names that its parts would need but other containers have.
     pub taken_names: Vec<String>,
-    /// Delegates that serve under another name, and that one of its containers was made from, or was made to replace:
-    /// their owner renamed them.
+    /// Delegates under another name that one of its containers was made from or was to replace: their owner renamed them.
     pub relatives: Vec<Member>,
-    /// The images that delegates of this host keep, this one and all others: what each runs, and what it ran before.
+    /// The images that any delegate of this host runs or may go back to.
     pub retained_images: Vec<ImageId>,
-    /// Why the container in service cannot be replaced, or the candidate not be started if none is in service, by what else
-    /// is on the host.
+    /// Why something else on the host prevents replacing the container in service or, without one, starting the candidate.
     pub obstacle: Option<Obstacle>,
-    /// The settings of the container to be replaced that changed since the candidate was created, in words; empty if they are
-    /// not known.
+    /// The changes to the settings of the container to be replaced since the candidate was created; empty if unknown.
     pub changes: String,
-    /// Why one of its containers could not be inspected: its state is unknown then, and it is left alone.
+    /// Why one of its containers could not be inspected. The delegate is left alone, since that state is unknown.
     pub inspect_error: Option<String>,
-    /// The same of those that only are left over, each with its name: they are as the list shows them.
+    /// Errors from inspecting leftovers, each with the container's name; the list of containers shows their state.
     pub unread: Vec<String>,
 }
 
@@ -125,13 +122,13 @@ impl Rollout {
             .or_else(|| self.owner.opted_out.map(|label| Reason::OptedOut { label }))
     }
 
-    /// Whether it is not a delegate, but the upgrader itself.
+    /// Whether it is the upgrader itself.
     pub fn is_upgrader(&self) -> bool {
         self.workload == OWN_WORKLOAD
     }
 
-    /// Whether it has the name that Compose gives to a container for a moment, and is about to lose that or to be removed. Two
-    /// minutes after the last change Compose has failed: what it left is the delegate.
+    /// Whether it has Compose's temporary name and is about to be renamed or removed. Two minutes after the last change Compose
+    /// has failed, and the container is the delegate.
     fn is_replaced_by_compose(&self, now: DateTime<Utc>) -> bool {
         let changes = self.members().flat_map(|member| {
             let life = &member.life;
@@ -155,19 +152,19 @@ impl Rollout {
         self.serving.as_ref().is_some_and(Member::is_up)
     }
 
-    /// Whether no container with the name is up, and a replacement that is not finished can end that.
+    /// Whether no container with the name is up, but an unfinished replacement will start one.
     fn is_to_be_served(&self) -> bool {
         let is_copy = self
             .serving
             .as_ref()
             .is_some_and(|copy| copy.is_copy && copy.is_created());
-        // Behind a delegate, an old container that ended starts nothing.
+        // Beside a serving container, an old one that has ended starts nothing.
         let is_unfinished = |old: &Member| self.serving.is_none() || old.is_up();
         !self.is_served() && (self.candidate.is_some() || self.old.iter().any(is_unfinished) || is_copy)
     }
 
-    /// Whether a replacement is at the stage where other replicas wait: not yet proven, or without a holder of the
-    /// name. They do not wait for a drain after the commit.
+    /// Whether other replicas must wait: the candidate is unproven, or no container has the name. They do not wait for a drain
+    /// after the commit.
     pub fn blocks_replicas(&self) -> bool {
         self.candidate.is_some() || (self.serving.is_none() && !self.old.is_empty())
     }
@@ -178,7 +175,7 @@ impl Rollout {
         named.chain(&self.old).chain(&self.withdrawn).chain(&self.failed)
     }
 
-    /// The number of the latest attempt at a replacement, as far as its containers show; 0 if there was none.
+    /// The number of the latest attempt at a replacement that its containers show; 0 if there was none.
     pub fn latest_release(&self) -> u64 {
         self.members()
             .map(|member| member.release)
@@ -208,7 +205,7 @@ impl Rollout {
         self.candidate.as_ref().filter(|_| !others)
     }
 
-    /// The old one that this candidate is to replace, or else the last one that gave up the name.
+    /// The old container that this candidate replaces, or else the last one that gave up the name.
     fn predecessor_of(&self, candidate: &Member) -> Option<&Member> {
         let mut old_ones = self.old.iter();
         old_ones
@@ -216,33 +213,33 @@ impl Rollout {
             .or(self.old.last())
     }
 
-    /// Whether the container in service was made to take this one's place, or serves under another name by now.
+    /// The container in service if it was created to replace this one, or a relative that was.
     fn successor_of<'a>(&'a self, old: &Member) -> Option<&'a Member> {
         let relatives = self.relatives.iter().filter(|other| other.is_up());
         let mut served = self.serving.iter().chain(relatives);
         served.find(|serving| serving.is_successor_of(old))
     }
 
-    /// The container that the candidate was to replace, where its owner gave it another name, under which it serves.
+    /// The container that the candidate was to replace, if its owner renamed it and it serves under the new name.
     fn renamed_predecessor(&self) -> Option<&Member> {
         let candidate = self.candidate.as_ref()?;
         let mut relatives = self.relatives.iter();
         relatives.find(|other| candidate.is_successor_of(other) && other.is_up())
     }
 
-    /// The withdrawn and the rejected candidates, the last ones first.
+    /// The withdrawn and rejected candidates, latest first.
     pub(crate) fn given_up(&self) -> impl Iterator<Item = &Member> {
         self.withdrawn.iter().rev().chain(self.failed.iter().rev())
     }
 
-    /// Whether this one is only left over: a container serves, and this one, old or given up, does not return.
+    /// Whether it is a leftover: another container serves, and this old or abandoned one will not return.
     pub fn is_left_over(&self, id: &ContainerId) -> bool {
         let ended = self.old.iter().filter(|old| !old.is_up());
         let mut left_over = ended.chain(self.given_up());
         self.serving.is_some() && left_over.any(|member| member.id == *id)
     }
 
-    /// The name that a replacement needs, and that another container has.
+    /// The name that a replacement needs but another container has.
     fn name_conflict(&self) -> Option<String> {
         let mut needed = vec![Role::Candidate, Role::Retired];
         if self.is_upgrader() {
@@ -254,7 +251,7 @@ impl Rollout {
             .map(|role| role.name(&self.name))
     }
 
-    /// The name of this part with this second, or with the next second whose name is free.
+    /// The name of this role with this second, or the next second whose name is free.
     fn dated_name(&self, mut since: i64, role: impl Fn(i64) -> Role) -> String {
         while self.members().any(|other| other.role == role(since)) || self.is_taken(role(since)) {
             since += 1;
@@ -262,7 +259,7 @@ impl Rollout {
         role(since).name(&self.name)
     }
 
-    /// The name of this part; where a container that is left over has it, the next one that is free.
+    /// The name of this role, or the next free one if a leftover has it.
     fn free_name(&self, role: Role) -> String {
         let name = role.name(&self.name);
         let beside = (2..=u32::MAX).map(|number| format!("{name}-{number}"));
@@ -271,30 +268,30 @@ impl Rollout {
         names.find(is_free).unwrap_or(name)
     }
 
-    /// Whether a container that is not ours has the name of this part.
+    /// Whether a container that is not ours has the name of this role.
     fn is_taken(&self, role: Role) -> bool {
         self.taken_names.contains(&role.name(&self.name))
     }
 
-    /// A former image that `KEEP_IMAGES` does not keep. Another replica may be a step behind.
+    /// A former image beyond `KEEP_IMAGES`. Another replica may still need it.
     fn outdated_image<'a>(&self, serving: &'a Member) -> Option<&'a ImageId> {
         let mut outdated = serving.outdated_images.iter();
         let is_used = |image: &ImageId| self.old.iter().any(|old| old.image_id == *image);
         outdated.find(|image| !is_used(image) && !self.retained_images.contains(image))
     }
 
-    /// The member whose image may be replaced by the published image.
+    /// The member whose image may be replaced by the published one.
     pub fn replaceable(&self) -> Option<&Member> {
         self.serving.as_ref().or_else(|| self.sole_candidate())
     }
 
-    /// Those that are to stop and still have a process, the earliest first.
+    /// Containers that were asked to stop and still have a process, earliest first.
     pub fn finishing(&self) -> impl Iterator<Item = &Member> {
         let given_up = self.old.iter().chain(&self.withdrawn);
         given_up.filter(|member| member.is_up())
     }
 
-    /// The member that stands for the delegate in reports: the one that works, or would.
+    /// The member that represents the delegate in reports: the working one, or the one that should work.
     pub fn representative(&self) -> Option<&Member> {
         self.serving
             .as_ref()
@@ -306,7 +303,7 @@ impl Rollout {
 /// Which image a delegate should run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Desired {
-    /// Finish the replacement in progress, and start no other one, for this reason.
+    /// Finish the replacement in progress, and start no other, for this reason.
     Keep(Reason),
     /// This image.
     Image {
@@ -314,13 +311,13 @@ pub enum Desired {
         reference: ImageReference,
         /// The id behind the reference, known once it was pulled.
         id: Option<ImageId>,
-        /// The origin of the wish.
+        /// Why this image is wanted.
         intent: Intent,
     },
 }
 
 impl Desired {
-    /// The image that should run, if it is another one; or why that is not known.
+    /// The image that should run if it is another one, or why that is unknown.
     pub(crate) fn published(&self) -> Result<Option<String>, String> {
         match self {
             Self::Image { reference, .. } => Ok(Some(reference.to_string())),
@@ -336,7 +333,7 @@ impl Desired {
 }
 
 impl Desired {
-    /// Whether a candidate has the wanted image. If that image is unknown, the replacement is finished.
+    /// Whether a candidate has the wanted image. If that is unknown, the replacement is finished.
     fn wants(&self, candidate: &Member) -> bool {
         match self {
             // Another process rolls back from it.
@@ -353,14 +350,14 @@ impl Desired {
     }
 }
 
-/// The origin of the wish for another image.
+/// Why another image is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Intent {
     /// It is published.
     #[default]
     Upgrade,
-    /// An operator wants an upgrade in spite of earlier rejections: `retry`.
+    /// An operator wants an upgrade despite earlier rejections: `retry`.
     Retry,
     /// An operator returns to the previous image: `rollback`.
     Rollback,
@@ -369,15 +366,15 @@ pub enum Intent {
 /// The operator's settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// `DISABLE_AUTO_UPGRADE`: nothing is written but restarts, where `restarts_unhealthy` is set.
+    /// `DISABLE_AUTO_UPGRADE`: nothing is changed, except for restarts if `restarts_unhealthy` is set.
     pub health_only: bool,
     /// `UPDATE_ORDER`.
     pub strategy: Strategy,
-    /// How long a candidate must be healthy without a break.
+    /// How long a candidate must stay healthy.
     pub healthy_time: Duration,
-    /// How long it has for that.
+    /// How long it may take to achieve that.
     pub healthy_deadline: Duration,
-    /// How long a stop-first replacement waits for a moment in which the old one has no task.
+    /// How long a stop-first replacement waits for the old one to be idle.
     pub idle_wait: Duration,
     /// `HEALTH_ACTION=restart`.
     pub restarts_unhealthy: bool,
@@ -385,14 +382,14 @@ pub struct Policy {
     pub timing: Timing,
 }
 
-/// How an old and a new container change places.
+/// The order in which the old container stops and the new one starts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UpdateOrder {
     /// The new one proves itself beside the old one.
     StartFirst,
     /// The old one stops before the new one starts.
     StopFirst,
-    /// Neither way is open.
+    /// Neither order is possible.
     Blocked(Reason),
 }
 
@@ -407,8 +404,8 @@ impl fmt::Display for UpdateOrder {
 }
 
 impl Rollout {
-    /// How this delegate is replaced: its owner's label before the operator's setting before what its configuration
-    /// or the host's memory forbids.
+    /// How this delegate is replaced: its owner's label, then the operator's setting, then what its configuration or the host's
+    /// memory permits.
     pub fn update_order(&self, policy: &Policy, facts: &Facts) -> UpdateOrder {
         let too_little_memory = facts
             .free_memory
@@ -434,7 +431,7 @@ impl Rollout {
         }
     }
 
-    /// That a container which the delegate needs is not there: no candidate can be started, nor the old one again.
+    /// The container that the delegate needs but that is missing: neither a candidate nor the old one can start.
     fn missing_companion(&self) -> Option<&Obstacle> {
         let obstacle = self.obstacle.as_ref();
         obstacle.filter(|obstacle| matches!(obstacle, Obstacle::DependencyMissing { .. }))

@@ -11,18 +11,18 @@ use crate::schedule::window::UpgradeWindow;
 /// The settings on the labels of one delegate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OwnerSettings {
-    /// The label by which its owner opted it out, if so.
+    /// The label with which its owner opted out, if any.
     pub opted_out: Option<&'static str>,
     /// The Harness account that it belongs to, if that is not this upgrader's.
     pub other_account: Option<String>,
-    /// How long Compose may take to stop a container of it, where Compose made it: it removes one of two containers of a service,
-    /// and nothing shows on the one that it has asked to stop.
+    /// How long Compose may take to stop a container that it created: it removes one of a service's two containers, and nothing
+    /// shows which one it has asked to stop.
     pub compose_grace: TimeDelta,
-    /// The Swarm service whose task it is, if so.
+    /// The Swarm service whose task it is, if any.
     pub task_of: Option<String>,
-    /// The owner's choice for this delegate, over `UPDATE_ORDER`.
+    /// The owner's choice for this delegate, which overrides `UPDATE_ORDER`.
     pub strategy: Option<Strategy>,
-    /// How long its new container has to become healthy, over `UPGRADE_HEALTHY_DEADLINE`.
+    /// How long its new container has to become healthy; overrides `UPGRADE_HEALTHY_DEADLINE`.
     pub healthy_deadline: Option<Duration>,
     /// The version it stays at.
     pub pin: Option<Pin>,
@@ -42,6 +42,6 @@ pub struct InvalidLabel {
     pub label: &'static str,
     /// Its value.
     pub value: String,
-    /// The accepted values, in words.
+    /// The accepted values.
     pub accepted: &'static str,
 }

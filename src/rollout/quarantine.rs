@@ -24,8 +24,8 @@ pub fn quarantine(attempt: u32) -> Duration {
 }
 
 impl Rollout {
-    /// The quarantine of an image, told by its id if that is known, else by the reference of the rejected candidate. A failed
-    /// container says it, and so does the record of its rejection, which outlasts the container.
+    /// The quarantine of an image, found by its id if known, else by the rejected candidate's reference. Both a failed container
+    /// and the record of its rejection, which outlasts it, impose one.
     pub(crate) fn quarantine_of(
         &self,
         reference: &ImageReference,
@@ -50,13 +50,13 @@ impl Rollout {
         reasons.max_by_key(Reason::ends_at)
     }
 
-    /// Whether a replacement has succeeded since that attempt. A rollback is none: it says nothing about other images.
+    /// Whether a replacement has succeeded since that attempt. A rollback does not count: it says nothing about other images.
     fn has_succeeded_since(&self, release: u64) -> bool {
         let is_later = |serving: &Member| release <= serving.release && serving.rolled_back_from.is_none();
         self.serving.as_ref().is_some_and(is_later)
     }
 
-    /// Whether another process has rejected the image since the run started. `known` are the rejections of before.
+    /// Whether another process has rejected the image since the run started. `known` are the earlier rejections.
     pub(super) fn was_rejected_meanwhile(&self, id: Option<&ImageId>, known: &[ContainerId]) -> bool {
         let last = id.and_then(|id| self.last_rejection(id));
         last.is_some_and(|(last, _)| !known.contains(&last.id))
@@ -71,7 +71,7 @@ impl Rollout {
         })
     }
 
-    /// Whether a rejected candidate is no longer of use: not the newest, or behind a healthy one in service of a later release.
+    /// Whether a rejected candidate has served its purpose: a newer one exists, or a healthy container of a later release serves.
     /// Neither a restored container nor the result of a rollback counts as a later release.
     pub(crate) fn is_superseded(&self, rejected: &Member) -> bool {
         let mut serving = self.serving.iter();
@@ -82,8 +82,8 @@ impl Rollout {
         matches!(rejected.role, Role::Failed { .. }) && rejected.is_removable() && (!is_newest || is_later)
     }
 
-    /// Whether a rejection says nothing about the image: the host lacks something for this one container, such as a mount or
-    /// its address.
+    /// Whether a rejection says nothing about the image: the host lacks something that only this container needs, such as a mount
+    /// or its address.
     pub(crate) fn is_own_problem(&self, reason: &Reason) -> bool {
         match reason {
             Reason::Rejected { rejection, .. } => is_about_the_host(&rejection.cause.to_string()),
@@ -95,7 +95,7 @@ impl Rollout {
         }
     }
 
-    /// The name for the next failure of this image, whose number counts them.
+    /// The name for the next failure of this image; its number counts the failures.
     pub(super) fn next_failed_name(&self, image: &ImageId) -> String {
         let last = self.last_rejection(image);
         let mut attempt = last.map_or(1, |(_, attempt)| attempt.saturating_add(1));
@@ -108,7 +108,7 @@ impl Rollout {
         }
     }
 
-    /// A rejected one of another image that has the name which the next failure of this image is to get.
+    /// A rejected candidate of another image that has the name for the next failure of this image.
     pub(super) fn in_the_way_of_failure(&self, image: &ImageId) -> Option<&Member> {
         let last = self.last_rejection(image);
         let role = Role::Failed {
@@ -119,7 +119,7 @@ impl Rollout {
     }
 }
 
-/// Whether such a failure is about the host, and about nothing that all its containers share: their disk.
+/// Whether the cause of such a failure is the host, but not its disk, which all containers share.
 fn is_about_the_host(problem: &str) -> bool {
     host_problem(problem).is_some_and(|lacking| lacking != DISK_FULL)
 }
@@ -140,9 +140,9 @@ impl Member {
         })
     }
 
-    /// How long its image stays in quarantine after so many rejections.
+    /// How long its image stays in quarantine after this many rejections.
     pub(super) fn quarantine_after(&self, attempt: u32) -> TimeDelta {
-        // A thing that the host lacks may come at any time, and says nothing about the image.
+        // A missing thing on the host may appear at any time, and says nothing about the image.
         let lasting = match host_problem(&self.life.ending) {
             Some(_) => QUARANTINE,
             None => quarantine(attempt),
@@ -161,8 +161,8 @@ fn of_record(rejected: &Rejected, now: DateTime<Utc>) -> Option<Reason> {
     })
 }
 
-/// When a quarantine of this length ends, if it has not. It never reaches further than its length from now, and if its
-/// beginning is still to come after that, the clock was wrong when it was written: then nobody knows when it ended.
+/// When a quarantine of this length ends; `None` if it has ended. It never ends later than its length from now. A start that lies
+/// even further ahead was written by a wrong clock, so the quarantine counts as over.
 fn end(since: DateTime<Utc>, lasting: TimeDelta, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let until = since.min(now) + lasting;
     (now < until && since <= now + lasting).then_some(until)

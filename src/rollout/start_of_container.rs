@@ -1,4 +1,4 @@
-//! The list of blockers of a container: what it depends on.
+//! The blockers of a container's upgrade: their input.
 
 use super::next::At;
 use super::pace::MOST_DRAINS;
@@ -19,7 +19,7 @@ impl At<'_> {
     }
 }
 
-/// A container in service, and no candidate.
+/// A container in service without a candidate.
 pub(super) struct InService<'a> {
     pub(super) at: &'a At<'a>,
     pub(super) serving: &'a Member,
@@ -48,7 +48,7 @@ impl InService<'_> {
         }
     }
 
-    /// The image that is wanted.
+    /// The wanted image.
     pub(super) fn wanted(&self) -> Option<(&ImageReference, Option<&ImageId>, Intent)> {
         match self.at.desired {
             Desired::Image {
@@ -60,7 +60,7 @@ impl InService<'_> {
         }
     }
 
-    /// Why no further container can be added now. What is up must not run beside a stop-first candidate.
+    /// Why no further container can be added now. A container that is still up must not run beside a stop-first candidate.
     fn drains(&self, image: String) -> Option<Reason> {
         let (rollout, stuck) = (self.at.rollout, |it: &Member| self.at.facts.backoffs.stuck(it));
         let in_the_way = self.at.in_the_way().next().or(rollout.withdrawn.get(MOST_DRAINS));

@@ -1,4 +1,4 @@
-//! The steps of a rollout: what the executor can be asked to do, and how each is logged.
+//! The steps of a rollout, and how each is logged.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,18 +11,17 @@ use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
 use crate::text::duration;
 
-/// The one thing to do next. Each is safe to repeat. A container has its id, and the name that it has before the step;
-/// `to` is the name that it gets.
+/// The next thing to do. Each step is safe to repeat. `name` is the container's name before the step, `to` its name afterwards.
 #[derive(Clone, Debug, PartialEq, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "most fields are what they are called")]
 pub enum Step {
-    /// Have the engine remember that an image was first seen now.
+    /// Record on the engine that an image was first seen now.
     NoteFirstSeen {
-        /// A text that tells it apart from all others.
+        /// Identifies the image.
         image: String,
     },
-    /// Pull the image, and learn which id the reference stands for.
+    /// Pull the image, and learn its id.
     Pull { reference: ImageReference },
     /// Create `NAME.candidate`.
     Create {
@@ -33,51 +32,50 @@ pub enum Step {
         release: u64,
         intent: Intent,
     },
-    /// Connect a candidate to its networks, and compare it with the container that it is to replace.
+    /// Connect a candidate to its networks, and compare it with the container that it replaces.
     Prepare { id: ContainerId, name: String },
-    /// Have the engine start a container like the candidate that does nothing, and remove it.
+    /// Start and remove a container like the candidate that does nothing.
     TryStart {
         id: ContainerId,
         name: String,
-        /// The name of that container.
+        /// The name of the trial container.
         trial: String,
     },
-    /// Make `NAME` once more, as it was: from an old one that the engine can no longer start, or from a candidate and the
-    /// image before.
+    /// Recreate `NAME`: from an old container that the engine can no longer start, or from a candidate and the previous image.
     Recreate {
         from: ContainerId,
-        /// The image before; `None` for that of `from`.
+        /// The previous image; `None` for that of `from`.
         image: Option<RememberedImage>,
     },
-    /// Make `NAME.helper` from the upgrader in service and the image of its candidate.
+    /// Create `NAME.helper` from the upgrader in service and the image of its candidate.
     CreateHelper { from: ContainerId, image: String },
-    /// Start a candidate, a copy, or an old one that is restored.
+    /// Start a candidate, a copy, or an old container that is being restored.
     Start { id: ContainerId, name: String },
-    /// Half of the commit: the container in service gives up the name, and continues to work.
+    /// First half of the commit: the container in service gives up the name, and continues to work.
     Retire { id: ContainerId, to: String },
-    /// Announce by its name that a container is asked to stop.
+    /// Rename a container to record that it is asked to stop.
     Drain { id: ContainerId, to: String },
-    /// A candidate that is no longer wanted gets another name, before it is stopped as gently as a delegate.
+    /// Rename a candidate that is no longer wanted, before it is stopped as gently as a delegate.
     Withdraw {
         id: ContainerId,
         to: String,
-        /// Why no other one is made in this run, if that is so.
+        /// Why this run creates no other candidate, if so.
         because: Option<Reason>,
     },
-    /// Announce by the candidate's name that the container in service is asked to stop under its own.
+    /// Rename the candidate to record that the container in service is asked to stop under its own name.
     Announce { id: ContainerId, to: String },
-    /// The other half of the commit: the proven candidate takes the name.
+    /// Second half of the commit: the proven candidate takes the name.
     Promote { id: ContainerId, to: String },
-    /// The candidate failed: its new name records that.
+    /// Rename a candidate to record that it failed.
     Reject {
         id: ContainerId,
         to: String,
         image: String,
         rejection: Rejection,
     },
-    /// The old one takes its name back.
+    /// Give the name back to the old container.
     Restore { id: ContainerId, to: String },
-    /// Set a restart policy, in the words of `docker run --restart`.
+    /// Set a restart policy, as `docker run --restart` takes it.
     SetRestartPolicy {
         id: ContainerId,
         name: String,
@@ -98,7 +96,7 @@ pub enum Step {
         grace: Duration,
         /// How many checks in a row it has failed.
         failures: u64,
-        /// The finding of the last one.
+        /// The result of the last check.
         verdict: String,
     },
     /// Remove a stopped container.
@@ -169,8 +167,7 @@ impl Step {
         }
     }
 
-    /// The new name has the present second, rounded up. By a clock that was set back that would be before the life that is
-    /// to end.
+    /// The new name has the current second, rounded up. After a clock was set back, that could precede the life that must end.
     pub(super) fn drain(rollout: &Rollout, old: &Member, now: DateTime<Utc>) -> Self {
         // A clock that was set back is behind the start of a life that it showed before.
         let since = Some(now).max(old.life.started_at.filter(|_| old.is_up()));
@@ -223,7 +220,7 @@ impl Step {
         }
     }
 
-    /// The delegate as it was, made of this container.
+    /// Recreates the delegate from this container.
     pub(super) fn recreate(old: &Member) -> Self {
         let (from, image) = (old.id.clone(), None);
         Self::Recreate { from, image }
@@ -236,8 +233,8 @@ impl Step {
         }
     }
 
-    /// The subject, by which its attempts are counted: the kind of step, and the container. The same step has another
-    /// name or another grace a second later.
+    /// The subject under which its attempts are counted: the kind of step and the container. The same step may have another name
+    /// or grace a second later.
     pub(crate) fn key(&self) -> String {
         let id = self.container().map(ContainerId::as_str);
         format!("{} {}", self.kind(), id.unwrap_or_default())
@@ -249,7 +246,7 @@ impl Step {
     }
 }
 
-/// The step in progress, in words.
+/// Describes the step while it is in progress.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -309,7 +306,7 @@ impl fmt::Display for Step {
 }
 
 impl Step {
-    /// The step's result once it has succeeded, in words.
+    /// Describes the result of the step once it has succeeded.
     pub(crate) fn result(&self) -> String {
         match self {
             Self::NoteFirstSeen { image } => format!("noted when {image} was first seen"),
@@ -359,7 +356,7 @@ impl Step {
     }
 }
 
-/// The second of a moment, rounded up: nothing starts before the second in its name.
+/// Rounds up to a second, so that nothing starts before the second in its name.
 fn round_up(moment: DateTime<Utc>) -> i64 {
     moment.timestamp() + i64::from(moment.timestamp_subsec_nanos() > 0)
 }

@@ -1,12 +1,12 @@
-//! Turns a target into the wanted image, or into the reason why an image stays.
+//! Turns a target into the wanted image, or into the reason to keep the current one.
 
 use crate::image::{ImageName, ImageReference, Target};
 use crate::rollout::reason::Reason;
 
-/// The image that should replace the present one.
+/// The image that should replace the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// This.
+    /// This one.
     Image(ImageReference),
     /// The same reference, if its registry now has another image for it.
     Digest(ImageReference),
@@ -38,7 +38,7 @@ pub(crate) fn wanted(target: Target, image: &ImageName) -> Result<Wanted, Reason
     })
 }
 
-/// No answer is about the image that it runs.
+/// The reason if no question was about the image that it runs.
 pub(crate) fn not_asked() -> Reason {
     Reason::AwaitingSchedule { published: None }
 }

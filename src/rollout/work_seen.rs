@@ -1,4 +1,4 @@
-//! A container's own words about its work: a hint, like all that a process remembers.
+//! A container's reports about its work: hints, like everything that a process remembers.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct WorkSeen {
 }
 
 impl WorkSeen {
-    /// Records an answer of the life that started then; an answer without a number of tasks keeps the last number.
+    /// Records an answer from the life that started then. An answer without a number of tasks keeps the last number.
     pub fn note(&mut self, now: DateTime<Utc>, life: Option<DateTime<Utc>>, answer: Option<Work>) {
         if self.life != life {
             *self = Self::default();
@@ -26,18 +26,18 @@ impl WorkSeen {
         self.said = answer.map(|work| (now, work)).or(self.said);
     }
 
-    /// Whether its last answer, in the life that started then, is recent enough, so that it need not be asked again.
+    /// Whether its last answer in that life is recent enough, so that it need not be asked again.
     pub fn is_recent(&self, now: DateTime<Utc>, age: Duration, life: Option<DateTime<Utc>>) -> bool {
         self.life == life && self.asked_at.is_some_and(|asked| elapsed(asked, now) < age)
     }
 
-    /// The work that it reported last, if that is not too old and of the life that started then.
+    /// The work that it last reported in that life, unless that is too old.
     pub fn known(&self, now: DateTime<Utc>, age: Duration, life: Option<DateTime<Utc>>) -> Option<Work> {
         let (at, work) = self.said.filter(|_| self.life == life)?;
         (elapsed(at, now) <= age).then_some(work)
     }
 
-    /// Moves all moments along with a clock that was set by so much.
+    /// Moves all times along with a clock that jumped by this much.
     pub(super) fn shift(&mut self, by: TimeDelta) {
         let said = self.said.as_mut().map(|(at, _)| at);
         self.asked_at

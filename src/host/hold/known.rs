@@ -1,4 +1,4 @@
-//! The holds on replacements that the engine remembers, as they were read last.
+//! The holds on replacements in the engine's records, as last read.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,15 +10,15 @@ use super::{Holds, HostRecords, read_records};
 use crate::engine::{Engine, EngineError};
 use crate::schedule::wave::Place;
 
-/// Nothing starts by records that were read longer ago, so that a pause counts at once.
+/// No replacement starts by older records, so that a pause takes effect at once.
 const FRESH: Duration = Duration::from_millis(200);
-/// How often they are read to be shown, if the engine does not report changes.
+/// How often they are read for display, if the engine does not report changes.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// The failed action if the pause is unknown.
 pub const READ_HOLDS: &str = "find out whether upgrades are paused";
 
-/// The records that were read last.
+/// The records as last read.
 #[derive(Clone, Debug, Default)]
 pub struct KnownHolds(Arc<Mutex<Known>>);
 
@@ -36,7 +36,7 @@ struct Known {
 #[derive(Debug)]
 struct Read {
     records: Result<HostRecords, String>,
-    /// The observations until then.
+    /// The number of observations until then.
     observations: u64,
     at: Instant,
 }
@@ -46,12 +46,12 @@ impl KnownHolds {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The host is observed again.
+    /// Notes that the host is observed again.
     pub fn note_observation(&self) {
         self.known().observations += 1;
     }
 
-    /// The records have changed, or are about to.
+    /// Notes that the records have changed, or are about to.
     pub fn note_change(&self) {
         self.known().have_changed = true;
     }
@@ -64,14 +64,14 @@ impl KnownHolds {
         !known.have_changed && known.read.as_ref().is_some_and(is_fresh)
     }
 
-    /// Whether they must be read to be shown. `is_told`: the engine says when one of them changes.
+    /// Whether they must be read for display. `is_told`: the engine reports their changes.
     pub fn are_due(&self, is_told: bool) -> bool {
         let known = self.known();
         let is_old = |read: &Read| !is_told && read.at.elapsed() >= INTERVAL;
         known.have_changed || known.read.as_ref().is_none_or(is_old)
     }
 
-    /// The holds on the replacement of this delegate by this image; `None` if the records must be read first.
+    /// The holds on replacing this delegate with this image; `None` if the records must be read first.
     pub fn of(&self, delegate: &str, image: &str) -> Option<Result<Holds, String>> {
         let known = self.known();
         let records = known.read.as_ref()?.records.as_ref();
@@ -84,7 +84,7 @@ impl KnownHolds {
         }))
     }
 
-    /// Reads what the engine remembers. If a proxy refuses that, no pause is known.
+    /// Reads the engine's records. If a proxy refuses that, no pause is known.
     ///
     /// # Errors
     /// The engine did not answer.

@@ -1,6 +1,6 @@
-//! Holds on replacements that survive restarts of this program: a pause, when an image was first seen, and which images
-//! were rejected. The engine remembers them as empty named volumes whose labels say it: `docker container prune` and
-//! `docker image prune`, which clean-up crons run, leave those alone.
+//! Holds on replacements that survive restarts of this program: pauses, when images were first seen, and rejected images. The
+//! engine keeps them as labels of empty named volumes, which the clean-up commands `docker container prune` and `docker image
+//! prune` leave alone.
 
 mod known;
 mod pause;
@@ -16,16 +16,16 @@ pub use rejected::{Rejected, note_rejection};
 
 use crate::schedule::wave::Place;
 
-/// The holds on the replacement of one delegate, as far as the engine remembers them.
+/// The holds on the replacement of one delegate in the engine's records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holds {
-    /// The pause of the delegate or of the host that ends last.
+    /// The pause of the delegate or of the host, whichever ends last.
     pub pause: Option<Paused>,
     /// Identifies the desired image.
     pub image: String,
-    /// When that was first seen on this host.
+    /// When that image was first seen on this host.
     pub first_seen: Option<DateTime<Utc>>,
-    /// The host's place among all that take it.
+    /// The host's place in the rollout wave of the image.
     pub place: Place,
     /// The rejected candidates of the delegate.
     pub rejected: Vec<Rejected>,

@@ -1,4 +1,4 @@
-//! `pause` and `resume`: whether any upgrade may start on this host, or one delegate's.
+//! `pause` and `resume`: whether upgrades may start on this host, or for one delegate.
 
 use chrono::{DateTime, Utc};
 
@@ -7,10 +7,10 @@ use crate::container::label::{NAME, RECORD, SINCE, UNTIL};
 use crate::engine::{Engine, EngineError, Volume};
 use crate::text::time;
 
-/// Pauses the delegate with this container name, or else the whole host, in place of an earlier pause of the same.
+/// Pauses the delegate with this container name, or else the whole host. Replaces an earlier pause of the same.
 ///
 /// # Errors
-/// The engine did not do it.
+/// The engine did not create or remove a record.
 pub async fn pause<E: Engine>(
     engine: &E,
     delegate: Option<&str>,
@@ -18,7 +18,7 @@ pub async fn pause<E: Engine>(
     until: Option<DateTime<Utc>>,
 ) -> Result<(), EngineError> {
     let earlier = pauses(engine, delegate).await?;
-    // A volume keeps its labels, so each has a name of its own. The new volume comes first, so that nothing starts in between.
+    // A volume's labels cannot change, so each pause has its own name. The new one comes first: nothing starts in between.
     let name = format!("delegate-upgrader.pause-{}", now.timestamp_millis());
     let until = until.map(time::text).unwrap_or_default();
     let labels = [
@@ -31,10 +31,10 @@ pub async fn pause<E: Engine>(
     remove(engine, &earlier).await
 }
 
-/// Ends that pause. Whether there was one, over or not.
+/// Ends that pause. Returns whether there was one, even if it was over.
 ///
 /// # Errors
-/// The engine did not do it.
+/// The engine did not remove a record.
 pub async fn resume<E: Engine>(engine: &E, delegate: Option<&str>) -> Result<bool, EngineError> {
     let pauses = pauses(engine, delegate).await?;
     remove(engine, &pauses).await?;

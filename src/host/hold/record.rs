@@ -1,4 +1,4 @@
-//! The volumes in which an engine remembers what holds replacements back.
+//! The volumes with the engine's records of holds on replacements.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,25 +11,25 @@ use crate::container::label::{IMAGE, NAME, RECORD, SINCE, UNTIL};
 use crate::engine::{Engine, EngineError, Volume};
 use crate::text::time;
 
-/// How the name of each of our volumes begins.
+/// The prefix of the names of our volumes.
 pub const VOLUMES: &str = "delegate-upgrader.";
 /// The value of [`RECORD`] for a pause.
 pub(super) const PAUSE: &str = "pause";
-/// The value of [`RECORD`] for an image that was seen.
+/// The value of [`RECORD`] for the first sight of an image.
 const FIRST_SEEN: &str = "first-seen";
 /// The value of [`RECORD`] for a rejected candidate.
 pub(super) const REJECTED: &str = "rejected";
-/// Older records of images are removed when another image is noted.
+/// Older records of images are removed when another one is written.
 pub(super) const REMEMBERED: TimeDelta = TimeDelta::days(90);
 
-/// A pause. Running replacements finish all the same.
+/// A pause. Running replacements still finish.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Paused {
-    /// Since when.
+    /// When it started.
     pub since: DateTime<Utc>,
-    /// Until when; without an end, until `resume`.
+    /// When it ends; `None` if only `resume` ends it.
     pub until: Option<DateTime<Utc>>,
-    /// The container name of the only delegate that is paused; `None` for the whole host.
+    /// The container name of the paused delegate; `None` for the whole host.
     pub delegate: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl Paused {
 /// The records in the volumes of a host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostRecords {
-    /// The pauses, over or not.
+    /// The pauses, including past ones.
     pub pauses: Vec<Paused>,
     /// When each image was first seen.
     first_seen: BTreeMap<String, DateTime<Utc>>,
@@ -55,7 +55,7 @@ impl HostRecords {
     /// The pause of this delegate, or of the whole host, that ends last. It may be over.
     pub fn pause(&self, delegate: &str) -> Option<&Paused> {
         let is_about = |pause: &&Paused| pause.delegate.as_deref().is_none_or(|name| name == delegate);
-        // Another pause may be about to take the place of an earlier one, so the latest of each kind counts.
+        // A new pause may be about to replace an earlier one, so the latest of each kind counts.
         let (own, host): (Vec<_>, Vec<_>) = self
             .pauses
             .iter()
@@ -106,18 +106,18 @@ impl HostRecords {
     }
 }
 
-/// Reads what the engine remembers.
+/// Reads the engine's records.
 ///
 /// # Errors
-/// The engine did not answer, or something between refuses the question.
+/// The engine did not answer, or a proxy refused the call.
 pub async fn read_records<E: Engine>(engine: &E) -> Result<HostRecords, EngineError> {
     Ok(HostRecords::of(&engine.volumes(RECORD).await?))
 }
 
-/// Has the engine remember that this image was first seen now, and forget those of long ago. Noted already: success.
+/// Records that this image was first seen now, and removes old records. Succeeds if it is recorded already.
 ///
 /// # Errors
-/// The engine did not do it.
+/// The engine did not create or remove a record.
 pub async fn note_first_seen<E: Engine>(
     engine: &E,
     image: &str,

@@ -1,4 +1,4 @@
-//! Rejected candidates: their images stay in quarantine after `docker container prune` has taken the containers.
+//! Rejected candidates: their images stay in quarantine even after `docker container prune` has removed the containers.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -9,20 +9,20 @@ use crate::engine::{Engine, EngineError, Volume};
 use crate::image::ImageName;
 use crate::text::time;
 
-/// A rejected candidate, as its record has it.
+/// A rejected candidate in the engine's records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rejected {
-    /// The volume that is the record. The candidate's id is in its name, so a candidate has one record.
+    /// The name of the record's volume. It contains the candidate's id, so each candidate has one record.
     record: String,
     /// The container name of the delegate.
     pub delegate: String,
-    /// The image, as the candidate's configuration named it.
+    /// The image as named in the candidate's configuration.
     pub image: ImageName,
     /// The id of the image.
     pub image_id: ImageId,
-    /// The number of the attempt at a replacement that the candidate was.
+    /// The number of the candidate's attempt at a replacement.
     pub release: u64,
-    /// How many candidates of the image had been rejected by then.
+    /// How many candidates with this image had been rejected by then, this one included.
     pub attempt: u32,
     /// When it was rejected.
     pub since: DateTime<Utc>,
@@ -31,7 +31,7 @@ pub struct Rejected {
 }
 
 impl Rejected {
-    /// The rejection of this candidate as the first one of the image. Its quarantine has no length yet.
+    /// The first rejection of the image, by this candidate. Its quarantine has no length yet.
     pub fn new(
         candidate: &ContainerId,
         delegate: &str,
@@ -80,11 +80,11 @@ impl Rejected {
     }
 }
 
-/// Has the engine remember a rejection in place of earlier ones of the same image and delegate, which it counts, and forget
-/// those of long ago. `lasting` is the length of the quarantine after so many. Noted already: success.
+/// Records a rejection in place of earlier ones of the same image and delegate, which it counts, and removes old records.
+/// `lasting` is the length of the quarantine after that many. Succeeds if it is recorded already.
 ///
 /// # Errors
-/// The engine did not do it.
+/// The engine did not create or remove a record.
 pub async fn note_rejection<E: Engine>(
     engine: &E,
     mut rejected: Rejected,

@@ -25,27 +25,27 @@ use crate::rollout::reason::Reason;
 /// How often a pull's progress is logged.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How long an image is not pulled again after the disk was full, where its free space is unknown.
+/// How long an image is not pulled again after the disk was full, if the free space is unknown.
 const FULL_DISK_PAUSE: Duration = Duration::from_secs(3600);
 
-/// The most images that are pulled at once; the engine limits their layers itself.
+/// The most simultaneous image pulls; the engine itself limits the layers.
 const MAX_OPEN: usize = 10;
 
-/// The pulls in progress. They end when this is dropped, and the next ones may have to start over.
+/// The pulls in progress. Dropping this ends them, and later ones may have to start over.
 #[derive(Debug)]
 pub struct Pulls {
     tasks: JoinSet<(Pulled, Option<FullDisk>)>,
-    /// The others wait.
+    /// Further pulls wait.
     open: Arc<Semaphore>,
     /// Receives each pull that has ended.
     ending: Arc<Notify>,
     in_progress: HashMap<String, Meter>,
-    /// The images whose last pull found too little room. Only this process knows: the next one pulls once more, which
-    /// costs traffic, and no container.
+    /// The images whose last pull ran out of space. Only this process remembers them: the next one pulls once more, which costs
+    /// traffic but no container.
     full_disks: HashMap<String, FullDisk>,
 }
 
-/// A pull that found too little room.
+/// A pull that ran out of space.
 #[derive(Clone, Debug)]
 struct FullDisk {
     reason: Reason,
@@ -137,13 +137,13 @@ impl Pulls {
                 outcome,
                 took: begun.elapsed(),
             };
-            // This task has ended by the time that the receiver continues.
+            // This task ends before the receiver continues.
             ending.notify_one();
             (pulled, full_disk)
         });
     }
 
-    /// Completes when a pull ends, or has ended since the last call; never without a pull.
+    /// Completes when a pull ends, or if one has ended since the last call; never without a pull.
     pub async fn changed(&self) {
         self.ending.notified().await;
     }
@@ -153,13 +153,13 @@ impl Pulls {
         self.in_progress.contains_key(&reference.normalised())
     }
 
-    /// How far the pull of this image has come, as far as the engine says.
+    /// The progress of this image's pull, as far as the engine reports it.
     pub fn progress(&self, image: &str) -> Option<PullState> {
         let reference: ImageReference = image.parse().ok()?;
         self.in_progress.get(&reference.normalised())?.state(image)
     }
 
-    /// Hands out a pull that has ended, each once.
+    /// Hands out each pull that has ended, once.
     pub fn ended(&mut self) -> Option<Pulled> {
         match self.tasks.try_join_next()? {
             Ok((pulled, full_disk)) => {
@@ -171,7 +171,7 @@ impl Pulls {
                 };
                 Some(pulled)
             }
-            // It is unknown which pull it was, so all may be started again.
+            // The failed pull is unknown, so all may be started again.
             Err(error) => {
                 debug!(%error, "internal error: a pull ended without a result");
                 self.in_progress.clear();
@@ -190,14 +190,14 @@ struct Before {
 }
 
 impl Before {
-    /// Whether the image is there already, and so needs no space: unless it is what runs now under a tag that may have moved.
+    /// Whether the image is already there and needs no space. The running image does not count, since its tag may have moved.
     fn is_there(&self, running: &ImageId) -> bool {
         let there = self.wanted.as_ref().ok();
         there.and_then(image_id).is_some_and(|id| id != *running)
     }
 }
 
-/// Whether the image may not fit, by the room for it and by its last pull, if that filled the disk.
+/// Whether the image may not fit, judged by the free space and by its last pull if that filled the disk.
 fn too_little_disk(
     room: Option<Room>,
     last: Option<&FullDisk>,
@@ -220,8 +220,8 @@ fn too_little_disk(
     })
 }
 
-/// Pulls an image and returns its id, which is read after the pull whatever its outcome was: errors arrive inside a 200
-/// stream, and some of them are not errors. Says whether the disk was full.
+/// Pulls an image and reads its id, whatever the pull's outcome: errors arrive inside a 200 stream, and some are not errors.
+/// Reports whether the disk was full.
 async fn pull<E: Engine>(
     engine: &E,
     before: Before,
@@ -263,7 +263,7 @@ async fn pull<E: Engine>(
         image_id(image).ok_or_else(problem)
     };
     let EngineInfo { os, architecture, .. } = engine.info().await?;
-    // Only an emulated platform is named; the engine pulls for its own anyway.
+    // The platform is named only if it is emulated; the engine pulls for its own by default.
     let platform = needed
         .as_deref()
         .filter(|needed| *needed != format!("{os}/{architecture}"));
@@ -313,7 +313,7 @@ async fn pull<E: Engine>(
         Err(error) => return Err(error.into()),
     };
     if let Err(error) = pulled {
-        // An image that was there before says nothing about this pull.
+        // An image that was there before does not prove that this pull succeeded.
         if before.as_ref().map(image_id) == Some(image_id(&image)) {
             if local.is_none() || !error.is_registry_unreachable() {
                 return Err(failed(&error));
@@ -329,7 +329,7 @@ async fn pull<E: Engine>(
     checked_id(&image)
 }
 
-/// Whether a socket proxy refused the call: repeating it would not help.
+/// Whether a socket proxy refused the call, so that repeating it would not help.
 fn is_refused_for_good(error: &EngineError) -> bool {
     matches!(
         error,

@@ -15,12 +15,12 @@ pub(super) struct NewContainer<'a> {
     pub(super) name: String,
     pub(super) image: &'a ImageId,
     pub(super) reference: String,
-    /// Whether the image may be named by its id, where the reference is gone or now stands for another image.
+    /// Whether to name the image by its id if the reference is gone or now refers to another image.
     pub(super) by_id: bool,
     pub(super) labels: Vec<(&'static str, String)>,
 }
 
-/// A container as it is, but with `--rm` if that was read before: in the middle of a restart the engine shows it without.
+/// A container's document, with `--rm` if that was read before: during a restart the engine shows it without.
 pub(super) async fn inspect<E: Engine>(
     engine: &E,
     rollout: &Rollout,
@@ -63,7 +63,7 @@ pub(super) fn labels(
         labels.push((label::FORMER_IMAGES, former));
     }
     if intent == Intent::Rollback {
-        // A second rollback has still gone back from the first image, which is published.
+        // A second rollback still counts as a rollback from the first image, which is the published one.
         let first = old
             .label(label::ROLLED_BACK_FROM)
             .zip(old.label(label::ROLLED_BACK_FROM_ID))
@@ -78,8 +78,8 @@ pub(super) fn labels(
     labels
 }
 
-/// The former images of what takes the place of this container, as a label has them. One of the owner's is not ours to remove,
-/// so it is not among them. `KEEP_IMAGES` never reaches the last of ten.
+/// The former images for the label of this container's replacement. The owner's own images are not ours to remove, so they are
+/// left out. Ten are enough for any `KEEP_IMAGES`.
 fn former_images(old: &Inspected, new_image: &ImageId) -> String {
     let is_ours = old.label(label::RELEASE).is_some_and(|release| release != "0");
     let (last, earlier) = (
@@ -97,7 +97,7 @@ fn former_images(old: &Inspected, new_image: &ImageId) -> String {
     ids.join(",")
 }
 
-/// The delegate as it was, under its own name: a copy of an old container, or of a candidate with the image before.
+/// Recreates the delegate under its own name: from an old container, or from a candidate with the previous image.
 pub(super) async fn recreate<E: Engine>(
     engine: &E,
     rollout: &Rollout,
@@ -116,7 +116,7 @@ pub(super) async fn recreate<E: Engine>(
         label::RELEASE
     };
     labels.push((label::RELEASE, original.label(from).unwrap_or("0").to_owned()));
-    // Nothing shows which container the previous one replaced.
+    // The container that the previous one replaced is unknown.
     if image.is_none() {
         let history = label::HISTORY.into_iter().filter(|name| *name != label::RELEASE);
         labels.extend(history.filter_map(|name| Some((name, original.label(name)?.to_owned()))));
@@ -137,8 +137,8 @@ pub(super) async fn recreate<E: Engine>(
     create(engine, &original, wanted).await
 }
 
-/// The image to bring a delegate back with. Someone may have removed it; and where its id is of no use to a registry, its
-/// tag may mean another one by now, which is better than no delegate, unless it is the one that failed.
+/// The image to restore a delegate with. If it was removed and cannot be pulled by digest, the image now behind its tag is
+/// better than no delegate, unless that is the one that failed.
 async fn present_image<E: Engine>(
     engine: &E,
     image: &RememberedImage,
@@ -165,8 +165,8 @@ fn image_id(document: &Value) -> Option<ImageId> {
     document.get("Id").and_then(Value::as_str).map(ImageId::new)
 }
 
-/// An upgrader of the candidate's image, which is configured as the container in service, but shares nothing with it that only one
-/// can have.
+/// Creates an upgrader with the candidate's image, configured like the container in service, but without anything that only one
+/// container can have.
 pub(super) async fn create_helper<E: Engine>(
     engine: &E,
     rollout: &Rollout,
@@ -230,11 +230,11 @@ pub(super) async fn create<E: Engine>(
     }
 }
 
-/// The new container, unless it has another image: its tag may have moved since the image was looked up.
+/// The new container, unless its image is another one: the tag may have moved since the image was looked up.
 async fn checked<E: Engine>(engine: &E, id: ContainerId, image: &ImageId) -> Result<ContainerId, Failure> {
     match engine.inspect(&id).await {
         Ok(created) if created.image_id() == *image => return Ok(id),
-        // Nothing can be known of it, so it is made again.
+        // A container that cannot be inspected is created again.
         Err(error @ EngineError::Refused { .. }) => {
             engine.remove(&id).await?;
             return Err(error.into());

@@ -1,4 +1,4 @@
-//! The documents of the images that containers run.
+//! The documents of the images of containers.
 
 use serde_json::Value;
 
@@ -7,10 +7,10 @@ use crate::engine::{Engine, EngineError};
 use crate::image::{ImageName, ImageReference};
 use crate::rollout::failure::Failure;
 
-/// The document of the image that a container runs.
+/// The document of a container's image.
 ///
 /// # Errors
-/// The image is gone, and [`Failure::ImageRemoved`] says how to pull it again if that is known; or the engine did not answer.
+/// The engine did not answer, or the image is gone: [`Failure::ImageRemoved`] says how to pull it again, if known.
 pub async fn image_of<E: Engine>(engine: &E, container: &Inspected) -> Result<Value, Failure> {
     let id = container.image_id();
     let gone = match engine.inspect_image(id.as_str()).await {
@@ -23,8 +23,8 @@ pub async fn image_of<E: Engine>(engine: &E, container: &Inspected) -> Result<Va
         .map_or(gone.into(), Failure::ImageRemoved))
 }
 
-/// How to pull exactly this image again. In containerd's store a pull of a tag that has moved takes away the image that it stood
-/// for (Docker 26.1); there the id is the digest at the registry.
+/// How to pull exactly this image again. In containerd's store, pulling a moved tag deletes its previous image (Docker 26.1), but
+/// there the image id is the registry's digest.
 pub(super) async fn by_digest<E: Engine>(
     engine: &E,
     name: &ImageName,

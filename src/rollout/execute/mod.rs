@@ -34,16 +34,16 @@ use crate::host::hold::note_first_seen;
 pub enum Effect {
     /// It is done.
     Done,
-    /// It is done, and this container was created.
+    /// It is done, and it created this container.
     Created(ContainerId),
-    /// It has changed nothing, and why. What follows from that is decided after the next observation.
+    /// It changed nothing, for this reason. The next observation shows what follows.
     Nothing(String),
 }
 
 /// Takes one step.
 ///
 /// # Errors
-/// An engine call failed, or the engine or the rules of a container's document forbid the step.
+/// An engine call failed, or the engine or the container's document forbids the step.
 pub async fn execute<E: Engine>(
     engine: &E,
     rollout: &Rollout,
@@ -89,7 +89,7 @@ pub async fn execute<E: Engine>(
             }
         }
         Step::Start { id, .. } => return start(engine, rollout, id, memory).await,
-        // Calls about a candidate use its name: a step that is late does not reach one that another upgrader has
+        // Calls about a candidate use its name, so that a late step does not affect a container that another upgrader has
         // promoted meanwhile.
         Step::Withdraw { id, to, .. }
         | Step::Announce { id, to }
@@ -112,7 +112,7 @@ pub async fn execute<E: Engine>(
         }
         Step::Stop { id, grace, .. } => engine.stop(id, *grace).await?,
         Step::Restart { id, grace, .. } => match engine.restart(id, *grace).await {
-            // 503: it is not ready. Otherwise it may have been stopped, and not started again.
+            // 503: the engine is not ready. After any other refusal the container may be stopped but not restarted.
             Err(EngineError::Refused { status, message }) if status != UNAVAILABLE => {
                 let checks = &mut memory.history(id).checks;
                 checks.note_restart(now, Duration::ZERO);
@@ -141,8 +141,8 @@ pub async fn execute<E: Engine>(
     Ok(Effect::Done)
 }
 
-/// The image of a rejected candidate that has just been removed, since it was pulled for that one; `None` where another
-/// container of the delegate uses it or may go back to it.
+/// The image that was pulled for a rejected candidate which has just been removed; `None` if another container of the delegate
+/// uses it or may return to it.
 fn image_of_failed<'a>(rollout: &'a Rollout, removed: &ContainerId) -> Option<&'a ImageId> {
     let failed = rollout.failed.iter().find(|failed| failed.id == *removed)?;
     let serving = rollout.serving.as_ref()?;

@@ -1,4 +1,4 @@
-//! Readies a candidate for its first start: its networks, and whether it is what it replaces.
+//! Prepares a candidate for its first start: connects its networks, and compares it with the container that it replaces.
 
 use super::Effect;
 use super::image::image_of;
@@ -10,8 +10,7 @@ use crate::rollout::failure::Failure;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Comparison, Memory, Rollout};
 
-/// Connects a candidate to its networks and compares it with the container that it is to replace. What comes of it is in its
-/// history.
+/// Connects a candidate to its networks and compares it with the container that it replaces. The result goes into its history.
 pub(super) async fn prepare<E: Engine>(
     engine: &E,
     rollout: &Rollout,
@@ -30,7 +29,7 @@ pub(super) async fn prepare<E: Engine>(
     Ok(Effect::Done)
 }
 
-/// In which settings the candidate differs from the old container, other than by its image.
+/// The settings, other than the image, in which the candidate differs from the old container.
 async fn difference<E: Engine>(
     engine: &E,
     old: &ContainerId,

@@ -1,4 +1,4 @@
-//! How far a pull has come, and how fast. It is only shown: no decision rests on it.
+//! The progress and speed of a pull. They are only displayed: no decision depends on them.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,14 +10,14 @@ use tokio::time::Instant;
 use crate::engine::PullProgress;
 use crate::text::{duration, size};
 
-/// How far a pull has come, as far as the engine says. It counts the layers whose download has started.
+/// The progress of a pull, as far as the engine reports it. Only layers whose download has started count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PullState {
     /// The image.
     pub image: String,
     /// Bytes downloaded so far.
     pub current: u64,
-    /// Bytes to download; it grows while layers become known.
+    /// Bytes to download; this grows while layers become known.
     pub total: u64,
     /// Bytes per second since the download started.
     pub rate: u64,
@@ -54,7 +54,7 @@ pub(super) struct Meter(Arc<Mutex<Option<Measured>>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Measured {
-    /// The bytes that were there when the download started, and when that was.
+    /// The bytes already there when the download started, and when that was.
     first: (u64, Instant),
     latest: PullProgress,
 }
@@ -104,7 +104,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(10)).await;
         note(40 * MIB);
         assert_eq!(shown().as_deref(), Some("40 % of 100 MiB, 2 MiB/s, 30s left"));
-        // If it stands still, it becomes slower.
+        // A stalled pull becomes slower.
         tokio::time::advance(Duration::from_secs(30)).await;
         assert_eq!(shown().as_deref(), Some("40 % of 100 MiB, 512 KiB/s, 2m left"));
         note(100 * MIB);

@@ -11,12 +11,11 @@ use crate::engine::Engine;
 use crate::host::hold::{Rejected, note_rejection};
 use crate::rollout::Rollout;
 
-/// An old container may wait for the end of the rejected one, so the rejection does not wait for longer.
+/// The limit for writing the record: an old container may be waiting for the rejected one to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Has the engine remember that a candidate is rejected, before its name says so: if this process ends in between, the
-/// candidate is judged once more. A record that cannot be written holds nothing up, since the failed container says the
-/// same.
+/// Records on the engine that a candidate is rejected, before its name says so: if this process ends in between, the candidate is
+/// judged once more. A record that cannot be written delays nothing, since the failed container says the same.
 pub(super) async fn record_rejection<E: Engine>(
     engine: &E,
     rollout: &Rollout,

@@ -1,4 +1,4 @@
-//! Starts a container, and keeps what a refused start says about it.
+//! Starts a container, and records why the engine refused to.
 
 use tracing::warn;
 
@@ -8,14 +8,14 @@ use crate::engine::{Engine, EngineError};
 use crate::rollout::failure::Failure;
 use crate::rollout::{Member, Memory, RefusedStarts, Rollout};
 
-/// The status of an engine, or of a proxy, that is not ready: it says nothing about the container.
+/// The status of an engine or proxy that is not ready; it says nothing about the container.
 pub(super) const UNAVAILABLE: u16 = 503;
 
-/// Connects a container to the networks that its create call did not take.
+/// Connects a container to the networks that its create call did not include.
 pub(super) async fn connect<E: Engine>(engine: &E, id: &ContainerId) -> Result<(), EngineError> {
     for (network, endpoint) in engine.inspect(id).await?.networks_to_connect() {
         match engine.connect(&network, id, &endpoint).await {
-            // A delegate without it is better than none.
+            // A delegate without this network is better than none.
             Err(EngineError::NotFound(problem)) => {
                 warn!(container_id = %id, problem, "network no longer exists; the container starts without it");
             }
@@ -25,8 +25,8 @@ pub(super) async fn connect<E: Engine>(engine: &E, id: &ContainerId) -> Result<(
     Ok(())
 }
 
-/// Starts a container: a candidate for the first time, or any other one again. If the start of a candidate or
-/// a helper is refused for good, its history says why, and the next decision rejects the candidate.
+/// Starts a container: a candidate for the first time, or any other one again. If a candidate or helper can never start, its
+/// history says why, and the next decision rejects the candidate.
 pub(super) async fn start<E: Engine>(
     engine: &E,
     rollout: &Rollout,

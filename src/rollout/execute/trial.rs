@@ -1,5 +1,5 @@
-//! Shows whether the engine can start a candidate, while the container in service still runs: what runs lives on
-//! where a host can start nothing new.
+//! Tests whether the engine can start a candidate while the container in service still runs: a host that can start nothing new
+//! keeps its running containers.
 
 use super::Effect;
 use super::create::{NewContainer, create};
@@ -10,8 +10,8 @@ use crate::engine::{Engine, EngineError};
 use crate::rollout::failure::Failure;
 use crate::rollout::{Member, Memory, RefusedStarts, Rollout};
 
-/// Creates, starts and removes a container like the candidate, which does nothing. What is left of it after an
-/// interruption is removed as a withdrawn candidate is.
+/// Creates, starts and removes a container like the candidate that does nothing. After an interruption, the leftover is removed
+/// like a withdrawn candidate.
 pub(super) async fn try_start<E: Engine>(
     engine: &E,
     rollout: &Rollout,
@@ -36,7 +36,7 @@ pub(super) async fn try_start<E: Engine>(
     let created = create(engine, &document, wanted).await;
     let problem = match &created {
         Err(Failure::Refused(reason)) => Some(reason.to_string()),
-        // The candidate would start, but nothing could recreate it. The next one is made of an image that is pulled again.
+        // The candidate would start, but could not be recreated. The next one uses an image that is pulled again.
         Err(
             Failure::ImageVanished | Failure::ImageRemoved(_) | Failure::Engine(EngineError::NotFound(_)),
         ) => Some(format!("{} is no longer on the host", candidate.image)),

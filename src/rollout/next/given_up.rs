@@ -1,4 +1,4 @@
-//! Failed and withdrawn candidates, each by itself, beside the replacement.
+//! Failed and withdrawn candidates, each handled independently of the replacement.
 
 use super::At;
 use crate::container::{Role, RunState};
@@ -6,7 +6,7 @@ use crate::rollout::pace::OTHERS_REMOVE_FIRST;
 use crate::rollout::{Decided, Decision, Member, Row, Step};
 
 impl At<'_> {
-    /// Each of them, and the helper of an exchange that is over.
+    /// The decision on each of them, and on the helper of a completed exchange.
     pub(super) fn given_up(&self) -> impl Iterator<Item = Decided> {
         let rollout = self.rollout;
         let members = rollout
@@ -17,7 +17,7 @@ impl At<'_> {
         members.filter_map(|member| Decided::first(Row::GIVEN_UP, |row| self.end(row, member)))
     }
 
-    /// Running candidates are stopped as gently as delegates. The last failed candidate is kept, and no withdrawn one.
+    /// Running candidates are stopped as gently as delegates. Only the last failed candidate is kept.
     fn end(&self, row: Row, member: &Member) -> Option<Decision> {
         if matches!(member.role, Role::Helper { .. }) {
             return self.remove_helper(member).filter(|_| row == Row::HelperRemove);

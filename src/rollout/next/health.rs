@@ -1,4 +1,4 @@
-//! An unhealthy delegate, where such delegates are restarted.
+//! Restarts of unhealthy delegates, if enabled.
 
 use chrono::{DateTime, Utc};
 
@@ -10,7 +10,7 @@ use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Decision, Fact, HeldBack, Member, Row, Step};
 
 impl At<'_> {
-    /// This decision, unless the delegate is being restarted, or would be left unhealthy and is to be restarted.
+    /// This decision, unless the delegate is being restarted, or the decision would leave it unhealthy and a restart is due.
     pub(super) fn or_restart(&self, serving: &Member, decided: Decided) -> Decided {
         let is_left_so = match &decided.decision {
             Decision::Rest(reason) => self.is_left_unhealthy(serving, reason),
@@ -23,7 +23,7 @@ impl At<'_> {
         restart.unwrap_or(decided)
     }
 
-    /// A restart that this process asked for ends before anything else begins. `None` if there is none, or no more.
+    /// Completes a restart that this process requested before anything else starts. `None` if there is none.
     fn finish_restart(&self, serving: &Member) -> Option<Decision> {
         let restart = serving.history.checks.restart.as_ref()?;
         let until = restart.asked_at + span(restart.grace);
@@ -42,7 +42,7 @@ impl At<'_> {
         })
     }
 
-    /// Whether a delegate that is left as it is, for this reason, does not work, and nothing else is about to happen to it.
+    /// Whether this reason leaves the delegate alone although it does not work and nothing else is about to happen to it.
     fn is_left_unhealthy(&self, serving: &Member, reason: &Reason) -> bool {
         let has_failed = serving.state == RunState::Running
             && !serving.works()

@@ -1,8 +1,8 @@
-//! The decision on one delegate: a pure function, and total.
+//! The decision on one delegate: a pure and total function.
 //!
-//! `docs/development/rollout.md` has the same tables. Each table is a function from a row to its decision, which is `None` where
-//! the row does not hold; its rows are asked in the order of the page, and each takes for granted that none before it holds. To
-//! change a rule is to change its row.
+//! `docs/development/rollout.md` has the same tables. Each table is a function from a row to its decision, which is `None` if the
+//! row does not apply. Rows are asked in the order of the page, and each assumes that no earlier one applies. To change a rule,
+//! change its row.
 
 mod given_up;
 mod health;
@@ -41,7 +41,7 @@ pub fn next(
     (at.decide(&blockers), blockers)
 }
 
-/// The rows of the situation's table that hold, in the order of the page: the first one decides, but for what is beside it.
+/// The rows of the situation's table that apply, in the order of the page. The first one decides, apart from independent work.
 pub fn rows_that_hold(
     rollout: &Rollout,
     desired: &Desired,
@@ -55,7 +55,7 @@ pub fn rows_that_hold(
         .collect()
 }
 
-/// All that a decision depends on.
+/// The input of a decision.
 pub(super) struct At<'a> {
     pub(super) rollout: &'a Rollout,
     pub(super) desired: &'a Desired,
@@ -150,10 +150,10 @@ impl At<'_> {
         }
     }
 
-    /// The signal, then patience. An earlier process may have asked it before; then the engine's own clock still runs from
-    /// that time on, so that a container has its time once.
+    /// Sends the signal, then waits. If an earlier process has sent it, the engine's own clock runs from that time, so the
+    /// container does not get its time twice.
     fn stop(&self, member: &Member) -> Decision {
-        // Its name shows that the current life started after the request to stop: that life needs a new name first.
+        // By its name, the current life started after the request to stop, so it needs a new name first.
         if member.role.is_old() && member.lives_anew() && !member.is_between_lives() {
             return Decision::Act(Step::drain(self.rollout, member, self.now));
         }
@@ -162,7 +162,7 @@ impl At<'_> {
             return Decision::Act(Step::stop(member, grace));
         };
         let deadline = asked + span(grace);
-        // The engine itself ends it at the deadline, unless it has restarted since.
+        // The engine ends it at the deadline, unless the engine has restarted since.
         let overdue = deadline + STOP_SLACK;
         if self.now >= overdue {
             return Decision::Act(Step::stop(member, Duration::ZERO));
@@ -172,8 +172,8 @@ impl At<'_> {
         Decision::wait(reason, pace::next_check(asked, self.now).min(overdue))
     }
 
-    /// How long it has to stop. One that never was in service and reports no tasks has ten seconds, if the delegate cannot serve
-    /// before it has ended.
+    /// How long it has to stop. A container that never served and reports no tasks gets ten seconds if the delegate cannot serve
+    /// until it has ended.
     fn grace(&self, member: &Member) -> Duration {
         let has_served =
             member.role.is_old() || member.role == Role::Serving || member.history.was_in_service;
@@ -193,14 +193,14 @@ impl At<'_> {
         }
     }
 
-    /// A container that ended a moment ago may be started again by those who stopped it.
+    /// Waits if a container has just ended: the program that stopped it may start it again.
     fn may_return(&self, member: &Member, grace: TimeDelta) -> Option<Decision> {
         let at = member.life.finished_at.filter(|_| member.has_ended())? + grace;
         let is_recent = !member.has_ended_for(grace, self.now);
         is_recent.then(|| Decision::wait(Reason::returning(member, Some(at)), at))
     }
 
-    /// Removes a container, but not right after its end: another tool may be about to remove or start it.
+    /// Removes a container, but not right after its end, since another tool may be about to remove or start it.
     fn remove_after(&self, span: TimeDelta, member: &Member) -> Decision {
         if member.is_created() || member.has_ended_for(span, self.now) {
             return Decision::Act(Step::remove(member));
@@ -209,14 +209,14 @@ impl At<'_> {
         Decision::wait(Reason::stopping(member), (ended + span).max(self.soon()))
     }
 
-    /// An engine that never completes a removal holds up nothing.
+    /// Waits for a removal, unless the engine is stuck in it.
     fn removing(&self, member: &Member) -> Option<Decision> {
         let is_removing = member.state == RunState::Removing && !member.removal_is_stuck(self.now);
         is_removing.then(|| self.wait_for_end(member))
     }
 
-    /// The candidate's name says from now on that it failed. Where Docker cannot rename it, since it is between two lives,
-    /// it is stopped first; and another failure that has that name goes, or else the next name is taken.
+    /// Renames the candidate to record that it failed. If Docker cannot rename it between two lives, it is stopped first. Another
+    /// failure with that name is removed, or the next name is taken.
     fn reject(&self, candidate: &Member, rejection: impl Into<Rejection>) -> Decision {
         if let Some(first) = self.before_giving_up(candidate) {
             return first;
@@ -237,8 +237,8 @@ impl At<'_> {
         first.unwrap_or_else(|| Decision::Act(Step::withdraw(self.rollout, candidate, because, self.now)))
     }
 
-    /// Docker refuses to rename a container between two lives, and one that is renamed while it is being removed may stay
-    /// for good. And an old one with `--rm` is gone with its end: its copy comes first, or nothing of the delegate may be left.
+    /// The step before a candidate is renamed as failed. Docker cannot rename a container between two lives, and may never remove
+    /// one that is renamed during its removal. An old container with `--rm` vanishes with its end, so its copy comes first.
     fn before_giving_up(&self, candidate: &Member) -> Option<Decision> {
         let is_leaving = |old: &&Member| old.is_up() && old.vanishes() && old.role != Role::Retired;
         let leaving = self.rollout.predecessor_of(candidate).filter(is_leaving);
@@ -254,13 +254,13 @@ impl At<'_> {
         self.order == UpdateOrder::StopFirst
     }
 
-    /// Containers that were given up, and that no other one can run beside.
+    /// Candidates that were given up, if no other container can run beside them.
     pub(super) fn in_the_way(&self) -> impl Iterator<Item = &Member> {
         let given_up = self.rollout.given_up();
         given_up.filter(|other| self.is_stop_first() && other.is_up())
     }
 
-    /// The first of them that is waited for: if one cannot be ended, the engine says whether it has what another one needs.
+    /// The first of them that must end first. One that cannot be ended is not waited for: the engine will report a conflict.
     fn keeps_from_starting(&self) -> Option<&Member> {
         self.in_the_way()
             .find(|other| self.facts.backoffs.stuck(other).is_none())
@@ -271,7 +271,7 @@ impl At<'_> {
         pace::proof_interval(self.policy.healthy_time)
     }
 
-    /// When to check on another task.
+    /// When to look again at something that others are doing.
     fn soon(&self) -> DateTime<Utc> {
         pace::soon(self.now)
     }

@@ -1,4 +1,4 @@
-//! A candidate, and no container with the name: between the two renames of a commit, in a stop-first replacement, or after
+//! A candidate, but no container with the name: between the two renames of a commit, in a stop-first replacement, or after
 //! someone removed the container in service.
 
 use super::proof::Proof;
@@ -57,12 +57,12 @@ impl At<'_> {
             Row::TakeName if retired.is_some() && candidate.works() && !is_upgrader => {
                 Decision::Act(Step::promote(rollout, candidate))
             }
-            // An old one that runs is asked to stop only where something can be started after that.
+            // A running old container is asked to stop only if something can be started afterwards.
             Row::CompanionMissing if is_new => {
                 Decision::Rest(Reason::Obstacle(rollout.missing_companion()?.clone()))
             }
             Row::FreeReject => match (proof, old?) {
-                // As long as neither runs, a prune would take both.
+                // While neither runs, a prune would remove both.
                 (Proof::Failed(_), old) if !candidate.is_up() && self.may_start_again(old) => {
                     Decision::Act(Step::start(old))
                 }
@@ -91,9 +91,9 @@ impl At<'_> {
         })
     }
 
-    /// Its owner gave the container that the candidate was to replace another name. It may have been asked to stop, where
-    /// the candidate was to be started after that: then the candidate takes its place. A process that created the candidate
-    /// in this run knows whether it has asked.
+    /// The owner renamed the container that the candidate was to replace. If that container may have been asked to stop, since
+    /// the candidate starts after it, the candidate takes its place. The process that created the candidate in this run knows
+    /// whether it has asked.
     fn renamed(&self, renamed: &Member, candidate: &Member) -> Decision {
         let wait = span(self.policy.idle_wait) + span(renamed.stop_timeout) + LONG_GRACE;
         let was_asked = renamed.history.stop_requested_at.is_some();
@@ -104,8 +104,8 @@ impl At<'_> {
         self.withdraw(candidate, None)
     }
 
-    /// Nothing is there to go back to but the candidate's own settings and the image before. Compose stops all containers of
-    /// a project before it removes them.
+    /// Recreates the delegate from the only things left: the candidate's settings and the previous image. Compose stops all
+    /// containers of a project before it removes them.
     fn recreate(&self, candidate: &Member) -> Decision {
         let first = self.before_giving_up(candidate);
         let first = first.or_else(|| self.may_return(candidate, LONG_GRACE));

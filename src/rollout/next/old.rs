@@ -7,7 +7,7 @@ use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Decision, FailureCause, Member, Row, Step};
 
 impl At<'_> {
-    /// Each old one behind the container in service, or behind its successor that was renamed.
+    /// The decision on each old container behind the one in service or its renamed successor.
     pub(super) fn old_ones(&self) -> impl Iterator<Item = Decided> {
         self.rollout.old.iter().filter_map(|old| {
             let successor = self.rollout.successor_of(old);
@@ -21,7 +21,7 @@ impl At<'_> {
         let is_retired = old.role == Role::Retired;
         let works = serving.works() && self.has_settled(serving);
         let was_asked = old.history.stop_requested_at.is_some();
-        // Until a successor that its owner stopped runs again, nothing is started, removed, or asked to stop.
+        // While its successor is stopped by the owner, nothing is started, removed or asked to stop.
         let stays = serving.life.was_stopped && !(old.is_up() && was_asked);
         let is_copy_started_first = serving.is_copy && serving.is_created();
         Some(match row {
@@ -39,12 +39,12 @@ impl At<'_> {
                 let cause = self.failure_after_commit(serving, old).filter(|_| is_rejectable);
                 self.reject(serving, cause?)
             }
-            // Docker cannot rename a retired one between two lives, which is not at work.
+            // Docker cannot rename a retired container between two lives, but that one is not working either.
             Row::DrainingStop if !stays && old.is_up() && (works || was_asked && !is_retired) => {
                 self.stop(old)
             }
             Row::DrainingRemove if !stays && !old.is_up() && works => match rollout.outdated_image(serving) {
-                // Compose may be stopping the container in service, which works until it has ended; this one then serves again.
+                // Compose may be stopping the container in service, which works until it has ended. Then this one serves again.
                 _ if old.has_ended() && !old.has_ended_for(grace, self.now) => self.remove_after(grace, old),
                 Some(id) => Decision::Act(Step::RemoveImage { id: id.clone() }),
                 None => Decision::Act(Step::remove(old)),
@@ -58,12 +58,11 @@ impl At<'_> {
         })
     }
 
-    /// Why the successor in service must give the name back, if it must. An old one that finishes its tasks takes no new
-    /// ones. Beside it a copy of it serves, unless two cannot run at once: then to stop an unhealthy successor before the old one
-    /// has ended would leave no delegate.
+    /// Why the successor in service must give the name back, if so. An old container that drains takes no new tasks. A copy of it
+    /// serves meanwhile, unless two cannot run at once: then stopping an unhealthy successor early would leave no delegate.
     fn failure_after_commit(&self, serving: &Member, old: &Member) -> Option<FailureCause> {
         let is_retired = old.role == Role::Retired;
-        // A process may have ended between the name and the request.
+        // A process may have ended between the rename and the request.
         let was_not_asked = old
             .stopping_since()
             .is_some_and(|since| self.now - since > span(old.stop_timeout) + STOP_SLACK);

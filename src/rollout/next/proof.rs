@@ -1,4 +1,4 @@
-//! The verdict on a candidate, by what it does itself.
+//! The verdict on a candidate, judged by its own behaviour.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -14,9 +14,9 @@ pub(super) enum Proof {
     Created,
     /// It has been healthy for long enough.
     Proven,
-    /// It still may get there.
+    /// It may still succeed.
     NotYet { reason: Reason, until: DateTime<Utc> },
-    /// It will not.
+    /// It will not succeed.
     Failed(FailureCause),
 }
 
@@ -27,7 +27,7 @@ impl At<'_> {
         let healthy_for = history.healthy_for(self.now).unwrap_or_default();
         let seen = history.seen_since.unwrap_or(self.now);
         let deadline = seen + span(self.policy.healthy_deadline);
-        // A fresh answer comes first, and a candidate that is healthy by then may still get there.
+        // An open health request is awaited first, and a candidate that is healthy at the deadline may still succeed.
         let is_late = self.now >= deadline && !history.is_awaited && !candidate.works();
         let ending = candidate.end();
         let returns = candidate.has_restart_policy();
@@ -39,7 +39,7 @@ impl At<'_> {
                 FailureCause::StartRefused { problem }
             }
             RunState::Created => return Proof::Created,
-            // It could take the upgrader's name for long enough: what only stays up is not an upgrader.
+            // It had enough time to take the upgrader's name: to stay up is not enough.
             RunState::Running
                 if self.rollout.is_upgrader()
                     && self.facts.name_free_for >= NAME_DEADLINE

@@ -1,4 +1,4 @@
-//! Nobody has the name, and no candidate is there to take it: an old container comes back, from itself.
+//! No container has the name, and no candidate can take it: an old container returns.
 
 use chrono::TimeDelta;
 
@@ -9,7 +9,7 @@ use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Decision, Member, Row, Step};
 
 impl At<'_> {
-    /// The old one that never was asked to stop, or else the last one that was, unless its successor serves elsewhere.
+    /// Restores the old container that was never asked to stop, or else the last one, unless its successor serves elsewhere.
     pub(super) fn restoring(&self) -> impl Iterator<Item = Decided> {
         let mut latest_first = self.rollout.old.iter().rev();
         let lost = latest_first.find(|old| self.rollout.successor_of(old).is_none());
@@ -23,7 +23,7 @@ impl At<'_> {
         let rollout = self.rollout;
         let is_mine = self.facts.own.as_ref() == Some(&old.id);
         let is_unasked = old.role == Role::Retired || old.lives_anew();
-        // Docker can rename it in its next life only.
+        // Docker can rename it only in its next life.
         let is_running = old.is_up() && !old.is_between_lives();
         Some(match row {
             Row::Restore if is_mine || is_running && is_unasked => Decision::Act(Step::restore(rollout, old)),
@@ -53,19 +53,19 @@ impl At<'_> {
         })
     }
 
-    /// Whether an old container has ended, since this process asked it to stop, and Docker has not refused to start it.
+    /// Whether an old container has ended since this process asked it to stop, and Docker has not refused to start it.
     pub(super) fn may_start_again(&self, old: &Member) -> bool {
         let is_next = old.has_ended() && old.history.stop_requested_at.is_some();
         is_next && old.history.starts.count == 0 && self.keeps_from_starting().is_none()
     }
 
-    /// Whether a copy may serve while the old container finishes its tasks. One with `--rm` never serves again itself.
+    /// Whether a copy may serve while the old container finishes its tasks. A container with `--rm` never serves again itself.
     pub(super) fn may_be_copied(&self, old: &Member) -> bool {
         old.vanishes() || !self.is_stop_first() && !self.rollout.is_upgrader()
     }
 
-    /// Whether its successor failed, or is gone for so long that nobody is about to create it again. Compose first waits until the
-    /// old one has ended.
+    /// Whether its successor failed, or has been gone for so long that nobody is about to recreate it. Compose first waits for
+    /// the old one to end.
     fn is_left_to_us(&self, old: &Member) -> bool {
         let mut failed = self.rollout.failed.iter();
         let is_gone = self.rollout.owner.compose_grace.is_zero() && span(self.facts.name_free_for) >= GRACE;

@@ -1,4 +1,4 @@
-//! In service, and no candidate: a replacement may start.
+//! A container in service without a candidate: a replacement may start.
 
 use super::At;
 use crate::image::is_mutable_tag;
@@ -26,7 +26,7 @@ impl At<'_> {
         let (facts, serving, start) = (self.facts, own.serving, own.start());
         let wanted = own.wanted();
         let unpulled = wanted.filter(|(_, id, _)| id.is_none());
-        // Only its id tells whether a tag that moves still stands for the image that failed.
+        // Only the id shows whether a moving tag still refers to the failed image.
         let may_have_moved = |it: &Blocker| {
             let is_unknown_tag = unpulled.is_some_and(|(tag, ..)| is_mutable_tag(tag));
             is_unknown_tag && it.reason.kind() == ReasonKind::Quarantined
@@ -94,7 +94,7 @@ impl At<'_> {
         })
     }
 
-    /// An old container that it cannot run beside ends first, which the process that asked it to stop may not have done yet.
+    /// Starts a copy once any old container that it cannot run beside has ended, and asks that one to stop if necessary.
     fn start_copy(&self, copy: &Member) -> Decision {
         let mut old_ones = self.rollout.old.iter().filter(|_| self.is_stop_first());
         match (self.keeps_from_starting(), old_ones.find(|old| old.is_up())) {

@@ -1,4 +1,4 @@
-//! One in service, a candidate beside it.
+//! A container in service with a candidate beside it.
 
 use chrono::{DateTime, Utc};
 
@@ -38,7 +38,7 @@ impl At<'_> {
                     },
                 )
             }
-            // It was stopped for the candidate: from now on its name says so.
+            // It was stopped for the candidate; now its name records that.
             Row::NextDraining if is_successor && serving.has_ended() && candidate.role == Role::Next => {
                 Decision::Act(Step::drain(rollout, serving, self.now))
             }
@@ -113,7 +113,7 @@ impl At<'_> {
         })
     }
 
-    /// Before the only one at work is asked to stop, Docker shows that another one can start.
+    /// Tests that Docker can start another container before the only working one is asked to stop.
     fn try_start(&self, candidate: &Member) -> Option<Decision> {
         Some(match candidate.history.trial.clone() {
             Some(Ok(())) => return None,
@@ -122,17 +122,17 @@ impl At<'_> {
         })
     }
 
-    /// The tasks of the container in service, and until when its candidate waits for their end. A stop-first replacement keeps
-    /// it from taking new ones until the candidate works, so the gap is as long as what it still has to finish. The
-    /// wait starts with the candidate, which a restart of this process does not change.
+    /// The tasks of the container in service, and how long its candidate waits for them. A stop-first replacement keeps it from
+    /// taking new tasks until the candidate works, so the gap lasts as long as the remaining ones. The wait starts with the
+    /// candidate, so a restart of this process does not extend it.
     fn tasks_to_wait_for(&self, serving: &Member, candidate: &Member) -> Option<(u64, DateTime<Utc>)> {
         let tasks = serving.work.filter(|_| serving.state == RunState::Running)?.tasks;
         let until = candidate.created_at + span(self.policy.idle_wait);
         (tasks > 0 && self.now < until).then_some((tasks, until))
     }
 
-    /// Whether the candidate has an image that is wanted and that no other process has rejected meanwhile, and could be
-    /// started, and nobody stopped it.
+    /// Whether the candidate's image is wanted and not rejected by another process meanwhile, and it could be started and was not
+    /// stopped.
     fn is_wanted(&self, candidate: &Member) -> bool {
         let mut failed = self.rollout.failed.iter();
         let was_rejected = failed

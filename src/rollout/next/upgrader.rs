@@ -1,5 +1,5 @@
-//! The differences where the container is the upgrader's own: a candidate takes the name itself, which is its proof of
-//! being an upgrader, and where two cannot run at once, a helper makes the exchange.
+//! The special rules for the upgrader's own container: a candidate takes the name itself, which proves that it is an upgrader. If
+//! two cannot run at once, a helper makes the exchange.
 
 use super::At;
 use super::proof::Proof;
@@ -9,7 +9,7 @@ use crate::rollout::reason::Reason;
 use crate::rollout::{Decision, FailureCause, Member, Step};
 
 impl At<'_> {
-    /// If this process is the candidate itself, and nothing of the upgrader's name is up, it takes the name, and nothing else.
+    /// If this process is the candidate and no container with the upgrader's name is up, it takes the name and does no more.
     pub(super) fn take_own_name(&self) -> Option<Decision> {
         let candidate = self.rollout.candidate.as_ref();
         let candidate = candidate.filter(|candidate| self.facts.own.as_ref() == Some(&candidate.id))?;
@@ -22,15 +22,14 @@ impl At<'_> {
         })
     }
 
-    /// Whether there is nothing to go back from: an upgrader takes its name before it has proven more than that it starts.
+    /// Whether it is proven: an upgrader takes its name before it has shown more than that it starts.
     pub(super) fn has_settled(&self, serving: &Member) -> bool {
         let healthy_for = serving.history.healthy_for(self.now).unwrap_or_default();
         !self.rollout.is_upgrader() || healthy_for >= self.policy.healthy_time
     }
 
-    /// An upgrader that stops itself cannot start its successor: one of the new image, which takes no port, has to be ready
-    /// before the container in service gives up its name, and does the rest. An image that fails soon shows it before the
-    /// container in service stops.
+    /// An upgrader that stops itself cannot start its successor. So a helper with the new image, which takes no port, must be
+    /// ready before the container in service gives up its name, and completes the exchange. A bad image fails before that.
     pub(super) fn prove_helper(&self, helper: &Member, candidate: &Member) -> Option<Decision> {
         Some(match self.proof(helper) {
             Proof::Created => Decision::Act(Step::start(helper)),
@@ -43,7 +42,7 @@ impl At<'_> {
         })
     }
 
-    /// Removes the helper once an upgrader is in service and the exchange can neither continue nor be undone.
+    /// Removes the helper once an upgrader serves and the exchange can be neither continued nor undone.
     pub(super) fn remove_helper(&self, helper: &Member) -> Option<Decision> {
         let rollout = self.rollout;
         let is_served = rollout.serving.as_ref().is_some_and(Member::is_up);

@@ -12,7 +12,7 @@ impl Reason {
         Self::TargetUnknown { error, retry }
     }
 
-    /// When it is over at the latest, if tasks are waited for.
+    /// The latest end of a wait for tasks.
     pub fn deadline(&self) -> Option<DateTime<Utc>> {
         match self {
             Self::WaitingForIdle { until, .. }
@@ -23,7 +23,7 @@ impl Reason {
         }
     }
 
-    /// When it ends by itself, if that is known.
+    /// When it ends by itself, if known.
     pub fn ends_at(&self) -> Option<DateTime<Utc>> {
         match self {
             Self::Paused { until, .. } => *until,
@@ -37,7 +37,7 @@ impl Reason {
         }
     }
 
-    /// When it is tried again before the next run, if it is a question or a pull that failed.
+    /// When the failed question or pull is tried again before the next run.
     pub(crate) fn retried_at(&self) -> Option<DateTime<Utc>> {
         match self {
             Self::TargetUnknown {
@@ -53,7 +53,7 @@ impl Reason {
         }
     }
 
-    /// Whether it is tried again, if it is a question or a pull that failed.
+    /// The retry of a failed question or pull.
     pub(crate) fn retry_mut(&mut self) -> Option<&mut Retry> {
         match self {
             Self::TargetUnknown { retry, .. }

@@ -1,27 +1,27 @@
-//! The meaning of each kind of reason for the delegate and its replicas: one table.
+//! The meaning of each kind of reason for the delegate and its replicas, in one table.
 
 use super::ReasonKind;
 
 /// The meaning of a kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Meaning {
-    /// The wanted image runs.
+    /// It runs the wanted image.
     Current,
-    /// The image that its owner went back to runs.
+    /// It runs the image to which its owner rolled back.
     WentBack,
     /// The published image is not wanted here.
     Unwanted,
-    /// The published image is not permitted here, which its publisher has to mend.
+    /// The published image is not permitted here; its publisher must correct that.
     Forbidden,
-    /// It is left as it is, or waits, as it should.
+    /// It is left alone or waits, as intended.
     Fine,
-    /// The delegate could not be served: something is in the way that its owner did not choose.
+    /// It could not be upgraded because of something that its owner did not choose.
     Failure,
-    /// A failure that may also apply to the other replicas, such as that of an image. One disk holds the images of all of them.
+    /// A failure that may also affect the other replicas, such as that of an image. They share one disk.
     Shared,
 }
 
-/// Gives each kind its meaning. The compiler finds a kind that has none.
+/// Gives each kind its meaning. The compiler rejects a kind without one.
 macro_rules! meanings {
     ($($meaning:ident: $($kind:ident)+;)+) => {
         impl ReasonKind {
@@ -53,13 +53,13 @@ meanings! {
 }
 
 impl ReasonKind {
-    /// The word users see, in snake case.
+    /// The word for users, in snake case.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// Whether the delegate could not be served: it should run another image, and something is in the way that
-    /// its owner did not choose. `once` exits with 1.
+    /// Whether the delegate should run another image but could not, because of something that its owner did not choose. `once`
+    /// then exits with 1.
     pub fn is_failure(self) -> bool {
         matches!(
             self.meaning(),
@@ -67,22 +67,22 @@ impl ReasonKind {
         )
     }
 
-    /// Whether the delegate runs the image that it is meant to run.
+    /// Whether the delegate runs the image that it should run.
     pub fn runs_the_target(self) -> bool {
         matches!(self.meaning(), Meaning::Current | Meaning::WentBack)
     }
 
-    /// Whether it says that the image which is wanted runs already.
+    /// Whether the wanted image already runs.
     pub(crate) fn is_current(self) -> bool {
         self.meaning() == Meaning::Current
     }
 
-    /// Whether it says that the published image is not wanted here.
+    /// Whether the published image is not wanted here.
     pub(crate) fn is_unwanted(self) -> bool {
         matches!(self.meaning(), Meaning::Unwanted | Meaning::Forbidden)
     }
 
-    /// Whether such a failure of one replica may also apply to the others.
+    /// Whether such a failure of one replica may also affect the others.
     pub(crate) fn halts_replicas(self) -> bool {
         self.meaning() == Meaning::Shared
     }

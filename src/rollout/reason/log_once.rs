@@ -1,14 +1,14 @@
-//! When a reason is worth another line in the log.
+//! When a reason deserves another log line.
 
 use std::time::Duration;
 
 use super::{HeldBack, Reason};
 
-/// An answer that takes longer is worth a word.
+/// Waits for an answer are logged once they last longer than this.
 pub(crate) const WORTH_A_WORD: Duration = Duration::from_secs(2);
 
 impl Reason {
-    /// Whether it is worth another line. `last` is the topic of the last line, and becomes this one's then.
+    /// Whether to log another line. `last` is the topic of the last line, and is updated if so.
     pub(crate) fn is_news(&self, last: &mut Option<String>) -> bool {
         let topic = self.topic();
         let is_news = topic.is_some() && topic != *last;
@@ -18,11 +18,11 @@ impl Reason {
         is_news
     }
 
-    /// The reason without what changes by itself. `None` if it is not worth a line yet.
+    /// The reason without details that change by themselves. `None` if it is not worth a line yet.
     fn topic(&self) -> Option<String> {
         Some(match self {
             Self::AwaitingAnswer { waited, .. } if *waited < WORTH_A_WORD => return None,
-            // It lasts for seconds, and comes again every minute while the Manager is unreachable.
+            // It lasts for seconds, and recurs every minute while the Manager is unreachable.
             Self::RestartHeldBack {
                 because: HeldBack::AskingManager,
                 ..

@@ -30,8 +30,8 @@ use words::{
     whole,
 };
 
-/// Why a delegate is left as it is, for now or for good. An image is named by its reference, a problem is in the
-/// engine's words, and a verdict is the health at the last observation.
+/// Why a delegate is left alone, for now or for good. Images are given as references, problems in the engine's words, and a
+/// verdict is the health at the last observation.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, EnumDiscriminants)]
 #[strum_discriminants(
     name(ReasonKind),
@@ -49,16 +49,16 @@ pub enum Reason {
     /// The published reference differs, but its image runs already.
     #[error("already running the image that {image} refers to")]
     SameImage { image: String },
-    /// Changes are made in scheduled runs only, and no such run has asked for one yet.
+    /// Changes are made only in scheduled runs, and none has requested one yet.
     #[error("{}waiting for the next scheduled run", is_published(.published.as_deref()))]
     AwaitingSchedule {
-        /// The published image, if it is known to differ from the one that runs.
+        /// The published image, if it is known to differ from the running one.
         published: Option<String>,
     },
     /// `DISABLE_AUTO_UPGRADE=true`.
     #[error("{}", health_only(.published))]
     HealthOnly {
-        /// The published image, if it differs from the one that runs; or why it is not known.
+        /// The published image, if it differs from the running one; or why it is unknown.
         published: Result<Option<String>, String>,
     },
     /// Its owner does not want it upgraded.
@@ -81,7 +81,7 @@ pub enum Reason {
          IMAGE_REPOSITORY to the repository of your own build"
     )]
     CustomImage { image: String },
-    /// Harness Delegate 3.x shares a repository with the delegate whose versions are years and months.
+    /// Harness Delegate 3.x shares a repository with the delegate versioned by year and month.
     #[error(
         "{image} is published, but it is another product than this delegate: Harness Delegate 3.x and versions such as 26.03 do not replace each other"
     )]
@@ -117,7 +117,7 @@ pub enum Reason {
     #[error("{image} is published; waiting for the window {window}, which opens at {}", time::text(*.until))]
     OutsideWindow {
         image: String,
-        /// As it was given.
+        /// As configured.
         window: String,
         until: DateTime<Utc>,
     },
@@ -138,11 +138,11 @@ pub enum Reason {
     #[error("{image} is published; this host's turn (UPGRADE_WAVE={wave}) is at {}", time::text(*.until))]
     AwaitingWave {
         image: String,
-        /// As it was given.
+        /// As configured.
         wave: Wave,
         until: DateTime<Utc>,
     },
-    /// `UPGRADE_DELAY` and `UPGRADE_WAVE` start then.
+    /// The time from which `UPGRADE_DELAY` and `UPGRADE_WAVE` count.
     #[error(
         "{image} is published, but it is unknown when this host first saw it: {problem}; see `{}`",
         command_for("doctor", "")
@@ -151,28 +151,27 @@ pub enum Reason {
     /// A label of its owner cannot be read.
     #[error("{image} is published, but {label}; recreate the delegate with a valid label, or without it")]
     InvalidLabel { image: String, label: InvalidLabel },
-    /// The image it was created from cannot be read as a reference, so there is nothing to compare.
+    /// The image of its configuration cannot be parsed as a reference, so there is nothing to compare.
     #[error("cannot compare its image {image:?} with the published one: {problem}")]
     ImageNotComparable { image: String, problem: String },
     #[error("cannot determine the published image: {error}{retry}")]
     TargetUnknown { error: ManagerError, retry: Retry },
-    /// A question that is still open: which image is published, or which one a tag refers to. Nothing that is in progress
-    /// depends on the answer.
+    /// An open question: which image is published, or which one a tag refers to. Nothing in progress depends on the answer.
     #[error("waiting for {from}{}", since(*.waited, .last_error.as_deref()))]
     AwaitingAnswer {
         from: Awaited,
-        /// How long so far.
+        /// How long it has taken so far.
         waited: Duration,
         /// Why the last attempt to get an answer failed.
         last_error: Option<String>,
     },
-    /// Each other container takes as much of the host as the delegate itself, and has up to its stop timeout.
+    /// Each further container takes as many resources as the delegate itself, for up to its stop timeout.
     #[error(
         "{image} is published; waiting until one of {drains} containers that are to stop has finished its tasks"
     )]
     AwaitingDrains {
         image: String,
-        /// How many containers that is, old ones and candidates that were given up.
+        /// How many such containers there are: old ones, and candidates that were given up.
         drains: usize,
     },
     /// The registry did not say which image a mutable tag refers to.
@@ -190,19 +189,19 @@ pub enum Reason {
         problem: String,
         retry: Retry,
     },
-    /// The published image is not pulled, since it may not fit on the engine's disk.
+    /// The published image is not pulled because it may not fit on the engine's disk.
     #[error(
         "not pulling {image}: it may need {}, but only {} are free on the engine's disk",
         size::needed(*.needed), size::text(*.available)
     )]
     TooLittleDisk {
         image: String,
-        /// The space it may need: as much as the image that runs, and a margin, in bytes.
+        /// The space that it may need, in bytes: as much as the running image, plus a margin.
         needed: u64,
         /// The space left for images, in bytes.
         available: u64,
     },
-    /// The published image is for another platform than the one that runs.
+    /// The published image is for another platform than the running one.
     #[error("{image} is built for {offered}, but the delegate runs on {needed}")]
     WrongPlatform {
         image: String,
@@ -236,7 +235,7 @@ pub enum Reason {
     /// The engine refused to start a container like the candidate, before the container in service was asked to stop.
     #[error("not stopped, since Docker cannot start the new container: {problem}")]
     StartRefused { problem: String },
-    /// The candidate differs from the delegate it is to replace.
+    /// The candidate differs from the delegate that it should replace.
     #[error("the new container's configuration would differ: {differences}")]
     ConfigurationMismatch { differences: String },
     /// The delegate's limits, networks or restart policy were changed after its candidate was created.
@@ -250,14 +249,14 @@ pub enum Reason {
     /// The container in service has stopped while its candidate proves itself.
     #[error("{name} does not run; its replacement is withdrawn unless it runs again within 15 s")]
     Interrupted { name: String },
-    /// The old container is to serve again.
+    /// The old container will serve again.
     #[error("{name} has stopped; {}", returning(*.at))]
     Returning {
         name: String,
         /// When this program starts it; `None` if Docker does.
         at: Option<DateTime<Utc>>,
     },
-    /// Compose gives such a name to one of two containers, for a moment.
+    /// Compose gives one of two containers such a name temporarily.
     #[error("Compose is replacing this container; waiting until it is done")]
     ReplacedByCompose,
     /// An operator rolled back from the published image; the delegate stays until another one is published.
@@ -273,10 +272,10 @@ pub enum Reason {
     /// Another instance of this upgrader acts; this instance takes over once it is the successor, or outlives the other.
     #[error("{name} acts here; this upgrader stands by")]
     StandingBy { name: String },
-    /// Another replica of the same delegate is being replaced: one at a time.
+    /// Another replica of the same delegate is being replaced, one at a time.
     #[error("waiting for {name}: replicas are replaced one at a time")]
     WaitingForReplica { name: String },
-    /// As many new containers prove themselves as the host may carry at once.
+    /// The host already has as many candidates as may prove themselves at once.
     #[error("waiting for {count} other replacements")]
     WaitingForOthers { count: usize },
     /// The replacement of another replica failed, which halts the rest until the next scheduled run.
@@ -288,14 +287,13 @@ pub enum Reason {
     },
     #[error("the new container has been healthy for {} of {} ({verdict})", whole(*.healthy_for), whole(*.needed))]
     Proving {
-        /// How long it has been healthy without a break.
+        /// How long it has been continuously healthy.
         healthy_for: Duration,
-        /// How long it has to be.
+        /// How long it has to stay healthy.
         needed: Duration,
         verdict: String,
     },
-    /// Stop-first: no delegate works between the old container's stop and the new one's start, so this waits for a moment
-    /// without tasks.
+    /// Stop-first: no delegate works between the old container's stop and the new one's start, so this waits until it is idle.
     #[error(
         "waiting until it has no task to finish, since it stops before the new container starts; it has {}, and is \
          replaced at {} at the latest",
@@ -310,7 +308,7 @@ pub enum Reason {
     #[error("{name} is finishing {}; it has until {}", unfinished(*.tasks), time::text(*.until))]
     Draining {
         name: String,
-        /// How many it executes, if it says so.
+        /// How many it executes, if it reports that.
         tasks: Option<u64>,
         until: DateTime<Utc>,
     },
@@ -321,12 +319,12 @@ pub enum Reason {
     )]
     NobodyServes {
         name: String,
-        /// How many it executes, if it says so.
+        /// How many it executes, if it reports that.
         tasks: Option<u64>,
         since: DateTime<Utc>,
         until: DateTime<Utc>,
     },
-    /// A container that was asked to stop has to be gone before the next step.
+    /// A container that was asked to stop must be gone before the next step.
     #[error("waiting until {name} is gone")]
     Stopping { name: String },
     /// The old container is kept until its successor is healthy.
@@ -335,12 +333,12 @@ pub enum Reason {
     /// No container holds the delegate's name, and none is left to restore.
     #[error("no container holds the delegate's name, and none is left to restore")]
     NoContainer,
-    /// It has failed its health checks, and its last start is not long enough ago for a restart.
+    /// It has failed its health checks, but its last start was too recent for a restart.
     #[error("its health check failed {failures} times in a row ({verdict}); restart {attempt} follows after {}", time::text(*.until))]
     RestartBackoff {
         failures: u64,
         verdict: String,
-        /// Which restart it will be since it last stayed healthy.
+        /// The number of the restart, counted since it last stayed healthy.
         attempt: u32,
         until: DateTime<Utc>,
     },
@@ -352,7 +350,7 @@ pub enum Reason {
         verdict: String,
         because: HeldBack,
     },
-    /// It was asked to stop, and is started again then.
+    /// It was asked to stop, and will then be started again.
     #[error("restarting {name}; it is finishing {} and has until {}", unfinished(*.tasks), time::text(*.until))]
     Restarting {
         name: String,
@@ -360,7 +358,7 @@ pub enum Reason {
         tasks: Option<u64>,
         until: DateTime<Utc>,
     },
-    /// Its service is the delegate.
+    /// It is a task; the delegate is its service.
     #[error(
         "it is a task of the Swarm service {service}, which is upgraded as a whole, on a manager with SWARM=true"
     )]
@@ -368,7 +366,7 @@ pub enum Reason {
     /// `SWARM` is false.
     #[error("Swarm services are left alone; SWARM=true also upgrades them")]
     SwarmOff,
-    /// It is a thing of an orchestrator that is never upgraded.
+    /// An object of an orchestrator that is never upgraded.
     #[error("never upgraded, since it is {kind}")]
     NotUpgradable { kind: &'static str },
     /// The orchestrator replaces its tasks.
@@ -378,7 +376,7 @@ pub enum Reason {
         image: String,
         /// How many tasks run that image.
         running: u64,
-        /// How many are to run.
+        /// How many should run.
         wanted: u64,
     },
     /// The orchestrator returns to the previous image.
@@ -388,19 +386,19 @@ pub enum Reason {
         image: String,
         to: String,
     },
-    /// It was given the image, and no task is to run.
+    /// It has the new image, but no task should run.
     #[error("updated to {image}, which is not verified: it is scaled to 0")]
     NotVerified { image: String },
     /// Someone else changes it.
     #[error("{orchestrator} is carrying out an update by someone else; waiting for its end")]
     UpdatedElsewhere { orchestrator: &'static str },
-    /// It stopped in the middle of an update that is not ours, or on its way back.
+    /// Its update has stopped halfway, either someone else's or a rollback.
     #[error("{orchestrator} has paused its update ({message}), which needs attention")]
     UpdatePaused {
         orchestrator: &'static str,
         message: String,
     },
-    /// There is nothing to upgrade under that name.
+    /// Nothing under that name can be upgraded.
     #[error(
         "there is no Deployment {name} in the namespace {namespace}; workloadName has to be the name of the delegate's"
     )]
@@ -424,7 +422,7 @@ pub enum Reason {
     /// This program may not take the step; the problem names what is missing.
     #[error("{step}: not permitted: {problem}")]
     NotPermitted { step: String, problem: String },
-    /// The engine or the API server failed to do what it was asked; it is tried again.
+    /// The engine or the API server failed to do this; it is tried again.
     #[error("{step}: {problem}")]
     EngineError { step: String, problem: String },
 }
@@ -440,7 +438,7 @@ impl Reason {
         self.kind().is_failure()
     }
 
-    /// The exact obstacle or failure, in one word, where the reason has several kinds of it.
+    /// The exact obstacle or failure, as one word, if the reason has several kinds of it.
     pub fn cause(&self) -> Option<&'static str> {
         match self {
             Self::Obstacle(obstacle) => Some(obstacle.kind()),
@@ -453,7 +451,7 @@ impl Reason {
         }
     }
 
-    /// The failure, to be quoted by a sentence that already names the delegate and says that it failed.
+    /// The failure, for a sentence that already names the delegate and says that it failed.
     pub fn failure(&self) -> String {
         match self {
             Self::Rejected { rejection, .. } => rejection.to_string(),

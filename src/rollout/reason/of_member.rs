@@ -1,4 +1,4 @@
-//! Reasons that quote what a container shows.
+//! Reasons with details of a container.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl Reason {
         }
     }
 
-    /// The same where nobody serves meanwhile: two cannot run at once.
+    /// The same if nobody serves meanwhile because two cannot run at once.
     pub(in crate::rollout) fn nobody_serves(old: &Member, now: DateTime<Utc>) -> Self {
         let since = old.stopping_since().unwrap_or(now);
         Self::NobodyServes {
@@ -40,25 +40,25 @@ impl Reason {
         }
     }
 
-    /// A container does not run, which is its owner's decision.
+    /// A container is not running, by its owner's decision.
     pub(in crate::rollout) fn not_running(member: &Member) -> Self {
         let state = member.state.as_str().to_owned();
         Self::NotRunning { state }
     }
 
-    /// A container has ended, and is started again at that time, or by Docker.
+    /// A container has ended, and will be started at that time, or by Docker.
     pub(in crate::rollout) fn returning(member: &Member, at: Option<DateTime<Utc>>) -> Self {
         let name = member.name.clone();
         Self::Returning { name, at }
     }
 
-    /// The container in service does not run, and may again in a moment.
+    /// The container in service is down, but may return shortly.
     pub(in crate::rollout) fn interrupted(serving: &Member) -> Self {
         let name = serving.name.clone();
         Self::Interrupted { name }
     }
 
-    /// How far a candidate has come.
+    /// The progress of a candidate's proof.
     pub(in crate::rollout) fn proving(candidate: &Member, needed: Duration, now: DateTime<Utc>) -> Self {
         let healthy_for = candidate.history.healthy_for(now).unwrap_or_default();
         Self::Proving {
@@ -68,7 +68,7 @@ impl Reason {
         }
     }
 
-    /// It was asked to stop for its restart, and may take until then.
+    /// It was asked to stop for a restart, and may take until then.
     pub(in crate::rollout) fn restarting(serving: &Member, until: DateTime<Utc>) -> Self {
         Self::Restarting {
             name: serving.name.clone(),

@@ -12,7 +12,7 @@ pub(super) fn retry(delegate: &str) -> String {
     command_for("retry", delegate)
 }
 
-/// An answer mostly takes less than a second, which is not worth a word.
+/// How long an answer has taken. Usually it comes within a second, which is not worth mentioning.
 pub(super) fn since(waited: Duration, last_error: Option<&str>) -> String {
     let error = last_error.map_or_else(String::new, |error| format!("; last error: {error}"));
     match waited.as_secs() {
@@ -21,7 +21,7 @@ pub(super) fn since(waited: Duration, last_error: Option<&str>) -> String {
     }
 }
 
-/// How a container that has stopped starts again.
+/// How a stopped container starts again.
 pub(super) fn returning(at: Option<DateTime<Utc>>) -> String {
     at.map_or_else(
         || "Docker starts it again".to_owned(),
@@ -80,7 +80,7 @@ pub(super) fn health_only(published: &Result<Option<String>, String>) -> String 
     }
 }
 
-/// A number of tasks, in words.
+/// A number of tasks, with its noun.
 pub(crate) fn count(tasks: u64) -> String {
     match tasks {
         1 => "1 task".to_owned(),
@@ -100,7 +100,7 @@ pub(super) fn times(attempt: u32) -> String {
     }
 }
 
-/// Progress is counted in seconds that are over.
+/// Counts only whole seconds.
 pub(super) fn whole(duration: Duration) -> String {
     duration::text(Duration::from_secs(duration.as_secs()))
 }
