@@ -71,8 +71,8 @@ struct At<'a> {
 
 impl At<'_> {
     fn decide(&self, blockers: &[Blocker]) -> Decided {
-        let mut tables = Row::TABLES.iter();
-        let decided = tables.find_map(|(_, rows)| Decided::first(rows, |row| self.decision(row, blockers)));
+        let mut tables = [Row::GUARDS, Row::TRIED, Row::BEFORE, Row::IDLE].into_iter();
+        let decided = tables.find_map(|rows| Decided::first(rows, |row| self.decision(row, blockers)));
         decided.unwrap_or_else(|| Decided {
             row: Row::Blocked,
             decision: Decision::Rest(not_asked()),

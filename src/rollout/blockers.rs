@@ -339,7 +339,17 @@ impl<'a> Start<'a> {
             BlockerRow::Schedule => awaiting_schedule(self.image().filter(|_| run.awaits_run)?),
             BlockerRow::Replica => run.replica.clone()?,
             BlockerRow::Others => run.others.clone()?,
-            row => return self.own.ask(row),
+            BlockerRow::LeftAlone
+            | BlockerRow::InOtherHands
+            | BlockerRow::NotRunning
+            | BlockerRow::Obstacle
+            | BlockerRow::NameTaken
+            | BlockerRow::NotBeside
+            | BlockerRow::RejectedMeanwhile
+            | BlockerRow::CandidateGone
+            | BlockerRow::RolledBack
+            | BlockerRow::Quarantined
+            | BlockerRow::Drains => return self.own.ask(row),
         })
     }
 

@@ -13,18 +13,15 @@ pub struct Decided<R = Row, D = Decision> {
 
 impl<R: Copy + 'static, D> Decided<R, D> {
     /// The decisions of all these rows that apply, in order: each row assumes that no earlier one applies.
-    pub(crate) fn each(
-        rows: &'static [(R, &str)],
-        ask: impl Fn(R) -> Option<D>,
-    ) -> impl Iterator<Item = Self> {
-        rows.iter().filter_map(move |(row, _)| {
+    pub(crate) fn each(rows: &'static [R], ask: impl Fn(R) -> Option<D>) -> impl Iterator<Item = Self> {
+        rows.iter().filter_map(move |row| {
             let decision = ask(*row)?;
             Some(Self { row: *row, decision })
         })
     }
 
     /// The decision of the first of these rows that applies.
-    pub(crate) fn first(rows: &'static [(R, &str)], ask: impl Fn(R) -> Option<D>) -> Option<Self> {
+    pub(crate) fn first(rows: &'static [R], ask: impl Fn(R) -> Option<D>) -> Option<Self> {
         Self::each(rows, ask).next()
     }
 }

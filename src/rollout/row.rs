@@ -11,10 +11,10 @@ macro_rules! rows {
         impl Row {
             /// All of them, table by table, in the order in which they are asked: the title of a table, and its rows, each
             /// with its sentence.
-            pub const TABLES: &[(&str, &[(Self, &str)])] = &[$(($title, Self::$table)),+];
+            pub const TABLES: &[(&str, &[(Self, &str)])] = &[$(($title, &[$((Self::$row, $sentence)),+])),+];
 
             $(#[doc = concat!("The rows of the table \"", $title, "\".")]
-            pub const $table: &[(Self, &str)] = &[$((Self::$row, $sentence)),+];)+
+            pub const $table: &[Self] = &[$(Self::$row),+];)+
 
             /// All rows, in the order of the page.
             pub fn all() -> impl Iterator<Item = Self> {

@@ -251,7 +251,7 @@ fn candidate_is_not_rejected_for_time_in_which_the_upgrader_was_stopped() {
     run.says("started ", PATIENCE);
     // It has looked at the candidate.
     std::thread::sleep(Duration::from_secs(2));
-    run.pause_for(Duration::from_secs(20));
+    run.stopped(|| std::thread::sleep(Duration::from_secs(20)));
     let run = run.wait().ended(0);
     assert_eq!(
         (image_of(&name), lab.names()),

@@ -1,7 +1,8 @@
 //! What is left over and broken, behind a proxy that answers for the engine.
 
 use super::proxy::{Proxy, Treatment};
-use kit::lab::{Lab, NEVER_HEALTHY, PATIENCE, V1, V2, docker, eventually, image, image_of, life};
+use chrono::Utc;
+use kit::lab::{Lab, NEVER_HEALTHY, PATIENCE, V1, V2, docker, eventually, image, image_of, inspect, life};
 
 #[test]
 fn a_broken_failed_container_does_not_block_a_good_image() {
@@ -54,4 +55,22 @@ fn a_replica_whose_mount_is_missing_does_not_halt_the_other() {
     let run = lab.upgrader(V2).run(&["once"]).ended(1);
     run.says("gone");
     assert_eq!((image_of(&broken), image_of(&other)), (image(V1), image(V2)));
+}
+
+/// The clock was set back after that container was asked to stop. It has ended, or its engine has started it again.
+#[test]
+fn an_old_container_serves_again_whose_name_has_a_time_to_come() {
+    for is_up in [false, true] {
+        let lab = Lab::new(if is_up { "back-up" } else { "back" });
+        let stop_first = "io.delegate-upgrader.update-order=stop-first";
+        let name = lab.delegate("1", V1, &["--label", stop_first]);
+        if !is_up {
+            docker(&["stop", "--time", "1", &name]);
+        }
+        let to_come = Utc::now().timestamp() + 10_800;
+        docker(&["rename", &name, &format!("{name}.draining-{to_come}")]);
+        lab.upgrader(V1).run(&["once"]).ended(0);
+        assert_eq!(lab.names(), ["1"]);
+        assert_eq!(inspect(&name)["State"]["Running"], true);
+    }
 }

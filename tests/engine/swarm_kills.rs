@@ -97,13 +97,13 @@ fn a_failure(counted: Counted) {
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn an_upgrade_whose_process_is_killed_at_a_write_is_finished() {
     an_upgrade(|method| method != "GET");
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn a_failure_whose_process_is_killed_at_a_write_is_undone() {
     a_failure(|method| method != "GET");
 }

@@ -88,12 +88,10 @@ fn an_update_reaches_each_node() {
         let service = service("swarm-nodes", &arguments);
         let before = spread(&service);
         assert_eq!(before.1, 2, "it runs on both");
-        let run = service.run(V2, &["once"]);
-        assert_eq!(run.code, Some(0), "{}", run.text);
+        service.run(V2, &["once"]).ended(0);
         assert_eq!(spread(&service), before);
         assert!(service.running().iter().all(|running| *running == image(V2)));
-        let run = service.run(CRASHES, &["once"]);
-        assert_eq!(run.code, Some(1), "{}", run.text);
+        service.run(CRASHES, &["once"]).ended(1);
         eventually("all run the one before", PATIENCE, || {
             spread(&service) == before && service.running().iter().all(|running| *running == image(V2))
         });

@@ -64,7 +64,7 @@ impl At<'_> {
             Row::FreeReject => match (proof, old?) {
                 // While neither runs, a prune would remove both.
                 (Proof::Failed(_), old) if !candidate.is_up() && self.may_start_again(old) => {
-                    Decision::Act(Step::start(old))
+                    self.start_again(old)
                 }
                 (Proof::Failed(cause), _) => self.reject(candidate, cause.clone()),
                 _ => return None,

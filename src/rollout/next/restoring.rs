@@ -44,12 +44,19 @@ impl At<'_> {
                 _ if old.history.stop_requested_at.is_some() => return None,
                 _ => self.may_return(old, GRACE)?,
             },
-            // Where the clock was set back, a life that begins now would seem to be the one that was asked to stop.
-            Row::RestoreStart if old.stopping_since() > Some(self.now + TimeDelta::seconds(1)) => {
-                Decision::Act(Step::drain(rollout, old, self.now))
-            }
-            Row::RestoreStart => Decision::Act(Step::start(old)),
+            Row::RestoreStart => self.start_again(old),
             _ => return None,
+        })
+    }
+
+    /// Starts an old container again. If the clock was set back, the time in its name is yet to come, and a life that starts now
+    /// would seem to be the one that was asked to stop: it gets a new name first.
+    pub(super) fn start_again(&self, old: &Member) -> Decision {
+        let is_to_come = old.stopping_since() > Some(self.now + TimeDelta::seconds(1));
+        Decision::Act(if is_to_come {
+            Step::drain(self.rollout, old, self.now)
+        } else {
+            Step::start(old)
         })
     }
 

@@ -10,15 +10,14 @@ use super::{PATIENCE, Service};
 const CRASH_IS_NOTICED: &str = "10s";
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn where_swarm_does_not_roll_back_we_do() {
     let service = Service::new(
         "swarm-pause",
         &["--update-failure-action", "pause", "--update-monitor", "10s"],
     );
     let before = service.image();
-    let run = service.run(CRASHES, &["once"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
+    service.run(CRASHES, &["once"]).ended(1);
     assert_eq!(service.image(), before);
     let failed = service.label("failed-image").expect("it is in quarantine");
     assert!(failed.starts_with(&image(CRASHES)), "{failed}");
@@ -34,7 +33,7 @@ fn where_swarm_does_not_roll_back_we_do() {
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn an_image_that_crashes_is_rolled_back_and_stays_in_quarantine() {
     let service = Service::new("swarm-crashes", &[]);
     let before = service.image();
@@ -43,8 +42,7 @@ fn an_image_that_crashes_is_rolled_back_and_stays_in_quarantine() {
             .upgrader(CRASHES)
             .with("UPGRADE_HEALTHY_TIME", CRASH_IS_NOTICED)
     };
-    let run = crashes().run(&["once"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
+    crashes().run(&["once"]).ended(1);
     assert_eq!(service.image(), before);
     eventually("both run again", PATIENCE, || {
         service.running() == [image(V1), image(V1)]
@@ -55,19 +53,17 @@ fn an_image_that_crashes_is_rolled_back_and_stays_in_quarantine() {
     assert!(cause.contains("non-zero exit"), "{cause}");
     let version = service.document()["Version"].clone();
     for _ in 0..3 {
-        let run = crashes().run(&["once"]);
-        assert_eq!(run.code, Some(1), "{}", run.text);
+        let run = crashes().run(&["once"]).ended(1);
         assert!(run.text.contains("next attempt after"), "{}", run.text);
     }
     assert_eq!(service.document()["Version"], version);
     // Another published image is tried at once.
-    let run = service.run(V2, &["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    service.run(V2, &["once"]).ended(0);
     assert_eq!(service.running(), [image(V2), image(V2)]);
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn an_image_that_finds_no_node_is_rolled_back_at_the_deadline() {
     let service = Service::new("swarm-pending", &[]);
     let before = service.image();
@@ -90,7 +86,7 @@ fn an_image_that_finds_no_node_is_rolled_back_at_the_deadline() {
 
 /// Swarm watches a task for some time only, and takes what happens later for no failure of the update.
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn an_image_that_fails_after_swarm_was_content_is_rolled_back() {
     let service = Service::new(
         "swarm-late",
@@ -100,8 +96,8 @@ fn an_image_that_fails_after_swarm_was_content_is_rolled_back() {
     let run = service
         .upgrader(CRASHES)
         .with("UPGRADE_HEALTHY_TIME", CRASH_IS_NOTICED)
-        .run(&["once"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
+        .run(&["once"])
+        .ended(1);
     assert_eq!(service.image(), before, "{}", run.text);
     assert!(run.text.contains("rolling back to"), "{}", run.text);
     let failed = service.label("failed-image").expect("it is in quarantine");
@@ -112,7 +108,7 @@ fn an_image_that_fails_after_swarm_was_content_is_rolled_back() {
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn a_failure_halts_the_rest_of_its_workload_and_no_other_workload() {
     let first = Service::with_replicas("swarm-halted", 1);
     let second = first.beside("second", &["--replicas", "1"]);
@@ -124,8 +120,8 @@ fn a_failure_halts_the_rest_of_its_workload_and_no_other_workload() {
         .upgrader(CRASHES)
         .with("UPGRADER_WORKLOAD_NAME", &workloads)
         .with("UPGRADE_HEALTHY_TIME", CRASH_IS_NOTICED)
-        .run(&["once"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
+        .run(&["once"])
+        .ended(1);
     let after = versions();
     let failed = [&first, &second].map(|service| service.label("failed-image").is_some());
     assert!(failed[0] != failed[1], "one was tried: {}", run.text);
@@ -139,7 +135,7 @@ fn a_failure_halts_the_rest_of_its_workload_and_no_other_workload() {
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn a_manager_that_cannot_be_reached_changes_nothing_and_is_named_while_it_is_awaited() {
     let service = Service::with_replicas("swarm-away", 1);
     let before = service.document()["Version"].clone();

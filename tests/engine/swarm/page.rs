@@ -10,7 +10,7 @@ use crate::local_manager::{ACCOUNT, KEY};
 use crate::readme_command::{manager, publish};
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn the_commands_of_the_page_do_what_it_says() {
     Service::prepare();
     let lab = Lab::new("swarm-page");

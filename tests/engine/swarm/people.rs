@@ -5,21 +5,18 @@ use kit::lab::{CRASHES, Lab, V1, V2, docker, eventually, image};
 use super::{PATIENCE, Service};
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn an_operator_goes_back_and_tries_again() {
     let service = Service::new("swarm-operator", &[]);
     let before = service.image();
     let nothing = service.run(V2, &["rollback", &service.name]);
     assert!(nothing.text.contains("nothing to roll back"), "{}", nothing.text);
-    let run = service.run(V2, &["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    service.run(V2, &["once"]).ended(0);
     let upgraded = service.image();
-    let run = service.run(V2, &["rollback", &service.name]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    service.run(V2, &["rollback", &service.name]).ended(0);
     assert_eq!(service.image(), before);
     assert_eq!(service.running(), [image(V1), image(V1)]);
-    let run = service.run(V2, &["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = service.run(V2, &["once"]).ended(0);
     assert!(run.text.contains("rolled back from"), "{}", run.text);
     assert_eq!(service.image(), before);
     let again = service.run(V2, &["rollback", &service.name]);
@@ -30,8 +27,7 @@ fn an_operator_goes_back_and_tries_again() {
     );
     // By the beginning of its id.
     let id = service.document()["ID"].as_str().unwrap()[..8].to_owned();
-    let run = service.run(V2, &["retry", &id]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    service.run(V2, &["retry", &id]).ended(0);
     assert_eq!(service.image(), upgraded);
     let history = service.run(V2, &["history", &service.name]);
     assert!(history.text.contains("upgraded from"), "{}", history.text);
@@ -41,7 +37,7 @@ fn an_operator_goes_back_and_tries_again() {
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn update_that_someone_else_paused_is_left_alone() {
     let service = Service::new(
         "swarm-paused",
@@ -62,19 +58,17 @@ fn update_that_someone_else_paused_is_left_alone() {
         service.document()["UpdateStatus"]["State"] == "paused"
     });
     let version = service.document()["Version"].clone();
-    let run = service.run(V2, &["once"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
+    let run = service.run(V2, &["once"]).ended(1);
     assert!(run.text.contains("Swarm has paused its update"), "{}", run.text);
     assert_eq!(service.document()["Version"], version);
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn its_owner_s_labels_hold_it_back() {
     let label = "io.delegate-upgrader.pin=26.01";
     let service = Service::new("swarm-pinned", &["--label", label]);
-    let run = service.run(V2, &["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = service.run(V2, &["once"]).ended(0);
     assert!(run.text.contains("reason=\"pinned\""), "{}", run.text);
     docker(&[
         "service",
@@ -84,36 +78,32 @@ fn its_owner_s_labels_hold_it_back() {
         "io.delegate-upgrader.pin",
         &service.name,
     ]);
-    let run = service.run(V2, &["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    service.run(V2, &["once"]).ended(0);
     assert_eq!(service.running(), [image(V2), image(V2)]);
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn manual_rollback_is_kept() {
     let service = Service::new("swarm-by-hand", &[]);
     let before = service.image();
-    let run = service.run(V2, &["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    service.run(V2, &["once"]).ended(0);
     docker(&["service", "rollback", "--quiet", &service.name]);
     assert_eq!(service.image(), before);
     for _ in 0..2 {
-        let run = service.run(V2, &["once"]);
-        assert_eq!(run.code, Some(0), "{}", run.text);
+        let run = service.run(V2, &["once"]).ended(0);
         assert!(run.text.contains("rolled back from"), "{}", run.text);
         assert_eq!(service.image(), before);
     }
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn two_upgraders_at_once_do_no_harm() {
     let service = Service::new("swarm-two", &[]);
     let mut both = [(); 2].map(|()| service.upgrader(V2).begin("once"));
     for upgrader in &mut both {
-        let run = upgrader.wait();
-        assert_eq!(run.code, Some(0), "{}", run.text);
+        upgrader.wait().ended(0);
     }
     assert_eq!(service.running(), [image(V2), image(V2)]);
     assert_eq!(service.label("attempt-image"), Some(service.image()));
@@ -160,13 +150,12 @@ impl Stack {
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn redeployed_stack_is_upgraded_again() {
     let stack = Stack::deploy("swarm-stack");
     let service = &stack.service;
     for _ in 0..2 {
-        let run = service.run(V2, &["once"]);
-        assert_eq!(run.code, Some(0), "{}", run.text);
+        service.run(V2, &["once"]).ended(0);
         assert_eq!(service.running(), [image(V2)]);
         let label = service.document()["Spec"]["Labels"]["com.docker.stack.image"].clone();
         assert_eq!(label, image(V1), "it is the stack's");
@@ -178,7 +167,7 @@ fn redeployed_stack_is_upgraded_again() {
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn redeploy_during_an_update_is_not_a_failure_of_the_image() {
     let stack = Stack::deploy("swarm-stack-meanwhile");
     let service = &stack.service;

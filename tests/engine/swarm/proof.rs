@@ -32,7 +32,7 @@ fn with_shell(version: &str, tag: &str, options: &str) {
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn an_image_that_never_becomes_healthy_replaces_no_task() {
     let service = Service::new("swarm-never", &[]);
     let (before, tasks) = (service.document(), service.tasks("{{.ID}}"));
@@ -63,7 +63,7 @@ fn an_image_that_never_becomes_healthy_replaces_no_task() {
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn swarm_itself_goes_back_from_an_image_that_never_becomes_healthy() {
     let (good, bad) = ("26.08.10008", "26.09.10009");
     with_shell(V1, good, "ENV UNHEALTHY_AFTER_SECONDS=20");
@@ -98,7 +98,7 @@ fn swarm_itself_goes_back_from_an_image_that_never_becomes_healthy() {
 
 /// Swarm ends a task whose health check fails, and with it the delegate's tasks.
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn a_delegate_that_loses_the_manager_later_is_not_ended() {
     let good = "26.08.10018";
     with_shell(V2, good, "ENV UNHEALTHY_AFTER_SECONDS=15");
@@ -127,7 +127,7 @@ fn a_delegate_that_loses_the_manager_later_is_not_ended() {
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn the_owner_s_own_check_stays_and_an_image_without_the_command_has_only_to_run() {
     let service = Service::new("swarm-owner", &["--no-healthcheck"]);
     service

@@ -48,12 +48,11 @@ fn publish_index(tag: &str, manifests: &[(&str, &str, &str)]) -> String {
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn an_image_that_the_registry_does_not_have_changes_nothing() {
     let service = Service::new("swarm-absent", &[]);
     let version = service.document()["Version"].clone();
-    let run = service.run("26.99.1", &["once"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
+    let run = service.run("26.99.1", &["once"]).ended(1);
     assert!(run.text.contains("digest_unknown"), "{}", run.text);
     assert_eq!(service.document()["Version"], version);
     assert_eq!(service.running(), [image(V1), image(V1)]);
@@ -61,7 +60,7 @@ fn an_image_that_the_registry_does_not_have_changes_nothing() {
 
 /// As builders make it: an attestation is listed beside the image, with a platform that is none.
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn an_index_is_pinned_by_its_own_digest() {
     let service = Service::new("swarm-index", &[]);
     let manifests = [
@@ -70,15 +69,14 @@ fn an_index_is_pinned_by_its_own_digest() {
         (V1, "linux", "arm64"),
     ];
     let digest = publish_index("26.02.20002", &manifests);
-    let run = service.run("26.02.20002", &["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    service.run("26.02.20002", &["once"]).ended(0);
     assert_eq!(service.image(), format!("{}@{digest}", image("26.02.20002")));
     let run = service.run("26.02.20002", &["once"]);
     assert!(run.text.contains("runs the published image"), "{}", run.text);
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn an_index_that_lacks_the_platform_of_a_node_changes_nothing() {
     let service = Service::new("swarm-platform", &[]);
     publish_index(
@@ -86,23 +84,21 @@ fn an_index_that_lacks_the_platform_of_a_node_changes_nothing() {
         &[(V2, "linux", "s390x"), (V1, "unknown", "unknown")],
     );
     let version = service.document()["Version"].clone();
-    let run = service.run("26.02.20003", &["once"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
+    let run = service.run("26.02.20003", &["once"]).ended(1);
     assert!(run.text.contains("reason=\"wrong_platform\""), "{}", run.text);
     assert_eq!(service.document()["Version"], version);
 }
 
 /// Swarm would recreate all tasks for it.
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn same_image_under_another_tag_is_not_an_update() {
     let service = Service::new("swarm-same", &[]);
     let other = image("26.01.10009");
     docker(&["tag", &image(V1), &other]);
     docker(&["push", "--quiet", &other]);
     let version = service.document()["Version"].clone();
-    let run = service.run("26.01.10009", &["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = service.run("26.01.10009", &["once"]).ended(0);
     assert!(run.text.contains("reason=\"same_image\""), "{}", run.text);
     assert_eq!(service.document()["Version"], version);
 }
@@ -110,7 +106,7 @@ fn same_image_under_another_tag_is_not_an_update() {
 /// The registry has the manifest, and what it lists is gone: as where a node has no login any more, each task says that
 /// there is no such image.
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn an_image_that_no_node_can_pull_is_rolled_back_and_says_so() {
     let service = Service::new("swarm-no-layers", &[]);
     let before = service.image();
@@ -124,8 +120,7 @@ fn an_image_that_no_node_can_pull_is_rolled_back_and_says_so() {
     let blobs = format!("{}/registry/docker/registry/v2/blobs/sha256", env("LAB_DIR"));
     std::fs::remove_dir_all(format!("{blobs}/{}/{hash}", &hash[..2]))
         .expect("the blob of the image's configuration");
-    let run = service.run(tag, &["once"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
+    service.run(tag, &["once"]).ended(1);
     assert_eq!(service.image(), before);
     assert_eq!(
         service.label("failed-image"),
@@ -137,21 +132,20 @@ fn an_image_that_no_node_can_pull_is_rolled_back_and_says_so() {
 
 /// Nothing on the node has a login, so it pulls with the one that comes with the update.
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn a_registry_that_wants_a_login_gets_it_with_the_update() {
     let service = Service::new("swarm-login", &[]);
     let registry = PrivateRegistry::start(false);
     let published = registry.publish(V2);
     let upgrader = service.upgrader(V2).with("PUBLISHED_IMAGE", &published);
-    let run = upgrader.run(&["once"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
+    let run = upgrader.run(&["once"]).ended(1);
     assert!(run.text.contains("REGISTRY_USERNAME"), "{}", run.text);
     assert_eq!(service.running(), [image(V1), image(V1)]);
     let login = registry.with_auth("login");
     let run = upgrader
         .with("DOCKER_CONFIG", &login.to_string_lossy())
-        .run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+        .run(&["once"])
+        .ended(0);
     let pinned = format!("{published}@sha256:");
     assert!(service.image().starts_with(&pinned), "{}", service.image());
     assert_eq!(service.running(), [published.as_str(), published.as_str()]);

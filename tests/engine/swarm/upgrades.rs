@@ -9,7 +9,7 @@ use super::{PATIENCE, Service};
 use crate::proxy::{Proxy, Treatment};
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn a_service_is_upgraded_and_all_else_stays() {
     let service = Service::new(
         "swarm-upgrade",
@@ -34,8 +34,7 @@ fn a_service_is_upgraded_and_all_else_stays() {
         "{}",
         health_only.text
     );
-    let run = service.run(V2, &["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    service.run(V2, &["once"]).ended(0);
     let pinned = service.image();
     assert!(pinned.starts_with(&format!("{}@sha256:", image(V2))), "{pinned}");
     assert_eq!(service.running(), [image(V2), image(V2)]);
@@ -55,8 +54,7 @@ fn a_service_is_upgraded_and_all_else_stays() {
     assert_eq!(service.label("attempt-image"), Some(pinned.clone()));
     // The second run finds nothing to do.
     let version = after["Version"].clone();
-    let run = service.run(V2, &["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = service.run(V2, &["once"]).ended(0);
     assert_eq!(service.document()["Version"], version, "{}", run.text);
     assert!(run.text.contains("runs the published image"), "{}", run.text);
     // The containers of its tasks are none of our business, and without SWARM=true the service is not either.
@@ -70,7 +68,7 @@ fn a_service_is_upgraded_and_all_else_stays() {
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn all_else_of_a_spec_survives_to_the_byte() {
     let all = [
         [
@@ -206,8 +204,7 @@ fn all_else_of_a_spec_survives_to_the_byte() {
     let arguments = all.iter().take(all.len() - 1).copied().flatten().copied();
     let service = Service::new("swarm-spec", &arguments.collect::<Vec<_>>());
     let before = service.document();
-    let run = service.run(V2, &["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = service.run(V2, &["once"]).ended(0);
     assert!(
         run.text.contains("StopGracePeriod of 20s is shorter"),
         "{}",
@@ -227,27 +224,25 @@ fn all_else_of_a_spec_survives_to_the_byte() {
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn a_service_that_is_scaled_to_nothing_gets_the_image_and_is_not_verified() {
     let service = Service::new("swarm-scaled", &[]);
     let replicas =
         |count: &str| docker(&["service", "update", "--quiet", "--replicas", count, &service.name]);
     replicas("0");
     for _ in 0..2 {
-        let run = service.run(V2, &["once"]);
-        assert_eq!(run.code, Some(0), "{}", run.text);
+        let run = service.run(V2, &["once"]).ended(0);
         assert!(run.text.contains("is not verified"), "{}", run.text);
         assert!(service.image().starts_with(&image(V2)));
     }
     replicas("2");
     assert_eq!(service.running(), [image(V2), image(V2)]);
-    let run = service.run(V2, &["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = service.run(V2, &["once"]).ended(0);
     assert!(run.text.contains("runs the published image"), "{}", run.text);
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn a_job_is_left_alone() {
     let lab = Lab::new("swarm-job");
     let service = Service::new("swarm-beside-job", &[]);
@@ -276,7 +271,7 @@ fn a_job_is_left_alone() {
 
 /// What is written in the labels is no part of what a task is.
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn notes_in_labels_restart_no_task() {
     let service = Service::new("swarm-noted", &[]);
     let before = service.tasks("{{.ID}}");
@@ -306,16 +301,16 @@ fn order_of_updates(proxy: &Proxy) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn services_of_one_workload_are_upgraded_one_after_the_other() {
     let first = Service::with_replicas("swarm-several", 1);
     let second = first.beside("second", &["--replicas", "1"]);
     let proxy = Proxy::that_treats(|_, _| Treatment::LetThrough);
-    let run = first
+    first
         .upgrader(V2)
         .with("DOCKER_HOST", &proxy.host())
-        .run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+        .run(&["once"])
+        .ended(0);
     // Each is noted and updated before the other is begun.
     let updated = order_of_updates(&proxy);
     assert_eq!(updated.len(), 4, "{updated:?}");
@@ -339,7 +334,7 @@ fn services_of_one_workload_are_upgraded_one_after_the_other() {
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn scaling_during_an_update_is_kept() {
     let service = Service::new("swarm-scaled-meanwhile", &[]);
     let daemon = service.upgrader(V2).with("RUN_ON_START", "true").start();
@@ -354,28 +349,25 @@ fn scaling_during_an_update_is_kept() {
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn a_global_service_is_upgraded_where_it_runs() {
     let service = Service::create("swarm-global", &["--mode", "global"]);
-    let run = service.run(V2, &["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    service.run(V2, &["once"]).ended(0);
     assert_eq!(service.running(), [image(V2)]);
     // No node may have it any more: nothing verifies the image.
     service.update(&["--constraint-add", "node.labels.nowhere==1"]);
     eventually("nothing runs", PATIENCE, || service.running().is_empty());
-    let run = service.run(V1, &["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = service.run(V1, &["once"]).ended(0);
     assert!(run.text.contains("is not verified"), "{}", run.text);
     assert!(service.image().starts_with(&image(V1)));
 }
 
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn a_port_of_the_host_goes_from_the_old_task_to_the_new_one() {
     let port = "mode=host,target=3460,published=43460";
     let service = Service::create("swarm-host-port", &["--replicas", "1", "--publish", port]);
-    let run = service.run(V2, &["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    service.run(V2, &["once"]).ended(0);
     assert_eq!(service.running(), [image(V2)]);
     let spec = service.document()["Spec"].clone();
     assert_eq!(spec["UpdateConfig"]["Order"], "stop-first");
@@ -384,7 +376,7 @@ fn a_port_of_the_host_goes_from_the_old_task_to_the_new_one() {
 
 /// The engine refuses an update of a version that is not the present one, and says so with status 500.
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn concurrent_change_by_someone_else_is_kept() {
     let service = Service::new("swarm-conflict", &[]);
     let (name, left) = (service.name.clone(), Arc::new(Mutex::new(2)));
@@ -408,8 +400,8 @@ fn concurrent_change_by_someone_else_is_kept() {
     let run = service
         .upgrader(V2)
         .with("DOCKER_HOST", &proxy.host())
-        .run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+        .run(&["once"])
+        .ended(0);
     assert!(!run.text.contains("failed; will retry"), "{}", run.text);
     assert_eq!(service.running(), [image(V2), image(V2)]);
     let labels = service.document()["Spec"]["Labels"].clone();
@@ -422,7 +414,7 @@ fn concurrent_change_by_someone_else_is_kept() {
 
 /// A manager that follows another one answers with a service of before, even after the update.
 #[test]
-#[ignore = "needs an engine of its own"]
+#[ignore = "needs an engine of its own: make swarm"]
 fn an_answer_that_is_older_than_the_last_update_is_not_acted_on() {
     let service = Service::new("swarm-stale", &[]);
     let stale = Mutex::new(0);
@@ -444,8 +436,8 @@ fn an_answer_that_is_older_than_the_last_update_is_not_acted_on() {
     let run = service
         .upgrader(V2)
         .with("DOCKER_HOST", &proxy.host())
-        .run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+        .run(&["once"])
+        .ended(0);
     assert_eq!(service.running(), [image(V2), image(V2)]);
     assert_eq!(order_of_updates(&proxy).len(), 2, "{}", run.text);
     assert!(run.text.contains("has not applied it yet"), "{}", run.text);

@@ -23,8 +23,7 @@ pub(crate) const DETAILED: &str = "
 fn to_read_and_to_patch_the_deployment_is_enough() {
     let mut site = Site::with("least", 1, LEAST);
     site.publish(B);
-    let run = site.run(&["doctor"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = site.run(&["doctor"]).ended(0);
     assert!(
         run.text.contains("get deployments, patch deployments"),
         "{}",
@@ -50,8 +49,7 @@ fn without_one_of_them_the_missing_verb_is_named() {
             "{}",
             run.text
         );
-        let run = site.run(&["doctor"]);
-        assert_eq!(run.code, Some(1), "{}", run.text);
+        let run = site.run(&["doctor"]).ended(1);
         assert!(
             run.text
                 .contains(&format!("may not {missing} deployments in without-{missing}")),

@@ -11,8 +11,7 @@ fn a_published_image_is_rolled_out_and_nothing_else_is_written() {
     let mut site = Site::with("rolled-out", 2, super::rights::DOCUMENTED);
     site.publish(B);
     let before = site.get();
-    let run = site.run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = site.run(&["once"]).ended(0);
     assert_eq!(site.image(), image(B), "{}", run.text);
     assert_eq!(site.running(), [image(B), image(B)]);
     // One patch: what was, what is wanted and since when go with the image.
@@ -47,8 +46,7 @@ fn a_published_image_is_rolled_out_and_nothing_else_is_written() {
     assert!(site.asked().contains("kubernetes-delegate"), "{}", site.asked());
 
     let writes = site.writes().len();
-    let run = site.run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = site.run(&["once"]).ended(0);
     assert_eq!(site.writes().len(), writes, "{}", run.text);
     assert!(
         run.text
@@ -57,8 +55,7 @@ fn a_published_image_is_rolled_out_and_nothing_else_is_written() {
         run.text
     );
 
-    let run = site.run(&["rollback"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    site.run(&["rollback"]).ended(0);
     assert_eq!(site.image(), image(A));
     // It stays there until something else is published.
     let run = site.run(&["once"]);
@@ -92,8 +89,7 @@ fn a_broken_image_goes_back_and_stays_in_quarantine_over_three_runs() {
     );
     for _ in 0..2 {
         let writes = site.writes().len();
-        let run = site.run(&["once"]);
-        assert_eq!(run.code, Some(0), "{}", run.text);
+        let run = site.run(&["once"]).ended(0);
         assert!(
             run.text.contains("failed here once; next attempt after"),
             "{}",
@@ -105,8 +101,7 @@ fn a_broken_image_goes_back_and_stays_in_quarantine_over_three_runs() {
         site.running() == [image(A), image(A)]
     });
     // An operator who knows better.
-    let run = site.run(&["retry"]);
-    assert_eq!(run.code, Some(1), "{}", run.text);
+    let run = site.run(&["retry"]).ended(1);
     assert_eq!(
         site.annotation("failed-attempts"),
         Some("2".to_owned()),
@@ -130,8 +125,7 @@ fn an_image_that_is_not_there_goes_back_at_our_deadline() {
     site.variables
         .push(("UPGRADE_HEALTHY_DEADLINE".to_owned(), "15s".to_owned()));
     site.publish("26.99.1");
-    let run = site.run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = site.run(&["once"]).ended(0);
     assert_eq!(site.image(), image(A), "{}", run.text);
     assert_eq!(site.annotation("failed-image"), Some(image("26.99.1")));
     assert_eq!(site.running(), [image(A)]);
@@ -143,15 +137,13 @@ fn dry_run_writes_nothing() {
     let mut site = Site::new("dry-run");
     site.publish(B);
     site.dry_run = true;
-    let run = site.run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = site.run(&["once"]).ended(0);
     assert!(
         run.text.contains("dryRun is true, so nothing is written"),
         "{}",
         run.text
     );
-    let run = site.run(&["plan"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = site.run(&["plan"]).ended(0);
     assert!(
         run.text
             .contains(&format!("have Kubernetes replace {} with {}", image(A), image(B))),
@@ -168,15 +160,13 @@ fn a_paused_one_is_left_and_one_without_pods_is_not_verified() {
     let mut site = Site::new("paused");
     site.publish(B);
     site.kubectl(&["rollout", "pause", "deployment/delegate"]);
-    let run = site.run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = site.run(&["once"]).ended(0);
     assert!(run.text.contains("spec.paused is true"), "{}", run.text);
     assert_eq!(site.writes().len(), 0);
     site.kubectl(&["rollout", "resume", "deployment/delegate"]);
     site.kubectl(&["scale", "deployment/delegate", "--replicas=0"]);
     eventually("no pod is left", PATIENCE, || site.running().is_empty());
-    let run = site.run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = site.run(&["once"]).ended(0);
     assert_eq!(site.image(), image(B), "{}", run.text);
     assert!(run.text.contains("not verified"), "{}", run.text);
     // A later scale-up with a bad image is seen by the next run.
@@ -194,13 +184,11 @@ fn the_windows_and_pauses_of_a_host_hold_here_too() {
     let mut site = Site::new("held-back");
     site.publish(B);
     site.variables.push(("UPGRADE_DELAY".to_owned(), "1h".to_owned()));
-    let run = site.run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = site.run(&["once"]).ended(0);
     assert!(run.text.contains("is published; delayed until"), "{}", run.text);
     assert_eq!(site.annotation("first-seen-image"), Some(image(B)));
     site.variables.clear();
-    let run = site.run(&["pause", "--until", "2126-12-01"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    site.run(&["pause", "--until", "2126-12-01"]).ended(0);
     let run = site.run(&["once"]);
     assert!(
         run.text
@@ -223,8 +211,7 @@ fn a_custom_image_is_not_replaced_by_the_stock_one() {
     kit::lab::docker(&["tag", &image(A), &own]);
     site.kubectl(&["set", "image", "deployment/delegate", &format!("delegate={own}")]);
     site.kubectl(&["rollout", "status", "deployment/delegate"]);
-    let run = site.run(&["once"]);
-    assert_eq!(run.code, Some(0), "{}", run.text);
+    let run = site.run(&["once"]).ended(0);
     assert!(run.text.contains("is a custom image"), "{}", run.text);
     assert_eq!(site.writes().len(), 0);
 }

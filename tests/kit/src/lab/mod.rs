@@ -466,10 +466,10 @@ impl Daemon {
         }
     }
 
-    /// Stops the process for so long, as a backup does.
-    pub fn pause_for(&self, time: Duration) {
+    /// Does something while the process is stopped, as by a backup.
+    pub fn stopped(&self, act: impl FnOnce()) {
         send(Signal::STOP, &self.child.id().to_string());
-        std::thread::sleep(time);
+        act();
         send(Signal::CONT, &self.child.id().to_string());
     }
 
