@@ -146,7 +146,7 @@ pub(crate) async fn upgrader(
 pub(crate) fn policy(settings: &Settings) -> Policy {
     Policy {
         health_only: settings.disable_auto_upgrade,
-        strategy: settings.strategy,
+        update_order: settings.update_order,
         healthy_time: settings.healthy_time,
         healthy_deadline: settings.healthy_deadline,
         idle_wait: settings.idle_wait,

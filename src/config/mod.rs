@@ -64,7 +64,7 @@ pub struct Settings {
     /// Which image replaces the published one, if any, and which images are permitted.
     pub target: TargetSettings,
     /// `UPDATE_ORDER`.
-    pub strategy: Strategy,
+    pub update_order: UpdateOrder,
     /// When a replacement may start: `UPGRADE_WINDOW` and similar settings.
     pub timing: Timing,
     /// `UPGRADE_HEALTHY_TIME`: how long a candidate must be healthy without a break.
@@ -137,7 +137,7 @@ pub struct ManagerSettings {
 /// How a delegate is replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
-pub enum Strategy {
+pub enum UpdateOrder {
     /// Start-first unless something forbids two instances at once.
     #[default]
     Auto,

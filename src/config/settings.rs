@@ -39,7 +39,7 @@ pub(super) fn settings(
     let stop_timeout = reader.duration(&env.container_stop_timeout, SECOND);
     let max_stop_timeout = max_stop_timeout(&mut reader, env, stop_timeout);
     let keep_images = reader.value(&env.keep_images, keep_images);
-    let strategy = reader.word(&env.update_order);
+    let update_order = reader.word(&env.update_order);
     let zone = schedule
         .as_ref()
         .map_or_else(Zone::utc, |schedule| schedule.zone().clone());
@@ -103,7 +103,7 @@ pub(super) fn settings(
             keep_images,
             disable_auto_upgrade,
             target,
-            strategy,
+            update_order,
             timing,
             healthy_time,
             healthy_deadline,

@@ -5,7 +5,7 @@ pub const ENABLE: &str = "io.delegate-upgrader.enable";
 /// The same for Watchtower, which is honoured where [`ENABLE`] says nothing.
 pub const WATCHTOWER_ENABLE: &str = "com.centurylinklabs.watchtower.enable";
 /// On a delegate: `start-first` or `stop-first`, over `UPDATE_ORDER`.
-pub const STRATEGY: &str = "io.delegate-upgrader.update-order";
+pub const UPDATE_ORDER: &str = "io.delegate-upgrader.update-order";
 /// On a delegate: its own `CONTAINER_STOP_TIMEOUT`.
 pub const STOP_TIMEOUT: &str = "io.delegate-upgrader.stop-timeout";
 /// On a delegate: its own `UPGRADE_HEALTHY_DEADLINE`.

@@ -1,5 +1,6 @@
 //! Plain nouns of a container: ids, names as parts of a rollout, labels, states, its document.
 
+pub mod compose;
 mod id;
 mod inspect;
 pub(crate) mod json;
@@ -12,12 +13,8 @@ mod state;
 pub use id::{ContainerId, ImageId};
 pub use inspect::{Healthcheck, HealthcheckStatus, Inspected};
 pub use restart_policy::restart_policy_document;
-pub use role::{Role, is_replaced_by_compose};
+pub use role::Role;
 pub use state::{ApiVersion, ContainerSummary, RunState, SWARM_TASK, is_listed};
-
-/// The label that Compose puts on its containers, with the name of its project. Only Compose is known to copy files into a
-/// container before it starts.
-pub const COMPOSE_PROJECT: &str = "com.docker.compose.project";
 
 /// The environment variable by which a container says which delegate it is a replica of.
 pub const DELEGATE_NAME_VARIABLE: &str = "DELEGATE_NAME";

@@ -105,14 +105,6 @@ impl Role {
     }
 }
 
-/// Whether this is the name that Compose gives, for a moment, to one of two containers while it replaces the one with the
-/// other: twelve hexadecimal digits and `_` before the container's own name.
-pub fn is_replaced_by_compose(name: &str) -> bool {
-    name.split_once('_').is_some_and(|(id, rest)| {
-        id.len() == 12 && !rest.is_empty() && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-    })
-}
-
 /// A second of a name. It is anybody's to give, and one after the year 9999 would leave no room for a time after it.
 fn second(text: &str) -> Option<i64> {
     digits(text).filter(|second| *second <= 253_402_300_799)
@@ -163,20 +155,6 @@ mod tests {
             "a.retired-x",
         ] {
             assert_eq!(Role::parse(name), (name, Role::Serving), "{name}");
-        }
-    }
-
-    #[test]
-    fn recognises_temporary_name_of_compose() {
-        assert!(is_replaced_by_compose("0123456789ab_team-delegate-1"));
-        for name in [
-            "team-delegate-1",
-            "0123456789ab_",
-            "0123456789aB_d",
-            "0123456789abc_d",
-            "_d",
-        ] {
-            assert!(!is_replaced_by_compose(name), "{name}");
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Checks;
 use crate::config::Source;
-use crate::container::{COMPOSE_PROJECT, Inspected, RunState, label};
+use crate::container::{Inspected, RunState, compose, label};
 use crate::engine::{DockerEngine, Engine as _};
 use crate::manager::DelegateToken;
 use crate::observe::Scope;
@@ -37,7 +37,8 @@ pub(super) async fn check(
         let Ok(inspected) = engine.inspect(&container.id).await else {
             continue;
         };
-        let is_it = |rollout: &Rollout| rollout.name == container.name && rollout.left_alone().is_none();
+        let is_it =
+            |rollout: &Rollout| rollout.name == container.name && rollout.owner.left_alone().is_none();
         if rollouts.iter().any(is_it) {
             delegates.push(inspected);
         } else if let Some(program) = updater(&inspected) {
@@ -133,7 +134,7 @@ fn other_token(delegate: &Inspected, ours: &DelegateToken, checks: &mut Checks) 
 fn surprises(delegate: &Inspected, checks: &mut Checks) {
     let name = delegate.name();
     // The engine shows Compose as attached to each container that Compose creates, though nothing waits.
-    if delegate.flag("/Config/AttachStdout") && delegate.label(COMPOSE_PROJECT).is_none() {
+    if delegate.flag("/Config/AttachStdout") && delegate.label(compose::PROJECT).is_none() {
         checks.warn(
             "client",
             format!(

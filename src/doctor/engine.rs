@@ -226,7 +226,7 @@ struct Needs {
 fn has_mutable_tag(rollouts: &[Rollout]) -> bool {
     let mut images = rollouts
         .iter()
-        .filter(|rollout| rollout.left_alone().is_none())
+        .filter(|rollout| rollout.owner.left_alone().is_none())
         .filter_map(|rollout| rollout.replaceable()?.image.reference().ok());
     images.any(is_mutable_tag)
 }

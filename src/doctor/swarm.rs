@@ -16,9 +16,7 @@ use crate::swarm::{self, Defaults};
 /// The services that are delegates; `None` if the engine is not a manager, or a proxy refuses the question.
 pub(super) async fn services(engine: &DockerEngine, settings: &Settings) -> Option<Vec<Object>> {
     let documents = engine.services().await.ok().flatten()?;
-    let scope = app::scope(settings);
-    let (names, account) = (&scope.workload_names, scope.account.as_deref());
-    Some(swarm::objects(documents, &[], names, account, &scope.zone))
+    Some(swarm::objects(documents, &[], &app::scope(settings)))
 }
 
 /// Checks each of them.

@@ -11,7 +11,7 @@
 use serde_json::{Map, Value};
 
 use super::unset::{is_unset, same_or_unset};
-use crate::container::DELEGATE_NAME_VARIABLE;
+use crate::container::{DELEGATE_NAME_VARIABLE, compose};
 
 /// Fields whose value is the image's where the owner gave none.
 pub(super) const SCALARS: [&str; 4] = ["User", "WorkingDir", "StopSignal", "ArgsEscaped"];
@@ -88,23 +88,11 @@ fn labels(config: &mut Map<String, Value>, image: &Map<String, Value>) {
     if let (Some(Value::Object(labels)), Some(Value::Object(defaults))) =
         (config.get_mut("Labels"), image.get("Labels"))
     {
-        let is_composed = is_composed(labels);
+        let is_composed = compose::made(labels);
         labels.retain(|name, value| {
-            defaults.get(name) != Some(value) || (is_composed && is_label_of_compose(name))
+            defaults.get(name) != Some(value) || (is_composed && compose::is_label(name))
         });
     }
-}
-
-/// Whether compose made the container with these labels. Compose labels the images that it builds too, but none with a
-/// number.
-pub(super) fn is_composed(labels: &Map<String, Value>) -> bool {
-    labels.contains_key("com.docker.compose.container-number")
-}
-
-/// By these compose knows its containers. Those of one that it made are never its image's, though they may be the same:
-/// a next image that compose did not build has others or none.
-pub(super) fn is_label_of_compose(name: &str) -> bool {
-    name.starts_with("com.docker.compose.")
 }
 
 /// Takes out the keys that the image also has, except those that are kept.

@@ -428,7 +428,7 @@ fn standing(kind: ReasonKind) -> Standing {
         | Kind::UpdatedElsewhere
         | Kind::Restarting
         | Kind::RestartBackoff
-        | Kind::RestartHeldBack
+        | Kind::RestartDeferred
         | Kind::DryRun => Standing::Open,
     }
 }

@@ -3,10 +3,10 @@
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::read::{LONGEST, condition, moment};
+use super::read::{LONGEST, condition};
 use crate::managed::TaskFailure;
-use crate::text::one_line;
 use crate::text::redact::Redactor;
+use crate::text::{one_line, time};
 
 /// How many lines of a log are asked for.
 const LOG_LINES: usize = 10;
@@ -89,7 +89,7 @@ fn failure(pod: &Value, container: &str, redactor: &Redactor) -> Option<TaskFail
             .find(|entry| entry["name"].as_str() == Some(container))
     };
     let image = named("/spec/containers")?["image"].as_str()?;
-    let created = moment(&pod["metadata"]["creationTimestamp"]);
+    let created = time::of(&pod["metadata"]["creationTimestamp"]);
     let of = |at: Option<DateTime<Utc>>, error: String| {
         Some(TaskFailure {
             at: at.or(created)?,
@@ -109,11 +109,12 @@ fn failure(pod: &Value, container: &str, redactor: &Redactor) -> Option<TaskFail
             || reason.starts_with("Invalid");
         if is_failure && (reason != "CrashLoopBackOff" || ended.is_none()) {
             let message = waiting["message"].as_str().unwrap_or_default();
-            let ready_since = condition(pod, "Ready").and_then(|ready| moment(&ready["lastTransitionTime"]));
+            let ready_since =
+                condition(pod, "Ready").and_then(|ready| time::of(&ready["lastTransitionTime"]));
             return of(ready_since, format!("{reason}: {message}"));
         }
         if let Some(ended) = ended {
-            return of(moment(&ended["finishedAt"]), ending(ended));
+            return of(time::of(&ended["finishedAt"]), ending(ended));
         }
     }
     let scheduled = condition(pod, "PodScheduled")?;
@@ -123,7 +124,7 @@ fn failure(pod: &Value, container: &str, redactor: &Redactor) -> Option<TaskFail
     let message = scheduled["message"].as_str().unwrap_or_default();
     let reason = scheduled["reason"].as_str().unwrap_or("not scheduled");
     of(
-        moment(&scheduled["lastTransitionTime"]),
+        time::of(&scheduled["lastTransitionTime"]),
         format!("{reason}: {message}"),
     )
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use crate::container::label;
@@ -53,11 +52,12 @@ pub fn read(
         image.clone_into(&mut failure.image);
     }
     let annotation = |name: &str| annotation(document, name);
-    let set = |name: &str| mark(document, name);
-    let theirs = variable(ours, "ACCOUNT_ID").filter(|theirs| account.is_some_and(|ours| ours != *theirs));
-    let theirs = theirs.map(|account| Reason::OtherAccount {
-        account: account.to_owned(),
-    });
+    let limits = observe::owner_by(
+        |name| mark(document, name),
+        variable(ours, "ACCOUNT_ID"),
+        account,
+        zone,
+    );
     Ok(Managed {
         orchestrator: Orchestrator::Kubernetes,
         id: text("/metadata/uid").unwrap_or_default().to_owned(),
@@ -66,8 +66,8 @@ pub fn read(
         progress: progress(document),
         tasks,
         record: Record::read(annotation),
-        left_alone: theirs.or_else(|| observe::opted_out_by(set).map(|label| Reason::OptedOut { label })),
-        limits: observe::owner_by(set, zone),
+        left_alone: limits.left_alone(),
+        limits,
         pace: Duration::from_secs(count(document, "/spec/minReadySeconds").unwrap_or_default()),
         name,
     })
@@ -137,7 +137,7 @@ fn progress(document: &Value) -> Progress {
         // It stays so when a pod falls ill later, and when a Deployment that was complete without pods gets some. In the latter
         // case there is no deadline of Kubernetes.
         (Some(COMPLETE), Some(progressing)) => Progress::Settled {
-            completed_at: moment(&progressing["lastUpdateTime"]).filter(|_| is_available(document)),
+            completed_at: time::of(&progressing["lastUpdateTime"]).filter(|_| is_available(document)),
         },
         // Without progressDeadlineSeconds there is no such condition.
         (None, _) if is_complete(document) => Progress::Settled { completed_at: None },
@@ -172,7 +172,7 @@ fn tasks(document: &Value) -> Tasks {
     } else {
         0
     };
-    let moment_of = |kind: &str, field: &str| moment(&condition(document, kind)?[field]);
+    let moment_of = |kind: &str, field: &str| time::of(&condition(document, kind)?[field]);
     // The former is when a pod last became available, or the last change was complete; the latter, when enough were again.
     let last = [
         moment_of("Progressing", "lastUpdateTime"),
@@ -196,7 +196,7 @@ fn refused(document: &Value) -> Option<TaskFailure> {
     }
     let text = |name: &str| failure[name].as_str().unwrap_or_default();
     Some(TaskFailure {
-        at: moment(&failure["lastUpdateTime"])?,
+        at: time::of(&failure["lastUpdateTime"])?,
         image: String::new(),
         error: one_line(
             &format!("{NO_TASK}{}: {}", text("reason"), text("message")),
@@ -206,14 +206,10 @@ fn refused(document: &Value) -> Option<TaskFailure> {
     })
 }
 
-pub(super) fn moment(value: &Value) -> Option<DateTime<Utc>> {
-    time::parse(value.as_str()?)
-}
-
 /// Warnings about the owner's annotations that do nothing for a Deployment, each a sentence.
 pub fn without_effect(document: &Value) -> Vec<String> {
     let of_a_host = [
-        (label::STRATEGY, "its strategy"),
+        (label::UPDATE_ORDER, "its strategy"),
         (label::STOP_TIMEOUT, "terminationGracePeriodSeconds"),
         (label::HEALTHY_DEADLINE, "progressDeadlineSeconds"),
     ];
@@ -289,6 +285,6 @@ pub fn last_writer(document: &Value, container: &str) -> Option<String> {
             .is_some()
     };
     let writers = fields.iter().filter(writes_image);
-    let last = writers.max_by_key(|entry| moment(&entry["time"]))?;
+    let last = writers.max_by_key(|entry| time::of(&entry["time"]))?;
     last["manager"].as_str().map(str::to_owned)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -12,8 +12,7 @@ use super::read::Part;
 use super::stop_timeout::stop_timeout;
 use super::{Scope, kept_images, labels};
 use crate::container::{
-    ACCOUNT_ID_VARIABLE, COMPOSE_PROJECT, ContainerId, ContainerSummary, Inspected, OWN_WORKLOAD, Role,
-    RunState,
+    ACCOUNT_ID_VARIABLE, ContainerId, ContainerSummary, Inspected, OWN_WORKLOAD, Role, RunState, compose,
 };
 use crate::document::{self, Obstacle, SingleInstance};
 use crate::engine::Engine;
@@ -24,11 +23,6 @@ use crate::text::duration::span;
 /// Advice for an operator if the only visible health of a container is that it runs.
 pub(crate) const WAY_OUT: &str =
     "connect the upgrader to its network, or give its image a HEALTHCHECK or the program of HEALTH_COMMAND";
-
-/// Compose stops a container within ten seconds, unless the file says otherwise.
-const LEAST_COMPOSE_GRACE: TimeDelta = TimeDelta::seconds(15);
-/// The longest that a removal may follow the container's end.
-const LONGEST_COMPOSE_GRACE: TimeDelta = TimeDelta::seconds(30);
 
 /// One container's health, as far as known.
 pub(super) struct Checked {
@@ -190,16 +184,9 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked, is_
 }
 
 fn read_configuration(rollout: &mut Rollout, container: &Inspected, scope: &Scope) {
-    rollout.owner = labels::owner(|name| container.label(name), &scope.zone);
-    let account = container
-        .env(ACCOUNT_ID_VARIABLE)
-        .filter(|account| !account.is_empty());
-    let is_other = |account: &&str| scope.account.as_deref().is_some_and(|own| own != *account);
-    rollout.owner.other_account = account.filter(is_other).map(str::to_owned);
-    if container.label(COMPOSE_PROJECT).is_some() {
-        let own = span(container.stop_timeout().unwrap_or_default()) + TimeDelta::seconds(5);
-        rollout.owner.compose_grace = own.clamp(LEAST_COMPOSE_GRACE, LONGEST_COMPOSE_GRACE);
-    }
+    let (account, ours) = (container.env(ACCOUNT_ID_VARIABLE), scope.account.as_deref());
+    rollout.owner = labels::owner(|name| container.label(name), account, ours, &scope.zone);
+    rollout.owner.compose_grace = compose::grace(container);
     rollout.single_instance = document::single_instance_reasons(container).into_iter().next();
     let swarm_network = || {
         let network = document::swarm_network(container)?.to_owned();

@@ -5,14 +5,11 @@ use tracing::info;
 
 use super::Scope;
 use super::read::{Identities, Part, is_ours};
-use crate::container::{OWN_WORKLOAD, Role, label};
+use crate::container::{OWN_WORKLOAD, Role, compose, label};
 use crate::health::Probe;
 use crate::image::{ImageName, is_delegate_image};
 use crate::rollout::Rollout;
 use crate::rollout::reason::Reason;
-
-/// `True` on the container of a `docker compose run`, which runs another command in the service's environment.
-const ONE_OFF: &str = "com.docker.compose.oneoff";
 
 impl Identities {
     /// Whether these containers are recognizably a delegate's: by the image, by the owner's label, because this program created
@@ -73,6 +70,6 @@ pub(super) fn not_a_delegate(parts: &[Part]) -> Reason {
 }
 
 fn is_one_off(part: &Part) -> bool {
-    let value = part.container.label(ONE_OFF);
+    let value = part.container.label(compose::ONE_OFF);
     value.is_some_and(|value| value.eq_ignore_ascii_case("true"))
 }

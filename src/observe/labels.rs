@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use tracing::warn;
 
 use super::stop_timeout;
-use crate::config::Strategy;
+use crate::config::UpdateOrder;
 use crate::container::{Inspected, label};
 use crate::image::pin;
 use crate::rollout::{InvalidLabel, OwnerSettings};
@@ -16,7 +16,7 @@ use crate::text::duration;
 const SERVICE: &str = "com.docker.swarm.service.name";
 
 /// The label by which the owner excludes what has these labels from upgrades, if so.
-pub(crate) fn opted_out<'a>(label: impl Fn(&str) -> Option<&'a str>) -> Option<&'static str> {
+fn opted_out<'a>(label: impl Fn(&str) -> Option<&'a str>) -> Option<&'static str> {
     let named = [label::ENABLE, label::WATCHTOWER_ENABLE];
     let mut set = named.into_iter().filter_map(|name| Some((name, label(name)?)));
     let (name, value) = set.next()?;
@@ -29,12 +29,18 @@ fn is_no(text: &str) -> bool {
 }
 
 /// The owner's choice of the update order.
-fn strategy(text: &str) -> Option<Strategy> {
+fn update_order(text: &str) -> Option<UpdateOrder> {
     text.trim().parse().ok()
 }
 
-/// The owner's settings for upgrades, read from these labels.
-pub(crate) fn owner<'a>(labels: impl Fn(&str) -> Option<&'a str>, zone: &Zone) -> OwnerSettings {
+/// The owner's settings for upgrades, read from these labels, and whether its account is another than this upgrader's.
+pub(crate) fn owner<'a>(
+    labels: impl Fn(&str) -> Option<&'a str>,
+    account: Option<&str>,
+    ours: Option<&str>,
+    zone: &Zone,
+) -> OwnerSettings {
+    let is_other = |account: &&str| !account.is_empty() && ours.is_some_and(|ours| ours != *account);
     let mut invalid = None;
     let mut note = |label, accepted| {
         let value = labels(label).unwrap_or_default().to_owned();
@@ -59,10 +65,10 @@ pub(crate) fn owner<'a>(labels: impl Fn(&str) -> Option<&'a str>, zone: &Zone) -
     }
     OwnerSettings {
         opted_out: opted_out(&labels),
-        other_account: None,
+        other_account: account.filter(is_other).map(str::to_owned),
         compose_grace: TimeDelta::zero(),
         task_of: labels(SERVICE).map(str::to_owned),
-        strategy: labels(label::STRATEGY).and_then(strategy),
+        update_order: labels(label::UPDATE_ORDER).and_then(update_order),
         healthy_deadline: labels(label::HEALTHY_DEADLINE).and_then(duration::foreign),
         pin: pin.and_then(Result::ok),
         snooze_until: snooze.flatten(),
@@ -75,8 +81,11 @@ pub(crate) fn owner<'a>(labels: impl Fn(&str) -> Option<&'a str>, zone: &Zone) -
 pub(super) fn log_invalid(container: &Inspected) {
     let invalid = [
         (
-            label::STRATEGY,
-            container.label(label::STRATEGY).and_then(strategy).is_none(),
+            label::UPDATE_ORDER,
+            container
+                .label(label::UPDATE_ORDER)
+                .and_then(update_order)
+                .is_none(),
             "auto, start-first or stop-first",
         ),
         (

@@ -33,7 +33,7 @@ use crate::schedule::zone::Zone;
 
 pub(crate) use assemble::WAY_OUT;
 use assemble::{Moment, ReadAt};
-pub(crate) use labels::{opted_out as opted_out_by, owner as owner_by};
+pub(crate) use labels::owner as owner_by;
 use probes::Probes;
 use read::Identities;
 pub use turn::Turn;

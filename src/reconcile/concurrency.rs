@@ -71,7 +71,7 @@ pub(super) fn crowd<'a>(
     all: &'a [Rollout],
     now: DateTime<Utc>,
 ) -> impl Iterator<Item = (&'a Rollout, &'a Member)> {
-    let managed = all.iter().filter(|other| other.left_alone().is_none());
+    let managed = all.iter().filter(|other| other.owner.left_alone().is_none());
     let members = managed.flat_map(|other| {
         let candidate = other.candidate.iter().filter(|_| other.name != rollout.name);
         let members = candidate

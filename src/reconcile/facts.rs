@@ -7,8 +7,8 @@ use tracing::warn;
 
 use super::Reconciler;
 use super::concurrency::crowd_of;
-use crate::config::Strategy;
-use crate::container::COMPOSE_PROJECT;
+use crate::config::UpdateOrder;
+use crate::container::compose;
 use crate::container::json::has_configuration;
 use crate::document::Obstacle;
 use crate::engine::{Engine, EngineError};
@@ -17,7 +17,7 @@ use crate::host::hold::READ_HOLDS;
 use crate::image::manager_reference;
 use crate::manager::{ImageSource, Query};
 use crate::rollout::{
-    Desired, Fact, Facts, Failure, Member, Policy, Reach, Rollout, RunFacts, UpdateOrder, image_of,
+    ChosenOrder, Desired, Fact, Facts, Failure, Member, Policy, Reach, Rollout, RunFacts, image_of,
 };
 
 /// The failed action if the obstacles are unknown.
@@ -113,7 +113,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     /// How one delegate is replaced, as far as is known.
-    pub(super) fn update_order(&self, rollout: &Rollout) -> UpdateOrder {
+    pub(super) fn update_order(&self, rollout: &Rollout) -> ChosenOrder {
         let tracked = self.tracked.get(&rollout.name);
         let facts = Facts {
             free_memory: tracked.and_then(|tracked| tracked.free_memory.clone()),
@@ -128,7 +128,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let policy = &self.settings.policy;
         match rollout.owner.healthy_deadline {
             _ if rollout.is_upgrader() => Cow::Owned(Policy {
-                strategy: Strategy::Auto,
+                update_order: UpdateOrder::Auto,
                 restarts_unhealthy: false,
                 ..policy.clone()
             }),
@@ -185,7 +185,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 Err(failure) => return Err(failure),
                 Ok(_) => {}
             }
-            let files = match container.label(COMPOSE_PROJECT) {
+            let files = match container.label(compose::PROJECT) {
                 None => Ok(Vec::new()),
                 Some(_) => engine.copied_files(&serving.id).await,
             };

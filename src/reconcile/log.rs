@@ -14,7 +14,7 @@ use crate::health::HealthEndpoint;
 use crate::image::Version;
 use crate::manager::ImageSource;
 use crate::rollout::reason::{self, Reason};
-use crate::rollout::{Blocker, Decided, Effect, Intent, Rollout, Step, UpdateOrder};
+use crate::rollout::{Blocker, ChosenOrder, Decided, Effect, Intent, Rollout, Step};
 use crate::status::report::{DelegateReport, Report};
 
 /// The shortest interval between two log lines about a drain.
@@ -202,7 +202,7 @@ pub(super) fn completion_message(rollout: &Rollout, step: &Step) -> Option<&'sta
     }
 }
 
-pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &UpdateOrder) {
+pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &ChosenOrder) {
     let (container, workload) = (&rollout.name, &rollout.workload);
     match step {
         Step::Reject { rejection, image, .. } => {

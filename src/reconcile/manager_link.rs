@@ -56,7 +56,8 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
         target: &TargetSettings,
     ) {
         self.queries.clear();
-        let is_asked_about = |rollout: &&Rollout| rollout.left_alone().is_none() && !rollout.is_upgrader();
+        let is_asked_about =
+            |rollout: &&Rollout| rollout.owner.left_alone().is_none() && !rollout.is_upgrader();
         let containers = rollouts.iter().filter(is_asked_about).filter_map(|rollout| {
             // Also during a replacement: the delegate exists throughout, whichever container serves.
             Some((&rollout.workload, &rollout.representative()?.image))

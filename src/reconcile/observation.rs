@@ -12,7 +12,7 @@ use super::tracked::Tracked;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
-use crate::rollout::{Decision, INSPECT, Member, Rollout, UpdateOrder};
+use crate::rollout::{ChosenOrder, Decision, INSPECT, Member, Rollout};
 use crate::status::planned::Planned;
 use crate::text::duration;
 
@@ -88,7 +88,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 rollout,
                 &Decision::Rest(reason.clone()),
                 &[],
-                &UpdateOrder::StartFirst,
+                &ChosenOrder::StartFirst,
             )
         });
         rows.collect()

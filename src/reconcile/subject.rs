@@ -24,7 +24,7 @@ impl<'a> From<&'a Rollout> for Subject<'a> {
             name: &rollout.name,
             workload: (!rollout.is_upgrader()).then_some(&rollout.workload),
             running: member.map(|member| (&member.image, Some(&member.image_id))),
-            is_left_alone: rollout.left_alone().is_some(),
+            is_left_alone: rollout.owner.left_alone().is_some(),
         }
     }
 }

@@ -14,7 +14,6 @@ mod execute;
 mod facts;
 mod failure;
 mod failure_cause;
-mod held_back;
 mod member;
 mod memory;
 mod next;
@@ -22,6 +21,7 @@ mod owner;
 mod pace;
 mod quarantine;
 pub mod reason;
+mod restart_deferral;
 mod row;
 mod start_of_container;
 mod step;
@@ -45,19 +45,19 @@ pub use execute::{Effect, PullState, Pulled, Pulls, execute, image_of};
 pub use facts::{Facts, Reach};
 pub use failure::Failure;
 pub use failure_cause::{FailureCause, Rejection};
-pub use held_back::HeldBack;
 pub use member::{AutoRemove, Life, Member, RememberedImage, StopTimeoutSource};
 pub use memory::{Check, Comparison, History, Memory, RefusedStarts, Seen};
 pub use next::{next, rows_that_hold};
 pub use owner::{InvalidLabel, OwnerSettings};
 pub use quarantine::quarantine;
+pub use restart_deferral::RestartDeferral;
 pub use row::Row;
 pub(crate) use row::rows;
 pub use step::Step;
 pub use work_seen::WorkSeen;
 
-use crate::config::{Strategy, Timing};
-use crate::container::{ContainerId, ImageId, OWN_WORKLOAD, Role, is_replaced_by_compose};
+use crate::config::{Timing, UpdateOrder};
+use crate::container::{ContainerId, ImageId, OWN_WORKLOAD, Role, compose};
 use crate::document::{Obstacle, SingleInstance};
 use crate::image::ImageReference;
 use crate::rollout::pace::COMPOSE_REPLACES;
@@ -105,23 +105,6 @@ pub struct Rollout {
 }
 
 impl Rollout {
-    /// Why this program leaves it alone: its owner opted out, or it belongs to a service.
-    pub fn left_alone(&self) -> Option<Reason> {
-        let task = self
-            .owner
-            .task_of
-            .clone()
-            .map(|service| Reason::TaskOfService { service });
-        let account = || {
-            self.owner
-                .other_account
-                .clone()
-                .map(|account| Reason::OtherAccount { account })
-        };
-        task.or_else(account)
-            .or_else(|| self.owner.opted_out.map(|label| Reason::OptedOut { label }))
-    }
-
     /// Whether it is the upgrader itself.
     pub fn is_upgrader(&self) -> bool {
         self.workload == OWN_WORKLOAD
@@ -135,7 +118,7 @@ impl Rollout {
             [Some(member.created_at), life.started_at, life.finished_at]
         });
         let is_recent = |last: DateTime<Utc>| now - last < COMPOSE_REPLACES;
-        is_replaced_by_compose(&self.name) && changes.flatten().max().is_some_and(is_recent)
+        compose::is_temporary_name(&self.name) && changes.flatten().max().is_some_and(is_recent)
     }
 
     /// Whether a replacement has to be finished.
@@ -369,7 +352,7 @@ pub struct Policy {
     /// `DISABLE_AUTO_UPGRADE`: nothing is changed, except for restarts if `restarts_unhealthy` is set.
     pub health_only: bool,
     /// `UPDATE_ORDER`.
-    pub strategy: Strategy,
+    pub update_order: UpdateOrder,
     /// How long a candidate must stay healthy.
     pub healthy_time: Duration,
     /// How long it may take to achieve that.
@@ -384,7 +367,7 @@ pub struct Policy {
 
 /// The order in which the old container stops and the new one starts.
 #[derive(Clone, Debug, PartialEq)]
-pub enum UpdateOrder {
+pub enum ChosenOrder {
     /// The new one proves itself beside the old one.
     StartFirst,
     /// The old one stops before the new one starts.
@@ -393,7 +376,7 @@ pub enum UpdateOrder {
     Blocked(Reason),
 }
 
-impl fmt::Display for UpdateOrder {
+impl fmt::Display for ChosenOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::StartFirst => f.write_str("start-first"),
@@ -406,7 +389,7 @@ impl fmt::Display for UpdateOrder {
 impl Rollout {
     /// How this delegate is replaced: its owner's label, then the operator's setting, then what its configuration or the host's
     /// memory permits.
-    pub fn update_order(&self, policy: &Policy, facts: &Facts) -> UpdateOrder {
+    pub fn update_order(&self, policy: &Policy, facts: &Facts) -> ChosenOrder {
         let too_little_memory = facts
             .free_memory
             .as_ref()
@@ -416,18 +399,21 @@ impl Rollout {
             .as_ref()
             .or(too_little_memory)
             .or(facts.no_free_port.as_ref());
-        match (self.owner.strategy.unwrap_or(policy.strategy), single_instance) {
-            (Strategy::StartFirst | Strategy::Auto, None) => UpdateOrder::StartFirst,
-            (Strategy::StartFirst, Some(conflict)) => {
-                UpdateOrder::Blocked(Reason::CannotStartFirst(conflict.clone()))
+        match (
+            self.owner.update_order.unwrap_or(policy.update_order),
+            single_instance,
+        ) {
+            (UpdateOrder::StartFirst | UpdateOrder::Auto, None) => ChosenOrder::StartFirst,
+            (UpdateOrder::StartFirst, Some(conflict)) => {
+                ChosenOrder::Blocked(Reason::CannotStartFirst(conflict.clone()))
             }
             // The helper would need that memory as well.
-            (Strategy::Auto, Some(conflict @ SingleInstance::TooLittleMemory { .. }))
+            (UpdateOrder::Auto, Some(conflict @ SingleInstance::TooLittleMemory { .. }))
                 if self.is_upgrader() =>
             {
-                UpdateOrder::Blocked(Reason::CannotStartFirst(conflict.clone()))
+                ChosenOrder::Blocked(Reason::CannotStartFirst(conflict.clone()))
             }
-            (Strategy::Auto, Some(_)) | (Strategy::StopFirst, _) => UpdateOrder::StopFirst,
+            (UpdateOrder::Auto, Some(_)) | (UpdateOrder::StopFirst, _) => ChosenOrder::StopFirst,
         }
     }
 

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::config::Strategy;
+use crate::config::UpdateOrder;
 use crate::image::Pin;
+use crate::rollout::reason::Reason;
 use crate::schedule::window::UpgradeWindow;
 
 /// The settings on the labels of one delegate.
@@ -21,7 +22,7 @@ pub struct OwnerSettings {
     /// The Swarm service whose task it is, if any.
     pub task_of: Option<String>,
     /// The owner's choice for this delegate, which overrides `UPDATE_ORDER`.
-    pub strategy: Option<Strategy>,
+    pub update_order: Option<UpdateOrder>,
     /// How long its new container has to become healthy; overrides `UPGRADE_HEALTHY_DEADLINE`.
     pub healthy_deadline: Option<Duration>,
     /// The version it stays at.
@@ -32,6 +33,22 @@ pub struct OwnerSettings {
     pub window: Option<UpgradeWindow>,
     /// The first label that cannot be read. The owner's wish is unknown then, so no replacement starts.
     pub invalid: Option<InvalidLabel>,
+}
+
+impl OwnerSettings {
+    /// Why this program leaves it alone: it belongs to a service or to another account, or its owner opted out.
+    pub fn left_alone(&self) -> Option<Reason> {
+        let service = self
+            .task_of
+            .clone()
+            .map(|service| Reason::TaskOfService { service });
+        let account = self
+            .other_account
+            .clone()
+            .map(|account| Reason::OtherAccount { account });
+        let opted_out = self.opted_out.map(|label| Reason::OptedOut { label });
+        service.or(account).or(opted_out)
+    }
 }
 
 /// A label of a delegate that cannot be read.

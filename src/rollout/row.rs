@@ -107,7 +107,7 @@ rows! {
         /// Docker refused the restart in this run: rest.
         RestartRefused
         /// The Manager is unreachable, most delegates are unhealthy, or others depend on this container: rest; find out what is unknown.
-        RestartHeldBack
+        RestartDeferred
         /// Three checks in a row have failed: restart it.
         Restart
     }

@@ -4,7 +4,7 @@ use super::next::At;
 use super::pace::MOST_DRAINS;
 use super::reason::Reason;
 use super::{
-    Blocker, BlockerRow, Desired, FailureCause, Intent, Member, RunFacts, Start, Surroundings, UpdateOrder,
+    Blocker, BlockerRow, ChosenOrder, Desired, FailureCause, Intent, Member, RunFacts, Start, Surroundings,
 };
 use crate::container::{ImageId, Role};
 use crate::image::ImageReference;
@@ -94,7 +94,7 @@ impl Surroundings for InService<'_> {
         };
         let mut tried = kept.into_iter().chain(given_up).chain(pull);
         match row {
-            BlockerRow::LeftAlone => return rollout.left_alone(),
+            BlockerRow::LeftAlone => return rollout.owner.left_alone(),
             BlockerRow::InOtherHands if rollout.is_replaced_by_compose(*now) => {
                 return Some(Reason::ReplacedByCompose);
             }
@@ -113,7 +113,7 @@ impl Surroundings for InService<'_> {
             BlockerRow::NameTaken => Reason::NameTaken {
                 name: rollout.name_conflict()?,
             },
-            BlockerRow::NotBeside if let UpdateOrder::Blocked(reason) = &self.at.order => reason.clone(),
+            BlockerRow::NotBeside if let ChosenOrder::Blocked(reason) = &self.at.order => reason.clone(),
             BlockerRow::RejectedMeanwhile
                 if given_up.is_none() && rollout.was_rejected_meanwhile(id, &facts.known_rejections) =>
             {

@@ -7,7 +7,7 @@ use crate::health::HealthStatus;
 use crate::image::{Expiry, Version};
 use crate::managed::{self, Managed};
 use crate::rollout::reason::{Reason, ReasonKind};
-use crate::rollout::{Blocker, Decision, Fact, Rollout, Step, StopTimeoutSource, UpdateOrder};
+use crate::rollout::{Blocker, ChosenOrder, Decision, Fact, Rollout, Step, StopTimeoutSource};
 use crate::status::report::BlockerReport;
 use crate::text::{duration, time};
 
@@ -129,7 +129,7 @@ impl Planned {
         rollout: &Rollout,
         decision: &Decision,
         blockers: &[Blocker],
-        update_order: &UpdateOrder,
+        update_order: &ChosenOrder,
     ) -> Self {
         let representative = rollout.representative();
         let runs = representative.map(|member| &member.image);
@@ -145,10 +145,10 @@ impl Planned {
                     ""
                 };
                 let because = match (update_order, &rollout.single_instance) {
-                    (UpdateOrder::StopFirst, Some(conflict)) => format!(" because {conflict}"),
+                    (ChosenOrder::StopFirst, Some(conflict)) => format!(" because {conflict}"),
                     _ => String::new(),
                 };
-                let trial = if *update_order == UpdateOrder::StopFirst && !rollout.is_upgrader() {
+                let trial = if *update_order == ChosenOrder::StopFirst && !rollout.is_upgrader() {
                     ", once a trial has shown that Docker can start another one"
                 } else {
                     ""

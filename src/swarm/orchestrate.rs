@@ -102,26 +102,14 @@ impl<E: Engine> Swarm<E> {
         let Some(services) = self.engine.services().await? else {
             return Ok(None);
         };
-        let Scope {
-            workload_names,
-            account,
-            zone,
-            ..
-        } = &self.scope;
-        let ours = objects(services, &[], workload_names, account.as_deref(), zone);
+        let ours = objects(services, &[], &self.scope);
         let ids: Vec<&str> = ours.iter().map(|object| object.managed.id.as_str()).collect();
         if ids.is_empty() {
             return Ok(Some(ours));
         }
         let tasks = self.engine.tasks(&ids).await?;
         let documents = ours.into_iter().map(|object| object.document);
-        Ok(Some(objects(
-            documents,
-            &tasks,
-            workload_names,
-            account.as_deref(),
-            zone,
-        )))
+        Ok(Some(objects(documents, &tasks, &self.scope)))
     }
 
     /// The health check for this image on a service, where neither has one.

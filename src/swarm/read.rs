@@ -2,43 +2,29 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use crate::image::ImageName;
 use crate::managed::{Managed, Object, Orchestrator, Progress, Record, TaskFailure, Tasks};
-use crate::observe;
+use crate::observe::{self, Scope};
 use crate::rollout::reason::Reason;
-use crate::schedule::zone::Zone;
 use crate::text::time;
 
 /// The pause between two tasks, in nanoseconds, and how long each is watched, where the spec says nothing: see
 /// swarmkit's api/defaults/service.go.
 const DEFAULT_MONITOR: u64 = 5_000_000_000;
 
-/// Those of these services that are of one of these workloads.
-pub fn objects(
-    services: impl IntoIterator<Item = Value>,
-    tasks: &[Value],
-    workloads: &[String],
-    account: Option<&str>,
-    zone: &Zone,
-) -> Vec<Object> {
+/// The services that are of one of the scope's workloads.
+pub fn objects(services: impl IntoIterator<Item = Value>, tasks: &[Value], scope: &Scope) -> Vec<Object> {
     let object = |document: Value| {
-        let managed = read(&document, tasks, workloads, account, zone)?;
+        let managed = read(&document, tasks, scope)?;
         Some(Object { managed, document })
     };
     services.into_iter().filter_map(object).collect()
 }
 
-/// Reads a service, if it is one of these workloads. `tasks` are those of all services, `account` is the upgrader's.
-pub fn read(
-    service: &Value,
-    tasks: &[Value],
-    workloads: &[String],
-    account: Option<&str>,
-    zone: &Zone,
-) -> Option<Managed> {
+/// Reads a service, if it is of one of the scope's workloads. `tasks` are those of all services.
+pub fn read(service: &Value, tasks: &[Value], scope: &Scope) -> Option<Managed> {
     let text = |path: &str| service.pointer(path).and_then(Value::as_str);
     let env = service
         .pointer("/Spec/TaskTemplate/ContainerSpec/Env")?
@@ -50,8 +36,7 @@ pub fn read(
         Some(variables.find(|(name, _)| *name == wanted)?.1)
     };
     let workload = variable("DELEGATE_NAME")?;
-    let workload = workloads.iter().find(|ours| *ours == workload)?;
-    let theirs = variable("ACCOUNT_ID").filter(|theirs| !theirs.is_empty());
+    let workload = scope.workload_names.iter().find(|ours| *ours == workload)?;
     let id = text("/ID")?;
     let image = text("/Spec/TaskTemplate/ContainerSpec/Image")?;
     let labels = service.pointer("/Spec/Labels").and_then(Value::as_object);
@@ -65,11 +50,8 @@ pub fn read(
     let job = is_job.then_some(Reason::NotUpgradable {
         kind: "a Swarm job, which starts again with each update",
     });
-    let theirs = theirs.filter(|theirs| account.is_some_and(|ours| ours != *theirs));
-    let other_account = theirs.map(|account| Reason::OtherAccount {
-        account: account.to_owned(),
-    });
-    let opted_out = || observe::opted_out_by(label).map(|label| Reason::OptedOut { label });
+    let ours = scope.account.as_deref();
+    let limits = observe::owner_by(label, variable("ACCOUNT_ID"), ours, &scope.zone);
     Some(Managed {
         orchestrator: Orchestrator::Swarm,
         id: id.to_owned(),
@@ -79,8 +61,8 @@ pub fn read(
         progress: progress(service),
         tasks: tasks_of(service, image, tried, &own),
         record,
-        left_alone: other_account.or(job).or_else(opted_out),
-        limits: observe::owner_by(label, zone),
+        left_alone: limits.left_alone().or(job),
+        limits,
         pace: pace(service),
     })
 }
@@ -110,7 +92,7 @@ fn progress(service: &Value) -> Progress {
         "rollback_paused" => Progress::RollbackPaused { message: message() },
         "rollback_completed" => Progress::RolledBack { message: message() },
         _ => Progress::Settled {
-            completed_at: moment(&status["CompletedAt"]),
+            completed_at: time::of(&status["CompletedAt"]),
         },
     }
 }
@@ -145,12 +127,12 @@ fn tasks_of<'a>(
             .as_str()
             .or(task["Status"]["Message"].as_str());
         has_failed.then_some(())?;
-        let at = moment(&task["Status"]["Timestamp"])?;
+        let at = time::of(&task["Status"]["Timestamp"])?;
         Some(TaskFailure {
             at,
             image: image_of(task)?,
             error: error.unwrap_or(&state).to_owned(),
-            ran_for: moment(&task["CreatedAt"]).and_then(|created| (at - created).to_std().ok()),
+            ran_for: time::of(&task["CreatedAt"]).and_then(|created| (at - created).to_std().ok()),
         })
     });
     // Those of another image may fail later, for example with a node, and say nothing of the one that was tried.
@@ -165,12 +147,8 @@ fn tasks_of<'a>(
         running: running.clone().count() as u64,
         last_started_at: running
             .chain(starting)
-            .filter_map(|task| moment(&task["Status"]["Timestamp"]))
+            .filter_map(|task| time::of(&task["Status"]["Timestamp"]))
             .max(),
         last_failure,
     }
-}
-
-fn moment(value: &Value) -> Option<DateTime<Utc>> {
-    time::parse(value.as_str()?)
 }

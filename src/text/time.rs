@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use chrono::{DateTime, SecondsFormat, TimeZone, Utc};
 use serde::Serializer;
+use serde_json::Value;
 
 /// Writes a time: `2026-11-22T11:05:00Z`. Only a scheduled run carries another zone: `2026-11-22T12:05:00+01:00`.
 pub fn text<Z: TimeZone<Offset: Display + Copy>>(time: DateTime<Z>) -> String {
@@ -13,6 +14,11 @@ pub fn text<Z: TimeZone<Offset: Display + Copy>>(time: DateTime<Z>) -> String {
 /// Reads a time in RFC 3339, of whichever zone. It is in the years 0 to 9999, so that no sum with a duration overflows.
 pub fn parse(text: &str) -> Option<DateTime<Utc>> {
     Some(DateTime::parse_from_rfc3339(text).ok()?.to_utc())
+}
+
+/// Reads a time in a document.
+pub fn of(value: &Value) -> Option<DateTime<Utc>> {
+    parse(value.as_str()?)
 }
 
 /// For `#[serde(serialize_with)]`: a time as [`text`] writes it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use delegate_upgrader::config::{HealthSettings, ProbeKind, Strategy, Timing};
+use delegate_upgrader::config::{HealthSettings, ProbeKind, Timing, UpdateOrder};
 use delegate_upgrader::image::TargetSettings;
 use delegate_upgrader::observe::Scope;
 use delegate_upgrader::reconcile::Settings;
@@ -38,7 +38,7 @@ pub fn settings() -> Settings {
         },
         policy: Policy {
             health_only: false,
-            strategy: Strategy::Auto,
+            update_order: UpdateOrder::Auto,
             healthy_time: Duration::from_secs(10),
             healthy_deadline: Duration::from_secs(120),
             idle_wait: Duration::ZERO,

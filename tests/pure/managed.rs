@@ -10,7 +10,7 @@ mod untouched;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use delegate_upgrader::config::{Strategy, Timing};
+use delegate_upgrader::config::{Timing, UpdateOrder};
 use delegate_upgrader::image::ImageName;
 use delegate_upgrader::managed::{
     Attempt, Decision, Ending, Facts, FailedImage, Managed, Orchestrator, Past, Progress, Record, Step,
@@ -37,7 +37,7 @@ fn ago(seconds: i64) -> DateTime<Utc> {
 fn policy() -> Policy {
     Policy {
         health_only: false,
-        strategy: Strategy::Auto,
+        update_order: UpdateOrder::Auto,
         healthy_time: Duration::from_secs(60),
         healthy_deadline: Duration::from_secs(600),
         idle_wait: Duration::ZERO,

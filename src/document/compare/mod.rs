@@ -21,7 +21,7 @@ use super::defaults::{self, Command};
 use super::unset::same_or_unset;
 use super::{Images, Obstacle, names, networks, volumes};
 use crate::container::json::{object_at, text_at};
-use crate::container::{Inspected, label};
+use crate::container::{Inspected, compose, label};
 
 /// The settings in which a recreated container differs from the container it replaces, and that their images do not explain.
 ///
@@ -130,13 +130,13 @@ impl<'a> Comparison<'a> {
 
     fn labels(&mut self) {
         let [old, new, old_image, new_image] = self.maps("Labels");
-        let is_composed = old.is_some_and(defaults::is_composed);
+        let is_composed = old.is_some_and(compose::made);
         for name in keys([old, new, new_image]) {
             if label::OURS.contains(&name) {
                 continue;
             }
             let value = lookup(old, name);
-            let is_composes = is_composed && defaults::is_label_of_compose(name);
+            let is_composes = is_composed && compose::is_label(name);
             let expected = if value == lookup(old_image, name) && !is_composes {
                 lookup(new_image, name)
             } else {

@@ -7,7 +7,7 @@ use crate::container::{Role, RunState};
 use crate::rollout::checks::FAILED_CHECKS;
 use crate::rollout::pace::{self, FRESH, RESTART_DELAY};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decided, Decision, Fact, HeldBack, Member, Row, Step};
+use crate::rollout::{Decided, Decision, Fact, Member, RestartDeferral, Row, Step};
 
 impl At<'_> {
     /// This decision, unless the delegate is being restarted, or the decision would leave it unhealthy and a restart is due.
@@ -61,7 +61,7 @@ impl At<'_> {
 
     fn restart(&self, row: Row, serving: &Member) -> Option<Decision> {
         let checks = &serving.history.checks;
-        let held_back = |because| Reason::restart_held_back(serving, because);
+        let deferred = |because| Reason::restart_deferred(serving, because);
         let is_fresh = self.facts.is_plan || checks.last_at.is_some_and(|at| self.now - at < FRESH);
         Some(match row {
             Row::RestartBackoff => {
@@ -70,18 +70,22 @@ impl At<'_> {
             }
             Row::RestartRefused => {
                 let problem = checks.refused.clone()?;
-                Decision::Rest(held_back(HeldBack::Refused { problem }))
+                Decision::Rest(deferred(RestartDeferral::Refused { problem }))
             }
-            Row::RestartHeldBack => match HeldBack::by_the_host(self.rollout, self.facts) {
-                Some(because @ HeldBack::AskingManager) => Decision::wait(held_back(because), self.soon()),
-                Some(because) => Decision::Rest(held_back(because)),
+            Row::RestartDeferred => match RestartDeferral::by_the_host(self.rollout, self.facts) {
+                Some(because @ RestartDeferral::AskingManager) => {
+                    Decision::wait(deferred(because), self.soon())
+                }
+                Some(because) => Decision::Rest(deferred(because)),
                 None if self.facts.manager.is_none()
                     && let Ok(image) = serving.image.reference() =>
                 {
                     Decision::Learn(Fact::ManagerReachable { image: image.clone() })
                 }
                 None if is_fresh => return None,
-                None if checks.is_due => Decision::wait(held_back(HeldBack::CheckingAgain), self.soon()),
+                None if checks.is_due => {
+                    Decision::wait(deferred(RestartDeferral::CheckingAgain), self.soon())
+                }
                 None => Decision::Learn(Fact::Health {
                     container: serving.id.clone(),
                 }),

@@ -22,7 +22,7 @@ use super::circumstances::circumstances;
 use super::pace::{self, END_INTERVAL, STOP_SLACK, WITHOUT_TASKS};
 use super::reason::Reason;
 use super::{
-    Blocker, Decided, Decision, Desired, Facts, Member, Policy, Rejection, Rollout, Row, Step, UpdateOrder,
+    Blocker, ChosenOrder, Decided, Decision, Desired, Facts, Member, Policy, Rejection, Rollout, Row, Step,
 };
 use crate::container::{Role, RunState};
 use crate::text::duration::span;
@@ -61,7 +61,7 @@ pub(super) struct At<'a> {
     pub(super) desired: &'a Desired,
     pub(super) policy: &'a Policy,
     pub(super) facts: &'a Facts,
-    pub(super) order: UpdateOrder,
+    pub(super) order: ChosenOrder,
     pub(super) now: DateTime<Utc>,
 }
 
@@ -115,7 +115,7 @@ impl At<'_> {
                 let problem = rollout.inspect_error.as_ref()?;
                 self.facts.backoffs.not_inspected(problem, self.now)
             }
-            Row::LeftAlone => Decision::Rest(rollout.left_alone()?),
+            Row::LeftAlone => Decision::Rest(rollout.owner.left_alone()?),
             Row::HealthOnly if self.policy.health_only && !rollout.is_to_be_served() => {
                 let published = self.desired.published();
                 Decision::Rest(Reason::HealthOnly { published })
@@ -251,7 +251,7 @@ impl At<'_> {
     }
 
     fn is_stop_first(&self) -> bool {
-        self.order == UpdateOrder::StopFirst
+        self.order == ChosenOrder::StopFirst
     }
 
     /// Candidates that were given up, if no other container can run beside them.

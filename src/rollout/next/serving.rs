@@ -6,8 +6,8 @@ use crate::rollout::pace::{GRACE, PULL_INTERVAL};
 use crate::rollout::reason::{Reason, ReasonKind};
 use crate::rollout::start_of_container::InService;
 use crate::rollout::{
-    AutoRemove, Blocker, BlockerKind, Decided, Decision, Desired, Fact, Intent, Member, Row, Step,
-    UpdateOrder,
+    AutoRemove, Blocker, BlockerKind, ChosenOrder, Decided, Decision, Desired, Fact, Intent, Member, Row,
+    Step,
 };
 
 impl At<'_> {
@@ -77,7 +77,7 @@ impl At<'_> {
                 _ => return None,
             },
             Row::Pull => Decision::Act(Step::pull(unpulled?.0)),
-            Row::MemoryUnknown if self.order == UpdateOrder::StartFirst && facts.free_memory.is_none() => {
+            Row::MemoryUnknown if self.order == ChosenOrder::StartFirst && facts.free_memory.is_none() => {
                 facts.ask_for_memory(self.now)
             }
             Row::Create => {

@@ -7,7 +7,7 @@ use super::{At, span};
 use crate::container::{Role, RunState};
 use crate::rollout::pace::{END_INTERVAL, IDLE_INTERVAL, LONG_GRACE};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Comparison, Decided, Decision, FailureCause, Member, Row, Step, UpdateOrder};
+use crate::rollout::{ChosenOrder, Comparison, Decided, Decision, FailureCause, Member, Row, Step};
 
 impl At<'_> {
     pub(super) fn side_by_side(&self, serving: &Member, candidate: &Member) -> impl Iterator<Item = Decided> {
@@ -23,7 +23,7 @@ impl At<'_> {
         let is_created = candidate.is_created();
         let is_upgrader = rollout.is_upgrader();
         let (is_new, is_proven) = (matches!(proof, Proof::Created), matches!(proof, Proof::Proven));
-        let is_start_first = self.order == UpdateOrder::StartFirst;
+        let is_start_first = self.order == ChosenOrder::StartFirst;
         let changed = || Some(Reason::settings_changed(rollout));
         Some(match row {
             Row::MadeFromCandidate if serving.is_copy => {
@@ -137,7 +137,7 @@ impl At<'_> {
         let mut failed = self.rollout.failed.iter();
         let was_rejected = failed
             .any(|other| other.image_id == candidate.image_id && other.created_at > candidate.created_at);
-        let is_blocked = matches!(self.order, UpdateOrder::Blocked(_));
+        let is_blocked = matches!(self.order, ChosenOrder::Blocked(_));
         let cannot_start =
             candidate.is_created() && (is_blocked || self.rollout.missing_companion().is_some());
         self.desired.wants(candidate) && !was_rejected && !cannot_start && !candidate.life.was_stopped

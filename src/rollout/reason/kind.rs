@@ -47,7 +47,7 @@ meanings! {
     Failure: ImageNotComparable InvalidLabel FirstSeenUnknown TargetUnknown DigestUnknown RecreatedByAnother;
     Failure: WrongPlatform Obstacle CannotStartFirst NameTaken CreateRefused StartRefused ConfigurationMismatch;
     Failure: SettingsChanged CandidateVanished Halted SuccessorUnhealthy NobodyServes NoContainer;
-    Failure: RestartBackoff RestartHeldBack Restarting RollingBack UpdatePaused NoDeployment NoSuchContainer;
+    Failure: RestartBackoff RestartDeferred Restarting RollingBack UpdatePaused NoDeployment NoSuchContainer;
     Failure: NotPermitted EngineError;
     Shared: PullFailed TooLittleDisk Quarantined Rejected;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{HeldBack, Reason};
+use super::{Reason, RestartDeferral};
 
 /// Waits for an answer are logged once they last longer than this.
 pub(crate) const WORTH_A_WORD: Duration = Duration::from_secs(2);
@@ -23,15 +23,15 @@ impl Reason {
         Some(match self {
             Self::AwaitingAnswer { waited, .. } if *waited < WORTH_A_WORD => return None,
             // It lasts for seconds, and recurs every minute while the Manager is unreachable.
-            Self::RestartHeldBack {
-                because: HeldBack::AskingManager,
+            Self::RestartDeferred {
+                because: RestartDeferral::AskingManager,
                 ..
             } => return None,
             Self::AwaitingAnswer { from, .. } => format!("waiting for {from}"),
             Self::Proving { verdict, .. } => format!("proving {verdict}"),
             Self::WaitingForIdle { .. } | Self::Restarting { .. } => self.kind().as_str().to_owned(),
             Self::RestartBackoff { attempt, .. } => format!("restart {attempt}"),
-            Self::RestartHeldBack { .. } => self.cause().unwrap_or_default().to_owned(),
+            Self::RestartDeferred { .. } => self.cause().unwrap_or_default().to_owned(),
             Self::Draining { name, .. } => format!("draining {name}"),
             _ => self.to_string(),
         })

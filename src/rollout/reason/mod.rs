@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{EnumDiscriminants, IntoStaticStr};
 
-use super::{HeldBack, InvalidLabel, Rejection};
+use super::{InvalidLabel, Rejection, RestartDeferral};
 use crate::document::{Obstacle, SingleInstance};
 use crate::host::place::command_for;
 use crate::image::{MaxVersion, Pin};
@@ -345,10 +345,10 @@ pub enum Reason {
     #[error(
         "its health check failed {failures} times in a row ({verdict}), but it is not restarted: {because}"
     )]
-    RestartHeldBack {
+    RestartDeferred {
         failures: u64,
         verdict: String,
-        because: HeldBack,
+        because: RestartDeferral,
     },
     /// It was asked to stop, and will then be started again.
     #[error("restarting {name}; it is finishing {} and has until {}", unfinished(*.tasks), time::text(*.until))]
@@ -445,7 +445,7 @@ impl Reason {
             Self::CannotStartFirst(conflict) => Some(conflict.kind()),
             Self::TargetUnknown { error, .. } => Some(error.kind()),
             Self::AwaitingAnswer { from, .. } => Some(from.into()),
-            Self::RestartHeldBack { because, .. } => Some(because.into()),
+            Self::RestartDeferred { because, .. } => Some(because.into()),
             Self::Rejected { rejection, .. } => Some(rejection.cause.kind()),
             _ => None,
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::Reason;
-use crate::rollout::{HeldBack, Member, Rollout};
+use crate::rollout::{Member, RestartDeferral, Rollout};
 use crate::text::duration::span;
 
 impl Reason {
@@ -87,8 +87,8 @@ impl Reason {
         }
     }
 
-    pub(in crate::rollout) fn restart_held_back(serving: &Member, because: HeldBack) -> Self {
-        Self::RestartHeldBack {
+    pub(in crate::rollout) fn restart_deferred(serving: &Member, because: RestartDeferral) -> Self {
+        Self::RestartDeferred {
             failures: serving.history.checks.failed,
             verdict: serving.health.detail.clone(),
             because,

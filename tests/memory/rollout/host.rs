@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use delegate_upgrader::config::{ProbeKind, Strategy, Timing};
+use delegate_upgrader::config::{ProbeKind, Timing, UpdateOrder};
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::container::{ContainerId, ImageId, label};
 use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
@@ -139,7 +139,7 @@ pub struct Host {
     pub health_command: &'static str,
     pub restarts_unhealthy: bool,
     pub timing: Timing,
-    pub strategy: Strategy,
+    pub update_order: UpdateOrder,
     pub free_memory: Option<u64>,
     pub free_disk: Option<u64>,
     pub asked: Asked,
@@ -179,7 +179,7 @@ impl Host {
             health_command: "curl -sf http://localhost:3460/api/health",
             restarts_unhealthy: false,
             timing: Timing::default(),
-            strategy: Strategy::Auto,
+            update_order: UpdateOrder::Auto,
             free_memory: None,
             free_disk: None,
             asked: Asked::default(),
@@ -247,7 +247,7 @@ impl Host {
         scope.free_disk = Arc::new(move |_, _| free_disk);
         settings.policy = Policy {
             health_only: self.health_only,
-            strategy: self.strategy,
+            update_order: self.update_order,
             idle_wait: HOUR,
             restarts_unhealthy: self.restarts_unhealthy,
             timing: self.timing.clone(),

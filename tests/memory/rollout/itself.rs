@@ -180,7 +180,7 @@ async fn a_helper_makes_the_exchange_where_two_cannot_run_at_once() {
 async fn reports_required_start_first_that_is_impossible() {
     let mut world = World::with(ready(), |body| {
         cannot_run_twice(body);
-        body["Labels"][label::STRATEGY] = json!("start-first");
+        body["Labels"][label::UPDATE_ORDER] = json!("start-first");
     });
     world.run_for(Duration::from_secs(600)).await;
     assert_at_rest(&world, FIRST, "host network");

@@ -188,7 +188,7 @@ async fn unhealthy() {
     host.run("dd");
     let mut upgrader = host.upgrader(OLD);
     let lives = live(&host, &mut upgrader, Duration::from_secs(500));
-    replay(&host.twin, "example-unhealthy", "restart_held_back", lives).await;
+    replay(&host.twin, "example-unhealthy", "restart_deferred", lives).await;
 }
 
 /// The owner changes the delegate while its candidate proves itself.

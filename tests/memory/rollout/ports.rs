@@ -1,6 +1,6 @@
 //! Ports of the host that are all taken: no fault of the image.
 
-use delegate_upgrader::config::Strategy;
+use delegate_upgrader::config::UpdateOrder;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::rollout::reason::ReasonKind;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ async fn replaces_delegate_with_port_range_start_first() {
 #[tokio::test(start_paused = true)]
 async fn reports_a_range_that_is_used_up_where_start_first_is_required() {
     let mut host = Host::new();
-    host.strategy = Strategy::StartFirst;
+    host.update_order = UpdateOrder::StartFirst;
     for name in ["aa", "bb"] {
         host.run_with(name, range);
     }
@@ -113,7 +113,7 @@ async fn a_plan_says_that_a_range_is_used_up() {
         planned[0].message.contains("all ports of 3460-3461 are taken"),
         "{planned:?}"
     );
-    host.strategy = Strategy::StartFirst;
+    host.update_order = UpdateOrder::StartFirst;
     let planned = host.upgrader(NEW).plan(|_| ()).await.unwrap();
     assert_eq!(planned[0].reason, Some(ReasonKind::CannotStartFirst));
     assert_eq!(planned[0].cause, Some("no_free_port"));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::config::Strategy;
+use delegate_upgrader::config::UpdateOrder;
 use delegate_upgrader::engine::Storage;
 use delegate_upgrader::reconcile::controller::Controller as _;
 
@@ -219,7 +219,7 @@ async fn samples_the_memory_of_ten_delegates_at_once() {
 #[tokio::test(start_paused = true)]
 async fn asks_one_question_for_each_delegate_that_cannot_be_replaced() {
     let mut host = Host::new();
-    host.strategy = Strategy::StartFirst;
+    host.update_order = UpdateOrder::StartFirst;
     host.free_memory = Some(1024);
     for number in 0..10 {
         host.run(&format!("dd-{number}"));

@@ -1,6 +1,6 @@
 //! What failed for something that may pass is tried again, and not only by the next run, which may be a day away.
 
-use delegate_upgrader::config::Strategy;
+use delegate_upgrader::config::UpdateOrder;
 use delegate_upgrader::image::Pull;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
@@ -66,7 +66,7 @@ async fn a_due_run_keeps_what_the_run_before_pulled_and_did_not_use() {
     for (image, pulls, reason) in [(NEW, 1, "cannot_start_first"), (LATEST, 2, "pull_failed")] {
         let mut host = Host::new();
         host.publish(image, good());
-        host.strategy = Strategy::StartFirst;
+        host.update_order = UpdateOrder::StartFirst;
         host.free_memory = Some(1024);
         host.run("dd");
         let mut upgrader = host.upgrader(image);

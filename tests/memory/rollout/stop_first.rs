@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::config::Strategy;
+use delegate_upgrader::config::UpdateOrder;
 use delegate_upgrader::container::RunState;
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ async fn stops_the_old_container_first_where_two_cannot_run_at_once() {
 #[tokio::test(start_paused = true)]
 async fn stops_the_old_container_first_where_the_operator_or_the_owner_asks_for_it() {
     let mut host = Host::new();
-    host.strategy = Strategy::StopFirst;
+    host.update_order = UpdateOrder::StopFirst;
     assert_replaced_stop_first(host, |_| ()).await;
     assert_replaced_stop_first(Host::new(), |body| {
         body["Labels"] = json!({ "io.delegate-upgrader.update-order": "stop-first" });

@@ -105,7 +105,7 @@ fn against_status(planned: &Planned, status: &Report) -> Option<String> {
     let row = status.rows().find(|row| row.container == planned.container)?;
     let is_same = match planned.action {
         // A daemon says first why it does not restart an unhealthy delegate, which its run replaces.
-        "replace" => [ReasonKind::AwaitingSchedule, ReasonKind::RestartHeldBack].contains(&row.reason),
+        "replace" => [ReasonKind::AwaitingSchedule, ReasonKind::RestartDeferred].contains(&row.reason),
         "leave" => planned.reason == Some(row.reason) && planned.message == row.message,
         _ => return None,
     };

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::config::Strategy;
+use delegate_upgrader::config::UpdateOrder;
 use delegate_upgrader::container::Role;
 use tokio::time::sleep;
 
@@ -53,7 +53,7 @@ pub(super) fn move_in(scenario: &mut Scenario) {
         scenario.hardships.push(random.pick(&HARDSHIPS));
     }
     if random.one_in(2) {
-        scenario.strategy = Strategy::StopFirst;
+        scenario.update_order = UpdateOrder::StopFirst;
         for delegate in &mut scenario.delegates {
             delegate.become_stop_first();
         }

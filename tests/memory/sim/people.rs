@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::container::{Role, is_replaced_by_compose};
+use delegate_upgrader::container::{Role, compose};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -161,7 +161,7 @@ pub(super) async fn act(world: &World, random: &mut Random, acts: &[Act]) {
     let line = usize::try_from(random.below(0..world.scenario.delegates.len() as u64)).unwrap();
     let mut targets = family(world, line);
     targets.retain(|(role, target)| match (act, target.state.as_str()) {
-        (Act::ComposeRecreate, _) => *role == Role::Serving && !is_replaced_by_compose(&target.name),
+        (Act::ComposeRecreate, _) => *role == Role::Serving && !compose::is_temporary_name(&target.name),
         (Act::Start, state) => state != "running",
         (Act::Unpause, state) => state == "paused",
         (Act::Stop | Act::Kill | Act::Pause | Act::Restart, state) => {

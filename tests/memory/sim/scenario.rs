@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::config::Strategy;
+use delegate_upgrader::config::UpdateOrder;
 use serde_json::{Value, json};
 
 use super::hardships::{self, Hardship};
@@ -22,7 +22,7 @@ pub struct Scenario {
     pub healthy_time: Duration,
     pub healthy_deadline: Duration,
     pub stop_timeout: Duration,
-    pub strategy: Strategy,
+    pub update_order: UpdateOrder,
     /// Whether `HEALTH_ACTION` is `restart`.
     pub restarts_unhealthy: bool,
     pub delegates: Vec<Delegate>,
@@ -147,11 +147,11 @@ impl Scenario {
         let healthy_time = random.pick(&[10, 10, 10, 30, 60].map(Duration::from_secs));
         let healthy_deadline = healthy_time * u32::try_from(random.below(5..12)).unwrap();
         let stop_timeout = random.pick(&[30, 600, 3600, 3600].map(Duration::from_secs));
-        let strategy = random.pick(&[
-            Strategy::Auto,
-            Strategy::Auto,
-            Strategy::Auto,
-            Strategy::StopFirst,
+        let update_order = random.pick(&[
+            UpdateOrder::Auto,
+            UpdateOrder::Auto,
+            UpdateOrder::Auto,
+            UpdateOrder::StopFirst,
         ]);
         let timing = Timing {
             healthy_time,
@@ -164,13 +164,13 @@ impl Scenario {
             publications.push((random.seconds(60..calm_at.as_secs()), image));
         }
         publications.sort();
-        let delegates = delegates(&mut random, strategy, &images[0]);
+        let delegates = delegates(&mut random, update_order, &images[0]);
         Self {
             seed,
             healthy_time,
             healthy_deadline,
             stop_timeout,
-            strategy,
+            update_order,
             // Drawn apart, so that the rest of each story is as it would be without.
             restarts_unhealthy: Random::new(seed ^ 0x0072_6573_7461_7274).one_in(4),
             delegates,
@@ -322,14 +322,14 @@ fn behaviour(kind: Kind, random: &mut Random, timing: &Timing) -> Behaviour {
     behaviour
 }
 
-fn delegates(random: &mut Random, strategy: Strategy, old: &Made) -> Vec<Delegate> {
+fn delegates(random: &mut Random, update_order: UpdateOrder, old: &Made) -> Vec<Delegate> {
     let count = random.pick(&[1, 1, 1, 2, 3]);
     let host_network = count == 1 && random.one_in(5);
     let names = ["aa", "bb", "cc"];
     (0..count)
         .map(|index| {
-            let mut way = match strategy {
-                Strategy::StopFirst => Way::StopFirst,
+            let mut way = match update_order {
+                UpdateOrder::StopFirst => Way::StopFirst,
                 _ => Way::StartFirst,
             };
             let mut body = delegate_body(GROUP, &old.reference);

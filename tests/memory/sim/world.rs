@@ -135,7 +135,7 @@ impl World {
         let mut settings = crate::settings::settings();
         settings.scope.stop_timeout = scenario.stop_timeout;
         settings.policy = Policy {
-            strategy: scenario.strategy,
+            update_order: scenario.update_order,
             healthy_time: scenario.healthy_time,
             healthy_deadline: scenario.healthy_deadline,
             restarts_unhealthy: scenario.restarts_unhealthy,

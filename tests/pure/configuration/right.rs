@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use delegate_upgrader::config::{self, HealthAction, LogLevel, Preset, ProbeKind, Source, Strategy};
+use delegate_upgrader::config::{self, HealthAction, LogLevel, Preset, ProbeKind, Source, UpdateOrder};
 use delegate_upgrader::engine::EngineHost;
 
 use super::certificates::docker_certificates;
@@ -23,7 +23,7 @@ fn the_documented_command_gives_the_documented_defaults() {
     assert_eq!(settings.workload_names, ["docker-delegate"]);
     assert_eq!(settings.stop_timeout, Duration::from_secs(3600));
     assert!(!settings.run_on_start && !settings.disable_auto_upgrade);
-    assert_eq!(settings.strategy, Strategy::Auto);
+    assert_eq!(settings.update_order, UpdateOrder::Auto);
     assert_eq!(settings.healthy_time, Duration::from_secs(60));
     assert_eq!(settings.healthy_deadline, Duration::from_secs(600));
     assert_eq!(settings.health.interval, Duration::from_secs(60));
@@ -89,7 +89,7 @@ fn every_accepted_form_is_read() {
         settings.target.image_repository.as_deref(),
         Some("registry.example:5000/team/delegate")
     );
-    assert_eq!(settings.strategy, Strategy::StopFirst);
+    assert_eq!(settings.update_order, UpdateOrder::StopFirst);
     assert_eq!(settings.health.probe, ProbeKind::Running);
     assert_eq!(settings.health_action, HealthAction::Restart);
     assert_eq!(

@@ -1,7 +1,7 @@
 //! What must never be decided, whatever the state.
 
 use delegate_upgrader::container::{ContainerId, Role, RunState};
-use delegate_upgrader::rollout::{AutoRemove, Comparison, Member, Row, Step, UpdateOrder};
+use delegate_upgrader::rollout::{AutoRemove, ChosenOrder, Comparison, Member, Row, Step};
 
 use super::scene::{HEALTHY_TIME, Scene};
 
@@ -24,7 +24,7 @@ impl Scene {
     }
 
     fn is_stop_first(&self) -> bool {
-        self.rollout.update_order(&self.policy, &self.facts) == UpdateOrder::StopFirst
+        self.rollout.update_order(&self.policy, &self.facts) == ChosenOrder::StopFirst
     }
 
     /// Whether the candidate may take the place of this one: proven beside it, or ready to start after it.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use delegate_upgrader::config::{Strategy, Timing};
+use delegate_upgrader::config::{Timing, UpdateOrder};
 use delegate_upgrader::container::{ContainerId, ImageId, OWN_WORKLOAD, Role, RunState};
 use delegate_upgrader::document::SingleInstance;
 use delegate_upgrader::health::{Health, HealthStatus, Probe, Work};
@@ -278,7 +278,7 @@ impl Scene {
             desired: Desired::Keep(Reason::AwaitingSchedule { published: None }),
             policy: Policy {
                 health_only: false,
-                strategy: Strategy::Auto,
+                update_order: UpdateOrder::Auto,
                 healthy_time: Duration::from_secs(60),
                 healthy_deadline: Duration::from_secs(600),
                 idle_wait: Duration::from_secs(3600),
@@ -413,8 +413,8 @@ impl Scene {
         self.with(|rollout| rollout.single_instance = Some(SingleInstance::HostNetwork))
     }
 
-    pub fn strategy(self, strategy: Strategy) -> Self {
-        self.policy(|policy| policy.strategy = strategy)
+    pub fn update_order(self, update_order: UpdateOrder) -> Self {
+        self.policy(|policy| policy.update_order = update_order)
     }
 
     pub fn blockers(&self) -> Vec<Blocker> {

@@ -8,7 +8,7 @@ use delegate_upgrader::document::{DependencyKind, Obstacle, SingleInstance};
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::manager::ManagerError;
 use delegate_upgrader::rollout::reason::Awaited;
-use delegate_upgrader::rollout::{FailureCause, HeldBack};
+use delegate_upgrader::rollout::{FailureCause, RestartDeferral};
 use kit::page;
 use strum::VariantNames;
 
@@ -109,14 +109,14 @@ fn failures() -> [FailureCause; 9] {
 }
 
 #[rustfmt::skip]
-fn held_back() -> [HeldBack; 6] {
+fn deferrals() -> [RestartDeferral; 6] {
     [
-        HeldBack::ManagerUnreachable { problem: "connection refused".to_owned() },
-        HeldBack::AskingManager,
-        HeldBack::CheckingAgain,
-        HeldBack::MostUnhealthy { unhealthy: 2, all: 3 },
-        HeldBack::Obstacle(obstacles()[0].clone()),
-        HeldBack::Refused { problem: "403 Forbidden".to_owned() },
+        RestartDeferral::ManagerUnreachable { problem: "connection refused".to_owned() },
+        RestartDeferral::AskingManager,
+        RestartDeferral::CheckingAgain,
+        RestartDeferral::MostUnhealthy { unhealthy: 2, all: 3 },
+        RestartDeferral::Obstacle(obstacles()[0].clone()),
+        RestartDeferral::Refused { problem: "403 Forbidden".to_owned() },
     ]
 }
 
@@ -130,7 +130,7 @@ fn the_page_has_every_cause() {
         rows("`target_unknown`", &manager_errors(), ManagerError::kind),
         rows("`awaiting_answer`", &awaited, |awaited| awaited.into()),
         rows("`rejected`", &failures(), FailureCause::kind),
-        rows("`restart_held_back`", &held_back(), |held_back| held_back.into()),
+        rows("`restart_deferred`", &deferrals(), |held_back| held_back.into()),
     ];
     page::has(PAGE, "causes", &table.concat());
 }

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use delegate_upgrader::document::{DependencyKind, Obstacle, SingleInstance};
 use delegate_upgrader::manager::ManagerError;
 use delegate_upgrader::rollout::reason::{Awaited, Reason, ReasonKind, Retry};
-use delegate_upgrader::rollout::{FailureCause, HeldBack, InvalidLabel, Rejection};
+use delegate_upgrader::rollout::{FailureCause, InvalidLabel, Rejection, RestartDeferral};
 use delegate_upgrader::schedule::wave::Wave;
 
 pub(super) const OLD: &str = "harness/delegate:26.02.88404";
@@ -126,7 +126,7 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         ReasonKind::SuccessorUnhealthy => Reason::SuccessorUnhealthy { verdict },
         ReasonKind::NoContainer => Reason::NoContainer,
         ReasonKind::RestartBackoff => Reason::RestartBackoff { failures: 3, verdict, attempt: 2, until },
-        ReasonKind::RestartHeldBack => Reason::RestartHeldBack { failures: 3, verdict, because: HeldBack::MostUnhealthy { unhealthy: 2, all: 3 } },
+        ReasonKind::RestartDeferred => Reason::RestartDeferred { failures: 3, verdict, because: RestartDeferral::MostUnhealthy { unhealthy: 2, all: 3 } },
         ReasonKind::Restarting => Reason::Restarting { name: "delegate-1".to_owned(), tasks: Some(3), until },
         ReasonKind::EngineError => Reason::EngineError {
             step: "creating the candidate with harness/delegate:26.03.88501".to_owned(),

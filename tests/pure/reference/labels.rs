@@ -14,7 +14,7 @@ const PAGE: &str = "docs/reference/labels.md";
 const OWNERS: &[(&str, &str, &str)] = &[
     (label::ENABLE, "`false`, `no`, `off`, `0`", "never upgrade this delegate; its health is still reported"),
     (label::WATCHTOWER_ENABLE, "the same", "the same, where the label above is missing"),
-    (label::STRATEGY, "as `UPDATE_ORDER`", "overrides the setting; any other value is ignored with a warning"),
+    (label::UPDATE_ORDER, "as `UPDATE_ORDER`", "overrides the setting; any other value is ignored with a warning"),
     (label::PIN, "a version or a month, such as `26.03.88501` or `26.03`", "only that version, or the versions of that month, may be installed; other versions wait ([`pinned`](reasons.md#pinned))"),
     (label::SNOOZE_UNTIL, "a date or a time in `TZ`, such as `2026-12-01` or `2026-12-01T08:00`, or one with its offset", "no upgrade starts before then ([`snoozed`](reasons.md#snoozed))"),
     (label::WINDOW, "as [`UPGRADE_WINDOW`](../usage/schedules.md#upgrade-windows)", "its own window, instead of that"),

@@ -106,7 +106,7 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::CandidateVanished => Words("Someone else, or Compose, stopped or removed the candidate.", "nothing; the next scheduled run tries again.", PEOPLE),
         Kind::Halted => Words("Another replica failed.", "see the reason of that replica.", ""),
         Kind::RestartBackoff => Words("The delegate failed its health checks shortly after its last start.", "wait; the line says when the restart follows.", RESTARTS),
-        Kind::RestartHeldBack => Words("The delegate failed its health checks and is not restarted; `cause` says why.", "repair what the line names.", RESTARTS),
+        Kind::RestartDeferred => Words("The delegate failed its health checks and is not restarted; `cause` says why.", "repair what the line names.", RESTARTS),
         Kind::Restarting => Words("The delegate failed its health checks, and finishes its tasks before its restart.", "wait; the line has the deadline.", RESTARTS),
         Kind::RollingBack => Words("Its tasks failed with the new image, and the orchestrator restores the previous image.", WAIT, SWARM_FAILS),
         Kind::NoDeployment => Words("`workloadName` and `namespace` name no Deployment.", "correct them in `config.yaml`: `kubectl get deployments --all-namespaces` lists them.", KUBERNETES),

@@ -1,7 +1,7 @@
 //! One in service, and no candidate.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use delegate_upgrader::config::{Strategy, Timing};
+use delegate_upgrader::config::{Timing, UpdateOrder};
 use delegate_upgrader::container::{ContainerId, RunState};
 use delegate_upgrader::document::{DependencyKind, Obstacle};
 use delegate_upgrader::host::hold::{Holds, Rejected};
@@ -87,8 +87,8 @@ fn a_delegate_in_service_is_replaced_when_nothing_is_in_the_way() {
             (pulled().failed(1, rejected(3600)).knowing(|facts| facts.known_rejections.clear()), "blocked: rest, rejected"),
             (published().with(|r| r.taken_names.push("d.candidate".to_owned())), "blocked: rest, name_taken"),
             (published().with(|r| r.taken_names.push("d.retired".to_owned())), "blocked: rest, name_taken"),
-            (published().host_network().strategy(Strategy::StartFirst), "blocked: rest, cannot_start_first"),
-            (pulled().host_network().strategy(Strategy::StartFirst), "blocked: rest, cannot_start_first"),
+            (published().host_network().update_order(UpdateOrder::StartFirst), "blocked: rest, cannot_start_first"),
+            (pulled().host_network().update_order(UpdateOrder::StartFirst), "blocked: rest, cannot_start_first"),
             (unknown(published(), |facts| facts.hidden_obstacle = None), "obstacle_unknown: find out hidden_obstacle"),
             (published(), PULL),
             (unknown(pulled(), |facts| facts.free_memory = None), "memory_unknown: find out free_memory"),
@@ -214,9 +214,9 @@ fn a_moved_tag_is_not_the_image_that_was_rolled_back_from() {
 #[test]
 #[rustfmt::skip]
 fn owner_label_overrides_administrator_strategy() {
-    let base = || pulled().candidate(new()).strategy(Strategy::StopFirst);
+    let base = || pulled().candidate(new()).update_order(UpdateOrder::StopFirst);
     check(vec![
         (base(), "name_draining: rename old to d.draining-now"),
-        (base().with(|r| r.owner.strategy = Some(Strategy::StartFirst)), "candidate_start: start new"),
+        (base().with(|r| r.owner.update_order = Some(UpdateOrder::StartFirst)), "candidate_start: start new"),
     ]);
 }

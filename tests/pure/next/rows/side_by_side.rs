@@ -1,7 +1,7 @@
 //! One in service, and a candidate beside it.
 
 use chrono::TimeDelta;
-use delegate_upgrader::config::Strategy;
+use delegate_upgrader::config::UpdateOrder;
 use delegate_upgrader::container::{Role, RunState};
 use delegate_upgrader::document::{DependencyKind, Obstacle, SingleInstance};
 use delegate_upgrader::rollout::reason::Reason;
@@ -176,7 +176,7 @@ fn a_candidate_that_is_not_wanted_is_withdrawn_without_a_verdict() {
         (with(running()).failed(1, later(1001)), "proving: wait 5s, proving"),
         (with(new()).with(|r| r.obstacle = Some(missing())), UNWANTED),
         (with(running()).with(|r| r.obstacle = Some(missing())), "proving: wait 5s, proving"),
-        (with(new()).host_network().strategy(Strategy::StartFirst), UNWANTED),
+        (with(new()).host_network().update_order(UpdateOrder::StartFirst), UNWANTED),
         // The same image, whether pulled or not, or no word about it: the replacement continues.
         (with(running()).published(V2), "proving: wait 5s, proving"),
         (with(running()).keep(Reason::AwaitingSchedule { published: None }), "proving: wait 5s, proving"),

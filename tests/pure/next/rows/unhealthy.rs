@@ -11,7 +11,7 @@ use super::super::scene::{Change, DEADLINE, STOP_TIMEOUT, Scene, V1, V2, ago, ne
 use super::{check, table};
 
 const RESTARTED: &str = "restart: restart old within 1h";
-const HELD_BACK: &str = "restart_held_back: rest, restart_held_back";
+const HELD_BACK: &str = "restart_deferred: rest, restart_deferred";
 const AT_REST: &str = "blocked: rest, awaiting_schedule";
 
 /// A delegate that has failed so many checks, the only one of its host.
@@ -80,16 +80,16 @@ fn a_delegate_that_fails_its_checks_is_restarted() {
             (ended(100, 10).with(|r| r.serving.as_mut().unwrap().life.started_at = Some(ago(90))), "blocked: rest, not_running"),
             (changed(|m| m.life.started_at = Some(ago(DEADLINE - 1))), "restart_backoff: rest, restart_backoff"),
             (changed(|m| m.life.started_at = Some(ago(DEADLINE))), RESTARTED),
-            (changed(|m| m.history.checks.refused = Some("forbidden".to_owned())), "restart_refused: rest, restart_held_back"),
+            (changed(|m| m.history.checks.refused = Some("forbidden".to_owned())), "restart_refused: rest, restart_deferred"),
             (failing(3).with(|r| r.obstacle = Some(dependent.clone())), HELD_BACK),
             (failing(3).with(|r| r.obstacle = Some(swarm.clone())), RESTARTED),
-            (reach(None), "restart_held_back: find out manager_reachable"),
-            (reach(Some(Reach::Asking)), "restart_held_back: wait 500ms, restart_held_back"),
+            (reach(None), "restart_deferred: find out manager_reachable"),
+            (reach(Some(Reach::Asking)), "restart_deferred: wait 500ms, restart_deferred"),
             (reach(Some(unreachable)), HELD_BACK),
             (nameless, RESTARTED),
             // It may have recovered since.
-            (checked(5, false), "restart_held_back: find out health"),
-            (checked(5, true), "restart_held_back: wait 500ms, restart_held_back"),
+            (checked(5, false), "restart_deferred: find out health"),
+            (checked(5, true), "restart_deferred: wait 500ms, restart_deferred"),
             (checked(5, false).knowing(|facts| facts.is_plan = true), RESTARTED),
             (failing(3), RESTARTED),
             (failing(2), AT_REST),

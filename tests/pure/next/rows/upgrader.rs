@@ -1,6 +1,6 @@
 //! The upgrader replaces itself.
 
-use delegate_upgrader::config::Strategy;
+use delegate_upgrader::config::UpdateOrder;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::document::SingleInstance;
 use delegate_upgrader::rollout::{Member, Rollout};
@@ -94,7 +94,7 @@ fn a_host_without_memory_for_a_second_upgrader_has_none_for_a_helper() {
         (scene(), "blocked: rest, cannot_start_first"),
         // Its owner knows better.
         (
-            scene().with(|rollout| rollout.owner.strategy = Some(Strategy::StopFirst)),
+            scene().with(|rollout| rollout.owner.update_order = Some(UpdateOrder::StopFirst)),
             "create: create release 1 from old with harness/delegate:26.02.1",
         ),
     ]);

@@ -5,10 +5,10 @@ use strum::{IntoStaticStr, VariantNames};
 use super::{Facts, Reach, Rollout};
 use crate::document::Obstacle;
 
-/// Why a restart is held back. The error texts come from the Manager or the engine verbatim.
+/// Why a restart is deferred. The error texts come from the Manager or the engine verbatim.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
-pub enum HeldBack {
+pub enum RestartDeferral {
     /// Without its Manager no delegate is healthy.
     #[error("the Manager is unreachable: {problem}")]
     ManagerUnreachable {
@@ -40,8 +40,8 @@ pub enum HeldBack {
     },
 }
 
-impl HeldBack {
-    /// The reason, known from the host and the Manager, to hold a restart back.
+impl RestartDeferral {
+    /// The reason, known from the host and the Manager, to defer a restart.
     pub(super) fn by_the_host(rollout: &Rollout, facts: &Facts) -> Option<Self> {
         let (unhealthy, all) = (facts.unhealthy_delegates, facts.delegates);
         match (&rollout.obstacle, &facts.manager) {
