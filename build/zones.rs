@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// 2011-01-01T00:00:00Z; at the end of that year Samoa left out a day, which is the last time that any zone did. What was the
-/// rule then holds for the time before, too.
+/// 2011-01-01T00:00:00Z; at the end of that year Samoa left out a day, which is the last time that any zone did. The rule
+/// of that time also holds for the time before.
 const SINCE: i64 = 1_293_840_000;
 /// The size of a header.
 const HEADER: usize = 44;

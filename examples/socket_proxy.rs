@@ -28,7 +28,7 @@ use std::{env, fs, io};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 
-/// A head beyond this is no head.
+/// Anything longer is not a head.
 const HEAD_LIMIT: usize = 64 * 1024;
 
 #[tokio::main(flavor = "current_thread")]
@@ -108,7 +108,7 @@ async fn copy(
             tell(&line);
         }
         if to.write_all(bytes).await.is_err() {
-            // Whoever was to read it has gone; so has the interest in the rest.
+            // The reader has gone, and with it the interest in the rest.
             break;
         }
     }
@@ -138,7 +138,7 @@ impl Messages {
                 self.head.clear();
                 self.body_left = content_length(&head);
                 let line = head.lines().next().unwrap_or_default();
-                // What follows an answer's head may be a body in chunks, and that has no first line.
+                // After an answer's head, a body in chunks may follow, which has no first line.
                 if line.contains("HTTP/1.") {
                     lines.push(line.to_owned());
                 }

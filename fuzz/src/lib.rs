@@ -1,4 +1,4 @@
-//! Changes JSON where it is JSON: a fuzzer of bytes hardly ever gets past the parser.
+//! Changes an input that is JSON as JSON, not as bytes: a fuzzer of bytes hardly ever gets past the parser.
 
 mod edit;
 mod nodes;

@@ -16,7 +16,7 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
-    /// One of `0..count`; 0 where there is none.
+    /// One of `0..count`, or 0 if that is empty.
     pub(crate) fn below(&mut self, count: usize) -> usize {
         usize::try_from(self.next() % (count.max(1) as u64)).unwrap_or_default()
     }

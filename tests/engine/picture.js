@@ -1,5 +1,5 @@
-// Says of the picture in this document what somebody would see of it: which of its texts do not fit, how much the brightness
-// of its first frame varies, and how many of its parts move.
+// Says what a viewer would see of the picture in this document: which of its texts do not fit, how much the brightness of its
+// first frame varies, and how many of its parts move.
 const svg = document.querySelector('svg');
 const { width, height } = svg.viewBox.baseVal;
 const fits = (text) => {

@@ -5,21 +5,21 @@ use std::time::Duration;
 /// Everything that can be told to a test delegate. The default behaves well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Behaviour {
-    /// What the image calls itself; told at start.
+    /// The name that the image has for itself; printed at start.
     pub(crate) version: String,
     /// The port of the health endpoint.
     pub(crate) port: u16,
     /// The first moment of health after the start.
     pub(crate) start: Duration,
-    /// How health goes on from there.
+    /// How health continues from there.
     pub(crate) health: Health,
     /// How many tasks it executes until it is asked to stop.
     pub(crate) tasks: u64,
-    /// How long the running tasks take once the delegate was told to stop.
+    /// How long the running tasks take once the delegate is asked to stop.
     pub(crate) drain: Duration,
     /// The process exits with 1 this long after its start.
     pub(crate) crash_after: Option<Duration>,
-    /// SIGTERM is told, and nothing else happens.
+    /// SIGTERM is reported, and nothing else happens.
     pub(crate) ignore_sigterm: bool,
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn parse_file(text: &str) -> Result<Vec<(String, String)>, String> {
 mod tests {
     use super::*;
 
-    /// What is told, and what health that gives at which second.
+    /// Settings, and the health that they give at some seconds.
     type Case = (&'static [(&'static str, &'static str)], &'static [(u64, bool)]);
 
     fn read(pairs: &[(&str, &str)]) -> Result<Behaviour, String> {

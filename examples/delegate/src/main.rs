@@ -1,8 +1,8 @@
 //! A test delegate: to an upgrader it looks like a Harness delegate, and it misbehaves on demand.
 //!
 //! It serves `/api/health` and `/api/metrics` on port 3460. On SIGTERM it finishes its tasks, which takes
-//! `DRAIN_SECONDS`, says so, and exits with 0; nothing but SIGKILL shortens that. What it does is told by
-//! environment variables, and by the lines of `/behaviour` in its image. The file wins, so that version 2 of
+//! `DRAIN_SECONDS`, says so, and exits with 0; nothing but SIGKILL shortens that. Environment
+//! variables and the lines of `/behaviour` in its image say what it does. The file wins, so that version 2 of
 //! an image can misbehave in a container whose environment did not change:
 //!
 //! | variable | default | meaning |
@@ -87,7 +87,7 @@ fn told() -> Result<Behaviour, String> {
     })
 }
 
-/// What a connection needs to answer.
+/// The state that a connection needs to answer.
 struct State {
     behaviour: Behaviour,
     name: String,
@@ -128,7 +128,7 @@ async fn crash(after: Option<Duration>) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Waits for the signal to stop, then for the tasks to end. Signals in between are told and change nothing.
+/// Waits for the signal to stop, then for the tasks to end. It reports signals in between, which change nothing.
 async fn drained(mut stop: Stop, state: &State) -> ExitCode {
     loop {
         let name = stop.recv().await;

@@ -21,7 +21,7 @@
 //!
 //! # A lab
 //!
-//! Without a database what it is told at start and over HTTP is in memory:
+//! Without a database it keeps in memory what you tell it at start and over HTTP:
 //!
 //! ```text
 //! cargo run --package local-manager -- serve --listen 127.0.0.1:8080 \
@@ -34,7 +34,7 @@
 //! `serve` is what it does without a command. An upgrader is pointed at it with `MANAGER_HOST_AND_PORT=http://…:8080`,
 //! the same `ACCOUNT_ID` and the same token as `UPGRADER_TOKEN`.
 //!
-//! # What it serves
+//! # Requests
 //!
 //! | request | who | what |
 //! |---|---|---|
@@ -47,7 +47,7 @@
 //!
 //! # Control of a lab
 //!
-//! Everything under `/local/` is for whoever can reach the port: **no one is asked who they are**. It is there only
+//! Everyone who can reach the port can use everything under `/local/`: **it asks no one who they are**. It is there only
 //! without a database. Listen on a loopback address or in a lab, nowhere else.
 //!
 //! | request | body | effect |
@@ -55,9 +55,9 @@
 //! | `PUT /local/published` | `{"imageTag": "harness/delegate:26.02.1"}` | published for every delegate |
 //! | | `{"imageTag": "…", "delegateGroupName": "blue"}` | published for that delegate; `"imageTag": null` ends it |
 //! | `GET /local/published` | | what is published |
-//! | `PUT /local/fault` | `{"status": 503, "times": 2}` | the next two upgrade checks get this answer, whoever asks |
+//! | `PUT /local/fault` | `{"status": 503, "times": 2}` | the next two upgrade checks get this answer, from any host |
 //! | | more fields, all optional: `code`, `message`, `body`, `headers`, `delayMs` | with `delayMs` alone: the right answer, late |
-//! | `DELETE /local/fault` | | no fault any more |
+//! | `DELETE /local/fault` | | ends the fault |
 //! | `GET /local/requests` | | every question so far: when, what, the answer |
 //! | `DELETE /local/requests` | | forget them |
 
@@ -132,7 +132,7 @@ async fn main() -> ExitCode {
 }
 
 impl Command {
-    /// What a command that soon ends has to say.
+    /// Runs a command that soon ends, and returns what it has to say.
     fn administer(&self, now: DateTime<Utc>) -> Result<String, String> {
         match self {
             Self::Serve(_) => Err("serve goes on until it is told to stop".to_owned()),

@@ -34,7 +34,7 @@ pub(crate) struct Publish {
 
 impl Publish {
     pub(crate) fn run(&self, now: DateTime<Utc>) -> Result<String, String> {
-        // What is written on the command line goes before what the environment says.
+        // The command line goes before the environment.
         let wants_lab = self.at.is_some() || self.delegate.is_some();
         match self.database.path() {
             Some(_) if !wants_lab => self.publish_in_database(now),

@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::admin::Database;
 use crate::service::{Clock, Manager, Settings};
 
-/// What an upgrader is told of its own image, where a lab says nothing else.
+/// The image that a lab publishes for upgraders by default.
 const LAB_UPGRADER: &str = "harness/upgrader:latest";
 
 #[derive(Args)]

@@ -18,7 +18,7 @@ pub(crate) fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) ->
 fn line<'a>(widths: &[usize], entries: impl Iterator<Item = &'a str>) -> String {
     let cells: Vec<String> = entries
         .zip(widths)
-        // What upgraders wrote into it shall move no cursor.
+        // Text that upgraders wrote into it shall move no cursor.
         .map(|(entry, &width)| format!("{:width$}", entry.escape_debug().to_string()))
         .collect();
     format!("{}\n", cells.join("  ").trim_end())

@@ -1,4 +1,4 @@
-// Renders a Helm chart for a check, where there is no Helm: it uses the same template engine and libraries.
+// Renders a Helm chart for a check on a machine without Helm: it uses the same template engine and libraries.
 //
 //	render KUBERNETES-VERSION CHART RELEASE NAMESPACE [VALUES-FILE…]
 //

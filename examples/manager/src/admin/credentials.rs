@@ -1,4 +1,4 @@
-//! Tokens and API keys: made, ended, listed. A value is told once, when it is made.
+//! Makes, ends and lists tokens and API keys, and shows a value only once, when it makes it.
 
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
@@ -20,7 +20,7 @@ pub(crate) enum Token {
         /// A name to know it by
         name: String,
     },
-    /// End a token: whoever asks with it is refused from now on
+    /// End a token: every request with it is refused from now on
     Revoke {
         #[command(flatten)]
         database: Database,

@@ -1,4 +1,4 @@
-//! What was asked, as tests read it and as a line tells it.
+//! A question and its answer, as tests read them and as a line of the output shows them.
 
 use std::collections::BTreeMap;
 

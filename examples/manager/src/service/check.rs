@@ -1,4 +1,4 @@
-//! The upgrade check: which image is published for whoever asks.
+//! The upgrade check: which image is published for a delegate or for the upgrader that asks.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ impl Manager {
         response
     }
 
-    /// The right answer; `stamps` is false where it will not be given.
+    /// The right answer; `stamps` is false if it will not be given.
     fn judge(
         &self,
         endpoint: Endpoint,
@@ -103,7 +103,7 @@ impl Manager {
         let published = match (endpoint, group) {
             (Endpoint::Upgrader, _) => store.published_upgrader()?,
             (Endpoint::DelegateV2, None) => {
-                // The real one trips over the null, too.
+                // The real one also trips over the null.
                 return Err(Refusal::new(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     "UNKNOWN_ERROR",

@@ -1,6 +1,6 @@
-//! The control API under `/local/`: for whoever can reach the port, so for loopback and labs only.
+//! The control API under `/local/`: everyone who can reach the port can use it, so it is for loopback and labs only.
 //!
-//! What is published for one delegate by its name is kept in memory: it is no part of the protocol.
+//! An image that is published for one delegate by its name stays in memory: the protocol knows no such thing.
 
 use axum::Router;
 use axum::body::Bytes;

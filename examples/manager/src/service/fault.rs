@@ -1,4 +1,4 @@
-//! Wrong and late answers on demand, for tests of whoever asks.
+//! Wrong and late answers on demand, for tests of the clients.
 
 use std::collections::BTreeMap;
 

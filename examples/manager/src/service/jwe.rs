@@ -6,7 +6,7 @@ use delegate_upgrader::manager::token::KEY_LEN;
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use serde::Deserialize;
 
-/// What is read of the claims.
+/// The claims that are read.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Claims {
     /// The host that asks.
@@ -20,9 +20,9 @@ pub(super) struct Claims {
 pub(super) enum OpenError {
     /// It has not five parts, is not base64url, or names another algorithm.
     Malformed,
-    /// The key is another one, or somebody changed the token.
+    /// The key is another one, or the token was changed.
     WrongKey,
-    /// What was encrypted are not claims.
+    /// The decrypted text is not such claims.
     UnknownClaims,
 }
 

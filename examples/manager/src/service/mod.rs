@@ -32,7 +32,7 @@ use store::{Kind, Store, StoreError};
 /// How many questions are remembered.
 const MOST_REMEMBERED: usize = 10_000;
 
-/// What a local Manager is started with.
+/// The settings that a local Manager starts with.
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
     /// The one account it knows; empty takes the database's.
@@ -74,12 +74,12 @@ struct Inner {
     print: bool,
     clock: Clock,
     has_control: bool,
-    /// Its calls take well under a millisecond, so they are made where they are needed.
+    /// Its calls take well under a millisecond, so even async code makes them in place.
     store: Mutex<Store>,
     lab: Mutex<Lab>,
 }
 
-/// What the control API changes and shows, beside the store.
+/// The state that the control API changes and shows, beside the store.
 #[derive(Default)]
 struct Lab {
     published_by_group: BTreeMap<String, String>,
@@ -113,7 +113,7 @@ impl Manager {
     }
 
     /// The protocol and the REST below the prefix. The control API under `/local/` asks nobody who they are, so it is
-    /// there only where nothing is kept.
+    /// there only if nothing is kept.
     pub(crate) fn router(&self) -> Router {
         let mut router = check::router(&self.0.prefix).merge(rest::router(&self.0.prefix));
         if self.0.has_control {
@@ -122,7 +122,7 @@ impl Manager {
         router.with_state(self.clone())
     }
 
-    /// What it serves, on one line.
+    /// Its account, its path and the published image, on one line.
     pub(crate) fn summary(&self) -> Result<String, StoreError> {
         let store = self.store();
         let published = store.latest()?.image;
@@ -144,7 +144,7 @@ impl Manager {
         self.lab().fault = Some(fault);
     }
 
-    /// What was asked so far.
+    /// The questions so far, as many as it remembers.
     pub(crate) fn requests(&self) -> Vec<Asked> {
         self.lab().requests.iter().cloned().collect()
     }
@@ -173,7 +173,7 @@ impl Manager {
             .get(answer::HARNESS_ERROR)
             .and_then(|code| Some(code.to_str().ok()?.to_owned()));
         if self.0.print {
-            // Whoever read the lines may be gone; the Manager goes on.
+            // The reader of the lines may be gone; the Manager continues.
             let _ = writeln!(std::io::stdout(), "{}", asked.line());
         }
         // Only the control API shows them.

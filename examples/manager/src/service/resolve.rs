@@ -9,7 +9,7 @@ use super::support::Version;
 
 pub(crate) type Tags = BTreeSet<String>;
 
-/// Days for which an override holds where nothing else is said, and at most.
+/// Days for which an override holds by default, and at most.
 const MOST_DAYS: i64 = 180;
 const SECONDS_A_DAY: i64 = 86_400;
 
@@ -26,7 +26,7 @@ pub(crate) struct Override {
     pub(crate) valid_until: i64,
 }
 
-/// What is published for everybody.
+/// The image that is published for everybody.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Release {
     /// Counts up with each image published; 0 as long as there is none.
@@ -40,7 +40,7 @@ impl Override {
     }
 }
 
-/// An override as somebody asks for it.
+/// An override as an administrator asks for it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) scope: Scope,
@@ -169,7 +169,7 @@ mod tests {
             ("o/p", "", &["- = A", "o = O", "o/p = P"], "P"),
             ("o", "", &["- = A", "o = O", "o/p = P"], "O"),
             ("", "", &["o = O", "o/p = P"], "latest"),
-            // somebody else's
+            // overrides of other scopes
             ("o/p", "", &["x = X", "x/p = Y", "o/q = Q"], "latest"),
             ("o/p", "", &["x = X", "- = A"], "A"),
             // an override with tags is for delegates that have all of them

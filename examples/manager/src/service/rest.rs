@@ -176,7 +176,7 @@ async fn audit_trail(
     })
 }
 
-/// What may be asked for in the body of `listDelegates`.
+/// The body of `listDelegates`.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 struct Filter {

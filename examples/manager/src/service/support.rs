@@ -77,7 +77,7 @@ impl Version {
         }
     }
 
-    /// The moment from which it is not supported any more.
+    /// The moment at which its support ends.
     pub(crate) fn expires_at(&self) -> DateTime<Utc> {
         end_of(self.end_of_support())
     }

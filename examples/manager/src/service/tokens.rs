@@ -1,4 +1,4 @@
-//! Who asks: delegate tokens and API keys, as they are made and as they are checked.
+//! Makes and checks delegate tokens and API keys, which say who asks.
 
 use axum::http::{HeaderMap, HeaderName, header};
 use base64::Engine as _;
@@ -16,7 +16,7 @@ const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// Bytes of randomness in an API key.
 const API_KEY_LEN: usize = 32;
 
-/// Who asks with a delegate token.
+/// A client that asks with a delegate token.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Asker {
     /// The host, as the token's claims have it.

@@ -1,4 +1,4 @@
-//! The local Manager's REST, and what the client is told after it was used.
+//! The local Manager's REST, and the answers that the client gets after it was used.
 
 use chrono::{DateTime, Utc};
 use delegate_upgrader::manager::{HttpManager, ImageSource as _, ManagerConfig, ManagerError};
@@ -506,7 +506,7 @@ async fn what_is_written_into_the_file_of_a_running_manager_counts_at_once() {
     file.revoke(Kind::Token, "docker", 0).unwrap();
     assert_eq!(kit::manager::ask(&client).await, Err(ManagerError::TokenRevoked));
 
-    // What asks nobody who they are is not there.
+    // The control API, which asks nobody who they are, is missing.
     let url = format!("{}/local/published", local.url);
     let (status, _, _) = super::protocol::get(url, None).await;
     assert_eq!(status.as_u16(), 404);

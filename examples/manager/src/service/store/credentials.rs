@@ -40,7 +40,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What may be shown of a token or an API key.
+/// The part of a token or an API key that may be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Credential {
     pub(crate) name: String,

@@ -149,7 +149,7 @@ impl Store {
         Ok(())
     }
 
-    /// With its tags and its replicas, until somebody asks for it again.
+    /// With its tags and its replicas, until an upgrader asks for it again.
     pub(crate) fn forget(&self, scope: &Scope, name: &str) -> Result<(), StoreError> {
         let forgotten = self.connection.execute(
             "DELETE FROM delegate WHERE org = ?1 AND project = ?2 AND name = ?3",

@@ -1,4 +1,4 @@
-//! What the Manager knows, in SQLite: in a file, or in memory.
+//! Keeps all that the Manager knows in SQLite: in a file, or in memory.
 //!
 //! The service and the administrator's commands open the same file side by side. Nothing is kept outside it, so what
 //! one writes the other reads with its next question. Times are seconds since the epoch.
@@ -32,7 +32,7 @@ const VERSION: u32 = 2;
 /// `PRAGMA application_id`, so that no other program's database is taken for ours.
 const APPLICATION_ID: i64 = 0x6475_6d67;
 
-/// Whoever writes is done within milliseconds.
+/// A writer is done within milliseconds.
 const MOST_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
@@ -191,7 +191,7 @@ impl Store {
         Ok(latest.unwrap_or_default())
     }
 
-    /// Publishing again what is published is no release.
+    /// Publishing the same image again makes no new release.
     pub(crate) fn publish(&self, image: &str, now: i64) -> Result<(), StoreError> {
         self.connection.execute(
             "INSERT INTO release (image, published_at) SELECT ?1, ?2
@@ -237,7 +237,7 @@ fn tags_from_column(text: &str) -> rusqlite::Result<super::resolve::Tags> {
     serde_json::from_str(text).map_err(|error| unreadable(error.into()))
 }
 
-/// Of a text that only somebody else can have written there.
+/// Of a text that only another program can have written there.
 fn unreadable(reason: Box<dyn std::error::Error + Send + Sync>) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, reason)
 }
