@@ -197,8 +197,7 @@ fn publish_success(status: &Publisher, schedule: &Schedule, success: Option<Date
     });
 }
 
-/// Logs the outcome of a scheduled run once it awaits no answer. That there is no delegate has been logged by
-/// then.
+/// Logs the outcome of a scheduled run once it awaits no answer. A run without delegates has been logged by then.
 fn log_run(due: &mut Option<String>, report: &Report) {
     let is_open = report
         .delegates
@@ -230,8 +229,7 @@ fn log_reach<C: Controller>(before: &mut Option<String>, now: Option<&C::Error>)
 /// their images, and then checks those delegates for an upgrade again.
 ///
 /// # Errors
-/// The engine was unreachable at the start, or later for two minutes. A shorter outage, such as a restart, is waited
-/// out.
+/// The engine was unreachable at the start, or for two minutes. A restart of it takes less, and is waited out.
 pub async fn once<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error> {
     reconciler.start_run(Mode::Upgrade);
     let first = reconciler.reconcile().await?;

@@ -3,8 +3,8 @@
 use libfuzzer_sys::fuzzer_mutate;
 use serde_json::Value;
 
-use crate::random::Random;
 use crate::nodes;
+use crate::random::Random;
 use crate::words;
 
 pub(crate) fn edit(document: &mut Value, random: &mut Random) {

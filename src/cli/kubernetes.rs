@@ -64,8 +64,7 @@ pub(super) enum Command {
     Resume,
 }
 
-/// Whether the process runs in a cluster with the configuration file of the documented manifest, which selects this
-/// mode.
+/// Whether the process runs in a cluster with the documented configuration file, which selects this mode.
 pub(super) fn is_chosen() -> bool {
     is_in_cluster() && Path::new(file::PATH).exists()
 }
@@ -279,8 +278,7 @@ impl CommandLine {
     }
 }
 
-/// The exit of a run. Most failures exit with 0, because Kubernetes would otherwise retry with more pods, up to
-/// `backoffLimit`.
+/// The exit of a run. Most failures exit with 0: Kubernetes would otherwise retry with more pods, up to `backoffLimit`.
 fn summary(report: &Report) -> Exit {
     info!("{}", report.summary());
     let is_unserved = report.delegates.iter().any(|delegate| {

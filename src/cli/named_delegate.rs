@@ -64,8 +64,7 @@ pub(super) async fn rollback(
     serve(settings, false, json, start).await
 }
 
-/// Completes the replacement that `start` starts. With `no_wait`, leaves the rest to the daemon once the new container
-/// has started.
+/// Completes the replacement that `start` starts. With `no_wait`, the daemon continues once the new container has started.
 async fn serve(
     settings: &Settings,
     no_wait: bool,

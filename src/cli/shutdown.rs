@@ -1,5 +1,4 @@
-//! SIGTERM and SIGINT: the process ends at once, even in the middle of a replacement. SIGHUP: the daemon reloads its
-//! settings.
+//! SIGTERM and SIGINT: the process ends at once, even in the middle of a replacement. SIGHUP reloads the settings.
 
 use std::future::Future;
 

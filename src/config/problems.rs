@@ -149,8 +149,7 @@ impl Problems {
         problems.any(|problem| names.contains(&Some(problem.variable)))
     }
 
-    /// The warnings if nothing is wrong, else everything. A secret pasted into another variable is masked wherever it
-    /// shows.
+    /// The warnings if nothing is wrong, else everything. A secret pasted into another variable is masked everywhere.
     pub(super) fn finish(self, secrets: &[&str]) -> Result<Vec<String>, ConfigErrors> {
         let Self(mut errors) = self;
         let given = errors.problems.iter_mut().map(|problem| &mut problem.given);

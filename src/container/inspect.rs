@@ -102,8 +102,7 @@ impl Inspected {
         }
     }
 
-    /// A fingerprint of what an owner can change of a container that runs: its limits, its restart policy, and its
-    /// networks.
+    /// A fingerprint of what an owner can change of a running container: its limits, restart policy, and networks.
     pub(crate) fn fingerprint(&self) -> String {
         let mut hasher = DefaultHasher::new();
         let mut settings = self.object("/HostConfig").cloned().unwrap_or_default();

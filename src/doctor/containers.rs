@@ -93,8 +93,7 @@ fn is_for(upgrader: &Inspected, scope: &Scope) -> bool {
         .any(|name| scope.workload_names.iter().any(|ours| ours == name.trim()))
 }
 
-/// Whether a Watchtower would replace this delegate, judged by its most common options, which are arguments or
-/// variables.
+/// Whether a Watchtower would replace this delegate, judged by its most common options, arguments or variables.
 fn watches(watchtower: &Inspected, delegate: &Inspected) -> bool {
     let arguments = watchtower.list("/Config/Cmd").iter().filter_map(Value::as_str);
     let arguments: Vec<&str> = arguments.flat_map(|argument| argument.splitn(2, '=')).collect();

@@ -1,5 +1,4 @@
-//! The engine: whether it can be reached, which calls it permits, which delegates it runs, and its free space for
-//! images.
+//! The engine: whether it can be reached, the calls it permits, its delegates, and its free space for images.
 
 use std::sync::Arc;
 
@@ -154,8 +153,7 @@ fn left_over(rollouts: &[Rollout], checks: &mut Checks) {
 fn health(rollouts: &[Rollout], upgrades: bool, checks: &mut Checks) {
     for serving in rollouts.iter().filter_map(|rollout| rollout.serving.as_ref()) {
         let (name, detail) = (&serving.name, &serving.health.detail);
-        let expiry = serving.image.expiry();
-        if let Some(notice) = expiry.and_then(|expiry| expiry.notice(Utc::now().date_naive())) {
+        if let Some(notice) = serving.image.support_notice(Utc::now()) {
             checks.warn("support", format!("{name} runs {}: {notice}", serving.image));
         }
         let message = if serving.health.status == HealthStatus::Unhealthy {

@@ -61,8 +61,7 @@ pub enum Obstacle {
         /// The list and its bound.
         problem: String,
     },
-    /// A variable with the value of a Podman secret: inspect shows the secret's name, and neither the variable's nor the
-    /// value.
+    /// A variable with the value of a Podman secret: inspect shows the secret's name, not the variable's or the value.
     #[error(
         "the Podman secret {secret} is one of its variables, which Podman does not show, so it would be lost; recreate the \
          delegate with the variable in an --env-file"

@@ -64,8 +64,7 @@ pub(crate) fn offered_platforms(distribution: &Value) -> Option<Vec<String>> {
     Some(offered).filter(|offered| !offered.is_empty())
 }
 
-/// The platform of the container's manifest, with its variant. Only stores that keep several platforms show one
-/// (API 1.48).
+/// The platform of the container's manifest, with its variant: shown by stores with several platforms (API 1.48).
 pub(super) fn stored(container: &Inspected) -> Option<String> {
     let part = |name: &str| {
         let text = container.text(&format!("/ImageManifestDescriptor/platform/{name}"));

@@ -1,5 +1,4 @@
-//! The document of a trial: that of a candidate, without what only one container can have, and with a command that does
-//! nothing.
+//! The document of a trial: a candidate's, without what only one container can have, with a command that does nothing.
 
 use serde_json::{Value, json};
 

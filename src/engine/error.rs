@@ -121,8 +121,7 @@ impl EngineError {
         matches!(self, Self::Refused { message, .. } if messages::is_leftover_task(message))
     }
 
-    /// Whether a start failed because a network still has an endpoint of the container's name. The endpoint may yet be
-    /// removed.
+    /// Whether a start failed because a network still has an endpoint of the container's name, which may yet be removed.
     pub fn is_leftover_endpoint(&self) -> bool {
         matches!(self, Self::Refused { message, .. } if messages::is_leftover_endpoint(message))
     }

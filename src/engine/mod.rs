@@ -175,8 +175,7 @@ pub trait Engine: Send + Sync + 'static {
     fn stop(&self, id: &ContainerId, grace: Duration)
     -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Requests a restart: a stop with this grace, as [`Self::stop`], and then a start. Of what does not run only the start
-    /// is left.
+    /// Requests a restart: a stop with this grace, as [`Self::stop`], then a start. A stopped container is only started.
     ///
     /// Returns when the container lives again or after one second, whichever comes first: the engine finishes a restart
     /// whose client went away. Engines that do not are not asked, which is an error. A container with `--rm` stays.
@@ -222,8 +221,7 @@ pub trait Engine: Send + Sync + 'static {
     /// exit code 126 or 127.
     fn start_exec(&self, exec: &str) -> impl Future<Output = Result<String, EngineError>> + Send;
 
-    /// The exit code of a command; `None` while it runs. One that was not started is not found, nor is one that ended some
-    /// minutes ago.
+    /// The exit code of a command; `None` while it runs. Not found if it was not started or ended some minutes ago.
     fn exec_exit_code(&self, exec: &str) -> impl Future<Output = Result<Option<i64>, EngineError>> + Send;
 
     /// The memory that a running container uses now, in bytes.

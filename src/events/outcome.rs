@@ -1,5 +1,4 @@
-//! Derives outcomes from the containers of a delegate: pure, and the same for every process that observes
-//! them.
+//! Derives outcomes from the containers of a delegate: pure, and the same for every process that observes them.
 
 use std::collections::BTreeSet;
 

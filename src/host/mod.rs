@@ -11,8 +11,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use crate::container::ContainerId;
 use crate::engine::{Engine, EngineError};
 
-/// This program's own container; `None` outside a container. Engines bind files into a container from a directory named after its
-/// id.
+/// This program's own container; `None` outside a container. Engines bind files from a directory named after its id.
 pub fn own_container() -> Option<ContainerId> {
     proc::own_container(&fs::read_to_string("/proc/self/mountinfo").ok()?).map(ContainerId::new)
 }

@@ -28,8 +28,7 @@ struct Place {
     is_cluster: bool,
 }
 
-/// Asks the engine once. A container's host name says nothing about the host; neither does this machine's name if the engine is
-/// remote (`is_remote`).
+/// Asks the engine once. The host name of a container, or of this machine if the engine `is_remote`, is not the host's.
 pub async fn learn<E: Engine>(engine: &E, is_remote: bool) {
     let own = own_container();
     let mut place = Place {
@@ -74,8 +73,7 @@ pub fn is_cluster() -> bool {
     PLACE.get().is_some_and(|place| place.is_cluster)
 }
 
-/// How commands of this program start: with the engine's client and the container's name in a container, with `sudo` for the
-/// package's service.
+/// How commands of this program start: with the engine's client in a container, with `sudo` for the package's service.
 fn program(container: Option<(&str, &str)>, is_service: bool) -> String {
     if let Some((client, name)) = container {
         // An upgrader's candidate later takes the name without the suffix.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use chrono::{DateTime, Utc};
+
 use super::{Expiry, ImageReference, ReferenceError};
 
 /// The text of `Config.Image` of a container: a reference most often, but it may be an id or anything else that the
@@ -34,6 +36,11 @@ impl ImageName {
     /// How long its version is supported, where the tag tells.
     pub fn expiry(&self) -> Option<Expiry> {
         self.reference().ok().and_then(Expiry::of)
+    }
+
+    /// The notice about the end of that support: see [`Expiry::notice`].
+    pub fn support_notice(&self, now: DateTime<Utc>) -> Option<String> {
+        self.expiry()?.notice(now.date_naive())
     }
 }
 

@@ -171,8 +171,7 @@ fn is_local(registry: &str) -> bool {
     host == "localhost" || host.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback())
 }
 
-/// Whether a token server may receive the login of a registry: it has the registry's name or one below it, such as
-/// auth.docker.io.
+/// Whether a token server may receive the login of a registry: it has the registry's name or one below it.
 fn is_trusted(realm: &Url, registry: &str) -> bool {
     let (server, host) = (realm.host_str().unwrap_or_default(), host(registry));
     server == host || server.ends_with(&format!(".{host}"))

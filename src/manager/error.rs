@@ -123,8 +123,7 @@ pub enum ManagerError {
 }
 
 impl ManagerError {
-    /// Whether the Manager itself cannot be used, by the delegates either: then their health says nothing about their
-    /// image.
+    /// Whether delegates cannot use the Manager either: then their health says nothing about their image.
     pub fn is_outage(&self) -> bool {
         match self {
             Self::Unreachable(_)

@@ -51,8 +51,7 @@ pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
     causes(error).last().unwrap_or(error).to_string()
 }
 
-/// The causes of a request's error joined by colons, without repetitions and without the outermost, which names only the
-/// request.
+/// The causes of a request's error joined by colons, without repetitions and without the name of the request.
 pub(crate) fn without_request(error: &(dyn Error + 'static)) -> String {
     let mut texts: Vec<String> = Vec::new();
     for cause in causes(error) {

@@ -341,8 +341,7 @@ fn identify(
 }
 
 /// The delegate's name and the container's role. Only a container that this program created can be a candidate or a rejected
-/// candidate, and only one that existed before can be retired. An owner's container that merely has such a name is a delegate of
-/// its own.
+/// candidate, and only one that existed before can be retired. An owner's container with such a name is its own delegate.
 fn base_and_role(container: &Inspected) -> (String, Role) {
     let (base, role) = Role::parse(container.name());
     let ours = is_ours(container, base);

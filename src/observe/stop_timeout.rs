@@ -15,8 +15,7 @@ pub(super) fn of_label(container: &Inspected) -> Option<Duration> {
     duration::foreign(container.label(label::STOP_TIMEOUT)?)
 }
 
-/// How long a container may take to stop, and which setting says so. An upgrader has no tasks, and ends at once when it is asked
-/// to stop.
+/// How long a container may take to stop, and which setting says so. An upgrader has no tasks, so it stops at once.
 pub(super) fn stop_timeout(
     container: &Inspected,
     scope: &Scope,

@@ -261,8 +261,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Notes an attempt at a step, which failed with this problem or was reported to succeed. Only the next observation shows its
-    /// effect.
+    /// Notes an attempt at a step, failed with this problem or reported to succeed. Only the next observation shows its effect.
     fn note_step(&mut self, rollout: &Rollout, step: &Step, problem: Option<String>, now: DateTime<Utc>) {
         let is_beside = step.container().is_some_and(|id| rollout.is_left_over(id));
         self.note_attempt(rollout, &step.key(), step.to_string(), problem, is_beside, now);

@@ -31,8 +31,7 @@ pub trait Controller {
     /// The name of the API that must answer, for the log.
     const API: &'static str;
 
-    /// Starts a run at the next observation: [`Self::reconcile`] asks which images are published, and acts on each answer when it
-    /// arrives.
+    /// Starts a run at the next observation: [`Self::reconcile`] asks for the published images, and acts on each answer.
     fn start_run(&mut self, mode: Mode);
 
     /// Sets when the next scheduled run starts: before the first one, nothing is upgraded.

@@ -150,7 +150,8 @@ impl<O: Orchestrate> Driver<O> {
                 .proof(object)
                 .filter(|_| planned.action == "replace");
             planned.message.extend(proof.map(|proof| format!("; {proof}")));
-            planned.with_notice(object.managed.image.expiry(), now)
+            planned.warnings.extend(object.managed.image.support_notice(now));
+            planned
         };
         let absent = self.found.absent.iter();
         let absent = absent.map(|(name, reason)| Planned::absent(name, reason));
@@ -304,12 +305,12 @@ impl<O: Orchestrate> Driver<O> {
             image,
             ..
         } = managed;
-        let notice = image.expiry().and_then(|expiry| expiry.notice(now.date_naive()));
-        let notice = notice.map(|notice| format!("{image}: {notice}"));
-        if let Some(notice) = notice.filter(|notice| self.track(name).expiry_notice.as_ref() != Some(notice))
-        {
-            log!(warn, name, workload, "{notice}");
-            self.track(name).expiry_notice = Some(notice);
+        let line = image
+            .support_notice(now)
+            .map(|notice| format!("{image}: {notice}"));
+        if line.is_some() && self.track(name).expiry_notice != line {
+            log!(warn, name, workload, "{}", line.as_deref().unwrap_or_default());
+            self.track(name).expiry_notice = line;
         }
     }
 

@@ -24,8 +24,7 @@ use crate::rollout::{
 const LOOK_FOR_OBSTACLES: &str = "find out whether it can be recreated as it is";
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// The image that one delegate should run, and the known facts about it. A candidate keeps its image if the run gave the
-    /// delegate up.
+    /// The image that one delegate should run, and the known facts. A candidate that the run gave up keeps its image.
     pub(super) fn known(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> (Desired, Facts) {
         let desired = self.run.desired(rollout);
         let facts = self.facts(rollout, all, &desired, now);

@@ -137,22 +137,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Warns once when a version is unsupported or soon will be, and again when the notice changes.
     pub(super) fn log_expiry(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
-        for rollout in rollouts {
-            if rollout.is_upgrader() || rollout.owner.task_of.is_some() {
-                continue;
-            }
+        let is_asked = |rollout: &&Rollout| !rollout.is_upgrader() && rollout.owner.task_of.is_none();
+        for rollout in rollouts.iter().filter(is_asked) {
             let Some(serving) = &rollout.serving else { continue };
-            let Some(notice) = serving
-                .image
-                .expiry()
-                .and_then(|expiry| expiry.notice(now.date_naive()))
-            else {
-                continue;
-            };
-            let line = format!("{}: {notice}", serving.image);
-            if self.track(rollout).expiry_notice.replace(line.clone()) != Some(line) {
+            let notice = serving.image.support_notice(now);
+            let line = notice.map(|notice| format!("{}: {notice}", serving.image));
+            if line.is_some() && self.track(rollout).expiry_notice != line {
                 let (container, workload) = (&rollout.name, &rollout.workload);
-                warn!(container, workload, image = serving.image.as_str(), "{notice}");
+                warn!(container, workload, "{}", line.as_deref().unwrap_or_default());
+                self.track(rollout).expiry_notice = line;
             }
         }
     }

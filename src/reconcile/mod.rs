@@ -296,9 +296,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let services = self.plan_services(now).await;
         let containers = rollouts.iter().map(|rollout| {
             let (Decided { decision, .. }, blockers) = self.answer(rollout, &rollouts, true, now);
-            let planned = Planned::new(rollout, &decision, &blockers, &self.update_order(rollout));
+            let mut planned = Planned::new(rollout, &decision, &blockers, &self.update_order(rollout));
             let serving = rollout.serving.as_ref().filter(|_| !rollout.is_upgrader());
-            planned.with_notice(serving.and_then(|serving| serving.image.expiry()), now)
+            planned
+                .warnings
+                .extend(serving.and_then(|serving| serving.image.support_notice(now)));
+            planned
         });
         Ok(containers.chain(services).chain(others).collect())
     }

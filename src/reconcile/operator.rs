@@ -240,8 +240,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(())
     }
 
-    /// Starts a run that takes one delegate back to its previous image, or to that of a release. `records` come from the audit
-    /// log.
+    /// Starts a run that takes one delegate back to its previous image, or to a release; `records` are the audit log's.
     ///
     /// # Errors
     /// There is no such delegate, image or release, it is being replaced, or nothing may be changed.

@@ -1,5 +1,4 @@
-//! Whether the Manager can be reached, which is asked before an unhealthy delegate is restarted: without its Manager, no delegate
-//! is healthy.
+//! Whether the Manager can be reached, asked before a restart for health: without its Manager, no delegate is healthy.
 
 use std::time::Duration;
 

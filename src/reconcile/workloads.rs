@@ -139,8 +139,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         Ok((History::of_all(present, records), absent))
     }
 
-    /// Starts a run that takes each workload back to its previous image, or to that of a release. `records` come from the audit
-    /// log.
+    /// Starts a run that takes each workload back to its previous image, or to a release; `records` are the audit log's.
     ///
     /// # Errors
     /// Why that is impossible, as a sentence.

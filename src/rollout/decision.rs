@@ -33,8 +33,7 @@ pub enum Decision<S = Step> {
 pub enum Fact {
     /// Whether the host has free memory for a second container beside the container in service.
     FreeMemory,
-    /// Whether something that no container document shows (copied files, a deleted image) prevents recreating the container in
-    /// service.
+    /// Whether something that no document shows (copied files, a deleted image) prevents recreating the container in service.
     HiddenObstacle,
     /// Whether the Manager can be reached.
     ManagerReachable {

@@ -387,8 +387,7 @@ impl fmt::Display for ChosenOrder {
 }
 
 impl Rollout {
-    /// How this delegate is replaced: its owner's label, then the operator's setting, then what its configuration or the host's
-    /// memory permits.
+    /// How this delegate is replaced: by its owner's label, then the setting, then what its configuration or memory permits.
     pub fn update_order(&self, policy: &Policy, facts: &Facts) -> ChosenOrder {
         let too_little_memory = facts
             .free_memory

@@ -9,8 +9,7 @@ use crate::text::duration::span;
 /// How long a container that has ended is left alone: `docker stop` and `docker restart` take ten seconds, so a start or removal
 /// that belongs to them has happened by then.
 pub(super) const GRACE: TimeDelta = TimeDelta::seconds(10);
-/// The same if Compose may be involved: it stops all containers of a project, for ten seconds each, before it removes or starts
-/// any.
+/// The same if Compose may be involved: it first stops all containers of a project, for ten seconds each.
 pub(super) const LONG_GRACE: TimeDelta = TimeDelta::seconds(15);
 /// How long an ended withdrawn candidate is left to its owner: `docker-compose up` removes a container that it has just stopped,
 /// and fails if a removal is already running.
@@ -21,8 +20,7 @@ pub(super) const COMPOSE_REPLACES: TimeDelta = TimeDelta::minutes(2);
 
 /// How long a container without tasks gets to stop if it keeps a delegate out of service: Docker's own default.
 pub(super) const WITHOUT_TASKS: Duration = Duration::from_secs(10);
-/// How long after its deadline a container is asked again, to stop at once. Engines 23.0 to 24.0.2 forget the deadline when the
-/// client disconnects.
+/// How long after its deadline a container is asked again, to stop at once. Engines 23.0 to 24.0.2 may forget the deadline.
 pub(super) const STOP_SLACK: TimeDelta = TimeDelta::milliseconds(500);
 /// How long a removal is waited for: an engine that takes ten minutes never completes it.
 pub(super) const REMOVAL_TIMEOUT: TimeDelta = TimeDelta::minutes(10);

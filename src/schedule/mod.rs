@@ -1,7 +1,6 @@
 //! Cron text → validated schedule, its next runs and its warnings: pure, except for the [`trigger`].
 //!
-//! croner parses the text, searches and describes. What it cannot do, the changes of daylight saving time, is in
-//! `dst.rs`.
+//! croner parses the text, searches and describes; `dst.rs` handles the changes of daylight saving time.
 
 mod advice;
 mod dst;
@@ -80,8 +79,7 @@ impl Schedule {
         &self.zone
     }
 
-    /// The first run after that moment, in whole seconds; `None` when there is none. An interval counts from the
-    /// moment itself.
+    /// The first run after that moment, in whole seconds; `None` when there is none. An interval counts from that moment.
     pub fn next(&self, after: DateTime<Utc>) -> Option<DateTime<FixedOffset>> {
         // croner would carry a fraction of a second over into its answer.
         let after = after.trunc_subsecs(0);

@@ -33,8 +33,7 @@ pub struct Evidence {
     /// Why the candidate was rejected; `None` if an earlier process rejected it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// When the candidate was rejected. If an earlier process rejected it: when the container exited, or else was
-    /// created.
+    /// When the candidate was rejected; if by an earlier process: when the container exited, or else was created.
     #[serde(serialize_with = "time::serialize")]
     pub time: DateTime<Utc>,
     /// How the container last exited; `None` if it was running when the evidence was collected.

@@ -6,8 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use hyper::Request;
 use hyper::header::HOST;
 
-/// Endings that nobody can register for a page on the web: RFC 6761, and ICANN's for private networks, with
-/// `host.docker.internal`.
+/// Endings that nobody can register on the web: RFC 6761, ICANN's for private networks, and `host.docker.internal`.
 const PRIVATE: [&str; 2] = [".localhost", ".internal"];
 
 /// The host names that have to be configured. Addresses, names without a dot and private names are always accepted.
@@ -20,8 +19,7 @@ impl Hosts {
         Self(names.into_iter().map(|name| canonical(&name)).collect())
     }
 
-    /// Whether a request uses an accepted host name. A request without a name is accepted, since browsers always send
-    /// one.
+    /// Whether a request uses an accepted host name, or none: browsers always send one.
     pub(super) fn are_asked<B>(&self, request: &Request<B>) -> bool {
         let headers = request.headers().get_all(HOST).iter();
         let mut headers = headers.map(|host| host.to_str().unwrap_or("not.text"));

@@ -64,8 +64,7 @@ pub struct Status {
     /// When the last scheduled run succeeded: no delegate had failed or was still waiting, and each new container was proven.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub last_success: Option<DateTime<Utc>>,
-    /// By when the next run should have succeeded: the second scheduled run after the last success, or after the
-    /// start.
+    /// By when the next run should have succeeded: the second scheduled run after the last success, or after the start.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub success_due: Option<DateTime<Utc>>,
     /// The Manager's last answers, if there is a Manager.

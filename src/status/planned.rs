@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::health::HealthStatus;
-use crate::image::{Expiry, Version};
+use crate::image::Version;
 use crate::managed::{self, Managed};
 use crate::rollout::reason::{Reason, ReasonKind};
 use crate::rollout::{Blocker, ChosenOrder, Decision, Fact, Rollout, Step, StopTimeoutSource};
@@ -85,14 +85,6 @@ impl Planned {
             blockers: blockers.iter().map(BlockerReport::of).collect(),
             ..Self::because(reason)
         }
-    }
-
-    /// The same with a warning where its version is without support, or will soon be.
-    #[must_use]
-    pub fn with_notice(mut self, expiry: Option<Expiry>, now: DateTime<Utc>) -> Self {
-        let notice = expiry.and_then(|expiry| expiry.notice(now.date_naive()));
-        self.warnings.extend(notice);
-        self
     }
 
     /// The row of a workload of an orchestrator that is not there as it should be.

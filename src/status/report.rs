@@ -1,5 +1,4 @@
-//! The observed state and the decision that follows, for people and machines: one row per delegate, each with its
-//! reason.
+//! The observed state and the decision that follows: one row per delegate, each with its reason.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -210,8 +209,7 @@ impl Report {
         self.next_check.is_some()
     }
 
-    /// Whether a delegate waits for the next scheduled run, because it was not in service when the source of images
-    /// was asked.
+    /// Whether a delegate waits for the next scheduled run, because it was not in service when images were asked for.
     pub fn has_unasked(&self) -> bool {
         self.delegates
             .iter()

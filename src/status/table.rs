@@ -22,8 +22,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// The look for standard output. Anything but a terminal gets whole lines without colour. `NO_COLOR` turns colour
-    /// off (no-color.org).
+    /// The look for standard output. Only a terminal gets cut lines, and colour unless `NO_COLOR` is set (no-color.org).
     pub fn of_stdout() -> Self {
         if !stdout().is_terminal() {
             return Self::default();
@@ -154,8 +153,7 @@ impl Table {
 struct Form {
     /// Whether the columns before the last fit into one line. Otherwise the first has a line of its own.
     is_in_columns: bool,
-    /// Whether the last column starts beside the others, since its longest word fits there, and not on a line of its
-    /// own.
+    /// Whether the last column starts beside the others, since its longest word fits there.
     is_beside: bool,
     /// Where the last column starts, if beside the others.
     indent: usize,

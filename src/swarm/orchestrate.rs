@@ -146,8 +146,7 @@ impl<E: Engine> Swarm<E> {
         Some(self.gate.check(tools, now.checked_add_signed(until)?))
     }
 
-    /// The tools of the service's image, by one of its tasks on this node. Without one there, Harness's image is assumed, which has a
-    /// shell.
+    /// The tools of the service's image, tried in a task on this node. Without one, those of Harness's image: a shell.
     async fn tools(&self, service: &Managed, command: &[String]) -> Option<Tools> {
         let shell = ["sh", "-c", ":"].map(str::to_owned);
         for task in self.engine.tasks(&[&service.id]).await.unwrap_or_default() {

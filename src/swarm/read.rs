@@ -10,8 +10,7 @@ use crate::observe::{self, Scope};
 use crate::rollout::reason::Reason;
 use crate::text::time;
 
-/// The pause between two tasks, in nanoseconds, and how long each is watched, where the spec says nothing: see
-/// swarmkit's api/defaults/service.go.
+/// The default pause between two tasks, in nanoseconds, in which each is watched: swarmkit's api/defaults/service.go.
 const DEFAULT_MONITOR: u64 = 5_000_000_000;
 
 /// The services that are of one of the scope's workloads.

@@ -1,5 +1,4 @@
-//! The next spec of a service, made of the present one: raw JSON in, raw JSON out, so that fields which nobody here knows
-//! survive.
+//! The next spec of a service, made of the present one: raw JSON in, raw JSON out, so that unknown fields survive.
 
 use std::time::Duration;
 

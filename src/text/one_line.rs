@@ -6,8 +6,7 @@ use std::str::Chars;
 /// The longest command that a terminal is given by `ESC ]`, in characters: a title or a link.
 const LONGEST_COMMAND: usize = 2000;
 
-/// The text as one line of at most `max` characters, with an ellipsis if it was longer. Runs of white space become
-/// one blank.
+/// The text as one line of at most `max` characters, with an ellipsis if cut. White space becomes one blank.
 pub fn one_line(text: &str, max: usize) -> String {
     let printable = printable(text);
     let words: Vec<&str> = printable.split_whitespace().collect();

@@ -42,8 +42,7 @@ pub(super) async fn ask(name: &str, registry: &str) -> Result<Option<Account>, S
     run(Path::new(&format!("docker-credential-{name}")), registry).await
 }
 
-/// Runs a helper, which is searched for in `PATH` unless there is a slash in its path. It is killed when this ends
-/// early.
+/// Runs a helper, found in `PATH` unless its path has a slash. It is killed when this ends early.
 async fn run(program: &Path, registry: &str) -> Result<Option<Account>, String> {
     let name = program
         .file_name()

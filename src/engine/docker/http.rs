@@ -61,8 +61,7 @@ impl HttpClient {
             .no_proxy()
             .dns_resolver(Resolver::default())
             .redirect(reqwest::redirect::Policy::none())
-            // A new connection per call: one that idled through an engine's restart would fail a create that was never
-            // sent.
+            // A new connection per call: one from before a restart of the engine would fail a create that was never sent.
             .pool_max_idle_per_host(0);
         let (builder, base) = match host {
             EngineHost::Unix(path) => {

@@ -1,12 +1,10 @@
-//! The meaning of engines' messages. The API has statuses but few codes, so some answers are known by their words
-//! alone.
+//! The meaning of engines' messages. The API has statuses but few codes, so some answers are known only by words.
 //!
 //! All the words are here, and nowhere else. Each predicate names the engines on which it was seen, and its sentences
 //! are in `tests/clients/docker/messages.rs` as those engines wrote them. An engine that words them differently is
 //! safe: each predicate says what happens then.
 
-/// Whether a start failed for a task that containerd or runc kept from an earlier one. The engine can never start that
-/// container again.
+/// Whether a start failed for a task left in containerd or runc: the engine can never start that container again.
 ///
 /// Docker 20.10.24, when dockerd was killed in the middle of a start; 26.1.5 and 28.5.2 start it. The sentence of
 /// runc 1.1 and `id already in use`, dockerd 20.10's for a container that containerd still has, are from their
@@ -187,16 +185,14 @@ pub(super) fn is_removal_in_progress(message: &str) -> bool {
 /// Whether a container cannot be connected to a network because it is connected.
 ///
 /// Docker 20.10.24, 26.1.5, 28.5.2, of a running container; of another one they answer 200. Podman 5.8.6 has words of
-/// its own. `already attached to network` is Docker's for services. Unknown words: the connect fails, and is
-/// repeated.
+/// its own. `already attached to network` is Docker's for services. Unknown words: the connect fails and is repeated.
 pub(super) fn is_connected_already(message: &str) -> bool {
     is_leftover_endpoint(message)
         || message.contains("already attached to network")
         || message.contains("already connected to network")
 }
 
-/// Whether the engine does not speak the API version of the request, because another engine now answers at the
-/// address.
+/// Whether the engine does not speak the API version of the request: another engine now answers at the address.
 ///
 /// Docker 20.10.24, 26.1.5, 28.5.2. Unknown words: every call fails until this program is restarted.
 pub(super) fn is_wrong_api_version(message: &str) -> bool {

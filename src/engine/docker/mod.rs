@@ -91,8 +91,7 @@ impl fmt::Debug for DockerEngine {
 }
 
 impl DockerEngine {
-    /// Prepares the client. Nothing is sent yet: while the engine is not there, each call errs with
-    /// [`EngineError::Unreachable`].
+    /// Prepares the client. Nothing is sent yet: without an engine, each call errs with [`EngineError::Unreachable`].
     ///
     /// Errs only where a TLS directory cannot be read.
     pub fn connect(host: &EngineHost) -> Result<Self, EngineError> {

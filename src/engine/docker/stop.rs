@@ -91,8 +91,7 @@ fn whole_seconds(grace: Duration) -> i32 {
     i32::try_from(seconds).unwrap_or(i32::MAX)
 }
 
-/// Engines 23.0 and 24.0.0 to 24.0.2 end the grace of a stop when its client disconnects and send SIGKILL
-/// (moby 45731).
+/// Engines 23.0 and 24.0.0 to 24.0.2 kill at once when the client of a stop disconnects (moby 45731).
 fn kills_when_the_client_leaves(version: &str) -> bool {
     is_23_0_or_24_0_up_to(2, version)
 }

@@ -89,8 +89,7 @@ pub async fn execute<E: Engine>(
             }
         }
         Step::Start { id, .. } => return start(engine, rollout, id, memory).await,
-        // Calls about a candidate use its name, so that a late step does not affect a container that another upgrader has
-        // promoted meanwhile.
+        // Calls about a candidate use its name, so that a late step does not affect one that another upgrader has promoted.
         Step::Withdraw { id, to, .. }
         | Step::Announce { id, to }
         | Step::Promote { id, to }

@@ -131,8 +131,7 @@ impl At<'_> {
         (tasks > 0 && self.now < until).then_some((tasks, until))
     }
 
-    /// Whether the candidate's image is wanted and not rejected by another process meanwhile, and it could be started and was not
-    /// stopped.
+    /// Whether the candidate's image is wanted and not rejected meanwhile, and it could be started and was not stopped.
     fn is_wanted(&self, candidate: &Member) -> bool {
         let mut failed = self.rollout.failed.iter();
         let was_rejected = failed
