@@ -21,7 +21,7 @@ use super::outcome::{At, Origin, Outcome, Subject, recorded_before};
 use crate::container::ImageId;
 use crate::health::HealthStatus;
 use crate::managed::Managed;
-use crate::rollout::reason::{Reason, ReasonKind};
+use crate::rollout::reason::{Reason, Standing};
 use crate::rollout::{Effect, Rollout, Step};
 
 /// A health that was lost for two intervals was checked three times.
@@ -268,7 +268,7 @@ impl Ledger {
         let kind = reason.kind();
         let open = self.open.entry(subject.name.to_owned()).or_default();
         let word = kind.as_str();
-        let (message, is_over) = match (standing(kind), &open.skipped) {
+        let (message, is_over) = match (kind.standing(), &open.skipped) {
             (Standing::Skipped, Some(before)) if before == word => return,
             (Standing::Skipped, _) => {
                 open.skipped = Some(word.to_owned());
@@ -342,93 +342,5 @@ impl Ledger {
             self.seen.insert(event.id.clone());
         }
         remember(&mut self.recent, event);
-    }
-}
-
-/// Whether a reason says that the upgrader can serve a delegate.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    /// It cannot, and an event says so.
-    Skipped,
-    /// It can, or the owner has chosen this state.
-    Served,
-    /// Unknown yet, or reported by another event: about a replacement, another replica, or the delegate's health.
-    Open,
-}
-
-fn standing(kind: ReasonKind) -> Standing {
-    use ReasonKind as Kind;
-    match kind {
-        Kind::ImageNotComparable
-        | Kind::NotPinned
-        | Kind::InvalidLabel
-        | Kind::FirstSeenUnknown
-        | Kind::TargetUnknown
-        | Kind::DigestUnknown
-        | Kind::PullFailed
-        | Kind::TooLittleDisk
-        | Kind::RecreatedByAnother
-        | Kind::WrongPlatform
-        | Kind::Obstacle
-        | Kind::CannotStartFirst
-        | Kind::NameTaken
-        | Kind::CreateRefused
-        | Kind::StartRefused
-        | Kind::ConfigurationMismatch
-        | Kind::SettingsChanged
-        | Kind::UpdatePaused
-        | Kind::NoContainer
-        | Kind::NoDeployment
-        | Kind::NoSuchContainer
-        | Kind::NotPermitted
-        | Kind::EngineError => Standing::Skipped,
-        Kind::UpToDate
-        | Kind::SameImage
-        | Kind::HealthOnly
-        | Kind::OptedOut
-        | Kind::NotRunning
-        | Kind::NotADelegate
-        | Kind::CustomImage
-        | Kind::OtherGeneration
-        | Kind::OtherAccount
-        | Kind::HeldBack
-        | Kind::Pinned
-        | Kind::Snoozed
-        | Kind::Paused
-        | Kind::Delayed
-        | Kind::AwaitingWave
-        | Kind::RolledBack
-        | Kind::Proving
-        | Kind::WaitingForIdle
-        | Kind::TaskOfService
-        | Kind::SwarmOff
-        | Kind::NotUpgradable
-        | Kind::NotVerified
-        | Kind::Draining => Standing::Served,
-        Kind::AwaitingSchedule
-        | Kind::AwaitingAnswer
-        | Kind::AwaitingDrains
-        | Kind::OutsideWindow
-        | Kind::StandingBy
-        | Kind::WaitingForReplica
-        | Kind::WaitingForOthers
-        | Kind::Pulling
-        | Kind::Interrupted
-        | Kind::Returning
-        | Kind::ReplacedByCompose
-        | Kind::Stopping
-        | Kind::Quarantined
-        | Kind::Rejected
-        | Kind::CandidateVanished
-        | Kind::Halted
-        | Kind::SuccessorUnhealthy
-        | Kind::NobodyServes
-        | Kind::RollingOut
-        | Kind::RollingBack
-        | Kind::UpdatedElsewhere
-        | Kind::Restarting
-        | Kind::RestartBackoff
-        | Kind::RestartDeferred
-        | Kind::DryRun => Standing::Open,
     }
 }

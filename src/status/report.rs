@@ -219,21 +219,7 @@ impl Report {
     /// Whether the run is over, and well: there are delegates, and none has failed, waits for an answer, or runs an image that
     /// is not proven.
     pub fn has_succeeded(&self) -> bool {
-        let is_well = |delegate: &DelegateReport| {
-            !delegate.failed
-                && !matches!(
-                    delegate.reason,
-                    ReasonKind::AwaitingAnswer
-                        | ReasonKind::Pulling
-                        | ReasonKind::Proving
-                        | ReasonKind::Interrupted
-                        | ReasonKind::Returning
-                        | ReasonKind::ReplacedByCompose
-                        | ReasonKind::WaitingForReplica
-                        | ReasonKind::WaitingForOthers
-                        | ReasonKind::StandingBy
-                )
-        };
+        let is_well = |delegate: &DelegateReport| !delegate.failed && !delegate.reason.is_under_way();
         !self.delegates.is_empty() && self.delegates.iter().all(is_well)
     }
 

@@ -13,12 +13,31 @@ enum Meaning {
     Unwanted,
     /// The published image is not permitted here; its publisher must correct that.
     Forbidden,
-    /// It is left alone or waits, as intended.
-    Fine,
+    /// It is as its owner chose, or its new image works.
+    Chosen,
+    /// It waits for its turn or its time.
+    Waits,
+    /// An answer, a pull, a proof or another container is awaited: the run is not over.
+    UnderWay,
     /// It could not be upgraded because of something that its owner did not choose.
     Failure,
+    /// Such a failure, which another event reports: about a replacement, another replica, or the delegate's health.
+    Reported,
     /// A failure that may also affect the other replicas, such as that of an image. They share one disk.
     Shared,
+    /// The same of an image whose rejection another event reports.
+    Rejected,
+}
+
+/// Whether the upgrader can serve a delegate.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It cannot, and an event says so.
+    Skipped,
+    /// It can, or the owner has chosen this state.
+    Served,
+    /// Unknown yet, or reported by another event.
+    Open,
 }
 
 /// Gives each kind its meaning. The compiler rejects a kind without one.
@@ -39,17 +58,18 @@ meanings! {
     WentBack: RolledBack;
     Unwanted: HeldBack CustomImage OtherGeneration;
     Forbidden: NotPinned;
-    Fine: AwaitingSchedule AwaitingAnswer AwaitingDrains WaitingForIdle WaitingForReplica WaitingForOthers;
-    Fine: HealthOnly OptedOut NotRunning NotADelegate OtherAccount TaskOfService SwarmOff NotUpgradable DryRun;
-    Fine: Pinned Snoozed Paused Delayed AwaitingWave OutsideWindow StandingBy;
-    Fine: Pulling Proving Interrupted Returning ReplacedByCompose Draining Stopping;
-    Fine: RollingOut NotVerified UpdatedElsewhere;
+    Chosen: HealthOnly OptedOut NotRunning NotADelegate OtherAccount TaskOfService SwarmOff NotUpgradable;
+    Chosen: Pinned Snoozed Paused Delayed AwaitingWave WaitingForIdle Draining NotVerified;
+    Waits: AwaitingSchedule AwaitingDrains OutsideWindow Stopping RollingOut UpdatedElsewhere DryRun;
+    UnderWay: AwaitingAnswer WaitingForReplica WaitingForOthers StandingBy;
+    UnderWay: Pulling Proving Interrupted Returning ReplacedByCompose;
     Failure: ImageNotComparable InvalidLabel FirstSeenUnknown TargetUnknown DigestUnknown RecreatedByAnother;
     Failure: WrongPlatform Obstacle CannotStartFirst NameTaken CreateRefused StartRefused ConfigurationMismatch;
-    Failure: SettingsChanged CandidateVanished Halted SuccessorUnhealthy NobodyServes NoContainer;
-    Failure: RestartBackoff RestartDeferred Restarting RollingBack UpdatePaused NoDeployment NoSuchContainer;
-    Failure: NotPermitted EngineError;
-    Shared: PullFailed TooLittleDisk Quarantined Rejected;
+    Failure: SettingsChanged UpdatePaused NoContainer NoDeployment NoSuchContainer NotPermitted EngineError;
+    Reported: CandidateVanished Halted SuccessorUnhealthy NobodyServes;
+    Reported: RestartBackoff RestartDeferred Restarting RollingBack;
+    Shared: PullFailed TooLittleDisk;
+    Rejected: Quarantined Rejected;
 }
 
 impl ReasonKind {
@@ -61,10 +81,8 @@ impl ReasonKind {
     /// Whether the delegate should run another image but could not, because of something that its owner did not choose. `once`
     /// then exits with 1.
     pub fn is_failure(self) -> bool {
-        matches!(
-            self.meaning(),
-            Meaning::Forbidden | Meaning::Failure | Meaning::Shared
-        )
+        use Meaning::{Failure, Forbidden, Rejected, Reported, Shared};
+        matches!(self.meaning(), Forbidden | Failure | Reported | Shared | Rejected)
     }
 
     /// Whether the delegate runs the image that it should run.
@@ -84,6 +102,20 @@ impl ReasonKind {
 
     /// Whether such a failure of one replica may also affect the others.
     pub(crate) fn halts_replicas(self) -> bool {
-        self.meaning() == Meaning::Shared
+        matches!(self.meaning(), Meaning::Shared | Meaning::Rejected)
+    }
+
+    /// Whether the run is not over: an answer, a pull, a proof or another container is awaited.
+    pub(crate) fn is_under_way(self) -> bool {
+        self.meaning() == Meaning::UnderWay
+    }
+
+    /// Whether the upgrader can serve the delegate.
+    pub(crate) fn standing(self) -> Standing {
+        match self.meaning() {
+            Meaning::Forbidden | Meaning::Failure | Meaning::Shared => Standing::Skipped,
+            Meaning::Current | Meaning::WentBack | Meaning::Unwanted | Meaning::Chosen => Standing::Served,
+            Meaning::Waits | Meaning::UnderWay | Meaning::Reported | Meaning::Rejected => Standing::Open,
+        }
     }
 }

@@ -23,6 +23,7 @@ use crate::text::{size, time};
 
 pub use crate::net::retry::Retry;
 pub use awaited::Awaited;
+pub(crate) use kind::Standing;
 pub(crate) use log_once::WORTH_A_WORD;
 pub(crate) use words::count;
 use words::{
