@@ -135,7 +135,7 @@ impl Command {
     /// Runs a command that soon ends, and returns what it has to say.
     fn administer(&self, now: DateTime<Utc>) -> Result<String, String> {
         match self {
-            Self::Serve(_) => Err("serve goes on until it is told to stop".to_owned()),
+            Self::Serve(_) => Err("serve runs until it is stopped".to_owned()),
             Self::Publish(publish) => publish.run(now),
             Self::Token(token) => token.run(now),
             Self::Key(key) => key.run(now),

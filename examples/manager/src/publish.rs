@@ -39,7 +39,7 @@ impl Publish {
         match self.database.path() {
             Some(_) if !wants_lab => self.publish_in_database(now),
             None if self.upgrader => Err(
-                "--upgrader publishes in a database: give --database; a lab's is told with `serve --published-upgrader`"
+                "--upgrader publishes in a database: give --database; in a lab use `serve --published-upgrader`"
                     .to_owned(),
             ),
             _ => self.publish_at(self.at.as_deref().unwrap_or(USUAL_ADDRESS)),

@@ -93,7 +93,7 @@ impl Manager {
         let prefix = settings.prefix.trim_end_matches('/').to_owned();
         let is_path = prefix.starts_with('/') && !prefix.contains(['{', '}', '*', '?', '#']);
         if !prefix.is_empty() && !is_path {
-            return Err(format!("the prefix {prefix:?} is no path such as /gratis"));
+            return Err(format!("the prefix {prefix:?} is not a path such as /gratis"));
         }
         let store = match &settings.database {
             Some(path) => {

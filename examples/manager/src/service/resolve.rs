@@ -60,7 +60,7 @@ impl Wanted {
                 .parse()
                 .ok()
                 .filter(|days| (1..=MOST_DAYS).contains(days))
-                .ok_or_else(|| format!("{text:?} is no number of days from 1 to {MOST_DAYS}"))?,
+                .ok_or_else(|| format!("{text:?} is not a number of days from 1 to {MOST_DAYS}"))?,
         };
         Ok(Override {
             scope: self.scope,

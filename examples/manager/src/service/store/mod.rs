@@ -43,7 +43,7 @@ pub(crate) enum StoreError {
     Missing(PathBuf),
     #[error("{0}: {1}; the directory must be there and writable")]
     File(PathBuf, io::Error),
-    #[error("{0}: this is no database of a local Manager; give a path where there is none yet")]
+    #[error("{0}: this is not a database of a local Manager; give a path that does not exist")]
     Foreign(PathBuf),
     #[error(
         "{path}: its schema has version {found}, and this Manager knows those up to {known}; start one that is as new as the \
@@ -321,13 +321,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("somebody-elses");
         std::fs::write(&path, "x".repeat(5_000)).unwrap();
-        assert!(refusal(Store::create(&path, Some("acct"))).contains("no database of a local Manager"));
+        assert!(refusal(Store::create(&path, Some("acct"))).contains("not a database of a local Manager"));
         assert_eq!(std::fs::read(&path).unwrap().len(), 5_000);
 
         let path = directory.path().join("other.db");
         let other = Connection::open(&path).unwrap();
         other.execute_batch("CREATE TABLE theirs (x)").unwrap();
-        assert!(refusal(Store::open(&path)).contains("no database of a local Manager"));
+        assert!(refusal(Store::open(&path)).contains("not a database of a local Manager"));
         let tables: i64 = other
             .query_one("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
             .unwrap();
