@@ -272,7 +272,7 @@ fn bad_image_leaves_the_old_upgrader_in_charge() {
     }
 }
 
-/// A delegate's image, set by mistake: its container is healthy but no upgrader, so it does not take the name.
+/// A delegate's image, set by mistake: its container is healthy but not an upgrader, so it does not take the name.
 #[test]
 fn image_that_is_not_an_upgrader_is_rejected() {
     for has_port in [false, true] {

@@ -69,7 +69,7 @@ impl Surroundings {
         let (directory, shared) = directories();
         let mut least = Vec::new();
         for (name, image) in [("fid-least-plain", &plain[0]), ("fid-least-rich", &rich[0])] {
-            // It is no delegate, so no upgrader looks at it.
+            // It is not a delegate, so no upgrader looks at it.
             let body = json!({ "Image": image, "Labels": { LABEL: name } });
             least.push(engine.run(name, &body).await);
         }

@@ -469,7 +469,7 @@ fn a_third_image_of_a_deployment_counts_for_more_than_what_was_tried() {
         intent,
     };
     assert_eq!(step(&kubernetes, &retry), Step::Begin { to, intent });
-    // A newly deployed stack brings the image of its file, which is no decision against the published one.
+    // A newly deployed stack brings the image of its file, which is not a decision against the published one.
     let (to, intent) = (NEW.parse().unwrap(), Intent::Upgrade);
     assert_eq!(
         step(&changed(Orchestrator::Swarm), &wanted(NEW)),

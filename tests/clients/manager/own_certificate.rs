@@ -27,7 +27,7 @@ pub(crate) const OWN: &[u8] = include_bytes!("../../fixtures/tls/own.pem");
 pub(crate) const RENEWED: &[u8] = include_bytes!("../../fixtures/tls/own-renewed.pem");
 pub(crate) const OTHER_NAME: &[u8] = include_bytes!("../../fixtures/tls/own-other-name.pem");
 pub(crate) const EXPIRED: &[u8] = include_bytes!("../../fixtures/tls/own-expired.pem");
-/// A certificate that is no authority.
+/// A certificate that is not an authority.
 const WITHOUT_CA: &[u8] = include_bytes!("../../fixtures/tls/own-without-ca.pem");
 
 const PAGE: &str = include_str!("../../../docs/usage/connection.md");

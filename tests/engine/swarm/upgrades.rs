@@ -269,7 +269,7 @@ fn a_job_is_left_alone() {
     drop(service);
 }
 
-/// Labels of the service are no part of its tasks.
+/// Labels of the service are not part of its tasks.
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
 fn notes_in_labels_restart_no_task() {

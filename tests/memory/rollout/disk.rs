@@ -163,7 +163,7 @@ async fn pulls_an_image_that_filled_the_disk_again_once_there_may_be_room() {
         assert_eq!(host.count(Operation::Pull), pulls);
         assert_eq!(row(&report, "dd").reason.as_str(), "pull_failed");
     }
-    // Any other failure is no reason to wait.
+    // Any other failure is not a reason to wait.
     host.twin.break_pull(NEW, Some("toomanyrequests: slow down"));
     tokio::time::sleep(HOUR).await;
     for pulls in [3, 4] {

@@ -279,7 +279,7 @@ async fn a_rejected_candidate_that_cannot_be_stopped_does_not_keep_the_old_conta
     assert_eq!(back.state, RunState::Running, "{:?}", host.containers());
 }
 
-/// The commit was long ago; an outage hours later is no verdict on it.
+/// The commit was long ago; an outage hours later says nothing about it.
 #[tokio::test(start_paused = true)]
 async fn an_old_container_that_cannot_be_removed_does_not_bring_back_its_version() {
     for change in [|_: &mut Value| (), host_network as fn(&mut Value)] {

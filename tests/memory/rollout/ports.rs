@@ -1,4 +1,4 @@
-//! All host ports are taken, which is no fault of the image.
+//! All host ports are taken, which is not the image's fault.
 
 use delegate_upgrader::config::Strategy;
 use delegate_upgrader::container::RunState;

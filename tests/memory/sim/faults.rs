@@ -10,7 +10,7 @@ use kit::twin::{Call, Fault};
 /// More calls than the longest story needs.
 const ENDLESS_CALLS: usize = 1_500_000;
 
-/// What the fault hook asks the director to do.
+/// An act that the fault hook requests from the director.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Act {
     Kill(usize),

@@ -311,7 +311,7 @@ fn a_lost_network_setting_is_noticed() {
                     continue;
                 };
                 let blank = matches!(value, Value::Null) || *value == json!(0) || *value == json!({});
-                // The alias that the engine itself adds is no loss.
+                // An alias that the engine itself adds is not a loss.
                 let id = case.recreated["Id"].as_str().unwrap();
                 let own = value.as_array().is_some_and(|aliases| {
                     aliases

@@ -356,7 +356,7 @@ fn upgrader_takes_self_image_or_later_version_of_its_repository() {
     let plain = TargetSettings::default();
     let mirrored = mirror("mirror.corp/hub");
     let told = TargetSettings { self_image: Some(reference("r.corp/own:1.2.0")), ..plain.clone() };
-    // A month of the delegate is no version of the upgrader; a digest is required of both.
+    // A month of the delegate is not a version of the upgrader; both need a digest.
     let policy = ImagePolicy { max_version: "26.01".parse().ok(), require_digest: true };
     let strict = TargetSettings { policy, ..plain.clone() };
     for (current, published, settings, expected) in [
