@@ -250,7 +250,7 @@ impl Lab {
         }
     }
 
-    /// A filter for the names of this test's containers. The mark of a rejected image has none of its delegate's labels.
+    /// A filter for the names of this test's containers.
     fn named(&self) -> String {
         format!("^/{}-", self.name)
     }
