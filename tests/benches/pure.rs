@@ -1,4 +1,4 @@
-//! What the pure parts cost on documents of a real engine: time, and allocations.
+//! The cost of the pure parts on documents of a real engine: time, and allocations.
 //!
 //! `cargo bench --bench pure`
 
@@ -21,7 +21,7 @@ use serde_json::Value;
 #[global_allocator]
 static ALLOCATIONS: AllocProfiler = AllocProfiler::system();
 
-/// Recorded on engine 20.10: a delegate as it is documented, and one with all kinds of mounts.
+/// Recorded on engine 20.10: a documented delegate, and a delegate with all kinds of mounts.
 const RECORDED: [&str; 2] = ["documented", "all-kinds-of-mounts"];
 
 fn main() {
@@ -41,14 +41,14 @@ fn container(of: &str, file: &str) -> Inspected {
     Inspected::new(value(&format!("{of}/{file}.json"))).expect("a container's document")
 }
 
-/// The answer of an inspect, read.
+/// Reading the answer of an inspect.
 #[divan::bench(args = RECORDED)]
 fn read_a_document(bencher: Bencher<'_, '_>, of: &str) {
     let text = text(&format!("{of}/container.json"));
     bencher.bench(|| Inspected::new(serde_json::from_slice(black_box(&text)).expect("JSON")));
 }
 
-/// What the successor is created from.
+/// Making the create body of the successor.
 #[divan::bench(args = RECORDED)]
 fn make_the_successor(bencher: Bencher<'_, '_>, of: &str) {
     let old = container(of, "container");
@@ -67,7 +67,7 @@ fn make_the_successor(bencher: Bencher<'_, '_>, of: &str) {
     bencher.bench(|| create_request(black_box(&old), images, &overrides, api).expect("a body"));
 }
 
-/// Whether the successor is configured as the old one was.
+/// Comparing the successor's configuration with the old one's.
 #[divan::bench(args = RECORDED)]
 fn compare_with_the_successor(bencher: Bencher<'_, '_>, of: &str) {
     let (old, new) = (container(of, "container"), container(of, "recreated"));

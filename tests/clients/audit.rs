@@ -1,4 +1,4 @@
-//! The audit log on real files: logrotate, other writers, a full disk, and what a crash leaves behind.
+//! The audit log on real files: logrotate, other writers, a full disk, and the leftovers of a crash.
 
 use std::collections::HashSet;
 use std::fs;
@@ -69,7 +69,7 @@ async fn continues_in_a_new_file_while_logrotate_renames_the_old_one() {
         fs::rename(&path, former(1)).unwrap();
     }
     daemon.record(&event(6)).await;
-    // `copytruncate` empties the file instead.
+    // `copytruncate` instead empties the file.
     fs::copy(&path, directory.path().join("copy")).unwrap();
     fs::write(&path, "").unwrap();
     daemon.record(&event(7)).await;
@@ -84,7 +84,7 @@ async fn continues_in_a_new_file_while_logrotate_renames_the_old_one() {
 async fn a_full_disk_delays_nothing_and_its_records_are_written_later() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.log");
-    // Every write to it fails for want of space.
+    // Every write to it fails for lack of space.
     std::os::unix::fs::symlink("/dev/full", &path).unwrap();
     let log = AuditLog::open(&path).unwrap();
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! The daemon as a process, beside an engine that answers from a script.
+//! The daemon as a process, with an engine that answers from a script.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ pub(crate) fn engine(head: &str) -> String {
     json(if is_version { VERSION } else { "[]" })
 }
 
-/// An engine with one delegate, which is healthy and runs the published image.
+/// An engine with one healthy delegate that runs the published image.
 fn with_delegate(head: &str) -> String {
     let path = head.split(' ').nth(1).unwrap_or_default();
     if path.starts_with("/v1.41/services") {
@@ -37,24 +37,24 @@ fn json(body: &str) -> String {
     answer_text(200, "Content-Type: application/json\r\n", body)
 }
 
-/// A running daemon; ended with the test.
+/// A running daemon, which ends with the test.
 pub(crate) struct Daemon {
     pub(crate) process: Child,
-    /// Where it listens.
+    /// The address on which it listens.
     pub(crate) address: String,
     pub(crate) engine: RawServer,
 }
 
 impl Daemon {
-    /// Starts one that may open 64 files. Its output goes nowhere unless `change` says otherwise.
+    /// Starts a daemon that may open 64 files. Its output is discarded unless `change` says otherwise.
     pub(crate) async fn start(change: impl FnOnce(&mut Command)) -> Self {
         Self::beside(engine, change).await
     }
 
-    /// The same beside an engine that answers in this way.
+    /// The same with an engine that answers in this way.
     pub(crate) async fn beside(engine: fn(&str) -> String, change: impl FnOnce(&mut Command)) -> Self {
         let engine = RawServer::start(vec![Reply::made_by(engine)]).await;
-        // Nobody listens there any more once it is known.
+        // Nothing listens there any longer once the address is known.
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap().to_string();
         drop(free);
@@ -90,20 +90,20 @@ impl Drop for Daemon {
     }
 }
 
-/// The status of the answer, and its text.
+/// The status and the text of the answer.
 pub(crate) async fn get(address: &str, path: &str) -> Option<(u16, String)> {
     let client = delegate_upgrader::health::http::plain_client().unwrap();
     let answer = client.get(format!("http://{address}{path}")).send().await.ok()?;
     Some((answer.status().as_u16(), answer.text().await.ok()?))
 }
 
-/// The value of a metric, by its name and labels as they are written.
+/// The value of a metric, by its exact name and labels.
 fn sample(metrics: &str, series: &str) -> Option<f64> {
     let mut lines = metrics.lines();
     lines.find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
 }
 
-/// The value of a metric, once it has this value at least.
+/// The value of a metric, once it is at least `least`.
 pub(crate) async fn metric(address: &str, series: &str, least: f64) -> f64 {
     let begun = Instant::now();
     loop {
@@ -116,7 +116,7 @@ pub(crate) async fn metric(address: &str, series: &str, least: f64) -> f64 {
     }
 }
 
-/// Of the engine's calls, each counts for every delegate of every host.
+/// Each call to the engine counts, since it is made for every delegate of every host.
 #[tokio::test]
 async fn a_run_with_nothing_to_do_makes_one_call_and_one_for_each_delegate() {
     let daemon = Daemon::beside(with_delegate, |command| {

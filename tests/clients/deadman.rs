@@ -1,4 +1,4 @@
-//! The dead man's switch of a running daemon, which is reached as every receiver of events is.
+//! The dead man's switch of a running daemon, which is reached like every receiver of events.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _, pipe};
 use std::net::TcpListener;
@@ -118,7 +118,7 @@ async fn silent_service_has_one_request_and_delays_no_run() {
 async fn a_run_without_delegates_or_with_a_failure_is_not_good() {
     for engine in [engine as fn(&str) -> String, one_delegate] {
         let receiver = Receiver::start(|_, _| status(200)).await;
-        // What is published has no digest, and is not taken.
+        // The published image has no digest, so it is not accepted.
         let daemon = daemon(engine, &receiver.url, |command| {
             command
                 .env("DISABLE_AUTO_UPGRADE", "false")
@@ -143,8 +143,8 @@ async fn a_run_without_delegates_or_with_a_failure_is_not_good() {
     }
 }
 
-/// A service behind TLS with the certificate of the tests' CA, and a proxy that opens tunnels to it alone; their
-/// addresses, and what the proxy was asked.
+/// A service behind TLS with a certificate of the tests' CA, and a proxy that opens tunnels only to it. Returns their
+/// addresses, and the requests to the proxy.
 fn service_and_proxy() -> (String, String, Arc<Mutex<Vec<String>>>) {
     let address = answering(tls(SERVER, true), |_| answer_text(200, "", ""));
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -197,7 +197,7 @@ async fn uses_proxy_and_certificates_of_the_manager() {
     );
     drop(daemon);
 
-    // What NO_PROXY names is reached directly.
+    // Addresses in NO_PROXY are reached directly.
     let (direct, proxy, asked) = service_and_proxy();
     let around = vec![("HTTPS_PROXY", proxy), ("NO_PROXY", "127.0.0.1".to_owned())];
     let daemon = daemon_with(direct, [trust, around].concat()).await;

@@ -7,7 +7,7 @@ use delegate_upgrader::health::{HealthEndpoint as _, HttpOutcome};
 use kit::manager::{RawServer, Reply};
 use tokio::net::TcpListener;
 
-/// What an endpoint with this answer is taken for.
+/// The outcome of an endpoint with this answer.
 async fn outcome(answer: &str) -> HttpOutcome {
     let server = RawServer::start(vec![Reply::Bytes(answer.into())]).await;
     let address: SocketAddr = server.url.trim_start_matches("http://").parse().unwrap();

@@ -1,5 +1,5 @@
-//! The program beside an engine all of whose texts would steer a terminal, forge a log line, quote a delegate's environment, or
-//! have no end.
+//! The program with an engine whose texts would all control a terminal, forge a log line, quote a delegate's environment,
+//! or never end.
 
 use std::process::{Command, Stdio};
 
@@ -7,10 +7,10 @@ use kit::manager::{RawServer, Reply, answer_text};
 use serde_json::{Value, json};
 
 const FORGED: &str = "2026-01-01T00:00:00Z ERROR forged";
-/// The value of a variable whose name does not look like that of a secret.
+/// The value of a variable whose name does not look like a secret's.
 const PLANTED: &str = "planted-value";
 
-/// Moves the cursor, starts another line, and turns the direction of writing.
+/// Text that moves the cursor, starts another line, and changes the writing direction.
 fn hostile() -> String {
     format!(
         "a\u{1b}]0;title\u{7}\u{1b}[2J\n{FORGED}\r\n\u{9b}2J\u{7f}\u{202e}\u{2028}{}",
@@ -23,7 +23,7 @@ fn printed() -> String {
     format!("DATABASE is {PLANTED} {}", hostile())
 }
 
-/// A delegate, or what only looks like one, with this change.
+/// A delegate, or a container that only looks like one, with this change.
 fn container(id: &str, change: impl FnOnce(&mut Value)) -> Value {
     let mut document = json!({
         "Id": id, "Name": format!("/{id}"), "Image": "sha256:1", "Created": "2026-11-01T00:00:00Z", "State": {
@@ -142,7 +142,7 @@ async fn engine_text_neither_controls_a_terminal_nor_forges_lines() {
             .await
             .unwrap();
         let code = output.status.code();
-        // A run waits for a delegate that may get well.
+        // A run waits for a delegate that may become healthy.
         assert!(matches!(code, Some(0 | 1 | 69 | 124)), "{command}: {code:?}");
         for (exit, bytes) in [("stdout", output.stdout), ("stderr", output.stderr)] {
             let text = String::from_utf8(bytes).unwrap();

@@ -1,4 +1,4 @@
-//! A daemon whose log nobody reads.
+//! A daemon whose log is never read.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _, pipe};
 use std::os::fd::OwnedFd;
@@ -22,7 +22,7 @@ async fn unread_log_does_not_block_the_daemon() {
     fcntl_setfl(&writer, flags).unwrap();
     drop(writer);
 
-    // Each run says that no container has this name, in a line that is as long as any.
+    // Each run says that no container has this name, in a very long line.
     let name = "a".repeat(50_000);
     let mut daemon = Daemon::start(|command| {
         command
@@ -38,7 +38,7 @@ async fn unread_log_does_not_block_the_daemon() {
         assert_eq!(status, 200, "{text}");
     }
 
-    // Read for a while, until it has told.
+    // The log is read for a while, until the daemon has reported its losses.
     let (sender, mut told) = tokio::sync::mpsc::unbounded_channel();
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let reading = std::thread::spawn(move || {
@@ -52,7 +52,7 @@ async fn unread_log_does_not_block_the_daemon() {
                 break;
             }
         }
-        // It stays open, and is read no more.
+        // The pipe stays open, but is no longer read.
         let _ = stopped.recv();
         drop(reader);
     });
@@ -85,7 +85,7 @@ async fn unread_log_does_not_block_the_daemon() {
     reading.join().unwrap();
 }
 
-/// The first line that it logs to a pipe of which systemd says that it leads to the journal, or does not.
+/// The first log line in a pipe that systemd declares to be the journal, or not.
 async fn first_line(is_journal: bool, format: &str) -> String {
     let (reader, writer) = pipe().unwrap();
     let metadata = std::fs::File::from(OwnedFd::from(writer.try_clone().unwrap()))

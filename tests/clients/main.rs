@@ -1,5 +1,5 @@
-//! What needs sockets or the real clock, and no engine: the clients of Docker, of the Manager, of health endpoints and of
-//! receivers of events, the schedule's alarm clock, and what the daemon serves and logs.
+//! Tests that need sockets or the real clock, but no engine: the clients of Docker, of the Manager, of health endpoints and
+//! of receivers of events, the schedule's alarm clock, and the daemon's server and log.
 
 #![allow(
     clippy::unwrap_used,

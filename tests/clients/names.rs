@@ -1,4 +1,4 @@
-//! The addresses of names: what servers and the system's files say, and what is made of it.
+//! The addresses of names: the answers of servers and of the system's files, and the result.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ const HERE: Says = Says::Has(&["127.0.0.1"]);
 
 type Script = fn(&str, u8) -> Says;
 
-/// A resolver with these lines in resolv.conf, beside a `nameserver` line for each script, and in hosts.
+/// A resolver with these lines in resolv.conf, after a `nameserver` line for each script, and with these in hosts.
 fn resolver(scripts: &[Script], lines: &str, hosts: &str) -> (Resolver, TempDir) {
     let port = free_port();
     let mut resolv_conf = format!("# written by a test\n{lines}\n");
@@ -125,7 +125,7 @@ async fn says_which_server_said_what() {
         let said = found(scripts, lines, "", NAME).await.unwrap_err();
         assert_eq!(said, format!("no address of manager.example: {expected}"));
     }
-    // Nobody listens: no port is open there.
+    // Nothing listens: no port is open there.
     let (resolver, _files) = resolver(&[], "nameserver 127.0.0.1", "");
     let said = resolver.addresses(NAME).await.unwrap_err().to_string();
     assert!(said.contains("127.0.0.1: ") && said.contains("refused"), "{said}");

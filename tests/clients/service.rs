@@ -1,4 +1,4 @@
-//! The daemon as a service: what systemd hears of it, and settings that are read again.
+//! The daemon as a service: its messages to systemd, and settings that are read again.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
@@ -9,7 +9,7 @@ use kit::lab::Signal;
 
 use crate::daemon::{Daemon, get, metric};
 
-/// Where systemd listens.
+/// The socket on which systemd listens.
 struct Systemd {
     directory: tempfile::TempDir,
     socket: UnixDatagram,
@@ -27,7 +27,7 @@ impl Systemd {
         self.directory.path().join("notify")
     }
 
-    /// The words until one begins like this, that one included.
+    /// The words up to the first one with this beginning, including it.
     async fn until(&self, begin: &str) -> Vec<String> {
         let end = Instant::now() + Duration::from_secs(20);
         let mut words = Vec::new();
@@ -100,7 +100,7 @@ async fn it_is_not_ready_before_it_has_observed_the_engine() {
     .await;
     let words = systemd.until("STATUS=The Docker engine cannot be reached").await;
     assert!(!words.contains(&"READY=1".to_owned()), "{words:?}");
-    // It lives, all the same.
+    // The daemon is still alive.
     for _ in 0..3 {
         let words = systemd.until("WATCHDOG=1").await;
         assert!(!words.contains(&"READY=1".to_owned()), "{words:?}");
@@ -140,7 +140,7 @@ async fn new_settings_are_read_on_a_hangup_and_wrong_ones_change_nothing() {
         assert_eq!(config_hash(&daemon).await, second, "{wrong}");
     }
 
-    // Its address may change, too.
+    // Its address may also change.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap().to_string();
     drop(free);

@@ -1,4 +1,4 @@
-//! The alarm clock of the schedule, by the real one.
+//! The alarm clock of the schedule, with the real clock.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The walk-through for a site without a way out: its commands, as the documentation shows them.
+//! The walk-through for an air-gapped site: its commands, as the documentation shows them.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(project().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Commands, continued lines put together and blanks made one.
+/// Commands, with continued lines joined and blanks collapsed.
 fn commands<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut commands = Vec::new();
     let mut begun = String::new();

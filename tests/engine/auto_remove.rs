@@ -1,10 +1,10 @@
-//! Delegates that were started with `--rm`. Their successors are made without it, so that a failed one leaves its log; the
-//! upgrader removes a successor ten seconds after it has ended, as Docker would have.
+//! Delegates that were started with `--rm`. Their successors are created without it, so that a failed one leaves its
+//! log; the upgrader removes a successor ten seconds after it has ended, as Docker would have done.
 
 use kit::lab::{CRASHES, Lab, PATIENCE, V1, V2, docker, eventually, follow, image, image_of, inspect, life};
 use rustix::process::Signal;
 
-/// Both ways of replacing it.
+/// Both ways to replace such a delegate.
 const WAYS: [(&str, &str); 2] = [("rm-start", "start-first"), ("rm-stop", "stop-first")];
 
 fn delegate(lab: &Lab, strategy: &str) -> String {
@@ -37,7 +37,7 @@ fn successor_is_removed_by_the_upgrader_once_it_has_ended() {
         assert!(old.end().contains("drained in full"), "{way}");
         assert_eq!(removed_by(&name), (false, true), "{way}");
 
-        // A restart is a new life; only what has ended for ten seconds goes.
+        // A restarted container stays; only a container that ended ten seconds ago is removed.
         docker(&["restart", &name]);
         let mut daemon = lab.upgrader(V2).with("RUN_ON_START", "true").start();
         daemon.says("runs the published image", PATIENCE);
@@ -64,7 +64,7 @@ fn bad_image_leaves_a_delegate_in_service() {
         if way == "start-first" {
             assert_eq!(life(&name), before, "the old one was touched: {text}");
         } else {
-            // Docker removed the old one, so it was made again from its successor.
+            // Docker removed the old container, so it was recreated from its successor.
             assert_eq!(removed_by(&name), (false, true), "{text}");
         }
         assert_eq!(image_of(&format!("{name}.failed-1")), image(CRASHES));
@@ -78,7 +78,7 @@ fn bad_image_leaves_a_delegate_in_service() {
     }
 }
 
-/// While Docker restarts a container with `--rm`, inspect shows it without.
+/// While Docker restarts a container with `--rm`, inspect shows it without that option.
 #[test]
 fn a_restart_during_its_replacement_does_not_lose_rm() {
     let lab = Lab::new("rm-restart");

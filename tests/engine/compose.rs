@@ -1,4 +1,4 @@
-//! Delegates that compose made.
+//! Delegates that Compose created.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kit::lab::{Daemon, Lab, PATIENCE, Signal, V1, V2, docker, eventually, expect, image, image_of};
 
-/// The version that the lab was asked for; `docker compose`, or `docker-compose` where that is what there is.
+/// The version that the lab asked for; otherwise `docker compose`, or `docker-compose` if there is no plugin.
 pub(crate) fn compose_command() -> Command {
     if let Some(binary) = std::env::var_os("LAB_COMPOSE_BINARY") {
         return Command::new(binary);
@@ -29,7 +29,7 @@ pub(crate) struct Project {
 }
 
 impl Project {
-    /// One whose file is not written yet.
+    /// A project whose file is not written yet.
     pub(crate) fn of(lab: Lab) -> Self {
         let file = std::env::temp_dir().join(format!("{}.yml", lab.name));
         Self { lab, file }
@@ -45,7 +45,7 @@ impl Project {
         self.write_with(version, "", &[]);
     }
 
-    /// The old image with further lines, and further variables.
+    /// Adds lines to the service and variables to its environment; the image stays the old one.
     fn add(&self, lines: &str, variables: &[&str]) {
         self.write_with(V1, lines, variables);
     }
@@ -80,7 +80,7 @@ impl Project {
         self.compose(&["ps", "--quiet", "delegate"])
     }
 
-    /// The ids of all containers of this test, whatever compose knows of them.
+    /// The ids of all containers of this test, whether Compose knows them or not.
     pub(crate) fn all(&self) -> String {
         let filter = format!("label={}", self.lab.label());
         docker(&["ps", "--all", "--quiet", "--no-trunc", "--filter", &filter])
@@ -107,7 +107,7 @@ fn compose_still_knows_a_delegate_that_was_upgraded() {
     let new = project.container();
     assert_ne!(new, old);
     assert_eq!(image_of(&new), image(V2));
-    // Its file still names the old image, and so do the container's labels: there is nothing to do.
+    // The file still names the old image, and so do the container's labels: Compose has nothing to do.
     project.compose(&["up", "--detach"]);
     assert_eq!(project.container(), new);
     project.compose(&["stop"]);
@@ -117,14 +117,14 @@ fn compose_still_knows_a_delegate_that_was_upgraded() {
     );
     project.compose(&["start"]);
     assert_eq!(project.state(), "running");
-    // What is published now is in the file too, one day.
+    // One day, the file also names the published image.
     project.write(V2);
     project.compose(&["up", "--detach"]);
     assert_eq!(image_of(&project.container()), image(V2));
     assert_eq!(project.state(), "running");
 }
 
-/// A project whose delegate is being replaced: its candidate proves itself.
+/// A project whose delegate is being replaced: its candidate is proving itself.
 fn while_it_proves_itself(test: &str, lines: &str, variables: &[&str]) -> (Project, Daemon) {
     let project = Project::new(Lab::new(test), V1);
     project.add(lines, variables);
@@ -164,13 +164,13 @@ fn nothing_comes_back_after_compose_down() {
     let run = once.wait();
     assert_eq!(project.all(), "", "{}", run.text);
     let mut daemon = project.lab.upgrader(V2).with("SCHEDULE", "* * * * * *").start();
-    // Longer than what has ended is left to its owner.
+    // Longer than an ended container is left to its owner.
     std::thread::sleep(Duration::from_secs(20));
     daemon.signal(Signal::TERM);
     assert_eq!(project.all(), "", "{}", daemon.log());
 }
 
-/// Compose recreates it from a changed file, and its old container takes longer to stop than the proof of the new image.
+/// Compose recreates it from a changed file, and its old container takes longer to stop than the new image to prove itself.
 #[test]
 fn delegate_that_compose_recreates_during_the_proof_keeps_its_new_settings() {
     let slow = "    stop_grace_period: 60s\n";
@@ -188,7 +188,7 @@ fn delegate_that_compose_recreates_during_the_proof_keeps_its_new_settings() {
     assert!(environment.contains("MADE=again"), "{environment}");
 }
 
-/// Each act of Compose at each stage of a replacement, in either order: nobody is lost and nothing is left over.
+/// Each act of Compose at each stage of a replacement, in either order: no delegate is lost and nothing is left over.
 #[test]
 #[ignore = "it needs minutes: make compose"]
 fn one_delegate_serves_whatever_compose_does() {
@@ -200,7 +200,7 @@ fn one_delegate_serves_whatever_compose_does() {
         &["pull"],
         &["down"],
     ];
-    // Stop-first, the old one drains before the new one starts.
+    // With stop-first, the old container drains before the new one starts.
     let stages = [
         ("start-first", "reason=\"proving\""),
         ("start-first", "to stop within"),
@@ -227,7 +227,7 @@ fn compose_does(act: &[&str], order: &str, stage: &str) {
     let upgrader = project.lab.upgrader(V2).with("UPDATE_ORDER", order);
     let mut daemon = upgrader.clone().with("RUN_ON_START", "true").start();
     daemon.says(stage, PATIENCE);
-    // Compose itself fails where a container ends that it chose to keep; only the outcome counts.
+    // Compose itself fails if a container ends that it chose to keep; only the outcome counts.
     let mut acts = vec![act];
     if act == ["pull"] {
         acts.push(&["up", "--detach"]);
@@ -243,7 +243,7 @@ fn compose_does(act: &[&str], order: &str, stage: &str) {
     let number = all.lines().count();
     match act {
         ["down"] => assert_eq!(all, "", "{log}"),
-        // Compose counts the one that drains, too.
+        // Compose also counts the container that drains.
         [.., "delegate=2"] => assert!((1..=2).contains(&number), "{number}: {log}"),
         _ => assert_eq!(number, 1, "{log}"),
     }
@@ -258,8 +258,8 @@ fn compose_does(act: &[&str], order: &str, stage: &str) {
     }
 }
 
-/// An inline config is copied into the container before it is started. This does by hand what compose does from 2.23.1
-/// on.
+/// Compose copies an inline config into the container before it starts it. This test does by hand what Compose does
+/// since 2.23.1.
 #[test]
 fn a_delegate_with_an_inline_config_is_left_alone() {
     let lab = Lab::new("config");
@@ -302,14 +302,14 @@ fn what_compose_stops_in_the_drain_stays_stopped_and_no_image_is_blamed() {
         let mut daemon = project.lab.upgrader(V2).with("RUN_ON_START", "true").start();
         daemon.says("to stop within", PATIENCE);
         project.compose(&["stop"]);
-        // Longer than what has ended is left to those who may start it again.
+        // Longer than ended containers are left to anyone who may start them again.
         std::thread::sleep(Duration::from_secs(20));
         let states = || {
             let filter = format!("label={}", project.lab.label());
             docker(&["ps", "--all", "--format", "{{.State}}", "--filter", &filter])
         };
         assert_eq!(states(), "exited\nexited", "{policy}: {}", daemon.log());
-        // Compose starts both, and may be late for the old one, which goes once the new one works.
+        // Compose starts both, and may be late for the old container, which is removed once the new one works.
         for id in project.all().lines().rev() {
             let _ = std::process::Command::new("docker").args(["start", id]).output();
         }
@@ -328,7 +328,7 @@ fn what_compose_stops_in_the_drain_stays_stopped_and_no_image_is_blamed() {
     }
 }
 
-/// One `env_file` for all services, and somebody's shell in the delegate's image.
+/// One `env_file` for all services, and a one-off command (`compose run`) in the delegate's image.
 #[test]
 fn a_sidecar_and_a_command_with_the_delegates_environment_are_left_alone() {
     let project = Project::new(Lab::new("compose-sidecar"), V1);

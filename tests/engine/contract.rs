@@ -1,4 +1,4 @@
-//! The rules that the rollout rests on, checked against a real engine, so that the one in memory cannot lie.
+//! The rules that the rollout rests on, checked against a real engine, so that the engine in memory cannot differ from it.
 
 use kit::contract::{self, lab::RealLab};
 

@@ -1,4 +1,4 @@
-//! The daemon: what it shows, how it ends.
+//! The daemon: its output, and how it ends.
 
 use std::time::Duration;
 

@@ -9,13 +9,13 @@ use kit::lab::{Lab, Signal, V1, V2, docker, eventually, expect, image, image_of,
 
 const SOCKET: &str = "/var/run/docker.sock";
 
-/// The i-node of the socket as a process sees it.
+/// The inode of the socket as a process sees it.
 fn socket_of(process: &str) -> u64 {
     let seen = std::fs::metadata(format!("/proc/{process}/root{SOCKET}"));
     seen.expect("a socket").ino()
 }
 
-/// It takes over five minutes, and nothing shortens them.
+/// This takes over five minutes, which no setting shortens.
 #[test]
 #[ignore = "restarts the engine and takes six minutes; make dead-socket runs it"]
 fn upgrader_with_a_dead_socket_ends_and_its_restart_policy_mounts_the_present_one() {
@@ -36,7 +36,7 @@ fn upgrader_with_a_dead_socket_ends_and_its_restart_policy_mounts_the_present_on
         let upgrader = lab.container("upgrader", &arguments);
         let state = || inspect(&upgrader)["State"].clone();
         let socket = || socket_of(&state()["Pid"].to_string());
-        // The problem, or nothing.
+        // The reported problem; empty if `/livez` is fine.
         let livez = || {
             let asked = ["exec", &upgrader, "/delegate-upgrader", "healthcheck"];
             let output = Command::new("docker").args(asked).output();

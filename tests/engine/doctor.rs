@@ -1,4 +1,4 @@
-//! `doctor` with a real engine, a real registry and the local Manager. Each line reports one check; one that fails says
+//! `doctor` with a real engine, a real registry and the local Manager. Each line reports one check; a failed check says
 //! what to do.
 
 use chrono::{TimeDelta, Utc};
@@ -8,7 +8,7 @@ use crate::local_manager::{KEY, LocalManager, REVOKED};
 use crate::proxy::Proxy;
 use kit::lab::{Lab, Run, Upgrader, V1, V2, build, docker, env, image, inspect, static_binary};
 
-/// The lines of the output: severity, subject and message. The versions of the lab's images are without support.
+/// The lines of the output: severity, subject and message. Leaves out the lines about support: the lab's images have none.
 fn lines(run: &Run) -> Vec<(&str, &str, &str)> {
     run.text
         .lines()
@@ -168,7 +168,7 @@ fn doctor_reports_by_how_much_a_clock_is_off() {
     lab.delegate("1", V1, &[]);
     let manager = LocalManager::that_publishes(&image(V2));
     let upgrader = upgrader(&lab, &manager);
-    // Half a minute more than the words, so that the test may take its time.
+    // Half a minute more than the message says, so that the test may take its time.
     for (ahead, words) in [
         (TimeDelta::seconds(7_410), "is 2h3m behind the Manager's"),
         (TimeDelta::seconds(-7_350), "is 2h2m ahead of the Manager's"),
@@ -314,7 +314,7 @@ fn doctor_finds_the_delegates_that_an_upgrade_finds() {
     ];
     let rejected: Vec<&str> = rejected.iter().flat_map(|label| ["--label", label]).collect();
     lab.delegate("1.failed-1", V1, &rejected);
-    // An owner's own container of such a name: it has none of our labels, so it is a delegate.
+    // A container of the owner with such a name: it has none of our labels, so it is a delegate.
     let owners = lab.delegate("3.candidate", V1, &[]);
     let run = lab.upgrader(V2).run(&["doctor"]).ended(0);
     let found = lines(&run);
@@ -419,7 +419,7 @@ fn a_tag_that_moves_needs_access_to_the_registry() {
 #[test]
 fn doctor_warns_about_a_second_updater_of_the_same_delegates() {
     let lab = Lab::new("doctor-others");
-    // It watches no delegate of another test.
+    // A scope of its own, so that this Watchtower watches no delegate of another test.
     let scope = format!("com.centurylinklabs.watchtower.scope={}", lab.name);
     let watched = lab.delegate("1", V1, &["--label", &scope]);
     let watchtower = "com.centurylinklabs.watchtower.enable=false";

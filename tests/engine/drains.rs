@@ -1,4 +1,4 @@
-//! Drains: an old container gets all of `CONTAINER_STOP_TIMEOUT`, and no more, whatever happens meanwhile.
+//! Drains: an old container gets the whole `CONTAINER_STOP_TIMEOUT`, and no more, whatever happens meanwhile.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn the_deadline_of_a_drain_holds_when_the_upgrader_is_killed() {
         .with("CONTAINER_STOP_TIMEOUT", "8");
     let mut daemon = upgrader.start();
     let told = daemon.time_of("to stop within 8s", PATIENCE);
-    // The engine has it by now.
+    // By now the engine has received the stop request.
     sleep(Duration::from_secs(1));
     daemon.signal(Signal::KILL);
     sleep(Duration::from_secs(3));
@@ -62,7 +62,7 @@ fn another_delegate_is_served_while_an_old_one_drains() {
     let second = lab.delegate("2", V1, &[]);
     let (draining, log) = (life(&first).0, follow(&first));
     let daemon = lab.upgrader(V2).with("RUN_ON_START", "true").start();
-    // Between two renames nobody has the name.
+    // Between two renames no container has the name.
     let named = format!("^/{second}$");
     eventually("the second one is replaced", PATIENCE, || {
         let rows = running("name", &named);
@@ -92,7 +92,7 @@ fn upgrader_that_is_ended_at_any_stage_continues_where_it_was() {
         let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=5"]);
         let old = follow(&name);
         let upgrader = lab.upgrader(V2).with("RUN_ON_START", "true");
-        // A stage may be over before the one before it was read in the log; then the next signal comes at a later one.
+        // A stage may end before the log shows the previous one; then the next signal comes at a later stage.
         for stage in 0..6 {
             let mut daemon = upgrader.start();
             daemon.says_one_of(&stages[stage..], PATIENCE);

@@ -1,10 +1,10 @@
-//! Replacements that fail: the old one is as it was, and the reason is reported.
+//! Replacements that fail: the old container stays as it was, and the reason is reported.
 
 use std::time::Duration;
 
 use kit::lab::{CRASHES, Lab, NEVER_HEALTHY, PATIENCE, SLOW, V1, V2, build, docker, image, image_of, life};
 
-/// Runs `once` towards an image that is bad, twice, with these times for its health; the delegate is not touched.
+/// Runs `once` twice towards a bad image, with these times for its health; the delegate is not touched.
 fn rejected(test: &str, version: &str, (healthy, deadline): (&str, &str), words: &str) {
     let lab = Lab::new(test);
     let name = lab.delegate("1", V1, &["--restart", "unless-stopped"]);
@@ -37,7 +37,7 @@ fn rejected(test: &str, version: &str, (healthy, deadline): (&str, &str), words:
 
 #[test]
 fn a_candidate_that_crashes_is_rejected() {
-    // Its third crash comes long before the deadline.
+    // The third crash comes long before the deadline.
     rejected("crashes", CRASHES, ("2s", "60s"), "keeps crashing");
 }
 
@@ -51,7 +51,7 @@ fn a_candidate_that_never_gets_healthy_is_rejected() {
     );
 }
 
-/// The delegate's image with further lines, pushed under a tag of the test's own.
+/// The delegate's image with further lines, pushed under a tag that only this test uses.
 pub(super) fn push_image(lab: &Lab, number: usize, lines: &str) -> String {
     let version = format!("26.08.{}{number}", std::process::id());
     let reference = image(&version);
@@ -93,7 +93,7 @@ fn image_that_cannot_be_started_is_rejected_with_its_cause() {
     }
 }
 
-/// Whatever else a container needs, the delegate in service has it already: another container of it may not get it.
+/// The delegate in service holds the last free address, so a second container cannot get one.
 #[test]
 fn delegate_that_has_the_last_address_of_its_network_is_replaced_stop_first() {
     let lab = Lab::new("no-address");
@@ -203,7 +203,7 @@ fn a_wrong_workload_name_is_reported() {
     run.says(&words);
 }
 
-/// A clean-up cron takes what has stopped, the evidence too, and unused volumes.
+/// A clean-up cron job removes everything that has stopped, including the evidence, and unused volumes.
 #[test]
 fn bad_image_is_not_tried_again_after_a_prune() {
     let lab = Lab::new("pruned");
@@ -230,7 +230,7 @@ fn bad_image_is_not_tried_again_after_a_prune() {
     }
     upgrader.run(&["plan"]).says("next attempt after");
     upgrader.run(&["doctor"]).says("next attempt after");
-    // It is lifted by an operator, and counts on.
+    // An operator lifts the quarantine, and the attempts are still counted.
     upgrader.run(&["retry", &name]).ended(1);
     prune();
     upgrader
@@ -241,7 +241,7 @@ fn bad_image_is_not_tried_again_after_a_prune() {
     assert_eq!(image_of(&name), image(V2));
 }
 
-/// A backup stops the process of the upgrader for longer than a candidate has.
+/// A backup stops the upgrader's process for longer than a candidate's deadline.
 #[test]
 fn candidate_is_not_rejected_for_time_in_which_the_upgrader_was_stopped() {
     let lab = Lab::new("stopped");
@@ -249,7 +249,7 @@ fn candidate_is_not_rejected_for_time_in_which_the_upgrader_was_stopped() {
     let upgrader = lab.upgrader(SLOW).with("UPGRADE_HEALTHY_DEADLINE", "12s");
     let mut run = upgrader.begin("once");
     run.says("started ", PATIENCE);
-    // It has looked at the candidate.
+    // By now it has looked at the candidate.
     std::thread::sleep(Duration::from_secs(2));
     run.stopped(|| std::thread::sleep(Duration::from_secs(20)));
     let run = run.wait().ended(0);

@@ -1,4 +1,4 @@
-//! Pulls that fill the engine's disk, or would, on an engine of the test's own whose disk is small.
+//! Pulls that fill the engine's disk, or would fill it. The test runs an engine of its own, with a small disk.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -21,8 +21,8 @@ struct SmallEngine {
 }
 
 impl SmallEngine {
-    /// The lab's own engine once more, with this configuration and so many MiB, in the root of that engine if it has one. `None` if
-    /// the engine is not the lab's own: then the test may not start one.
+    /// A second engine like the lab's own, with this configuration and a disk of so many MiB, in the root of that engine if it
+    /// has one. `None` if the engine is not the lab's own: then the test may not start another one.
     fn start(mib: u32, configuration: &str) -> Option<Self> {
         let lab = PathBuf::from(std::env::var_os("LAB_DIR")?);
         if !lab.join("start-engine").exists() || Command::new("dockerd").arg("--version").output().is_err() {
@@ -33,7 +33,7 @@ impl SmallEngine {
         let path = |name: &str| directory.path().join(name);
         fs::create_dir(path("data")).expect("a directory");
         fs::write(path("daemon.json"), configuration).expect("daemon.json");
-        // Without a bridge of its own, it would take the lab's away: an engine that starts with `--bridge none` removes
+        // Without its own bridge, it would take the lab's bridge away: an engine that starts with `--bridge none` removes
         // `docker0`.
         let bridge = format!("smalldisk{mib}");
         ip(&["link", "add", &bridge, "type", "bridge"]);
@@ -106,7 +106,7 @@ impl SmallEngine {
     }
 }
 
-/// A command in the root of the lab's engine.
+/// A command in the root of the lab's engine, if it has one.
 fn in_the_root(program: &str) -> Command {
     let Ok(pid) = fs::read_to_string("/run/lab/pid") else {
         return Command::new(program);
@@ -137,7 +137,7 @@ impl Drop for SmallEngine {
     }
 }
 
-/// An image in the registry with a layer of these bytes on top of a small one.
+/// Publishes an image with a layer of these bytes on top of a small layer.
 fn publish(version: &str, bytes: &mut dyn io::Read) -> String {
     let context = tempfile::tempdir().expect("a directory");
     fs::write(context.path().join("small"), version).expect("a file");
@@ -151,7 +151,7 @@ fn publish(version: &str, bytes: &mut dyn io::Read) -> String {
     name
 }
 
-/// The disk is full in the middle of the download, and in the middle of unpacking what was downloaded.
+/// The disk fills up in the middle of the download, and in the middle of unpacking the download.
 #[test]
 fn a_pull_that_fills_the_disk_leaves_nothing_behind() {
     let lab = Lab::new("full-disk");
@@ -186,7 +186,7 @@ fn a_pull_that_fills_the_disk_leaves_nothing_behind() {
             .with("PUBLISHED_IMAGE", &published);
         let run = upgrader.run(&["once"]);
         run.says("the engine's disk is full: ");
-        // Layers that were unpacked go in the background.
+        // The engine removes unpacked layers in the background.
         let end = Instant::now() + Duration::from_secs(20);
         while engine.left() != before && Instant::now() < end {
             sleep(Duration::from_millis(500));
@@ -197,7 +197,7 @@ fn a_pull_that_fills_the_disk_leaves_nothing_behind() {
     engine.docker(&["rm", "--force", &name]);
 }
 
-/// The disk of containerd's store is seen from a container of its engine. It has less than the 64 MiB that are left free.
+/// A container of the engine sees the disk of containerd's store. It has less than the 64 MiB that must stay free.
 #[test]
 fn an_image_that_may_not_fit_into_containerd_s_store_is_not_pulled() {
     const STORE: &str = r#"{"features": {"containerd-snapshotter": true}}"#;

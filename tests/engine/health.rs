@@ -1,14 +1,14 @@
-//! Health by a command in the container, and restarts of unhealthy delegates.
+//! Health that a command in the container checks, and restarts of unhealthy delegates.
 
 use kit::lab::{Lab, PATIENCE, V1, follow, inspect, life};
 
-/// The image of the test delegate has no shell and no curl, but a health check of its own.
+/// The image of the test delegate has neither a shell nor curl, but its own health check.
 const COMMAND: &str = r#"["/delegate", "healthcheck"]"#;
 
 #[test]
 fn restarts_unhealthy_delegate_after_its_tasks() {
     let lab = Lab::new("health-restart");
-    // It is well for a while in each life.
+    // It is healthy for a while in each life.
     let name = lab.delegate(
         "1",
         V1,

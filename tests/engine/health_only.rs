@@ -1,4 +1,4 @@
-//! Health-only mode: not one write reaches the engine.
+//! Health-only mode: no write reaches the engine.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn health_only_mode_sends_the_engine_gets_only() {
         Duration::from_secs(20),
     );
     docker(&["kill", &good]);
-    // It may be observed in the moment before its end is known.
+    // The check may come in the moment before its end is known.
     daemon.says_one_of(&["exited with code 137", "nothing listens"], PATIENCE);
     daemon.signal(Signal::TERM);
     watcher.run(&["once"]).ended(0);

@@ -1,4 +1,4 @@
-//! A delegate on the host's network is replaced in a moment in which it has no task to finish.
+//! A delegate on the host's network is replaced at a moment when it has no task to finish.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,10 +10,10 @@ use kit::lab::{Lab, PATIENCE, V1, V2, follow, image, image_of, inspect};
 
 /// How long its task takes.
 const TASK: Duration = Duration::from_secs(30);
-/// Longer than a restart takes here, and shorter than what is left of the task or the drain.
+/// Longer than a restart takes here, and shorter than the rest of the task or of the drain.
 const RESTART: chrono::TimeDelta = chrono::TimeDelta::seconds(15);
 
-/// Gives the delegate that listens on that port of the host a task; what it answers.
+/// Gives a task to the delegate that listens on that port of the host; returns its answer.
 fn give_task(port: u16, seconds: u64) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
     let request = format!("POST /task/{seconds} HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -38,7 +38,7 @@ fn on_the_host(lab: &Lab, port: u16, environment: &[&str]) -> String {
     let mut arguments = vec!["--network", "host", "--env", &port];
     arguments.extend(environment);
     let name = lab.delegate("1", V1, &arguments);
-    // It listens.
+    // By then it listens.
     sleep(Duration::from_millis(500));
     name
 }

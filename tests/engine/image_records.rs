@@ -1,5 +1,5 @@
-//! Images whose records in the engine's store are not what they were: the same manifest under another index, a tag that
-//! was pulled again, a layer in another compression. With containerd's store an image's id is the digest of its index.
+//! Images whose records in the engine's store have changed: the same manifest under another index, a tag that was
+//! pulled again, a layer in another compression. With containerd's store, an image's id is the digest of its index.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,18 +9,18 @@ use std::time::Duration;
 use kit::lab::{Lab, V1, V2, docker, env, image, image_of, inspect, life};
 use serde_json::{Value, json};
 
-/// Docker pushes one or the other, by its store.
+/// Docker pushes either kind, depending on its store.
 const MANIFEST: &str =
     "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
-/// A repository of the test's own in the lab's registry.
+/// A repository of this test in the lab's registry.
 struct Repository {
     path: String,
 }
 
 impl Repository {
-    /// With these versions of the delegate.
+    /// Creates it with these versions of the delegate.
     fn with(lab: &Lab, versions: &[&str]) -> Self {
         let repository = Self {
             path: format!("{}/harness/delegate", lab.name),
@@ -38,7 +38,7 @@ impl Repository {
         format!("{}/{}:{tag}", env("LAB_REGISTRY"), self.path)
     }
 
-    /// Status, header lines and body of the registry's answer.
+    /// Returns status, header lines and body of the registry's answer.
     fn ask(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> (u16, String, Vec<u8>) {
         let registry = env("LAB_REGISTRY");
         let path = path
@@ -82,7 +82,7 @@ impl Repository {
         (header(&head, "docker-content-digest"), body)
     }
 
-    /// Pushes an index of this manifest, which other bytes tell apart from another index, under the tag `latest`.
+    /// Pushes an index of this manifest under the tag `latest`; the note makes it differ from another index.
     fn push_index(&self, manifest: &(String, Vec<u8>), note: &str) {
         let platform = json!({ "architecture": "amd64", "os": "linux" });
         let entry = json!({
@@ -94,7 +94,7 @@ impl Repository {
         self.ask("PUT", "manifests/latest", INDEX, index.to_string().as_bytes());
     }
 
-    /// Uploads a blob; its digest.
+    /// Uploads a blob and returns its digest.
     fn push_blob(&self, blob: &[u8]) -> String {
         let sum = String::from_utf8(piped("sha256sum", &[], blob)).expect("text");
         let digest = format!("sha256:{}", sum.split_whitespace().next().expect("a sum"));
@@ -125,7 +125,7 @@ fn header(head: &str, name: &str) -> String {
     value.unwrap_or_else(|| panic!("no {name} in {head}"))
 }
 
-/// What a program makes of these bytes.
+/// The output of a program that reads these bytes.
 fn piped(program: &str, arguments: &[&str], input: &[u8]) -> Vec<u8> {
     let mut command = Command::new(program);
     command

@@ -1,5 +1,5 @@
-//! The upgrader replaces its own container, on a real engine: which of the two serves meanwhile, which one is left, and what
-//! becomes of it when either of them is killed at any call.
+//! The upgrader replaces its own container on a real engine: which of the two serves meanwhile, which one is left, and
+//! how the exchange ends when either of them is killed at any call.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -25,7 +25,7 @@ pub(crate) const CRASHES: &str = "1.2.0";
 const NEVER_READY: &str = "1.3.0";
 /// It works, but its HEALTHCHECK says that it does not.
 const UNHEALTHY: &str = "1.4.0";
-/// What shortens the times of an upgrader that replaces itself.
+/// Settings that shorten the times of an upgrader that replaces itself.
 pub(crate) const SHORT: [&str; 5] = [
     "LISTEN_ADDR=0.0.0.0:9464",
     "SCHEDULE=*/5 * * * * *",
@@ -33,15 +33,15 @@ pub(crate) const SHORT: [&str; 5] = [
     "UPGRADE_HEALTHY_DEADLINE=15s",
     "HEALTH_INTERVAL=1s",
 ];
-/// A look may find one that ends in this moment, and miss the one that has just begun, and an answer may be late on a busy
-/// machine. How long a look takes says nothing else, so looks are counted, and not the time.
+/// A look may find an upgrader that is just ending and miss the one that has just started, and a busy machine may answer
+/// late. The duration of a look says nothing more, so the test counts looks instead of time.
 const MOST_MISSES: usize = 4;
 
 pub(crate) fn upgrader_image(version: &str) -> String {
     format!("{}/harness/upgrader:{version}", env("LAB_REGISTRY"))
 }
 
-/// Builds the images, once, and leaves all but the first to the registry.
+/// Builds the images once, and leaves only the first on the engine; the registry has the others.
 pub(crate) fn build() {
     static BUILT: OnceLock<()> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -69,14 +69,14 @@ pub(crate) fn build() {
     });
 }
 
-/// An upgrader in a container of this test, which wants to run that version, and reaches the engine by this socket. The engine
-/// starts it again when it ends, unless it has `--rm`.
+/// Starts an upgrader in a container of this test. It wants to run that version and reaches the engine by this socket.
+/// The engine starts it again when it ends, unless it has `--rm`.
 pub(crate) fn run(lab: &Lab, wanted: &str, socket: &str, arguments: &[&str]) -> String {
     build();
     run_towards(lab, &upgrader_image(wanted), socket, arguments)
 }
 
-/// The same with any image. A variable among the arguments replaces one of the short times.
+/// The same with any image. Variables among the arguments replace the short times of the same name.
 fn run_towards(lab: &Lab, wanted: &str, socket: &str, arguments: &[&str]) -> String {
     build();
     let socket = format!("{socket}:/var/run/docker.sock");
@@ -114,7 +114,7 @@ pub(crate) fn engine_socket() -> String {
     env("DOCKER_HOST").replace("unix://", "")
 }
 
-/// Whether the container of that name runs that version; between two renames there is none.
+/// Whether the container of that name runs that version; between two renames no container has the name.
 pub(crate) fn runs(name: &str, version: &str) -> bool {
     let rows = running("name", &format!("^/{name}$"));
     rows.first()
@@ -124,7 +124,7 @@ pub(crate) fn runs(name: &str, version: &str) -> bool {
 /// The status and the body of an answer, if one comes.
 fn get(address: &str, path: &str) -> Option<(u16, String)> {
     let socket = format!("{address}:9464").parse().ok()?;
-    // What ended in this moment does not refuse.
+    // A container that has just ended does not refuse the connection.
     let mut stream = TcpStream::connect_timeout(&socket, Duration::from_millis(200)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
     write!(
@@ -139,16 +139,16 @@ fn get(address: &str, path: &str) -> Option<(u16, String)> {
     Some((code, body))
 }
 
-/// The addresses of containers that run and have such a name.
+/// The addresses of the running containers whose names match.
 fn addresses(name: &str) -> Vec<String> {
     let rows = running("name", name).into_iter();
     rows.filter_map(|(_, _, address)| address).collect()
 }
 
-/// Asks all upgraders of a test whether they are alive, all the time.
+/// Asks all upgraders of a test continuously whether they are alive.
 pub(crate) struct Watch {
     ends: Arc<AtomicBool>,
-    /// The longest row of looks that found none that said so: what each found.
+    /// The longest series of looks that found no live upgrader, with the findings of each.
     watcher: thread::JoinHandle<Vec<String>>,
 }
 
@@ -191,10 +191,10 @@ impl Watch {
     }
 }
 
-/// What a successor may not change.
+/// The settings that a successor may not change.
 pub(crate) fn settings(document: &Value) -> Value {
     let mut host = document["HostConfig"].clone();
-    // The engine fills in the first two as it starts one; a successor has a label instead of the last.
+    // The engine fills in the first two when it starts a container; a successor has a label instead of the last.
     for field in ["ContainerIDFile", "Annotations", "AutoRemove"] {
         host.as_object_mut().expect("an object").remove(field);
     }
@@ -206,7 +206,7 @@ pub(crate) fn settings(document: &Value) -> Value {
     ])
 }
 
-/// The status of the upgrader with this name; null between the two renames.
+/// The status of the upgrader with this name; null between two renames.
 pub(crate) fn status(name: &str) -> Value {
     let addresses = addresses(&format!("^/{name}$"));
     let answer = addresses.first().and_then(|address| get(address, "/status"));
@@ -231,7 +231,7 @@ fn new_upgrader_takes_over_and_one_serves_at_every_moment() {
         docker(&["inspect", "--format", "{{.Config.Image}}", &delegate]),
         image(V2)
     );
-    // The new one reports it, and continues with the delegates.
+    // The new upgrader reports it, and continues with the delegates.
     eventually("it is reported", PATIENCE, || {
         let events = &status(&upgrader)["events"];
         events
@@ -272,7 +272,7 @@ fn bad_image_leaves_the_old_upgrader_in_charge() {
     }
 }
 
-/// The image of a delegate, named by mistake: it is up and healthy, but no upgrader, and does not take the name.
+/// A delegate's image, set by mistake: its container is healthy but not an upgrader, so it does not take the name.
 #[test]
 fn image_that_is_not_an_upgrader_is_rejected() {
     for has_port in [false, true] {
@@ -293,7 +293,7 @@ fn image_that_is_not_an_upgrader_is_rejected() {
     }
 }
 
-/// It does not matter what becomes of the old one: the candidate takes over what is left to do.
+/// However the old upgrader ends, the candidate takes over the rest.
 #[test]
 fn candidate_takes_over_when_the_old_upgrader_is_ended() {
     for action in [["stop", "--time=5"], ["kill", "--signal=KILL"], ["rm", "--force"]] {
@@ -310,7 +310,7 @@ fn candidate_takes_over_when_the_old_upgrader_is_ended() {
             !addresses(&format!("^/{candidate}$")).is_empty()
         });
         let id = inspect(&candidate)["Id"].clone();
-        // The candidate has looked around by then.
+        // By then the candidate has looked around.
         thread::sleep(Duration::from_secs(3));
         docker(&[action[0], action[1], &upgrader]);
         eventually("the new one has the name", PATIENCE, || runs(&upgrader, SECOND));
@@ -330,7 +330,7 @@ pub(crate) fn own_port() -> [String; 2] {
     ["--publish".to_owned(), format!("127.0.0.1:{port}:9464")]
 }
 
-/// Two of it would want that port, or that network.
+/// Two upgraders at once would need the same port, or the same network.
 #[test]
 fn a_helper_makes_the_exchange_where_two_cannot_run_at_once() {
     let listen = format!("LISTEN_ADDR=127.0.0.1:{}", kit::lab::servers::free_port());
@@ -356,15 +356,15 @@ fn a_helper_makes_the_exchange_where_two_cannot_run_at_once() {
             "{log}"
         );
     }
-    // A port that the engine chooses is none that two would want.
+    // If the engine chooses the port, two upgraders get different ones.
     let lab = Lab::new("itself-any-port");
     let upgrader = run(&lab, SECOND, &engine_socket(), &["--publish", "9464"]);
     eventually("it has replaced itself", PATIENCE, || runs(&upgrader, SECOND));
     assert!(!logs(&upgrader).contains("helper"), "{}", logs(&upgrader));
 }
 
-/// Two of them fail as helpers, and the old one never stops. The third one fails where it has the port, and the helper brings
-/// the old one back.
+/// Two of these images fail in the helper, so the old upgrader never stops. The third fails when it has the port, and the
+/// helper brings the old upgrader back.
 #[test]
 fn bad_image_leaves_the_old_upgrader_in_charge_where_two_cannot_run_at_once() {
     for bad in [CRASHES, NEVER_READY, UNHEALTHY] {
@@ -381,11 +381,11 @@ fn bad_image_leaves_the_old_upgrader_in_charge_where_two_cannot_run_at_once() {
     }
 }
 
-/// Which calls are counted, by their method.
+/// Whether a call counts, by its method.
 type Counted = fn(&str) -> bool;
 
-/// Kills the process that makes that call of those that are counted, before the call reaches the engine or after its answer:
-/// the calls, and the story where it went wrong.
+/// Kills the process that makes the counted call of this number, before the call reaches the engine or after its answer.
+/// Returns the calls, and the story if it went wrong.
 fn killed_at(
     has_port: bool,
     is_counted: Counted,
@@ -421,7 +421,7 @@ fn killed_at(
     while !is_done() && Instant::now() < limit {
         thread::sleep(Duration::from_millis(200));
     }
-    // A story that went wrong may have ended without a container of that name.
+    // If the story went wrong, there may be no container of that name.
     let is_itself =
         is_done() && inspect(&upgrader)["HostConfig"]["RestartPolicy"]["Name"] == "unless-stopped";
     let story = (!is_itself).then(|| {
@@ -442,9 +442,9 @@ fn killed_at(
     (calls, story)
 }
 
-/// Tries the points of an exchange, three at once: all, or before and after each call in turn.
+/// Tries the points of an exchange, three at once: either all of them, or before and after each call in turn.
 fn try_points(has_port: bool, is_counted: Counted, are_all: bool) {
-    // Three exchanges at once are what an engine bears beside other tests.
+    // An engine can bear three exchanges at once besides other tests.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let clean = clean(has_port, is_counted).len();
@@ -454,7 +454,7 @@ fn try_points(has_port: bool, is_counted: Counted, are_all: bool) {
         .collect();
     let total = points.len();
     let (points, failed) = (Arc::new(Mutex::new(points)), Arc::new(Mutex::new(Vec::new())));
-    // How often the last one looks before all is done depends on the clock.
+    // It depends on the clock how many times the last upgrader looks before all is done.
     let unmade = Arc::new(AtomicUsize::new(0));
     let workers = (0..3).map(|_| {
         let (points, failed) = (Arc::clone(&points), Arc::clone(&failed));
@@ -496,7 +496,7 @@ fn try_points(has_port: bool, is_counted: Counted, are_all: bool) {
     eprintln!("{} of {total} passed, and {unmade} were not made", total - unmade);
 }
 
-/// The calls of an exchange in which no process is killed.
+/// The calls of an exchange in which the test kills no process.
 fn clean(has_port: bool, is_counted: Counted) -> Vec<String> {
     let (calls, story) = killed_at(has_port, is_counted, usize::MAX, false);
     assert_eq!(story, None);
@@ -504,7 +504,7 @@ fn clean(has_port: bool, is_counted: Counted) -> Vec<String> {
     calls[..=last.expect("the old one goes")].to_vec()
 }
 
-/// Either of the two is killed at each call that changes something.
+/// Kills either of the two at each call that changes something.
 #[test]
 fn exchange_survives_a_kill_at_any_write() {
     try_points(false, |method| method != "GET", false);
@@ -516,7 +516,7 @@ fn helper_finishes_the_exchange_of_an_upgrader_killed_at_any_write() {
     try_points(true, |method| method != "GET", false);
 }
 
-/// The same at each call, which takes some minutes. Run by `make self-upgrade`.
+/// The same at every call, which takes some minutes. `make self-upgrade` runs it.
 #[test]
 #[ignore = "it takes minutes: make self-upgrade runs it"]
 fn finishes_exchange_killed_at_any_call() {

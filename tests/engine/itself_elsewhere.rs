@@ -1,5 +1,5 @@
-//! Upgraders that were not started by a plain `docker run` replace themselves, on a real engine: one that Compose made, and one
-//! with `--rm`.
+//! Upgraders that no plain `docker run` started replace themselves on a real engine: a service of Compose, and a
+//! container with `--rm`.
 
 use std::fs;
 
@@ -11,14 +11,14 @@ use crate::itself::{
 };
 use kit::lab::{Lab, PATIENCE, V2, docker, eventually, image, image_of, inspect};
 
-/// Writes the compose file of an upgrader that wants to run the second version.
+/// Writes the compose file of an upgrader of this version that wants to run the second version.
 fn write(project: &Project, version: &str, lines: &str) {
     let variables = [
         format!("UPGRADER_WORKLOAD_NAME={}", project.lab.name),
         format!("PUBLISHED_IMAGE={}", image(V2)),
         format!("SELF_UPGRADE={}", upgrader_image(SECOND)),
     ];
-    // The old one is still there when a busy machine's Compose is asked for its container.
+    // The old one must still be there when Compose is asked for its container on a busy machine.
     let times = SHORT.map(|variable| match variable {
         "UPGRADE_HEALTHY_TIME=2s" => "UPGRADE_HEALTHY_TIME=10s",
         "UPGRADE_HEALTHY_DEADLINE=15s" => "UPGRADE_HEALTHY_DEADLINE=40s",
@@ -35,8 +35,8 @@ fn write(project: &Project, version: &str, lines: &str) {
     fs::write(&project.file, text).expect("a compose file");
 }
 
-/// The ids of the containers that Compose takes for its own. It lists them first, and errs where one has gone by the time
-/// that it looks at it.
+/// The ids of the containers that Compose takes for its own. It lists them first, and fails if one is gone when it looks
+/// at it.
 fn container(project: &Project) -> String {
     let mut ids = String::new();
     eventually("Compose lists them", PATIENCE, || {
@@ -67,7 +67,7 @@ fn name_of(id: &str) -> String {
         .to_owned()
 }
 
-/// What Compose knows its containers by.
+/// The labels by which Compose knows its containers.
 fn labels_of_compose(document: &Value) -> Vec<(String, Value)> {
     let labels = document["Config"]["Labels"].as_object().expect("labels");
     let of_compose = labels
@@ -87,7 +87,7 @@ fn upgrader_of_compose_replaces_itself_and_stays_known_to_compose() {
         let project = Project::of(Lab::new(&format!("itself-compose-{way}")));
         write(&project, FIRST, lines);
         project.compose(&["up", "--detach"]);
-        // It may have begun by now.
+        // The replacement may have started by now.
         let begun = container(&project);
         let old = begun.lines().find(|id| image_of(id) == upgrader_image(FIRST));
         let old = inspect(old.expect("the one that Compose made"));
@@ -98,7 +98,7 @@ fn upgrader_of_compose_replaces_itself_and_stays_known_to_compose() {
         assert_eq!(document["Name"], old["Name"]);
         assert_eq!(settings(&document), settings(&old));
         assert_eq!(labels_of_compose(&document), labels_of_compose(&old));
-        // The file still names the old image, and so do the labels: there is nothing to do.
+        // The file still names the old image, and so do the labels: Compose has nothing to do.
         project.compose(&["up", "--detach"]);
         assert_eq!((container(&project), project.all()), (new.clone(), new.clone()));
         project.compose(&["stop"]);
@@ -110,9 +110,9 @@ fn upgrader_of_compose_replaces_itself_and_stays_known_to_compose() {
         eventually("it continues", PATIENCE, || {
             status(&name_of(&new))["report"]["upgrader"]["reason"] == "up_to_date" || way == 1
         });
-        // A container that Compose recreates has the image of the file, and replaces itself again.
+        // A container that Compose recreates has the file's image, and replaces itself again.
         project.compose(&["up", "--detach", "--force-recreate"]);
-        // It may have begun by now.
+        // The replacement may have started by now.
         let recreated = container(&project);
         assert!(!recreated.contains(&new), "{recreated}");
         assert!(
@@ -120,7 +120,7 @@ fn upgrader_of_compose_replaces_itself_and_stays_known_to_compose() {
             "{recreated}"
         );
         let again = is_replaced(&project);
-        // The new image is in the file, too, one day.
+        // One day, the file also names the new image.
         write(&project, SECOND, lines);
         project.compose(&["up", "--detach"]);
         let by_compose = container(&project);
@@ -130,7 +130,7 @@ fn upgrader_of_compose_replaces_itself_and_stays_known_to_compose() {
     }
 }
 
-/// The old one vanishes when it stops. Its successor is made without `--rm`, and has a label instead.
+/// The old container vanishes when it stops. Its successor is created without `--rm`, and has a label instead.
 #[test]
 fn upgrader_with_rm_replaces_itself_too() {
     for has_port in [false, true] {

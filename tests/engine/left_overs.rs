@@ -1,4 +1,4 @@
-//! What is left over and broken, behind a proxy that answers for the engine.
+//! Broken leftovers of a replacement, behind a proxy that answers for the engine.
 
 use super::proxy::{Proxy, Treatment};
 use chrono::Utc;
@@ -41,7 +41,7 @@ fn a_broken_failed_container_does_not_block_a_good_image() {
     }
 }
 
-/// Its file is gone: that is its own matter.
+/// The mounted directory is gone, which concerns this replica only.
 #[test]
 fn a_replica_whose_mount_is_missing_does_not_halt_the_other() {
     let lab = Lab::new("own-problem");
@@ -57,7 +57,7 @@ fn a_replica_whose_mount_is_missing_does_not_halt_the_other() {
     assert_eq!((image_of(&broken), image_of(&other)), (image(V1), image(V2)));
 }
 
-/// The clock was set back after that container was asked to stop. It has ended, or its engine has started it again.
+/// The clock was set back after that container was asked to stop. It has ended, or its engine has restarted it.
 #[test]
 fn an_old_container_serves_again_whose_name_has_a_time_to_come() {
     for is_up in [false, true] {

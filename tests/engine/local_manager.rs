@@ -1,4 +1,4 @@
-//! The local Manager as a process beside the upgrader.
+//! The local Manager as a separate process.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -9,7 +9,7 @@ use kit::lab::{PATIENCE, Upgrader, eventually, expect, static_binary};
 
 pub(crate) const ACCOUNT: &str = "acct-TEST_000000000000";
 pub(crate) const KEY: &str = "000102030405060708090a0b0c0d0e0f";
-/// A token that it knows, and that was revoked.
+/// A revoked token that the Manager knows.
 pub(crate) const REVOKED: &str = "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff";
 
 /// Ends with the test.
@@ -58,7 +58,7 @@ impl LocalManager {
         format!("http://{}", self.address)
     }
 
-    /// The same upgrader, asking this Manager.
+    /// The same upgrader with this Manager.
     pub(crate) fn of(&self, upgrader: Upgrader) -> Upgrader {
         upgrader
             .without("PUBLISHED_IMAGE")
@@ -71,7 +71,7 @@ impl LocalManager {
         expect(Command::new(static_binary("manager")).args(["publish", "--at", &self.url(), reference]));
     }
 
-    /// What it answers from now on, as `/local/fault` takes it.
+    /// Sets its answer from now on, in the format of `/local/fault`.
     pub(crate) fn answers(&self, fault: &serde_json::Value) {
         let body = fault.to_string();
         let request = format!(
@@ -85,7 +85,7 @@ impl LocalManager {
         assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
     }
 
-    /// A line for each question, with the endpoint that was asked.
+    /// A line for each request, with its endpoint.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.log.path()).unwrap_or_default()
     }

@@ -1,5 +1,5 @@
 //! The program itself on a real engine, with real containers, a real registry and a Manager that speaks the real
-//! protocol. Run with `make test`, which brings up what is missing.
+//! protocol. Run with `make test`, which brings up missing parts.
 
 #![allow(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The static program finds the Manager by its name where curl does.
+//! The static program resolves the Manager's name wherever curl does.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;

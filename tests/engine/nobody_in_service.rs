@@ -1,11 +1,11 @@
-//! Nobody in service is the loudest fact: what leads to a delegate at work comes first.
+//! No delegate in service is the worst state: the way out of it comes first.
 
 use kit::lab::{
     CRASHES, Lab, NEVER_HEALTHY, PATIENCE, V1, V2, docker, end_of, eventually, image, image_of, inspect,
     life, runs,
 };
 
-/// A version that is no longer accepted ends at once, again and again: Docker cannot rename it between its lives.
+/// A version that the Manager no longer accepts keeps ending at once: Docker cannot rename it between its lives.
 #[test]
 fn delegates_that_end_at_once_are_replaced() {
     for (number, port) in [None, Some("127.0.0.1:43490:3460")].into_iter().enumerate() {
@@ -16,7 +16,7 @@ fn delegates_that_end_at_once_are_replaced() {
         eventually("Docker has restarted it often", PATIENCE, || {
             inspect(&name)["RestartCount"].as_u64() > Some(5)
         });
-        // The new image does not end, whatever the variable says.
+        // The new image does not end, whatever the container's variable says.
         let version = lab.image_with("26.08.2", "CRASH_AFTER_SECONDS=999999");
         let run = lab.upgrader(&version).run(&["once"]).ended(0);
         assert_eq!(image_of(&name), image(&version), "{}", run.text);
@@ -26,7 +26,7 @@ fn delegates_that_end_at_once_are_replaced() {
     }
 }
 
-/// A candidate that never was in service has no tasks, so it does not get the hour that a delegate has.
+/// A candidate that was never in service has no tasks, so it does not get a delegate's hour to stop.
 #[test]
 fn candidate_that_ignores_sigterm_keeps_the_old_container_out_for_ten_seconds() {
     let lab = Lab::new("deaf");
@@ -46,12 +46,12 @@ fn candidate_that_ignores_sigterm_keeps_the_old_container_out_for_ten_seconds() 
 #[test]
 fn copy_of_the_old_container_serves_while_that_finishes_its_tasks() {
     let lab = Lab::new("copy-serves");
-    // The new container works when it takes the name, and ends soon after that.
+    // The new container works when it takes the name, and ends soon after.
     let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=40"]);
     let old = life(&name).0;
     let version = lab.image_with("26.08.4", "CRASH_AFTER_SECONDS=8\nDRAIN_SECONDS=0");
     let upgrader = lab.upgrader(&version).begin("once");
-    // Its name is free for a moment.
+    // No container has the name for a moment.
     let shown = ["ps", "--no-trunc", "--format", "{{.Names}} {{.Image}} {{.ID}}"];
     let is_copy = |line: &str| line.starts_with(&format!("{name} {} ", image(V1))) && !line.ends_with(&old);
     eventually("a copy of the old container serves", PATIENCE, || {
@@ -62,7 +62,7 @@ fn copy_of_the_old_container_serves_while_that_finishes_its_tasks() {
     drop(upgrader);
 }
 
-/// `docker system prune --all` while a bad candidate proves itself, and the old container has stopped for it.
+/// `docker system prune --all` while a bad candidate is proving itself and the old container has stopped for it.
 #[test]
 fn old_container_and_image_that_were_pruned_come_back() {
     for (number, version) in [NEVER_HEALTHY, CRASHES].into_iter().enumerate() {
@@ -87,7 +87,7 @@ fn old_container_and_image_that_were_pruned_come_back() {
     }
 }
 
-/// The setting that leaves health checks only comes while the old container drains.
+/// The setting for health checks only comes while the old container drains.
 #[test]
 fn health_checks_only_end_a_replacement_that_left_the_delegate_stopped() {
     let lab = Lab::new("health-only-between");

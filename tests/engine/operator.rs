@@ -1,4 +1,4 @@
-//! `rollback` and `retry`: what an operator asks for one delegate.
+//! `rollback` and `retry`: an operator's commands for one delegate.
 
 use kit::lab::{Lab, SLOW, V1, V2, WITH_HEALTHCHECK, image, image_of, life};
 
@@ -29,7 +29,7 @@ fn a_rollback_holds_until_a_newer_image_is_published() {
     );
     assert_eq!(life(&name), before, "it stays");
 
-    // By its id, as `docker ps` shows it.
+    // By the id that `docker ps` shows.
     let twice = upgrader.run(&["rollback", &before.0[..12]]).ended(1);
     twice.says("was already rolled back from");
     assert_eq!(life(&name), before, "a rollback is not rolled back");
@@ -76,7 +76,7 @@ fn a_retry_tries_a_rejected_image_at_once() {
     assert_eq!(lab.names(), ["1", "1.failed-2"], "the attempts are counted");
     assert_eq!(life(&name), before);
 
-    // Nothing was wrong with the image.
+    // The image was fine.
     let patient = lab.upgrader(SLOW).with("UPGRADE_HEALTHY_DEADLINE", "60s");
     patient.run(&["retry", &name]).ended(0);
     assert_eq!(

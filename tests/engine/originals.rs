@@ -1,9 +1,9 @@
-//! Delegates whose image or companions are no longer what they were, or that do not run: what there is to go by, and
-//! what is left alone.
+//! Delegates whose image or companions have changed or are gone, or that do not run: what the upgrader can rely on, and
+//! which containers it leaves alone.
 
 use kit::lab::{Lab, V1, V2, build, docker, env, image, image_of, inspect, life};
 
-/// An image of this test with one variable of its own, and no other name.
+/// An image of this test with one variable of its own and no other name.
 fn own_image(lab: &Lab, value: &str) -> String {
     let context = tempfile::tempdir().expect("a directory for an image");
     let dockerfile = format!("FROM {}\nENV DELEGATE_IMAGE_VERSION={value}\n", image(V1));
@@ -18,7 +18,7 @@ fn an_old_image_without_its_tag_is_read_by_its_id() {
     let tag = own_image(&lab, "of-the-old-image");
     let variable = format!("DELEGATE_NAME={}", lab.name);
     let name = lab.container("1", &["--env", &variable, &tag]);
-    // The name goes to another image, and then to none.
+    // The tag moves to another image, and then disappears.
     docker(&["tag", &image(V2), &tag]);
     docker(&["rmi", &tag]);
     lab.upgrader(V2).run(&["once"]).ended(0);
@@ -69,8 +69,8 @@ fn stopped_created_and_paused_delegates_are_left_alone() {
     assert_eq!(lab.names(), ["created", "once", "paused", "stopped"]);
 }
 
-/// It runs on, and could never be started again: neither the successor nor the old one. Docker keeps a network's
-/// container by its id, and that of other namespaces as it was written.
+/// It still runs, but could never start again, and neither could a successor. Docker stores the container of a shared
+/// network by its id, and those of other namespaces as they were written.
 #[test]
 fn a_delegate_that_shares_with_a_container_that_is_gone_is_left_alone() {
     for (option, mode, says) in [

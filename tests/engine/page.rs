@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const LIGHT: &str = "--blink-settings=preferredColorScheme=1";
 const DARK: &str = "--blink-settings=preferredColorScheme=0";
 
-/// What a browser makes of a page after some updates: its document, and what it logs of it.
+/// Renders a page in a browser after some updates: its document, and the console log.
 fn browse(url: &str, arguments: &[&str]) -> (String, Vec<String>) {
     let profile = tempfile::tempdir().expect("a directory");
     let output = Command::new("chromium")
@@ -49,7 +49,7 @@ fn page_in_a_browser_shows_all_delegates_and_logs_nothing() {
     let picture = |name: &str| format!("--screenshot={}", pictures.join(name).display());
     let (document, console) = browse(url, &["--dump-dom"]);
     for text in [
-        // The one with the fewest tasks goes first, and the other one is halted.
+        // The delegate with the fewest tasks comes first; the other one is halted.
         format!("All 2 delegates are healthy on {V1}; not upgraded: {one}, {two}"),
         " rejected</span>".to_owned(),
         "<dt>Tasks</dt><dd>2</dd>".to_owned(),

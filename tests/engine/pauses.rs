@@ -1,4 +1,4 @@
-//! A host that an operator pauses, and one that waits for its time, by the commands that they use.
+//! A host that an operator pauses, and a host that waits for its time, with the operator's commands.
 
 use kit::contract::{self, lab::RealLab};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use kit::lab::{
 };
 use serde_json::Value;
 
-/// Others would find the host paused, too.
+/// Other tests would also find the host paused.
 #[test]
 #[ignore = "pauses the whole host; make test runs it in a lab of its own"]
 fn a_paused_host_begins_nothing_until_it_is_resumed() {
@@ -81,7 +81,7 @@ fn a_paused_host_begins_nothing_until_it_is_resumed() {
     assert_eq!(image_of(&name), image(V2));
 }
 
-/// It pauses the host.
+/// This pauses the host.
 #[test]
 #[ignore = "pauses the whole host; make test runs it in a lab of its own"]
 fn an_engine_remembers_a_pause_and_when_an_image_was_first_seen() {
@@ -109,14 +109,14 @@ fn an_image_waits_for_its_delay_and_the_engine_remembers_since_when() {
     assert_eq!(image_of(&name), image(V2));
 }
 
-/// The rows of the delegates on the screen.
+/// The rows of the delegates on the status screen.
 fn screen(address: &str) -> Value {
     let (_, status) = crate::daemon::get(&format!("http://{address}/status"));
     let status: Value = serde_json::from_str(&status).expect("JSON");
     status["report"]["delegates"].clone()
 }
 
-/// The blockers of all rows beside the schedule, each in one word.
+/// The blockers of all rows except the schedule, each in one word.
 fn words(rows: &Value) -> Vec<String> {
     let rows = rows.as_array().into_iter().flatten();
     let blockers = rows.filter_map(|row| row["blockers"].as_array()).flatten();
@@ -124,7 +124,7 @@ fn words(rows: &Value) -> Vec<String> {
     words.filter(|word| word != "awaiting_schedule").collect()
 }
 
-/// Waits until the screen has these blockers; a plan has the same.
+/// Waits until the screen shows these blockers; a plan must show the same.
 fn agree(address: &str, upgrader: &Upgrader, expected: &[&str]) {
     let shown = || words(&screen(address)) == expected;
     eventually(&format!("{expected:?}"), PATIENCE, shown);
@@ -134,7 +134,7 @@ fn agree(address: &str, upgrader: &Upgrader, expected: &[&str]) {
     assert_eq!(words(&plan), expected, "{plan}");
 }
 
-/// The commands of other processes are on the screen, and the daemon says the same as a plan, but for its schedule.
+/// The screen shows the commands of other processes, and the daemon says the same as a plan, except for its schedule.
 #[test]
 fn the_screen_follows_other_processes_and_says_the_same_as_a_plan() {
     let lab = Lab::new("screen");
@@ -165,7 +165,7 @@ fn the_screen_follows_other_processes_and_says_the_same_as_a_plan() {
     }
     daemon.signal(Signal::TERM);
 
-    // A window that opens tomorrow, for an image that nobody rolled back from.
+    // A window that opens tomorrow, for an image that was not rolled back.
     let hour = chrono::Timelike::hour(&chrono::Utc::now());
     let closed = format!("{:02}:00-{:02}:00", (hour + 12) % 24, (hour + 13) % 24);
     let waits = with_schedule(WITH_HEALTHCHECK).with("UPGRADE_WINDOW", &closed);
@@ -173,7 +173,7 @@ fn the_screen_follows_other_processes_and_says_the_same_as_a_plan() {
     agree(&address, &waits, &["outside_window"]);
     daemon.signal(Signal::TERM);
 
-    // A replica on which the image failed.
+    // The image failed on this replica.
     lab.delegate("2", V1, &[]);
     let hasty = with_schedule(SLOW).with("UPGRADE_HEALTHY_DEADLINE", "3s");
     hasty.run(&["once"]).ended(1);

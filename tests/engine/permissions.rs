@@ -1,4 +1,4 @@
-//! Behind a socket proxy that lets through what the documentation lists, and nothing else.
+//! A socket proxy that lets through only the calls that the documentation lists.
 
 use delegate_upgrader::engine::{ApiCall, Purpose};
 
@@ -9,8 +9,8 @@ fn all(_: &ApiCall) -> bool {
     true
 }
 
-/// Delegates that between them make every call of an upgrade: on two networks, with a published port, with `--rm`, by
-/// compose, with and without a memory limit.
+/// Delegates that together cause every call of an upgrade: on two networks, with a published port, with `--rm`, created
+/// by Compose, with and without a memory limit.
 pub(crate) fn one_of_each_kind(lab: &Lab) -> [String; 4] {
     let network = format!("{}-net", lab.name);
     docker(&["network", "create", "--label", &lab.label(), &network]);
@@ -54,7 +54,7 @@ fn health_checks_need_three_reads() {
     assert_eq!(without_services(proxy.refused()), Vec::<String>::new());
 }
 
-/// Whether it still is what runs, only the registry and the image know.
+/// Only the registry and the image know whether the tag still stands for the running image.
 #[test]
 fn checks_health_of_moving_tag_without_the_two_reads_that_compare_it() {
     let lab = Lab::new("moving-reads");

@@ -1,4 +1,4 @@
-//! A registry that asks for a login.
+//! A registry that requires a login.
 
 use std::fs;
 use std::net::TcpListener;
@@ -13,16 +13,16 @@ use tempfile::TempDir;
 use kit::lab::{Lab, PATIENCE, V1, V2, docker, eventually, expect, image, image_of, inspect, project};
 
 const USER: &str = "ci";
-/// In the usual alphabet its base64 has both characters that the other one lacks.
+/// Its base64 in the usual alphabet contains both characters that the URL-safe alphabet lacks.
 pub(crate) const PASSWORD: &str = "~>?~~>>??~+/:p w";
-/// bcrypt of it.
+/// The bcrypt hash of it.
 const HASHED: &str = "$2b$05$mc30WOk3OqTWuwkxmcqI6e7XvWRaMj8pg1zzJ0c90lQnIXsbrJS62";
 
 /// Ends with the test.
 pub(crate) struct PrivateRegistry {
     server: Child,
     directory: TempDir,
-    /// `host:port`. Engines ask for no known certificate on their own host.
+    /// `host:port`. Engines require no trusted certificate on their own host.
     address: String,
 }
 
@@ -85,7 +85,7 @@ impl PrivateRegistry {
         )
     }
 
-    /// Puts an image there, and takes its name from the host.
+    /// Pushes an image there, and removes its name from the host.
     pub(crate) fn publish(&self, version: &str) -> String {
         let name = format!("{}/harness/delegate:{version}", self.address);
         let login = self.with_auth("push");
@@ -153,7 +153,7 @@ fn stays_without_the_right_login(test: &str, has_tls: bool) {
         ),
     ] {
         let run = upgrader.run(&["once"]).ended(1);
-        // The engine asks a registry on loopback once more by plain HTTP, and then only tells how that ended.
+        // The engine asks a registry on loopback again by plain HTTP, and then reports only that outcome.
         let is_masked = has_tls && run.text.contains("connection reset by peer");
         if !is_masked {
             run.says(told);

@@ -1,4 +1,4 @@
-//! The way to the Manager with real parts on it: forward proxies, TLS, client certificates.
+//! The way to the Manager through real forward proxies, TLS and client certificates.
 
 use std::thread::scope;
 
@@ -11,11 +11,11 @@ use kit::lab::servers::{
 use kit::lab::{Lab, PATIENCE, Run, Upgrader, V1, V2, eventually, image, image_of};
 
 const USER: &str = "delegate+upgrader";
-/// With what is special in a URL, in base64, and what looks like an escape.
+/// Contains characters that are special in a URL and in base64, and an apparent escape.
 const PASSWORD: &str = "p~a>s?s+/@:%41";
 const USER_IN_URL: &str = "delegate%2Bupgrader";
 const PASSWORD_IN_URL: &str = "p~a%3Es%3Fs%2B%2F%40%3A%2541";
-/// For tinyproxy, which takes no others.
+/// For tinyproxy, which accepts no special characters.
 const PLAIN_USER: &str = "upgrader";
 const PLAIN_PASSWORD: &str = "s3cr3t-word";
 const WRONG: &str = "hunter2-hunter2";
@@ -46,20 +46,20 @@ fn with_identity(upgrader: Upgrader) -> Upgrader {
         .with("CLIENT_KEY", &fixture("client.key"))
 }
 
-/// What went through a proxy, by its log. The test whether it listens is there too, without a request.
+/// The requests in a proxy's log. The log also has the check whether the proxy listens, without a request.
 fn requests(proxy: &Server) -> Vec<String> {
     let log = proxy.read("access.log");
     let is_request = |line: &&str| line.contains("GET http://") || line.contains("CONNECT 127.0.0.1:");
     log.lines().filter(is_request).map(str::to_owned).collect()
 }
 
-/// What a log has in the end: a tunnel is noted when it is closed.
+/// The log in the end: a proxy notes a tunnel when it closes.
 fn logged(count: usize, mut read: impl FnMut() -> Vec<String>) -> Vec<String> {
     eventually("the proxy's log has it", PATIENCE, || read().len() >= count);
     read()
 }
 
-/// The questions that the Manager heard.
+/// The number of requests that reached the Manager.
 fn questions(manager: &Server) -> usize {
     manager.read("output").matches(" -> ").count()
 }
@@ -69,7 +69,7 @@ fn assert_answered(run: &Run) {
     run.says(&image(V2));
 }
 
-/// Says so on one line, and nothing else of why there is no answer.
+/// The run says so on one line, and gives no other reason for the missing answer.
 fn assert_reports(run: &Run, words: &[&str]) {
     assert_eq!(run.code, Some(1), "{}", run.text);
     let lines: Vec<&str> = run
@@ -189,7 +189,7 @@ fn reports_wrong_proxy_login_without_retry() {
     assert_no_secret(&doctor);
     doctor.says("FAIL  manager        the proxy rejected the login");
     doctor.never_says("clock");
-    // With 401 for a tunnel, which says no reason.
+    // For a tunnel, the proxy answers with 401 and gives no reason.
     let run = with_parts(asking(&https), &tinyproxy, PLAIN_USER, WRONG).run(&["plan"]);
     assert_reports(&run, &["the proxy cannot connect", "PROXY_USER, PROXY_PASSWORD"]);
     assert_no_secret(&run);
@@ -217,7 +217,7 @@ fn no_proxy_keeps_the_manager_out_of_the_proxy() {
         assert_answered(&asking(url, name, exceptions).run(&["plan"]));
         assert_eq!(requests(&squid), Vec::<String>::new(), "{name}={exceptions}");
     }
-    // Only the proxy knows this name: past it "no such host" comes after half a minute.
+    // Only the proxy knows this name: without the proxy, "no such host" comes after half a minute.
     let named = format!("http://manager.example:{}", manager.port);
     scope(|scope| {
         for exceptions in ["example.com,manager.example", "*"] {
@@ -255,7 +255,7 @@ fn a_private_ca_is_trusted_beside_the_systems_once_ca_bundle_names_it() {
     ];
     assert_reports(&asking(&https, None, None), no_trust);
     assert_answered(&asking(&https, Some(&ours), None));
-    // What the system trusts is trusted still.
+    // The system's certificates are still trusted.
     assert_answered(&asking(&https, None, Some(&ours)));
     assert_answered(&asking(&https, Some(&other), Some(&ours)));
     assert_answered(&asking(&https, Some(&ours), Some(&other)));
@@ -272,7 +272,7 @@ fn a_missing_client_certificate_is_distinguished_from_an_untrusted_manager() {
     let ca = fixture("ca.pem");
     let directory = tempfile::tempdir().expect("a directory");
     let (wrong, wrong_key) = unknown_certificate(directory.path());
-    // One says so by http, the other by TLS.
+    // nginx reports it by HTTP, stunnel by TLS.
     for tls in [
         nginx(&manager.address(), (&certificate, &key), Some(&ca)),
         stunnel(&manager.address(), Some(&ca)),
@@ -310,7 +310,7 @@ fn a_delegate_is_upgraded_through_a_proxy_behind_tls_to_a_manager_that_wants_a_c
     let run = upgrader.run(&["once"]).ended(0);
     assert_no_secret(&run);
     assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
-    // A tunnel is logged when it closes: those of both commands.
+    // A tunnel is logged when it closes: one for each command.
     let tunnels = logged(2, || requests(&squid));
     assert!(
         tunnels.len() >= 2

@@ -1,4 +1,4 @@
-//! What may stand between the upgrader and the engine.
+//! Proxies that may stand between the upgrader and the engine.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -18,21 +18,21 @@ const FORBIDDEN: &str = "HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\nCo
 const BROKEN: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\nContent-Length: 41\r\nConnection: close\r\n\r\n\
                       {\"message\":\"transport endpoint is gone\"}\n";
 
-/// What becomes of a call.
+/// How the proxy treats a call.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Treatment {
     LetThrough,
     /// It is answered with 403.
     Refused,
-    /// The engine cannot do it: it is answered with 500.
+    /// The engine fails: the call is answered with 500.
     Broken,
     /// It is never answered.
     Silence,
-    /// The first half of the engine's answer, and nothing more.
+    /// Only the first half of the engine's answer is sent.
     Halved,
-    /// The process that makes it is killed before the engine hears of it.
+    /// The process that makes the call is killed before the call reaches the engine.
     KilledBefore,
-    /// The process that makes it is killed once the engine has answered.
+    /// The process that makes the call is killed once the engine has answered.
     KilledAfter,
     /// It is let through, and the answer is kept.
     Remembered,
@@ -40,7 +40,7 @@ pub(crate) enum Treatment {
     Repeated,
 }
 
-/// Refused calls, but for the question for services of a Swarm: where that is refused, there are none.
+/// The refused calls, except the list of Swarm services: if that is refused, the upgrader assumes no services.
 pub(crate) fn without_services(refused: Vec<String>) -> Vec<String> {
     let is_other = |call: &String| !call.contains("/services");
     refused.into_iter().filter(is_other).collect()
@@ -55,7 +55,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Cuts every connection that is older than that.
+    /// Cuts every connection that is older than the limit.
     pub(crate) fn that_cuts_after(limit: Duration) -> Self {
         Self::start(move |client| {
             let engine = UnixStream::connect(engine()).expect("the engine");
@@ -74,7 +74,7 @@ impl Proxy {
         })
     }
 
-    /// Lets through the calls of the documented list that this one takes, and answers 403 to all others, as socket
+    /// Lets through those calls of the documented list that the predicate accepts, and answers 403 to all others, as socket
     /// proxies do.
     pub(crate) fn that_allows(takes: impl Fn(&ApiCall) -> bool + Send + 'static) -> Self {
         Self::with_rules(move |method, path| {
@@ -84,8 +84,7 @@ impl Proxy {
         })
     }
 
-    /// Lets through what this one says of a method and a path, and answers 403 to all else, with a page as haproxy has
-    /// one.
+    /// Lets through the calls whose method and path are allowed, and answers 403 to all others, with a page like haproxy's.
     pub(crate) fn with_rules(allows: impl Fn(&str, &str) -> bool + Send + 'static) -> Self {
         Self::that_treats(move |method, path| {
             if allows(method, path) {
@@ -96,7 +95,7 @@ impl Proxy {
         })
     }
 
-    /// Treats each call as this one says of its method and path.
+    /// Treats each call as this function decides from its method and path.
     pub(crate) fn that_treats(treatment: impl Fn(&str, &str) -> Treatment + Send + 'static) -> Self {
         let (asked, refused) = (Calls::default(), Calls::default());
         let (told, refusals) = (Arc::clone(&asked), Arc::clone(&refused));
@@ -104,7 +103,7 @@ impl Proxy {
         let mut proxy = Self::start(move |client| {
             let mut client = BufReader::new(client);
             let mut head = String::new();
-            // A client may open a connection, and ask by another one that is free before it.
+            // A client may open a connection, and then ask through another one that becomes free first.
             while !head.ends_with("\r\n\r\n") && client.read_line(&mut head).is_ok_and(|count| count > 0) {}
             // One call at a time.
             let mut turn = turn.lock().expect("no call failed");
@@ -138,7 +137,7 @@ impl Proxy {
                     return;
                 }
             }
-            // One call a connection, so that each is checked.
+            // One call per connection, so that each call is checked.
             let head = head.replacen("\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1);
             let mut engine = UnixStream::connect(engine()).expect("the engine");
             let body = client.buffer().to_vec();
@@ -148,7 +147,7 @@ impl Proxy {
             let mut client = client.into_inner();
             if treatment == Treatment::KilledAfter {
                 let mut answer = Vec::new();
-                // The answer with events never ends.
+                // The events' answer never ends.
                 let limit = if head.contains("/events") { 1 } else { u64::MAX };
                 let _ = engine.take(limit).read_to_end(&mut answer);
                 return kit::lab::kill_peer(&client);
@@ -216,7 +215,7 @@ impl Proxy {
         }
     }
 
-    /// Its address, as `DOCKER_HOST` has it.
+    /// Its address in the form of `DOCKER_HOST`.
     pub(crate) fn host(&self) -> String {
         format!("unix://{}", self.socket.display())
     }

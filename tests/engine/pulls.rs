@@ -1,4 +1,4 @@
-//! Pulls that take their time: between the engine and the registry is a relay that can be slow, or stand still.
+//! Slow pulls: a relay between the engine and the registry can be slow, or stall.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,18 +14,18 @@ use kit::lab::{Lab, PATIENCE, V1, V2, build, docker, env, image, image_of, life}
 
 const MIB: u64 = 1024 * 1024;
 
-/// The registry at another port.
+/// Relays to the registry from another port.
 struct Relay {
-    /// `127.0.0.1:port`: engines ask that for no TLS.
+    /// `127.0.0.1:port`: engines require no TLS for it.
     address: String,
     state: Arc<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Bytes a second towards the engine; none is no limit.
+    /// Bytes per second towards the engine; 0 means no limit.
     speed: AtomicU64,
-    /// From now on nothing comes of large layers.
+    /// Large layers stall from now on.
     stands_still: AtomicBool,
     /// `GET /v2/…`
     asked: Mutex<Vec<String>>,
@@ -52,7 +52,7 @@ impl Relay {
         Self { address, state }
     }
 
-    /// The blobs that were asked for since the last question.
+    /// The blobs that were requested since the last call.
     fn blobs(&self) -> Vec<String> {
         let asked = std::mem::take(&mut *self.state.asked.lock().expect("the requests"));
         asked
@@ -81,7 +81,7 @@ impl State {
         let mut bytes = [0; 16 * 1024];
         let mut passed = 0;
         while let Ok(count @ 1..) = from.read(&mut bytes) {
-            // The first layer passes whole, and so does a quarter of the second.
+            // The first layer passes completely, and so does a quarter of the second.
             while self.stands_still.load(Ordering::Relaxed) && passed > 6 * MIB {
                 thread::sleep(Duration::from_millis(100));
             }
@@ -99,8 +99,8 @@ impl State {
     }
 }
 
-/// An image in the registry with layers of random data of these sizes, in MiB, which the engine has not. Its name by way
-/// of the relay.
+/// Publishes an image with layers of random data of these sizes, in MiB, which the engine does not have. Returns its name
+/// by way of the relay.
 fn publish(relay: &Relay, version: &str, layers: &[u64]) -> String {
     let context = tempfile::tempdir().expect("a directory");
     let mut lines = format!("FROM {}\n", image(V2));
@@ -185,7 +185,7 @@ fn a_slow_pull_logs_its_progress_and_is_one_for_all_delegates() {
     docker(&["rmi", &published]);
 }
 
-/// Two minutes without a byte are a pull that is given up, so it takes more than that.
+/// The upgrader gives up a pull after two minutes without a byte, so this takes longer than that.
 #[test]
 fn a_pull_that_stands_still_is_given_up_and_done_at_a_later_tick() {
     let lab = Lab::new("stalled-pull");

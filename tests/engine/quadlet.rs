@@ -1,11 +1,11 @@
-//! The Quadlet of `examples/quadlet` under a real systemd and a real Podman: it is installed as it stands there, upgrades a
+//! The Quadlet of `examples/quadlet` under a real systemd and a real Podman: it is installed unchanged, upgrades a
 //! delegate, takes new settings, is killed when it hangs, follows Podman's socket, and stops.
 
 use crate::local_manager::{ACCOUNT, KEY};
 use crate::systemd::played;
 use kit::lab::{V1, V2};
 
-/// What is there before: a registry, images of both versions, a Manager, and Podman's socket.
+/// The surroundings: a registry, images of both versions, a Manager, and Podman's socket.
 const SURROUNDINGS: &str = r#"
 set -u
 export PODMAN_IGNORE_CGROUPSV1_WARNING=1
@@ -31,7 +31,7 @@ until_is 20 listens 8080
 systemctl start podman.socket
 "#;
 
-/// What an operator types, with the times of the unit made shorter.
+/// An operator's commands, with shorter times in the unit.
 const STORY: &str = r#"
 unit=delegate-upgrader settings=/etc/delegate-upgrader/delegate-upgrader.env
 shown() { systemctl show --property "$1" --value $unit; }
@@ -147,7 +147,7 @@ fn the_quadlet_upgrades_reloads_is_restarted_when_it_hangs_and_stops() {
     assert_eq!(
         rest,
         [
-            // Not root, but in its group, which may use the socket; and no capability.
+            // Not root, but in root's group, which may use the socket; and without capabilities.
             "Uid 65532 65532 65532 65532",
             "Gid 0 0 0 0",
             "Groups 0 ",

@@ -1,4 +1,4 @@
-//! The command of the documentation, as it stands there, against the local Manager.
+//! Runs the command of the documentation unchanged, against the local Manager.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -14,10 +14,10 @@ use kit::lab::{
     project, running, static_binary,
 };
 
-/// The Manager's key as its UI shows it.
+/// The Manager's token as its UI shows it.
 const TOKEN: &str = "MDAwMTAyMDMwNDA1MDYwNzA4MDkwYTBiMGMwZDBlMGY=";
 
-/// The Manager as a container beside the upgrader; its address.
+/// Starts the Manager in a container beside the upgrader; returns its name and address.
 pub(crate) fn manager(lab: &Lab) -> (String, String) {
     manager_with(lab, &[])
 }
@@ -43,8 +43,8 @@ pub(crate) fn publish(manager: &str, reference: &str) {
     expect(Command::new(static_binary("manager")).args(["publish", "--at", manager, reference]));
 }
 
-/// Runs the `docker run` of the README with this number, as it stands there, but for the values, the image, the name, and the
-/// label by which the test cleans up. Its settings are exactly those that have a value here.
+/// Runs the `docker run` of the README with this number, unchanged except for the values, the image, the name, and the
+/// label by which the test cleans up. The README must set each of the values.
 fn run_as_shown(lab: &Lab, number: usize, values: &[(&str, &str)], image: &str) -> String {
     let readme = std::fs::read_to_string(project().join("README.md")).expect("the README");
     let commands = blocks(&readme)
@@ -76,7 +76,7 @@ fn run_as_shown(lab: &Lab, number: usize, values: &[(&str, &str)], image: &str) 
 /// Looks ten times a second and keeps the fewest delegates that were in service at once.
 ///
 /// A delegate is in service while its container runs under its name, or while the proven candidate runs between the
-/// two renames of the commit.
+/// commit's two renames.
 fn watch(lab: &Lab, names: [String; 2], stop: &Arc<AtomicBool>) -> thread::JoinHandle<(usize, usize)> {
     let (label, stop) = (lab.label(), Arc::clone(stop));
     thread::spawn(move || {
@@ -211,7 +211,7 @@ fn the_command_that_finds_delegates_finds_one() {
     let page = std::fs::read_to_string(project().join("docs/usage/troubleshooting.md")).expect("the page");
     let commands = blocks(&page).iter().flat_map(Block::commands).collect::<Vec<_>>();
     let command = commands.iter().find(|command| command.starts_with("docker ps "));
-    // Containers of other tests may end between the two calls.
+    // Containers of other tests may end between the command's two calls.
     eventually("it finds it", PATIENCE, || {
         let found = Command::new("sh")
             .args(["-c", command.expect("the command")])

@@ -59,7 +59,7 @@ fn replaces_delegate_with_published_port_stop_first() {
 #[test]
 fn a_host_network_delegate_is_replaced_stop_first() {
     let lab = Lab::new("host-network");
-    // An engine that maps users shares the host's network only with containers that are exempt.
+    // An engine that maps users shares the host's network only with containers that are exempt from the mapping.
     let options = ["--network", "host", "--userns", "host", "--env", "PORT=43462"];
     let name = lab.delegate("1", V1, &options);
     let run = lab
@@ -201,7 +201,7 @@ fn replicas_go_one_at_a_time_and_strangers_are_left_alone() {
     assert_eq!(lab.names(), ["1", "2", "3", "4", "foreign", "other"]);
 }
 
-/// The engine refuses to rename a container between two lives.
+/// The engine refuses to rename a container that is between two lives.
 #[test]
 fn a_delegate_that_keeps_crashing_is_replaced() {
     let lab = Lab::new("crashing");
@@ -211,7 +211,7 @@ fn a_delegate_that_keeps_crashing_is_replaced() {
         container["State"]["Restarting"] == true && container["RestartCount"].as_u64() >= Some(5)
     });
     let run = lab.upgrader(V2).run(&["once"]).ended(0);
-    // It may end between an observation and the rename that follows, but not each time.
+    // It may end between an observation and the following rename, but not every time.
     let refused = run.text.matches("engine call failed").count();
     assert!(refused <= 2, "{}", run.text);
     assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
@@ -252,13 +252,13 @@ fn debug_logs_every_call_and_no_secret() {
     run.never_says(TOKEN);
 }
 
-/// A sidecar in its network would lose it with the old container.
+/// A sidecar in the delegate's network would lose it with the old container.
 #[test]
 fn a_delegate_with_a_sidecar_in_its_network_is_left_alone() {
     let lab = Lab::new("sidecar");
     let name = lab.delegate("1", V1, &[]);
     let network = format!("container:{name}");
-    // Another port, since the network is one.
+    // They share one network, so the sidecar needs another port.
     let sidecar = lab.container(
         "sidecar",
         &["--network", &network, "--env", "PORT=3461", &image(V1)],

@@ -1,5 +1,5 @@
-//! An upgrade, a rejected image and a rollback, as everything that reports them says: the audit log, a webhook, metrics,
-//! the status and `history`. All agree.
+//! The reports of an upgrade, a rejected image and a rollback: the audit log, a webhook, metrics, the status and
+//! `history`. All of them agree.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -13,12 +13,12 @@ use kit::lab::{Lab, NEVER_HEALTHY, PATIENCE, Signal, Upgrader, V1, V2, eventuall
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// 24 bytes, as the scheme asks for.
+/// 24 bytes, as the scheme requires.
 const KEY: [u8; 24] = *b"a-key-of-24-bytes-hunter";
-/// What no output may contain.
+/// A secret that no output may contain.
 const PLANTED: &str = "hunter2-hunter2";
 
-/// A receiver that accepts what is signed with [`KEY`], and remembers it.
+/// A receiver that accepts and remembers requests that are signed with [`KEY`].
 struct Receiver {
     url: String,
     received: Arc<Mutex<Vec<Value>>>,
@@ -35,7 +35,7 @@ impl Receiver {
             }
         });
         Self {
-            // The path is a secret, as it is with chats.
+            // The path is a secret, as in the URLs of chat services.
             url: format!("http://{address}/{PLANTED}"),
             received,
         }
@@ -102,7 +102,7 @@ fn text(event: &Value, field: &str) -> String {
     event[field].as_str().unwrap_or_default().to_owned()
 }
 
-/// All but when it was found and how long it took: of the latter each process knows what it saw.
+/// All fields except the time and the duration: each process reports the duration that it saw itself.
 fn what(event: &Value) -> Value {
     let mut event = event.clone();
     let fields = event.as_object_mut().expect("an event");
@@ -167,7 +167,7 @@ fn all_reports_of_outcomes_agree() {
     let log = second.log();
     let (_, rest) = log.split_once("status at http://").expect("an address");
     let address = rest.split('/').next().expect("an address").to_owned();
-    // A daemon answers there, and reports what the command does.
+    // A daemon answers there, and reports the command's events.
     let back = upgrader
         .clone()
         .with("LISTEN_ADDR", &address)

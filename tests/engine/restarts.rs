@@ -1,6 +1,6 @@
-//! What survives a restart of the engine: drains, and their deadlines. These tests stop and kill the engine, so they
-//! take turns, and are ignored where others use it: `make test` gives them a lab of their own. An engine that is not
-//! a lab's is left alone.
+//! Drains and their deadlines survive a restart of the engine. These tests stop and kill the engine, so they take turns,
+//! and are ignored if others use it: `make test` gives them a lab of their own. They leave an engine alone that is not a
+//! lab's.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -25,7 +25,7 @@ pub(crate) fn turn() -> MutexGuard<'static, ()> {
 pub(crate) struct Engine(PathBuf);
 
 impl Engine {
-    /// Runs a test with the engine configured so.
+    /// Runs a test with the engine configured this way.
     pub(crate) fn with(live_restore: bool, test: impl FnOnce(&Self)) {
         let _turn = turn();
         let Some(engine) = Self::of_the_lab() else {
@@ -36,7 +36,7 @@ impl Engine {
         test(&engine);
     }
 
-    /// That of the lab, if it can be restarted.
+    /// The lab's engine, if it can be restarted.
     pub(crate) fn of_the_lab() -> Option<Self> {
         let directory = PathBuf::from(std::env::var("LAB_DIR").expect("LAB_DIR: run this with `make test`"));
         if !directory.join("start-engine").exists() {
@@ -54,20 +54,20 @@ impl Engine {
     }
 }
 
-/// A delegate whose replacement has come to the drain of the old one.
+/// A delegate whose replacement has reached the drain of the old container.
 struct Draining {
     lab: Lab,
     upgrader: Upgrader,
     daemon: Daemon,
     name: String,
-    /// The id of the old one, and of the new one.
+    /// The ids of the old and the new container.
     old: String,
     new: String,
     told: DateTime<Utc>,
 }
 
 impl Draining {
-    /// `arguments` are further ones of `docker run`.
+    /// `arguments` are further ones for `docker run`.
     fn begin(test: &str, arguments: &[&str], timeout: &str) -> Self {
         let lab = Lab::new(test);
         let name = lab.delegate("1", V1, arguments);
@@ -104,7 +104,7 @@ impl Draining {
     }
 }
 
-/// Two at once.
+/// Runs two functions at once.
 fn both<A: Send, B: Send>(one: impl FnOnce() -> A + Send, two: impl FnOnce() -> B + Send) -> (A, B) {
     scope(|scope| {
         let one = scope.spawn(one);
@@ -113,10 +113,10 @@ fn both<A: Send, B: Send>(one: impl FnOnce() -> A + Send, two: impl FnOnce() -> 
     })
 }
 
-/// Without live-restore the engine's end is the end of every drain, and `--restart always` begins another life. Nobody has
-/// asked that one to stop.
+/// Without live-restore, every drain ends with the engine, and `--restart always` starts another life. That life has not
+/// been asked to stop.
 fn revived_container_is_asked_to_stop_again(test: &str, signal: Signal) {
-    // The engine gives each container its own time when it stops.
+    // When the engine stops, it gives each container the container's own time.
     let arguments = [
         "--restart",
         "always",
@@ -151,8 +151,8 @@ fn revived_container_is_asked_to_stop_again(test: &str, signal: Signal) {
     });
 }
 
-/// A delegate whose candidate is proving itself, and the upgrader that was killed meanwhile: in a container it ends with
-/// the engine.
+/// A delegate whose candidate is proving itself, while the upgrader is killed: an upgrader in a container ends with the
+/// engine.
 fn while_proving(lab: &Lab, arguments: &[&str]) -> (String, Upgrader) {
     let name = lab.delegate("1", V1, arguments);
     let upgrader = lab
@@ -165,8 +165,8 @@ fn while_proving(lab: &Lab, arguments: &[&str]) -> (String, Upgrader) {
     (name, upgrader)
 }
 
-/// A delegate without a restart policy stops when its engine restarts, and so does its candidate. Rejecting the candidate costs
-/// little, and the message names the restart.
+/// A delegate without a restart policy stops when its engine restarts, and so does its candidate. Rejecting the candidate
+/// costs little, and the message names the restart.
 fn rejection_names_the_restart(test: &str, signal: Signal) {
     Engine::with(false, |engine| {
         let lab = Lab::new(test);
@@ -197,7 +197,7 @@ fn candidate_that_ended_with_a_killed_engine_is_rejected_and_the_message_says_so
     rejection_names_the_restart("proof-killed", Signal::KILL);
 }
 
-/// With a restart policy both come back, and the proof continues.
+/// With a restart policy, both come back, and the proof continues.
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
 fn proof_continues_after_a_restart_of_the_engine() {
@@ -212,7 +212,7 @@ fn proof_continues_after_a_restart_of_the_engine() {
     });
 }
 
-/// An engine that starts removes what it finds with `--rm`: one delegate is left in service, of either image.
+/// An engine removes containers with `--rm` when it starts: one delegate stays in service, with either image.
 fn delegate_with_auto_remove_survives(test: &str, live_restore: bool, signal: Signal) {
     Engine::with(live_restore, |engine| {
         let lab = Lab::new(test);
@@ -243,12 +243,12 @@ fn delegate_with_auto_remove_survives_a_restart_with_live_restore() {
     delegate_with_auto_remove_survives("rm-live", true, Signal::TERM);
 }
 
-/// Whether a container runs; one that is gone does not.
+/// Whether a container runs; a removed container does not.
 fn runs(id: &str) -> bool {
     !running("id", id).is_empty()
 }
 
-/// With live-restore containers keep running without the engine, and it forgets which of them it was to stop.
+/// With live-restore, containers keep running without the engine, and it forgets which of them it should stop.
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
 fn a_drain_and_its_deadline_outlive_restarts_of_the_engine_with_live_restore() {
@@ -289,7 +289,7 @@ fn old_container_that_a_killed_engine_revives_is_asked_to_stop_again() {
     revived_container_is_asked_to_stop_again("killed", Signal::KILL);
 }
 
-/// From 28.5 on, inspect shows ulimits that are the daemon's own in another order each time.
+/// Since 28.5, inspect shows the daemon's own ulimits in a different order each time.
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
 fn ulimits_of_the_daemon_do_not_count_as_a_change_of_the_delegate() {

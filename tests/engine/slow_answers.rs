@@ -1,5 +1,5 @@
-//! A Manager or a registry that does not answer as it should, or not at all: health is reported, a replacement goes on,
-//! `/status` is complete and the process ends, all as if it did.
+//! A Manager or a registry that answers wrongly, or not at all: health is reported, a replacement continues, `/status` is
+//! complete and the process ends, as if the answers were right.
 
 #![allow(
     clippy::print_stdout,
@@ -17,12 +17,12 @@ use kit::lab::{
     Daemon, Lab, Signal, Upgrader, V1, V2, docker, eventually, expect, image, image_of, static_binary,
 };
 
-/// For one thing to happen, on a busy machine. With the answer waited for it would take half a minute at least.
+/// For one step on a busy machine. Waiting for the missing answer would take at least half a minute.
 const PATIENCE: Duration = Duration::from_secs(25);
-/// Before the fault sets in.
+/// For the steps before the fault sets in.
 const SET_UP: Duration = kit::lab::PATIENCE;
 
-/// The name of a case, and what the Manager does.
+/// The names of the cases, and the Manager's fault in each.
 fn faults() -> Vec<(&'static str, Fault)> {
     let right = format!(
         r#"{{"resource":{{"imageTag":"{}","shouldUpgrade":true}}}}"#,
@@ -43,12 +43,12 @@ fn faults() -> Vec<(&'static str, Fault)> {
     ]
 }
 
-/// How long each of the four things took.
+/// Prints how long a step took.
 fn print(case: &str, what: &str, since: Instant) {
     println!("{case:8}  {what:32}  {:5.1} s", since.elapsed().as_secs_f64());
 }
 
-/// Where it serves its status.
+/// The address at which it serves its status.
 pub(crate) fn address(daemon: &Daemon) -> String {
     daemon.says("status at http://", PATIENCE);
     let log = daemon.log();
@@ -56,7 +56,7 @@ pub(crate) fn address(daemon: &Daemon) -> String {
     rest.split('/').next().expect("an address").to_owned()
 }
 
-/// The delegates of a complete status, once there is one: the container, its health and the reason.
+/// The delegates of a complete status, once it is there: the container, its health and the reason.
 pub(crate) fn status(upgrader: &Upgrader, address: &str) -> Vec<(String, String, String)> {
     let asking = upgrader
         .clone()
@@ -107,7 +107,7 @@ fn reports_from_its_start_on(case: &str, lab: &Lab, upgrader: &Upgrader) {
     println!("{case:8}  {:32}  {:5.1} s", "ends on SIGTERM", took.as_secs_f64());
 }
 
-/// A replacement that has begun goes on to its end, though each run after it waits for an answer.
+/// A replacement that has started continues to its end, though every later run waits for an answer.
 fn finishes_what_was_begun(case: &str, fault: Fault) {
     let lab = Lab::new(&format!("begun-{case}"));
     let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=2"]);
@@ -171,7 +171,7 @@ fn a_name_server_that_never_answers_keeps_nothing_waiting() {
     drop(silent);
 }
 
-/// A registry that hangs is asked which image a mutable tag stands for.
+/// A registry that hangs is asked for the image of a mutable tag.
 #[test]
 fn a_registry_that_does_not_answer_keeps_nothing_waiting() {
     let front = Front::that(Fault::Silent);
@@ -198,7 +198,7 @@ fn a_registry_that_does_not_answer_keeps_nothing_waiting() {
     docker(&["rmi", &latest]);
 }
 
-/// The registry logins are in a file that is never read to its end, as on a file system that hangs.
+/// The file with the registry logins never ends when it is read, as on a file system that hangs.
 #[test]
 fn registry_logins_that_cannot_be_read_keep_nothing_waiting() {
     let lab = Lab::new("logins-hang");
@@ -226,7 +226,7 @@ fn registry_logins_that_cannot_be_read_keep_nothing_waiting() {
     });
     docker(&["unpause", &name]);
     print("logins", "lost health is reported", begun);
-    // It needs no login.
+    // This registry needs no login.
     daemon.says("replaced; the old container is gone", SET_UP);
     assert_eq!(image_of(&name), image(V2));
 }

@@ -1,4 +1,4 @@
-//! Many delegates whose health endpoints do not answer: each delays only itself.
+//! Many delegates whose health endpoints do not answer: each delays only its own check.
 
 #![allow(
     clippy::print_stdout,
@@ -13,7 +13,7 @@ use kit::lab::{
     Lab, Signal, V1, V2, docker, eventually, expect, image, image_of, inspect, logs, project, send,
 };
 
-/// One after the other, ten requests without an answer take over 40 s.
+/// Ten requests without an answer take over 40 s one after the other.
 const PATIENCE: Duration = Duration::from_secs(15);
 const SET_UP: Duration = kit::lab::PATIENCE;
 
@@ -36,8 +36,8 @@ impl Drop for Network {
     }
 }
 
-/// The upgrader is a container on the default bridge, the delegates are on another one: the engine drops what the one
-/// sends to the others.
+/// The upgrader is a container on the default bridge and the delegates are on another one: the engine drops the
+/// upgrader's packets to them.
 #[test]
 fn ten_on_another_bridge_delay_neither_the_first_report_nor_an_upgrade() {
     let lab = Lab::new("two-bridges");
@@ -102,7 +102,7 @@ fn ten_on_another_bridge_delay_neither_the_first_report_nor_an_upgrade() {
     docker(&["rmi", &tag]);
 }
 
-/// They accept the connection, as a process that hangs does, and never answer.
+/// The delegates accept the connection, as a hanging process does, and never answer.
 #[test]
 fn thirteen_hanging_delegates_delay_neither_report_nor_upgrade() {
     let lab = Lab::new("hangs");

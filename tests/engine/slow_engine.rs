@@ -1,4 +1,4 @@
-//! An engine, or a proxy in front of it, that takes a call and never answers, or not to the end.
+//! An engine, or a proxy in front of it, that accepts a call and never answers, or not completely.
 
 #![allow(
     clippy::print_stdout,
@@ -12,10 +12,10 @@ use super::proxy::{Proxy, Treatment};
 use super::slow_answers::{address, status};
 use kit::lab::{Lab, Signal, Upgrader, V1, eventually};
 
-/// For one thing to happen on a busy machine, a call of ten seconds included.
+/// For one step on a busy machine, including a call of ten seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What becomes of calls whose path has these words, until it is set anew.
+/// How the proxy treats calls whose path contains these words, until it is set again.
 #[derive(Clone)]
 struct Faulty(Arc<Mutex<Option<(String, Treatment)>>>);
 

@@ -1,4 +1,4 @@
-//! Behind the rules of socket proxies that are in use, set up as the documentation says, with all else refused.
+//! Runs behind the rules of popular socket proxies, set up as the documentation says, with all other calls refused.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -27,7 +27,7 @@ fn page() -> String {
 
 // --- sections, switched by variables: Tecnativa's and linuxserver's ------------------------------------------------
 
-/// The sections that are closed unless the variable of the same name is set, and those that are open.
+/// The sections that are closed unless the variable of the same name is set, and the sections that are always open.
 const CLOSED: [&str; 17] = [
     "auth",
     "build",
@@ -48,7 +48,7 @@ const CLOSED: [&str; 17] = [
     "volumes",
 ];
 const OPEN: [&str; 3] = ["events", "_ping", "version"];
-/// What is closed below each container by linuxserver's, unless it is allowed by name.
+/// The paths below a container that linuxserver's proxy closes unless the variable allows them.
 const BY_NAME: [(&str, &str); 5] = [
     ("ALLOW_ARCHIVE", "archive"),
     ("ALLOW_CHANGES", "change"),
@@ -59,12 +59,12 @@ const BY_NAME: [(&str, &str); 5] = [
 
 struct Sections {
     variables: Vec<String>,
-    /// What is below containers is refused.
+    /// The paths below a container that are refused.
     refused: Vec<&'static str>,
 }
 
 impl Sections {
-    /// As the page says for the proxy of that name.
+    /// The sections that the page sets for the proxy of that name.
     fn documented(proxy: &str, purpose: For) -> Self {
         let page = page();
         let row = page
@@ -115,7 +115,7 @@ impl Sections {
             && self.sections().any(|section| path.starts_with(section))
     }
 
-    /// The same rules for haproxy, which both proxies are.
+    /// The same rules for haproxy, on which both proxies are based.
     fn for_haproxy(&self, socket: &Path) -> String {
         let mut rules = String::new();
         for word in &self.refused {
@@ -151,7 +151,7 @@ struct Haproxy {
 }
 
 impl Haproxy {
-    /// `None` where it is not installed.
+    /// `None` if haproxy is not installed.
     fn start(sections: &Sections) -> Option<Self> {
         Command::new("haproxy").arg("-v").output().ok()?;
         let directory = tempfile::tempdir().expect("a directory");
@@ -176,7 +176,7 @@ impl Haproxy {
         format!("unix://{}", self.directory.path().join("docker.sock").display())
     }
 
-    /// The proxy ended these itself, at the request.
+    /// The requests that the proxy itself refused.
     fn refused(&self) -> Vec<String> {
         let log = fs::read_to_string(self.directory.path().join("log")).expect("its log");
         let refused = log.lines().filter_map(|line| line.strip_prefix("PR "));
@@ -193,7 +193,7 @@ impl Drop for Haproxy {
 
 // --- patterns for methods: wollomatic's ----------------------------------------------------------------------------
 
-/// The patterns of the page, by method.
+/// The patterns on the page, by method.
 fn patterns(purpose: For) -> Vec<(String, String)> {
     let mark = match purpose {
         For::HealthChecks => "watch",
@@ -211,7 +211,7 @@ fn patterns(purpose: For) -> Vec<(String, String)> {
     patterns
 }
 
-/// A pattern is put between `^` and `$`, as it is, and looked for in the path. These read the same to grep.
+/// The proxy anchors a pattern with `^` and `$` and matches it against the path. grep reads these patterns the same way.
 fn matches(pattern: &str, path: &str) -> bool {
     let mut grep = Command::new("grep")
         .args(["-E", "-q", &format!("^{pattern}$")])
@@ -224,9 +224,9 @@ fn matches(pattern: &str, path: &str) -> bool {
     grep.wait().expect("grep").success()
 }
 
-// --- what has to hold behind each ------------------------------------------------------------------------------------
+// --- the requirements behind each proxy ------------------------------------------------------------------------------
 
-/// Whatever kind it is.
+/// A proxy of any kind.
 struct Front {
     host: String,
     refused: Box<dyn Fn() -> Vec<String>>,
@@ -276,7 +276,7 @@ fn holds(test: &str, front: impl Fn(For) -> Front) {
         run.says(&line);
     }
     let refused = (watching.refused)().split_off(by_now);
-    // Doctor also looks at the delegates' own image, and for the new one in the registry.
+    // Doctor also reads the image of the delegates, and looks for the new one in the registry.
     let tried = refused
         .iter()
         .filter(|call| !call.contains("sha256:") && !call.contains("harness/"));

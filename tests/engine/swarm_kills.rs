@@ -1,4 +1,4 @@
-//! A process that updates a service is killed at a call, and the next run finishes what it began.
+//! A process that updates a service is killed at a call, and the next run finishes the update.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use kit::lab::{CRASHES, Upgrader, V1, V2, eventually, image};
 use crate::proxy::{Proxy, Treatment};
 use crate::swarm::{PATIENCE, Service};
 
-/// The upgrader's calls that are tried.
+/// Whether a call counts, by its method.
 type Counted = fn(&str) -> bool;
 
-/// On a machine with much to do Swarm hears of the end of a task after some seconds.
+/// On a busy machine, Swarm notices the end of a task only after some seconds.
 fn upgrader(service: &Service, published: &str) -> Upgrader {
     let upgrader = service.upgrader(published);
     if published == CRASHES {
@@ -22,7 +22,7 @@ fn upgrader(service: &Service, published: &str) -> Upgrader {
     }
 }
 
-/// Runs until it is killed at this call, of those that are counted. Whether it came to that.
+/// Runs until it is killed at this counted call. Returns whether it reached that call.
 fn killed_at(service: &Service, published: &str, counted: Counted, point: usize, how: Treatment) -> bool {
     let made = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&made);
@@ -41,7 +41,7 @@ fn killed_at(service: &Service, published: &str, counted: Counted, point: usize,
     made.load(Ordering::SeqCst) > point
 }
 
-/// Each point of an upgrade from one image to the other, and back, and so on.
+/// Kills at each point of an upgrade from one image to the other, back again, and so on.
 fn an_upgrade(counted: Counted) {
     let service = Service::with_replicas("swarm-kills", 1);
     let (mut tried, mut wanted, mut other) = (0, V2, V1);
@@ -67,7 +67,7 @@ fn an_upgrade(counted: Counted) {
     assert!(tried > 3);
 }
 
-/// Each point of an update that fails.
+/// Kills at each point of an update that fails.
 fn a_failure(counted: Counted) {
     let service = Service::with_replicas("swarm-kills-failure", 1);
     let before = service.image();
@@ -108,7 +108,7 @@ fn a_failure_whose_process_is_killed_at_a_write_is_undone() {
     a_failure(|method| method != "GET");
 }
 
-/// The same at each call. Run by `make swarm`.
+/// The same at every call. `make swarm` runs it.
 #[test]
 #[ignore = "it takes a quarter of an hour: make swarm runs it"]
 fn finishes_upgrade_killed_at_any_call() {

@@ -1,5 +1,5 @@
-//! A manager whose engine is killed in the middle of an update. These tests have the engine for themselves, so they are
-//! ignored where others use it: `make swarm` gives them a lab of their own.
+//! The engine of a manager is killed in the middle of an update. These tests need the engine for themselves, so they are
+//! ignored if others use it: `make swarm` gives them a lab of their own.
 
 use std::process::Command;
 
@@ -8,14 +8,14 @@ use kit::lab::{CRASHES, Signal, V1, V2, eventually, image};
 use crate::restarts::{Engine, turn};
 use crate::swarm::{PATIENCE, Service};
 
-/// Whether all of its tasks run, without an update in progress.
+/// Whether all of its tasks run, with no update in progress.
 fn is_at_rest(service: &Service, image: &str) -> bool {
     let state = service.document()["UpdateStatus"]["State"].clone();
     state != "updating" && state != "rollback_started" && service.running() == [image, image]
 }
 
-/// At each of these moments the engine is killed and started again while the upgrader goes on: what ends as Swarm has it is
-/// what the upgrader says.
+/// At each of these moments, the engine is killed and restarted while the upgrader continues: the state that Swarm ends in
+/// is the one that the upgrader reports.
 fn whatever_it_said_last(published: &str, moments: &[&str]) {
     let _turn = turn();
     let Some(engine) = Engine::of_the_lab() else {
@@ -31,7 +31,7 @@ fn whatever_it_said_last(published: &str, moments: &[&str]) {
             .start();
         daemon.says(moment, PATIENCE);
         engine.restart(Signal::KILL);
-        // The manager answers again, and Swarm goes on with what it was asked.
+        // The manager answers again, and Swarm continues its update.
         eventually("the manager answers", PATIENCE, || {
             let listed = Command::new("docker").args(["service", "ls"]).output();
             listed.is_ok_and(|listed| listed.status.success())

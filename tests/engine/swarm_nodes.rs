@@ -1,5 +1,5 @@
-//! A Swarm of two nodes: a second engine in a network of its own. These tests have the engine for themselves, so they are
-//! ignored where others use it: `make swarm` gives them a lab of their own.
+//! A Swarm of two nodes: a second engine in its own network. These tests need the engine for themselves, so they are
+//! ignored if others use it: `make swarm` gives them a lab of their own.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -10,7 +10,7 @@ use kit::lab::{CRASHES, Lab, V1, V2, build_images, docker, eventually, expect, i
 use crate::restarts::{Engine, turn};
 use crate::swarm::{PATIENCE, Service, leave};
 
-/// The lab's engine as the manager, and another node.
+/// The lab's engine as the manager, and a second node.
 struct Nodes {
     worker: String,
     _turn: MutexGuard<'static, ()>,
@@ -21,7 +21,7 @@ fn cable(action: &str) {
 }
 
 impl Nodes {
-    /// `None` where the engine is not the lab's own.
+    /// `None` if the engine is not the lab's own.
     fn start() -> Option<Self> {
         let turn = turn();
         Engine::of_the_lab()?;
@@ -33,7 +33,7 @@ impl Nodes {
         };
         leave();
         docker(&["swarm", "init", "--advertise-addr", "10.77.0.1"]);
-        // A node that says nothing is given up after three of these.
+        // The manager gives up a silent node after three of these.
         docker(&["swarm", "update", "--dispatcher-heartbeat", "1s"]);
         let token = docker(&["swarm", "join-token", "--quiet", "worker"]);
         docker(&[
@@ -60,13 +60,13 @@ impl Drop for Nodes {
     }
 }
 
-/// How many nodes the manager hears of.
+/// How many nodes are ready for the manager.
 fn ready() -> usize {
     let nodes = docker(&["node", "ls", "--format", "{{.Status}}"]);
     nodes.lines().filter(|status| *status == "Ready").count()
 }
 
-/// The nodes that its tasks run on, and how many these are.
+/// The number of running tasks, and the number of nodes that they run on.
 fn spread(service: &Service) -> (usize, usize) {
     let tasks = service.tasks("{{.CurrentState}} {{.Node}}");
     let running = tasks.iter().filter(|task| task.starts_with("Running"));
@@ -98,7 +98,7 @@ fn an_update_reaches_each_node() {
     }
 }
 
-/// Swarm may wait for a task on that node without an end: the update goes back then, though no task has failed.
+/// Swarm may wait forever for a task on that node: then the update is rolled back, though no task has failed.
 #[test]
 #[ignore = "it has the engine for itself: make swarm runs it"]
 fn a_node_that_goes_away_in_the_middle_of_an_update_costs_no_task() {
@@ -130,8 +130,8 @@ fn a_node_that_goes_away_in_the_middle_of_an_update_costs_no_task() {
     eventually("all run the new one", PATIENCE, || all_run(V2));
 }
 
-/// It is the only one that may have the tasks, so that nothing gets on: the image before is wanted again, and runs as soon as
-/// the node is back.
+/// Only this node may run the tasks, so the update stalls: the previous image is wanted again, and runs as soon as the node
+/// is back.
 #[test]
 #[ignore = "it has the engine for itself: make swarm runs it"]
 fn an_update_whose_only_node_goes_away_ends_with_the_image_before() {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use kit::lab::{Lab, V1, V2, image, image_of, project};
 
-/// What an operator types, with the times of the unit made shorter.
+/// An operator's commands, with shorter times in the unit.
 const STORY: &str = r#"
 set -u
 export DOCKER_HOST=unix:///run/engine.sock
@@ -60,7 +60,7 @@ echo '--- errors'
 journalctl --no-pager --output cat --unit $unit --priority err _COMM=delegate-upgrad
 "#;
 
-/// The output of a story in a container of Debian with systemd, which has to succeed.
+/// The output of a story in a container of Debian with systemd. The story must succeed.
 pub(crate) fn played(story: &str, variables: &[(&str, OsString)]) -> String {
     let ran = Command::new(project().join("tests/lab/systemd"))
         .args(["bash", "-c", story])
@@ -123,9 +123,9 @@ fn the_service_upgrades_reloads_is_watched_and_stops() {
     ] {
         assert!(journal.contains(line), "{line:?} is not in:\n{journal}");
     }
-    // It listened twice, at its two starts.
+    // It listened twice: once after each of its two starts.
     assert_eq!(journal.matches("status at http").count(), 2, "{journal}");
-    // Priorities are those of the journal, and what is wrong is named.
+    // The journal has the right priorities, and the message names the wrong setting.
     assert!(
         errors.contains("reload failed: invalid settings") && errors.contains("HEALTH_INTERVAL"),
         "{output}"

@@ -1,4 +1,4 @@
-//! Hosts on which nothing new can be started: what runs goes on to run, and is not asked to stop.
+//! Hosts that cannot start any new container: a running delegate keeps running, and is not asked to stop.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,8 +12,8 @@ use crate::failures::push_image;
 
 const STOP_FIRST: [&str; 2] = ["--label", "io.delegate-upgrader.update-order=stop-first"];
 
-/// A delegate with these options, of which the next one is needed for a start and is then broken, is not stopped; once that is
-/// mended it is replaced.
+/// A delegate with these options is not stopped while something is broken that the next container needs for its start; once
+/// it is mended, the delegate is replaced.
 fn survives(lab: &Lab, version: &str, options: &[&str], words: &str, breaks: impl Fn(), mends: impl Fn()) {
     let options = [options, &STOP_FIRST].concat();
     let name = lab.delegate("1", V1, &options);
@@ -38,7 +38,7 @@ fn survives(lab: &Lab, version: &str, options: &[&str], words: &str, breaks: imp
     );
 }
 
-/// A runtime of this name that does what the file says; `false` where this engine is not the lab's own.
+/// Adds a runtime of this name that runs the file; `false` if this engine is not the lab's own.
 fn add_runtime(name: &str, path: &Path) -> bool {
     let Some(lab) = std::env::var_os("LAB_DIR") else {
         return false;
@@ -77,7 +77,7 @@ fn delegate_whose_runtime_fails_is_not_stopped() {
         eprintln!("skipped: this engine is not the lab's own; LAB_ENGINE=own brings one up");
         return;
     }
-    // An update that the host cannot run, and one that took it away.
+    // An update of the runtime that the host cannot run, and an update that removed it.
     for breaks in [Some("#!/bin/sh\nexit 1\n"), None] {
         let lab = Lab::new("runtime-fails");
         let breaks = || match breaks {
@@ -101,12 +101,12 @@ fn delegate_whose_bound_file_was_renamed_is_not_stopped() {
     let directory = tempfile::tempdir().expect("a directory");
     let (file, other) = (directory.path().join("file"), directory.path().join("other"));
     fs::write(&file, "text").expect("a file");
-    // A file in the image.
+    // The image has a file at that path.
     let version = push_image(&lab, 9, "COPY plain /plain");
     let bind = format!("{}:/plain", file.display());
     let breaks = || fs::rename(&file, &other).expect("a file");
     let mends = || {
-        // The engine made a directory of it.
+        // The engine has created a directory in its place.
         fs::remove_dir(&file).expect("a directory");
         fs::rename(&other, &file).expect("a file");
     };

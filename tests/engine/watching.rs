@@ -1,4 +1,4 @@
-//! Changes of a delegate are seen at once, however rarely it is checked.
+//! Changes of a delegate are noticed at once, however rarely it is checked.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,12 @@ use crate::daemon::{address, get};
 use crate::proxy::Proxy;
 use kit::lab::{Daemon, Lab, PATIENCE, Signal, WITH_HEALTHCHECK, docker, eventually, inspect};
 
-/// A second for the upgrader, and two for a busy machine.
+/// One second for the upgrader, and two for a busy machine.
 const SOON: Duration = Duration::from_secs(3);
-/// A machine may stand still in between. Without events it would take until the next check, an hour.
+/// A machine may freeze meanwhile. Without events, the change would show up at the next check, after an hour.
 const LATEST: Duration = Duration::from_secs(10);
 
-/// Waits until the status shows the delegates so; how long that took.
+/// Waits until the status shows the delegates this way; returns how long that took.
 fn seen(daemon: &Daemon, what: &str, is_so: impl Fn(&Value) -> bool) -> Duration {
     let (begun, url) = (
         Instant::now(),
@@ -78,7 +78,7 @@ fn change_of_a_delegate_is_seen_within_a_second() {
     );
 }
 
-/// Where a socket proxy refuses the events, the next check shows what happened.
+/// If a socket proxy refuses the events, the next check shows the change.
 #[test]
 fn where_events_are_refused_a_delegate_is_looked_at() {
     let lab = Lab::new("unwatched");

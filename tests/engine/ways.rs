@@ -1,4 +1,4 @@
-//! The ways to run it that `examples/` shows: each is run as it stands there, and upgrades a delegate.
+//! The ways to run the upgrader in `examples/`: each is run unchanged, and upgrades a delegate.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use kit::lab::{Lab, PATIENCE, V1, V2, docker, eventually, expect, image, inspect
 
 const SOCKET: &str = "/var/run/docker.sock";
 
-/// A file with the token that only root and those whom the permissions name may read.
+/// A file with the token that only root and the upgrader's user may read.
 fn token_file(lab: &Lab) -> PathBuf {
     let path = std::env::temp_dir().join(format!("{}-token", lab.name));
     fs::write(&path, KEY).expect("a file");
@@ -27,13 +27,13 @@ fn upgrader_image(lab: &Lab) -> String {
     image
 }
 
-/// Whether the container of that name runs that image; between two renames there is none.
+/// Whether the container of that name runs that image; between two renames no container has the name.
 fn runs(name: &str, version: &str) -> bool {
     let rows = running("name", &format!("^/{name}$"));
     rows.first().is_some_and(|(_, of, _)| *of == image(version))
 }
 
-/// No root, no capability, nothing to write to; and it works.
+/// It works without root, capabilities or writable files.
 fn assert_hardened(upgrader: &str) {
     let document = inspect(upgrader);
     let host = &document["HostConfig"];
@@ -78,7 +78,7 @@ fn hardened_docker_run_upgrades_a_delegate() {
     eventually("it is upgraded", PATIENCE, || runs(&delegate, V2));
     assert_hardened(&name);
 
-    // Without one of its settings it says which.
+    // If a setting is missing, it says which one.
     let refused = Command::new(project().join("examples/docker-run"))
         .env("ACCOUNT_ID", ACCOUNT)
         .output()
@@ -120,7 +120,7 @@ fn compose(lab: &Lab, url: &str, file: &str, arguments: &[&str]) -> Command {
 fn compose_file_upgrades_its_delegates_once() {
     let lab = Lab::new("compose-example");
     let (manager_name, published_at) = manager(&lab);
-    // By its name, on the network that compose makes.
+    // The Manager by its name, on the network that Compose creates.
     let url = format!("http://{manager_name}:8080");
     let token = token_file(&lab);
     let upgrader_image = upgrader_image(&lab);
@@ -150,12 +150,12 @@ fn compose_file_upgrades_its_delegates_once() {
             "{{.Image}}",
         ])
     };
-    // One container of each, and no old one that still drains.
+    // One container of each, and no old container that still drains.
     eventually("both are upgraded", PATIENCE, || {
         delegates.iter().all(|service| running(service) == image(V2))
     });
     assert_hardened(&upgrader);
-    // Nothing of them has changed in its file.
+    // Nothing has changed in their file.
     let upgraded = delegates.map(container);
     run(&["up", "--detach"]);
     assert_eq!(delegates.map(container), upgraded);
@@ -165,7 +165,7 @@ fn compose_file_upgrades_its_delegates_once() {
     fs::remove_file(token).expect("its file");
 }
 
-/// The proxy's image cannot be made here. Its patterns are those of the page, which `socket_proxies` runs.
+/// The proxy's image cannot be built here. Its patterns are those of the page, which `socket_proxies` tests.
 #[test]
 fn compose_file_with_a_proxy_hides_socket_and_passes_documented_patterns_only() {
     let lab = Lab::new("compose-proxy");

@@ -1,8 +1,8 @@
-//! What an upgrade changed, told without any of the code that made the successor.
+//! The changes of an upgrade, found without any of the code that made the successor.
 //!
-//! It knows more than that code: what the owner asked for. A value nobody asked for may become another one only where
-//! the old image said the old one and the new image says the new one. All else must be equal, but for the
-//! container's own id, and for anonymous volumes, which have to be named to come along.
+//! It knows more than that code: the owner's request. A value that nobody requested may change only if the old value comes
+//! from the old image and the new value from the new image. Everything else must be equal, except the container's own id,
+//! and anonymous volumes, which need a name to come along.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use kit::checks::document::ENDPOINT_REPORTS;
 
-/// Written by the upgrader on what it made.
+/// The labels that the upgrader writes on new containers.
 const OUR_LABELS: [&str; 13] = [
     "replaces",
     "name",
@@ -27,7 +27,7 @@ const OUR_LABELS: [&str; 13] = [
     "rolled-back-from-id",
 ];
 
-/// Podman notes by this that it was asked for a limit. The limit itself is compared.
+/// Podman notes a requested limit in this annotation. The limit itself is compared.
 const PODMAN_NOTE: &str = "io.podman.annotations.pids-limit";
 
 pub(crate) struct Upgrade<'a> {
@@ -40,7 +40,7 @@ pub(crate) struct Upgrade<'a> {
 }
 
 impl Upgrade<'_> {
-    /// Everything that is not as it was and has no excuse.
+    /// All differences without an excuse.
     pub(crate) fn losses(&self) -> Vec<String> {
         let mut found = Vec::new();
         self.config(&mut found);
@@ -69,13 +69,13 @@ impl Upgrade<'_> {
             match key.as_str() {
                 "Image" => {}
                 "Hostname" if is_own_id(self.old, &old) && is_own_id(self.new, &new) => {}
-                // Entry by entry.
+                // These are compared entry by entry.
                 "Env" | "Labels" | "ExposedPorts" | "Volumes" | "Healthcheck" => {
                     for name in keys(&old, &new) {
                         if key == "Labels" && is_our_label(&name) {
                             continue;
                         }
-                        // Podman writes it there too.
+                        // Podman also writes it there.
                         if name == "HOSTNAME" && self.own_id_variable(&old, &new) {
                             continue;
                         }
@@ -83,7 +83,7 @@ impl Upgrade<'_> {
                         from_image(&format!("{path}/{name}"), entry, found);
                     }
                 }
-                // The engine takes the image's command only for an owner who gave neither.
+                // The engine uses the image's command only if the owner gave neither an entry point nor a command.
                 "Cmd" if !is_nothing(&self.asked["Entrypoint"]) => compare(&path, &old, &new, found),
                 _ => from_image(&path, [&asked, &old, &new, &old_image, &new_image], found),
             }
@@ -115,7 +115,7 @@ impl Upgrade<'_> {
                     };
                     compare(&path, &of_owner(&old[&key]), &of_owner(&new[&key]), found);
                 }
-                // A successor has a label instead, or it would vanish in the middle of an upgrade.
+                // A successor has a label instead, since otherwise it would vanish in the middle of an upgrade.
                 "AutoRemove" => {
                     let is_emulated = |document: &Value| {
                         document["Config"]["Labels"]["io.delegate-upgrader.auto-remove"] == "true"
@@ -124,7 +124,7 @@ impl Upgrade<'_> {
                     let is = [&new[&key], &json!(is_emulated(self.new))].map(Value::clone);
                     compare(&path, &json!([false, was]), &json!(is), found);
                 }
-                // The engine shows them in any order.
+                // The engine shows links in any order.
                 "Links" => compare_sets(&path, &strings(&old[&key]), &strings(&new[&key]), found),
                 "Mounts" => {
                     let expected = self.mounts_with_sources(&old["Mounts"]);
@@ -135,7 +135,7 @@ impl Upgrade<'_> {
         }
     }
 
-    /// The old binds, and one for each volume that nobody named: its data is to come along.
+    /// The old binds, and a bind for each volume without a name, whose data must come along.
     fn with_volumes(&self, host_config: &Value) -> BTreeSet<String> {
         let mut binds = strings(&host_config["Binds"]);
         for mount in list(&self.old["Mounts"]) {
@@ -150,7 +150,7 @@ impl Upgrade<'_> {
         binds
     }
 
-    /// The old mounts; a volume without a name has the one that the engine gave it.
+    /// The old mounts; a volume without a name gets the name that the engine gave it.
     fn mounts_with_sources(&self, mounts: &Value) -> Value {
         let mut mounts = mounts.clone();
         for mount in mounts.as_array_mut().into_iter().flatten() {
@@ -224,9 +224,9 @@ impl Upgrade<'_> {
             }
             for key in keys(old, new) {
                 match key.as_str() {
-                    // How it was written. What it means is in the other fields.
+                    // This is only the original spelling. The other fields have its meaning.
                     "Mode" => {}
-                    // Where the engine shows the image's files to this one container.
+                    // This is where the engine shows the image's files to this one container.
                     "Source" if text(&old["Type"]) == "image" => {}
                     "Name" => compare(
                         &format!("{path}/Name"),
@@ -247,8 +247,8 @@ fn from_image(path: &str, [asked, old, new, old_image, new_image]: [&Value; 5], 
     compare(path, if may_change { new_image } else { old }, new, found);
 }
 
-/// The environment as a map from names to entries; other lists and maps as they are. A port or a volume is there or
-/// is not: its value says nothing.
+/// The environment as a map from names to entries; other lists and maps stay as they are. A port or a volume either exists
+/// or not: its value says nothing.
 fn by_name(key: &str, value: &Value) -> Value {
     match (key, value) {
         ("Env", _) => {
@@ -268,7 +268,7 @@ fn by_name(key: &str, value: &Value) -> Value {
     }
 }
 
-/// Whether the owner named what is mounted there.
+/// Whether the owner named the mount at this place.
 fn is_declared(host_config: &Value, destination: &str) -> bool {
     let binds = strings(&host_config["Binds"]);
     let mut bound = binds.iter().map(|bind| bind.split(':').nth(1).unwrap_or(bind));
@@ -276,7 +276,7 @@ fn is_declared(host_config: &Value, destination: &str) -> bool {
         || list(&host_config["Mounts"]).any(|mount| text(&mount["Target"]) == destination)
 }
 
-/// The name of a mounted volume; the local driver's directory tells it where the engine leaves it out.
+/// The name of a mounted volume; if the engine leaves it out, it comes from the local driver's directory.
 fn volume(mount: &Value) -> String {
     let source = text(&mount["Source"]).trim_end_matches("/_data");
     let name = text(&mount["Name"]);
@@ -306,7 +306,7 @@ fn compare_sets(path: &str, was: &BTreeSet<String>, is: &BTreeSet<String>, found
     }
 }
 
-/// Equal, or both not there. `[]` and `{}` are not there for what the engine writes either way.
+/// Equal, or both missing. `[]` and `{}` count as missing in fields that the engine writes either way.
 fn same(a: &Value, b: &Value) -> bool {
     a == b || (is_nothing(a) && is_nothing(b))
 }

@@ -1,5 +1,5 @@
-//! The images that delegates are upgraded between: the lab's, and ones with a value for all that an image can say. Of
-//! each there are three: the last one says what the second says, and is another image all the same.
+//! The images of the upgrades: the lab's images, and images with a value for everything that an image can set. Each kind
+//! has three: the last one sets the same values as the second, but is a different image.
 
 use std::fs;
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::process::Command;
 
 use kit::lab::{self, V1, V2, env, expect, image, project, static_binary};
 
-/// The entry point of the rich images: it runs the delegate, whatever the command says.
+/// The entry point of the rich images: it runs the delegate, whatever the command.
 pub(crate) const ENTRYPOINT: [&str; 4] = ["/busybox", "sh", "-c", "exec /delegate # image"];
-/// A statically linked one.
+/// A statically linked busybox.
 const BUSYBOX: &str = "/bin/busybox";
 
-/// Builds and pushes them: the references of the plain ones and of the rich ones, in the order of upgrades.
+/// Builds and pushes them: the references of the plain and of the rich images, in the order of upgrades.
 pub(crate) fn build() -> [[String; 3]; 2] {
     expect(
         Command::new(project().join("tests/lab/images"))
@@ -27,7 +27,7 @@ pub(crate) fn build() -> [[String; 3]; 2] {
     })
 }
 
-/// Another image that says what `base` says: it has a file more.
+/// Builds another image with the values of `base`: it has one more file.
 fn build_again(kind: &str, base: &str) -> String {
     let context = tempfile::tempdir().expect("a directory for an image");
     fs::write(context.path().join("again"), "").expect("a file");

@@ -5,8 +5,8 @@
 //! FIDELITY='mount volume' tests/lab/run cargo test --test fidelity
 //! ```
 //!
-//! `FIDELITY` is `all`, or parts of rows' titles, all of which have to match; without it nothing is tried.
-//! `FIDELITY_JOBS` is how many rows are tried at once.
+//! `FIDELITY` is `all`, or parts of rows' titles, all of which must match; without it nothing is tried.
+//! `FIDELITY_JOBS` is the number of rows tried at once.
 
 #![allow(
     clippy::expect_used,
@@ -36,7 +36,7 @@ use tokio::task::JoinSet;
 use surroundings::Surroundings;
 use tally::Tally;
 
-/// How many rows are tried at once, unless told.
+/// The number of rows tried at once, by default.
 const JOBS: usize = 8;
 
 fn main() -> ExitCode {

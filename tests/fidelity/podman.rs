@@ -1,13 +1,13 @@
-//! What Podman's Docker-compatible API is known to lose, each with the reason. Anything else that is lost there fails.
+//! The known losses of Podman's Docker-compatible API, each with the reason. Any other loss there is a failure.
 
 use std::time::Duration;
 
 use crate::trial::SECOND;
 
-/// What the upgrader says before the differences for which it leaves a delegate as it was.
+/// The upgrader's words before the differences for which it leaves a delegate unchanged.
 const LEFT_ALONE: &str = "the new container's configuration would differ: ";
 
-/// Where something is lost (the beginning of its path), and why.
+/// The losses (by the beginning of their paths), and the reasons.
 const KNOWN: [(&str, &str); 1] = [(
     "/NetworkSettings/Networks/fid-network/MacAddress",
     "it shows the MAC address in use, and not whether the owner chose it",
@@ -16,7 +16,7 @@ const KNOWN: [(&str, &str); 1] = [(
 const PUBLISHED_BY_IT: &str =
     "where all ports are published it shows those that it chose as if they were asked for: not upgraded";
 
-/// Where a new container differs before its start, so that the old one is kept, and why.
+/// The differences of a new container before its start, for which the old one is kept, and the reasons.
 const REFUSED: [(&str, &str); 5] = [
     (
         "/HostConfig/PortBindings/3460/tcp",
@@ -34,7 +34,7 @@ const REFUSED: [(&str, &str); 5] = [
     ),
 ];
 
-/// Rows whose option Podman shows together with another one, and whose create then answers 500, as for a fault of its
+/// Rows whose option Podman shows together with another one. It then answers 500 to the create call, as to a fault of its
 /// own: the second such answer counts as a refusal.
 const SHOWN_WITH_ANOTHER: [(&str, &str); 2] = [
     (
@@ -47,13 +47,13 @@ const SHOWN_WITH_ANOTHER: [(&str, &str); 2] = [
     ),
 ];
 
-/// How long is waited for the upgrade of a row that is known to be refused.
+/// The maximum wait for the upgrade of a row that is known to be refused.
 pub(crate) fn longest(title: &str) -> Option<Duration> {
     let is_known = SHOWN_WITH_ANOTHER.iter().any(|(row, _)| *row == title);
     is_known.then_some(Duration::from_secs(30))
 }
 
-/// Why Podman loses this, if that is known.
+/// The reason why Podman loses this, if it is known.
 pub(crate) fn explain(title: &str, loss: &str) -> Option<Vec<&'static str>> {
     let loss = loss.strip_prefix(SECOND).unwrap_or(loss);
     if loss.contains("reason=\"create_refused\"") {

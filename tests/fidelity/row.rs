@@ -1,31 +1,31 @@
-//! One option that an owner may give, and what became of it.
+//! One option that an owner may give, and its result.
 
 use serde_json::{Value, json};
 
 use kit::lab::LABEL;
 
-/// The images that a row is upgraded between.
+/// The images between which a row is upgraded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Images {
-    /// The lab's own, which say little.
+    /// The lab's own images, which set little.
     Plain,
-    /// Those with a value of their own for all that an image can say, another one in the second.
+    /// Images with their own value for everything that an image can set; the second one has different values.
     Rich,
 }
 
-/// One option: what is added to the least create body of a delegate.
+/// One option: the addition to the minimal create body of a delegate.
 pub(crate) struct Row {
     pub(crate) title: &'static str,
     pub(crate) images: Images,
-    /// Why nobody can keep it, where that is so. Such a row is listed and not counted.
+    /// The reason why no upgrade can keep it, if so. Such a row is listed but not counted.
     pub(crate) limit: Option<&'static str>,
-    /// Networks to connect between create and start, with the endpoint: what engines below API 1.44 need.
+    /// Networks to connect between create and start, with the endpoint: engines below API 1.44 need this.
     pub(crate) connect: Vec<(String, Value)>,
     pub(crate) patch: Value,
 }
 
 impl Row {
-    /// An option at the top of the create body, of a delegate of the plain image.
+    /// An option at the top level of the create body, for a delegate of the plain image.
     pub(crate) fn new(title: &'static str, patch: Value) -> Self {
         Self {
             title,
@@ -86,7 +86,7 @@ impl Row {
         body
     }
 
-    /// The keys of an inspect document that the row is about: `Config/Env`, `HostConfig/Memory`, `Endpoint/Aliases`.
+    /// The keys of an inspect document that the row covers: `Config/Env`, `HostConfig/Memory`, `Endpoint/Aliases`.
     pub(crate) fn keys(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut add = |part: &str, fields: &Value| {
@@ -110,7 +110,7 @@ impl Row {
         found
     }
 
-    /// What the row asks for at one of its keys; for endpoints, of the first that has it.
+    /// The row's value for one of its keys; for endpoints, the value of the first that has the key.
     pub(crate) fn asked(&self, key: &str) -> Value {
         let (part, key) = key.split_once('/').unwrap_or_default();
         match part {
@@ -127,7 +127,7 @@ impl Row {
     }
 }
 
-/// Maps are joined, lists are added to, anything else is replaced.
+/// Maps are merged, lists are appended to, everything else is replaced.
 fn merge(body: &mut Value, patch: &Value) {
     match (body, patch) {
         (Value::Object(fields), Value::Object(more)) => {

@@ -1,4 +1,4 @@
-//! What options refer to: networks, a volume, directories of the host, another container, images.
+//! Objects to which options refer: networks, a volume, directories of the host, another container, images.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +18,7 @@ pub(crate) const VOLUME: &str = "fid-volume";
 /// A container to share namespaces and volumes with, and to link to.
 pub(crate) const HELPER: &str = "fid-helper";
 
-/// All of it, and the documents of the images.
+/// All of them, and the documents of the images.
 pub(crate) struct Surroundings {
     pub(crate) engine: Engine,
     pub(crate) version: String,
@@ -31,11 +31,11 @@ pub(crate) struct Surroundings {
     pub(crate) helper_id: String,
     /// A directory to bind.
     pub(crate) directory: String,
-    /// One whose mounts are shared, where the engine is the lab's own.
+    /// A directory whose mounts are shared, if the engine is the lab's own.
     pub(crate) shared: String,
     /// A block device of the host.
     pub(crate) disk: String,
-    /// A container with no option at all, for either pair of images, and its document.
+    /// A container without any option, for either pair of images, as its document.
     pub(crate) least: [Value; 2],
 }
 
@@ -69,7 +69,7 @@ impl Surroundings {
         let (directory, shared) = directories();
         let mut least = Vec::new();
         for (name, image) in [("fid-least-plain", &plain[0]), ("fid-least-rich", &rich[0])] {
-            // No delegate, so no upgrader looks at it.
+            // It is not a delegate, so no upgrader looks at it.
             let body = json!({ "Image": image, "Labels": { LABEL: name } });
             least.push(engine.run(name, &body).await);
         }
@@ -91,7 +91,7 @@ impl Surroundings {
         }
     }
 
-    /// The references of a row's images, their documents, and the container with no option.
+    /// The references of a row's images, their documents, and the container without options.
     pub(crate) fn of(&self, images: Images) -> (&[String; 3], &[Value; 3], &Value) {
         match images {
             Images::Plain => (&self.plain, &self.documents[0], &self.least[0]),
@@ -104,7 +104,7 @@ impl Surroundings {
     }
 }
 
-/// The id of the first one.
+/// Creates the networks; returns the id of the first.
 async fn networks(engine: &Engine) -> String {
     let ipam = |subnet: &str| json!({ "Config": [{ "Subnet": subnet }] });
     let labels = json!({ LABEL: "fidelity" });
@@ -115,7 +115,7 @@ async fn networks(engine: &Engine) -> String {
         }
         let (status, answer) = engine.call("POST", "/networks/create", Some(&body)).await;
         if status >= 400 {
-            // The rows that need it are then refused, and told.
+            // Rows that need the network are then refused and reported.
             println!("fidelity: no network {name}: {}", answer["message"]);
         }
         answer["Id"].as_str().unwrap_or_default().to_owned()
@@ -135,7 +135,7 @@ async fn networks(engine: &Engine) -> String {
     first
 }
 
-/// A volume with a directory in it, for a mount of a part.
+/// Creates a volume with a directory in it, for a mount of a part.
 async fn volume(engine: &Engine, image: &str) {
     let body = json!({ "Name": VOLUME, "Labels": { LABEL: "fidelity" } });
     engine.expect("POST", "/volumes/create", Some(&body)).await;
@@ -178,7 +178,7 @@ fn directories() -> (String, String) {
     (text(&directory), text(&shared))
 }
 
-/// The first that there is; where there is none, the engine says so.
+/// The first disk of the host; without one, the engine says so.
 fn disk() -> String {
     let listed = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let mut disks: Vec<_> = listed
@@ -191,7 +191,7 @@ fn disk() -> String {
         .map_or("/dev/sda".to_owned(), |path| path.display().to_string())
 }
 
-/// Makes a shared mount where the engine sees it. Only in a lab of its own: it goes with the lab.
+/// Makes a shared mount that the engine sees. Only in a lab of its own: the mount ends with the lab.
 fn share(directory: &Path) {
     let lab = PathBuf::from(environment::var_os("LAB_DIR").unwrap_or_default());
     if !lab.join("docker.pid").exists() {

@@ -1,4 +1,4 @@
-//! What the rows add up to, and the keys that no row names.
+//! The totals over the rows, and the keys that no row names.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use kit::checks::document::ENDPOINT_REPORTS;
 use crate::table::NOT_OPTIONS;
 use crate::trial::{Outcome, Tried, shown};
 
-/// Why all of this was lost, if all of it is known of Podman.
+/// The reasons for all of these losses, if all of them are known for Podman.
 fn explain(title: &str, losses: &[String]) -> Option<String> {
     let reasons: Option<Vec<_>> = losses.iter().map(|loss| podman::explain(title, loss)).collect();
     let reasons: BTreeSet<_> = reasons?.into_iter().flatten().collect();
@@ -76,7 +76,7 @@ impl Tally {
             .collect()
     }
 
-    /// Prints it all; whether all is well.
+    /// Prints everything; returns whether all is well.
     pub(crate) fn print(&mut self, around: &Surroundings, all: bool, took: Duration) -> bool {
         let explained = self.explained.len();
         for (title, rows) in [
@@ -111,7 +111,7 @@ impl Tally {
             around.api,
             took.as_secs()
         );
-        // Where a fixture is broken, rows are refused by the dozen.
+        // If a fixture is broken, dozens of rows are refused.
         let floor = if around.is_podman { 100 } else { 190 };
         let enough = !all || self.tried >= floor;
         if !enough {

@@ -1,5 +1,5 @@
-//! Tries one option: a delegate with it, two whole upgrades, and a look at what became of it after each. Nothing but the
-//! image has changed after the second, since the last two images say the same.
+//! Tries one option: a delegate with it, two whole upgrades, and a comparison after each. The second upgrade must change
+//! nothing but the image, since the last two images set the same values.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -18,21 +18,21 @@ use kit::lab::{env, static_binary};
 /// An upgrade that takes longer hangs.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// Before what was lost in the second upgrade.
+/// The prefix for losses in the second upgrade.
 pub(crate) const SECOND: &str = "the second time: ";
 
-/// What became of an option.
+/// The result for an option.
 pub(crate) enum Outcome {
     Preserved,
-    /// What is not as it was.
+    /// The changes.
     Lost(Vec<String>),
-    /// The engine's own words.
+    /// The engine refused it in these words.
     Refused(String),
-    /// The engine took it and says nothing of it: it does not know it, or gives it no meaning.
+    /// The engine accepted it and does not show it: it does not know it, or gives it no meaning.
     Ignored,
 }
 
-/// An option that was tried, with the document of the delegate that had it.
+/// A tried option, with the document of the delegate that had it.
 pub(crate) struct Tried {
     pub(crate) outcome: Outcome,
     pub(crate) document: Value,
@@ -106,7 +106,7 @@ async fn try_named(row: &Row, name: &str, around: &Surroundings) -> Tried {
     })
 }
 
-/// The delegate's document after an upgrade, or why there was none.
+/// The delegate's document after an upgrade, or the reason why there was no upgrade.
 async fn upgrade(
     name: &str,
     old: &Value,
@@ -123,7 +123,7 @@ async fn upgrade(
     Ok(new)
 }
 
-/// What is not as it has to be once an upgrade is over.
+/// The problems that remain after an upgrade.
 async fn unrest(name: &str, new: &Value, engine: &Engine) -> Vec<String> {
     let mut found = Vec::new();
     if new["State"]["Status"] != "running" {
@@ -140,7 +140,7 @@ async fn unrest(name: &str, new: &Value, engine: &Engine) -> Vec<String> {
     found
 }
 
-/// Creates, connects and starts a delegate; the engine's words where it does not want to.
+/// Creates, connects and starts a delegate; the error is the engine's refusal.
 async fn start(row: &Row, name: &str, body: &Value, around: &Surroundings) -> Result<(), String> {
     let mut calls = vec![(format!("/containers/create?name={name}"), Some(body.clone()))];
     for (network, endpoint) in &row.connect {
@@ -170,7 +170,7 @@ fn shows(row: &Row, document: &Value, least: &Value) -> bool {
         endpoints.map(|(_, endpoint)| endpoint[key].clone()).collect()
     };
     let keys = row.keys();
-    // Where a value is none, nothing can be seen. A network is mostly named for what is set in it.
+    // An empty value cannot show. A network mode is mostly there only for the endpoint's settings.
     let mut visible = keys
         .iter()
         .filter(|key| !is_nothing(&row.asked(key)))
@@ -178,7 +178,7 @@ fn shows(row: &Row, document: &Value, least: &Value) -> bool {
     visible.all(|key| {
         let (asked, shown) = (row.asked(key), at(document, key));
         match (key.split_once('/').unwrap_or_default(), shown.as_array()) {
-            // A MAC address always is one: only the owner's own counts.
+            // There is always a MAC address: only the owner's own counts.
             (("Endpoint", "MacAddress"), Some(all)) => all.contains(&asked),
             (("Endpoint", _), Some(all)) => all.iter().any(|shown| knows(shown, &asked)),
             _ => (shown != at(least, key) || shown == asked) && knows(&shown, &asked),
@@ -186,7 +186,7 @@ fn shows(row: &Row, document: &Value, least: &Value) -> bool {
     })
 }
 
-/// Whether everything that was asked for has some value in what is shown.
+/// Whether every requested part has some value in the document.
 fn knows(shown: &Value, asked: &Value) -> bool {
     match (asked, shown) {
         (Value::Object(fields), Value::Object(_)) => {
@@ -195,7 +195,7 @@ fn knows(shown: &Value, asked: &Value) -> bool {
         (Value::Array(entries), Value::Array(all)) if entries.len() == all.len() => {
             entries.iter().zip(all).all(|(asked, shown)| knows(shown, asked))
         }
-        // Takes the image's entry point away.
+        // This removes the image's entry point.
         (asked, shown) if *asked == json!([""]) => is_nothing(shown),
         (Value::Bool(false), _) => true,
         (Value::Number(number), _) if number.as_f64() == Some(0.0) => true,
@@ -203,7 +203,7 @@ fn knows(shown: &Value, asked: &Value) -> bool {
     }
 }
 
-/// The whole of `delegate-upgrader once` for one delegate; how it ended, and its last words.
+/// Runs the whole `delegate-upgrader once` for one delegate; returns how it ended, and its last words.
 async fn once(name: &str, image: &str, longest: Duration) -> String {
     let child = Command::new(static_binary("delegate-upgrader"))
         .arg("once")
@@ -211,7 +211,7 @@ async fn once(name: &str, image: &str, longest: Duration) -> String {
         .env("DOCKER_HOST", env("DOCKER_HOST"))
         .env("UPGRADER_WORKLOAD_NAME", name)
         .env("PUBLISHED_IMAGE", image)
-        // Some options leave no way to the delegate.
+        // With some options the delegate cannot be reached.
         .env("HEALTH_PROBE", "running")
         .env("UPGRADE_HEALTHY_TIME", "1s")
         .env("UPGRADE_HEALTHY_DEADLINE", "2m")
@@ -236,7 +236,7 @@ async fn once(name: &str, image: &str, longest: Duration) -> String {
     format!("{}\n    | {}", output.status, lines[last..].join("\n    | "))
 }
 
-/// All keys that a document shows, as rows name them.
+/// All keys of a document, in the form in which rows name them.
 pub(crate) fn shown(document: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for part in ["Config", "HostConfig"] {

@@ -1,4 +1,4 @@
-//! `config.yaml`, as every version of the chart and the documented manifest write it.
+//! `config.yaml` in the form of every chart version and of the documented manifest.
 
 use std::ffi::OsString;
 
@@ -72,11 +72,11 @@ fn the_proxy_s_keys_are_known_in_both_places() {
         ("proxyScheme", "http"),
         ("proxyHost", "proxy.example"),
         ("proxyPort", "3128"),
-        // Neither quotes nor types: a number, a word that YAML takes for true, a colon within.
+        // Without quotes or types: a number, a word that YAML reads as true, a colon within.
         ("proxyUser", "123"),
         ("proxyPassword", "yes"),
     ];
-    // 1.0.26 and 1.0.32 on; and 1.0.27 to 1.0.31.
+    // Charts 1.0.26 and since 1.0.32 do not indent the keys; 1.0.27 to 1.0.31 do.
     for indent in ["", "  "] {
         let lines = keys
             .map(|(key, value)| format!("{indent}{key}: {value}\n"))
@@ -165,7 +165,7 @@ fn warns_of_variables_that_do_nothing_for_a_deployment() {
     let mut warnings = settings_in(PLAIN, &env).unwrap().warnings;
     warnings.retain(|warning| warning.contains("no effect"));
     assert_eq!(warnings, expected);
-    // Names that people guess.
+    // Names that people might guess.
     let guessed = settings_in(PLAIN, &[TOKEN, ("UPGRADE_STRATEGY", "x"), ("IDLE_WAIT", "1")]).unwrap();
     let expected = ["UPGRADE_STRATEGY", "IDLE_WAIT"].map(|name| format!("{name}: no effect on a Deployment"));
     let said: Vec<&str> = guessed
@@ -229,7 +229,7 @@ fn a_file_that_is_not_mounted_is_explained() {
         errors.contains("/nowhere/config.yaml is not there: the pod has to mount the ConfigMap"),
         "{errors}"
     );
-    // The environment can say it all.
+    // The environment can set everything.
     let env = [
         ("UPGRADER_WORKLOAD_NAME", "delegate"),
         ("PUBLISHED_IMAGE", "harness/delegate:26.10.1"),

@@ -1,4 +1,4 @@
-//! Deployments: what is read and what is written, without a cluster; and, where `tests/lab/kubernetes run` has one, a real one.
+//! Deployments: reading and writing without a cluster, and a real cluster if `tests/lab/kubernetes run` provides one.
 #![allow(
     clippy::expect_used,
     clippy::panic,

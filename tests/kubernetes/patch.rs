@@ -31,7 +31,7 @@ fn begin() -> Step {
     }
 }
 
-/// The Deployment once it has this patch.
+/// The Deployment after this patch.
 fn patched(document: &Value, patch: &Value) -> Value {
     let mut document = document.clone();
     let annotations = document["metadata"]["annotations"].as_object_mut().unwrap();
@@ -155,9 +155,9 @@ fn a_cron_job_is_followed_by_the_name_of_its_pod() {
         own::cronjob_of("delegate-upgrader-job-1606200000-x7k2p"),
         Some("delegate-upgrader-job")
     );
-    // A job that was made by hand, and no pod of a job at all.
+    // A job that was created by hand.
     assert_eq!(own::cronjob_of("by-hand-x7k2p"), None);
-    // The API server cuts what would be longer than 63 characters with its own five.
+    // The API server cuts names that would exceed 63 characters with its own five.
     for (length, minute) in (40..=52).flat_map(|length| [(length, "28537890"), (length, "1606200000")]) {
         let name = format!("{}z", &"delegate-upgrader-job-".repeat(3)[..length - 1]);
         let generate_name = format!("{name}-{minute}-");

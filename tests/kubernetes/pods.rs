@@ -1,4 +1,4 @@
-//! Why pods fail.
+//! The reasons for which pods fail.
 
 use delegate_upgrader::kubernetes::pods::{last_failure, selector};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! From a Deployment's document to what it says.
+//! The meaning of a Deployment's document.
 
 use chrono::{DateTime, Utc};
 use delegate_upgrader::kubernetes::read::{last_writer, owner, read, warnings};
@@ -11,7 +11,7 @@ pub(crate) fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
 
-/// A Deployment of the chart, of two pods that are complete since noon.
+/// A Deployment of the chart, with two pods that have been complete since noon.
 pub(crate) fn deployment() -> Value {
     json!({
         "metadata": {
@@ -29,7 +29,7 @@ pub(crate) fn deployment() -> Value {
         },
         "status": {
             "observedGeneration": 3, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2, "readyReplicas": 2,
-            // Since Kubernetes 1.33: old pods that are still finishing their tasks. `replicas` does not count them.
+            // Since Kubernetes 1.33: old pods that are still finishing their tasks. `replicas` does not include them.
             "terminatingReplicas": 1,
             "conditions": [
                 { "type": "Available", "status": "True", "lastTransitionTime": "2026-11-24T11:58:00Z" },
@@ -129,7 +129,7 @@ fn without_that_condition_it_counts_as_kubectl_does() {
         );
     }
     assert_eq!(counts(2, 2, 2).progress, Progress::Settled { completed_at: None });
-    // Two old ones that are available are no new ones.
+    // Two available old pods do not count as new ones.
     assert_eq!(counts(3, 1, 2).tasks.running, 0);
     assert_eq!(counts(3, 2, 3).tasks.running, 2);
 }

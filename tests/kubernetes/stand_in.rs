@@ -12,9 +12,9 @@ use crate::read::deployment;
 
 const A: &str = "harness/delegate:26.10.1";
 const B: &str = "harness/delegate:26.11.1";
-/// Never becomes available.
+/// An image that never becomes available.
 const BROKEN: &str = "harness/delegate:26.12.1";
-/// The namespace takes no pod of it.
+/// An image for which the namespace accepts no pod.
 const REFUSED: &str = "harness/delegate:26.12.2";
 
 /// An API server with one Deployment, a Manager, and a registry with its token server.
@@ -27,7 +27,7 @@ struct StandIn {
 struct State {
     document: Value,
     patches: Vec<Value>,
-    /// How many runs have to have sent their first patch before one is answered.
+    /// The number of runs that must send their first patch before one is answered.
     together: usize,
     conflicts: usize,
     may_patch: bool,
@@ -37,12 +37,12 @@ struct State {
     cron_job: Value,
     /// The paths of the requests to the Manager and the registry, each with its login.
     asked: Vec<String>,
-    /// The digest that the registry has for each tag, and the host of its token server.
+    /// The registry's digest for each tag, and the host of its token server.
     registry: Option<(String, String)>,
 }
 
 impl State {
-    /// The status and the body of an answer.
+    /// The status and the body of the API server's answer.
     fn answer(&mut self, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
         let other = match path {
             "/version" => Some(json!({ "major": "1", "minor": "33", "gitVersion": "v1.33.4" })),
@@ -91,7 +91,7 @@ impl State {
         (200, self.document.clone())
     }
 
-    /// The status, the header and the body of an answer of the registry or of its token server.
+    /// The status, the header and the body of an answer from the registry or its token server.
     fn registry_answer(&mut self, path: &str, login: &str) -> Option<(u16, String, Value)> {
         let is_token = path.starts_with("/token?");
         if !is_token && !path.starts_with("/v2/") {
@@ -185,7 +185,7 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) -> Option<()> {
         let mut state = state.lock().unwrap();
         let (status, header, answer) = state.registry_answer(&path, &login).unwrap_or_else(|| {
             let (status, answer) = state.answer(&method, &path, &body);
-            // From 1.25 on the API server warns of fields that it does not know, and of versions that go.
+            // Since 1.25, the API server warns about unknown fields and about versions that will be removed.
             let warning = "Warning: 299 - \"unknown field \\\"spec.x\\\"\"\r\n";
             (status, warning.to_owned(), answer)
         });
@@ -229,12 +229,12 @@ impl StandIn {
         }
     }
 
-    /// One command, with this image published: its exit code and its output.
+    /// Runs one command with this published image; returns its exit code and its output.
     fn run(&self, command: &str, published: &str) -> (Option<i32>, String) {
         self.run_with(command, "", &[("PUBLISHED_IMAGE", published)])
     }
 
-    /// One command, with these lines in the file and these variables.
+    /// Runs one command with these lines in the file and these variables.
     fn run_with(&self, command: &str, lines: &str, variables: &[(&str, &str)]) -> (Option<i32>, String) {
         let write = |name: &str, text: &str| {
             let path = self.directory.path().join(name);
@@ -266,7 +266,7 @@ impl StandIn {
         (output.status.code(), texts.concat())
     }
 
-    /// The images that were written since the last look, in this order; `None` for a patch of annotations only.
+    /// The images written since the last call, in this order; `None` for a patch of annotations only.
     fn written(&self) -> Vec<Option<String>> {
         let patches = std::mem::take(&mut self.state.lock().unwrap().patches);
         let image = |patch: &Value| {
@@ -319,7 +319,7 @@ fn a_failure_goes_back() {
     let failed = cluster.annotation("io.delegate-upgrader.failed-image");
     assert_eq!(failed, Some(BROKEN.to_owned()));
 
-    // The failure has taken a number, and the history is in the order of its seconds.
+    // The failure has used up a number, and the history is ordered by seconds.
     std::thread::sleep(std::time::Duration::from_secs(1));
     let (code, text) = cluster.run("once", B);
     assert_eq!(
@@ -366,7 +366,7 @@ fn a_failure_goes_back() {
     assert_eq!(text.matches("in service").count(), 1, "{text}");
 }
 
-/// Each decides to begin before the other has: the faster one's patch is a new version, so the API server refuses the other's.
+/// Each run decides before the other's patch: the faster patch makes a new version, so the API server refuses the other one.
 #[test]
 fn two_runs_at_once_write_the_image_once() {
     for (published, last) in [(B, None), (BROKEN, Some(A))] {
@@ -414,7 +414,7 @@ fn the_refusal_of_a_policy_is_the_end_of_the_run() {
         let cluster = StandIn::with(&json!({}));
         cluster.state.lock().unwrap().policy = Some((code, words));
         let (exit, text) = cluster.run("once", B);
-        // Kubernetes would repeat a Job that failed.
+        // Kubernetes would repeat a failed Job.
         assert_eq!(
             (exit, cluster.written()),
             (Some(0), vec![Some(B.to_owned())]),
@@ -427,7 +427,7 @@ fn the_refusal_of_a_policy_is_the_end_of_the_run() {
     }
 }
 
-/// By a quota, a policy, or the security that its namespace demands. Only the Deployment itself may be read.
+/// A quota, a policy, or the namespace's required security refuses the pod. The account may read only the Deployment.
 #[test]
 fn an_image_of_which_no_pod_could_be_made_is_not_blamed() {
     let cluster = StandIn::with(&json!({}));
@@ -535,7 +535,7 @@ fn tag_that_moves_is_pinned_to_the_digest_of_its_registry() {
         text.contains("digest_unknown") && text.contains("the registry answers 404"),
         "{text}"
     );
-    // A token server of another name gets no login.
+    // A token server with another name gets no login.
     let logins = [(&one, &registry, "Basic dTpw"), (&two, &elsewhere, "")];
     for (digest, token_server, login_sent) in logins {
         cluster.state.lock().unwrap().registry = Some((digest.clone(), token_server.clone()));
@@ -549,7 +549,7 @@ fn tag_that_moves_is_pinned_to_the_digest_of_its_registry() {
         assert_eq!((code, cluster.written()), (Some(0), vec![]), "{text}");
         cluster.state.lock().unwrap().asked.clear();
     }
-    // A version is what it is, whatever the registry says.
+    // A version tag is fixed, so the registry is not asked.
     cluster.give(&image.replace("latest", "26.10.1"));
     let fixed = image.replace("latest", "26.11.1");
     let (code, text) = cluster.run("once", &fixed);

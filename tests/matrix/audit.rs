@@ -1,12 +1,12 @@
-//! Whether the audit log has what happened, once, whichever process was killed, and when.
+//! Whether the audit log has each event once, whichever process was killed, and when.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
 
-/// What is wrong with the log at the end of a point. `in_service` is the image that serves, `new` the one that was
-/// published, and `is_rejected` whether a rejected container of it is kept.
+/// The errors in the log at the end of a point. `in_service` is the serving image, `new` the published one, and
+/// `is_rejected` whether a rejected container of it is kept.
 pub(crate) fn wrongs(path: &Path, in_service: Option<&str>, new: &str, is_rejected: bool) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let records = text.lines().map(serde_json::from_str::<Value>);
@@ -34,10 +34,10 @@ pub(crate) fn wrongs(path: &Path, in_service: Option<&str>, new: &str, is_reject
     };
     let twice = ids.values().any(|count| *count > 1);
     expect(!twice, "an outcome is recorded twice".to_owned());
-    // One may have been upgraded and rejected after that.
+    // The new image may have been upgraded to and rejected after that.
     let serves_new = in_service == Some(new);
     expect(
-        // What vanished with its engine came back, and was upgraded once more.
+        // A delegate that vanished with its engine came back, and was upgraded once more.
         upgraded >= usize::from(serves_new) && upgraded <= usize::from(serves_new || is_rejected) + restored,
         format!("{upgraded} upgrades, {restored} times restored, and {in_service:?} serves"),
     );

@@ -1,32 +1,32 @@
-//! What a call to the engine's API is called: by what it does and to whom, so that it has the same name in every run.
+//! The names of calls to the engine's API: by effect and target, so that a call has the same name in every run.
 
 use std::collections::HashMap;
 
-/// A call, named.
+/// A call with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) name: String,
     /// Whether it asks for a change.
     pub(crate) write: bool,
-    /// The part of the container it is about, as the request writes it.
+    /// The part of the container in the call, as the request writes it.
     pub(crate) container: Option<String>,
 }
 
-/// Who is who in one delegate's rollout.
+/// The names of the containers and images in one delegate's rollout.
 pub(crate) struct Cast {
     /// The delegate's name.
     pub(crate) name: String,
-    /// The tag and the id of the image it has at first.
+    /// The tag and the id of its first image.
     pub(crate) old_image: (String, String),
-    /// What the containers of this rollout are called, by id.
+    /// The parts of this rollout's containers, by id.
     pub(crate) parts: HashMap<String, String>,
 }
 
-/// What is called so when a call is about a container of nobody's.
+/// The part of a container that belongs to no rollout.
 pub(crate) const STRANGER: &str = "stranger";
 
 impl Cast {
-    /// Notes a container by the name it is created with.
+    /// Notes a container by the name with which it is created.
     pub(crate) fn note(&mut self, name: &str, id: &str) {
         let part = self.part_of_name(name);
         self.parts.insert(id.to_owned(), part);
@@ -34,7 +34,7 @@ impl Cast {
 
     /// `NAME.draining-17` → `draining`.
     fn part_of_name(&self, name: &str) -> String {
-        // Compose calls it `<id>_NAME` for a moment.
+        // For a moment Compose names it `<id>_NAME`.
         let name = name.split_once('_').map_or(name, |(_, name)| name);
         match name.strip_prefix(&self.name) {
             Some("") => "service".to_owned(),

@@ -1,4 +1,4 @@
-//! What is on the host at the end of a point, and whether it may be.
+//! The host at the end of a point, and whether it may be in that state.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(crate) struct Expected<'a> {
     pub(crate) failed_allowed: bool,
 }
 
-/// What is wrong with the delegate `name`; nothing, hopefully. `before` is its document from before the upgrade.
+/// The errors of the delegate `name`; none, hopefully. `before` is its document from before the upgrade.
 pub(crate) async fn wrongs(
     engine: &Engine,
     name: &str,
@@ -57,7 +57,7 @@ pub(crate) async fn wrongs(
     wrongs
 }
 
-/// The image of the container in service, where one is.
+/// The image of the container in service, if there is one.
 pub(crate) async fn image_in_service(engine: &Engine, name: &str) -> Option<String> {
     let document = engine.inspect(name).await?;
     (text(&document, "/State/Status") == "running").then(|| text(&document, "/Config/Image"))
@@ -112,8 +112,8 @@ pub(crate) async fn healthy(document: &Value) -> Result<(), String> {
     }
 }
 
-/// What a container was configured to be, without what its image says and what each container has of its own. A
-/// successor has a label instead of `--rm`.
+/// The configuration that a container got, without its image's values and the values that each container has for itself.
+/// A successor has a label instead of `--rm`.
 pub(crate) fn configuration(document: &Value) -> Value {
     let auto_remove =
         document["HostConfig"]["AutoRemove"] == true || document["Config"]["Labels"][AUTO_REMOVE] == "true";

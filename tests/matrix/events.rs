@@ -1,4 +1,4 @@
-//! The engine's events: when each container lived and when it was asked to stop, without a gap between two looks.
+//! The engine's events: the lives of each container and its stop requests, without a gap between two looks.
 
 use std::collections::HashMap;
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use kit::lab::LABEL;
 
-/// Something that happened to a container; times are since the epoch.
+/// An event of a container; times are since the epoch.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Event {
     pub(crate) at: Duration,
@@ -25,7 +25,7 @@ pub(crate) struct Event {
 
 type Events = Arc<Mutex<HashMap<String, Vec<Event>>>>;
 
-/// Writes down the events of all containers of the matrix, by the value of their label.
+/// Records the events of all containers of the matrix, by the value of their label.
 pub(crate) struct Recorder {
     events: Events,
 }
@@ -37,7 +37,7 @@ pub(crate) fn now() -> Duration {
 }
 
 impl Recorder {
-    /// Listens for as long as the process lives; while the engine is down nothing is heard.
+    /// Listens for as long as the process lives; while the engine is down, no events arrive.
     pub(crate) fn start() -> Self {
         let events = Events::default();
         let record = Arc::clone(&events);
@@ -53,13 +53,13 @@ impl Recorder {
         Self { events }
     }
 
-    /// What happened to the containers with this label.
+    /// The events of the containers with this label.
     pub(crate) fn of(&self, label: &str) -> Vec<Event> {
         let events = self.events.lock().expect("nobody panics with the events");
         events.get(label).cloned().unwrap_or_default()
     }
 
-    /// Forgets it.
+    /// Forgets the events of this label.
     pub(crate) fn forget(&self, label: &str) {
         let mut events = self.events.lock().expect("nobody panics with the events");
         events.remove(label);
@@ -86,7 +86,7 @@ async fn take_down(child: &mut Child, record: &Events) {
         if let Some((label, event)) = read(&line) {
             let mut record = record.lock().expect("nobody panics with the events");
             let events = record.entry(label).or_default();
-            // It is heard twice after a new start from the same second on.
+            // After a reconnection from the same second on, an event arrives twice.
             if !events.contains(&event) {
                 events.push(event);
             }
@@ -112,8 +112,8 @@ fn read(line: &str) -> Option<(String, Event)> {
     Some((attribute(LABEL)?, event))
 }
 
-/// The times from the first working moment until `end` in which no container worked: each works from its start and
-/// what its image needs to get healthy (`None`: it never does), until it is asked to stop or ends.
+/// The times from the first working moment until `end` in which no container worked. A container works from its start plus
+/// the time that its image needs to become healthy (`None`: never), until it is asked to stop or ends.
 pub(crate) fn gaps(
     events: &[Event],
     needs: impl Fn(&str) -> Option<Duration>,

@@ -1,12 +1,12 @@
-//! The real matrix: for every call that an upgrade makes, every fault, on a real engine. Run with `make matrix`.
+//! The real matrix: every fault at every call of an upgrade, on a real engine. Run with `make matrix`.
 //!
 //! ```text
 //! tests/lab/run cargo test --test matrix -- start-first/05 kill
 //! ```
 //!
-//! Arguments are parts of points' names, all of which have to match. `MATRIX_SHARE=all` tries all points,
-//! `MATRIX_SHARE=30` about each thirtieth, always the same ones. `MATRIX_JOBS` is how many are tried at once, and
-//! `MATRIX_STORIES` where the stories of those that failed are kept; with `MATRIX_KEEP=all` those of all are.
+//! Arguments are parts of points' names, all of which must match. `MATRIX_SHARE=all` tries all points,
+//! `MATRIX_SHARE=30` about every thirtieth, always the same ones. `MATRIX_JOBS` is the number of points tried at once,
+//! and `MATRIX_STORIES` the directory for the stories of failed points, or of all points with `MATRIX_KEEP=all`.
 
 #![allow(
     clippy::expect_used,
@@ -50,9 +50,9 @@ use point::{Bench, Point};
 use scenario::Scenario;
 use tally::Tally;
 
-/// How many points are tried at once, unless told.
+/// The number of points tried at once, by default.
 const JOBS: usize = 24;
-/// So often is a point tried whose call was not made.
+/// The number of tries for a point whose call is not made.
 pub(crate) const TRIES: usize = 6;
 
 fn main() -> ExitCode {
@@ -91,7 +91,7 @@ async fn matrix(selection: Selection) -> ExitCode {
     }
 }
 
-/// All that is selected, and the end of what all points share.
+/// Tries everything that is selected, and then tears down what all points share.
 async fn try_selected(bench: &Arc<Bench>, selection: &Selection, tally: &mut Tally) {
     if !selection.names_people() {
         try_faults(bench, selection, tally).await;
@@ -155,7 +155,7 @@ async fn tear_down(bench: &Bench) {
     bench.engine.clear("matrix-bystander").await;
 }
 
-/// The calls of a clean upgrade, for each scenario; the upgrade itself is a point too.
+/// The calls of a clean upgrade for each scenario; the upgrade itself is also a point.
 pub(crate) async fn record(
     bench: &Arc<Bench>,
     takes: impl Fn(Scenario) -> bool,
@@ -184,7 +184,7 @@ pub(crate) async fn record(
     recorded
 }
 
-/// Tries points, those whose call was not made a few times.
+/// Tries points, and those whose call was not made several times.
 async fn try_all(bench: &Arc<Bench>, mut points: Vec<Point>, tally: &mut Tally) {
     for tried in 1..=TRIES {
         let outcomes = run_all(bench, points, tally).await;
@@ -234,7 +234,7 @@ pub(crate) async fn tell_missed(bench: &Arc<Bench>, points: Vec<Point>, tally: &
 pub(crate) trait Try: Send + 'static {
     type Outcome: Send + 'static;
 
-    /// Whether it mostly waits, so that any number can be tried at once.
+    /// Whether the point mostly waits, so that any number can be tried at once.
     fn waits(&self) -> bool {
         false
     }
@@ -244,7 +244,7 @@ pub(crate) trait Try: Send + 'static {
     fn count(&self, outcome: &Self::Outcome, took: Duration, tally: &mut Tally);
 }
 
-/// Tries points side by side and counts those that were reached.
+/// Tries points side by side and counts the points that were reached.
 pub(crate) async fn run_all<P: Try>(
     bench: &Arc<Bench>,
     points: Vec<P>,

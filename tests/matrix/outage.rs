@@ -1,5 +1,5 @@
-//! The engine itself stopped and killed, at every stage of an upgrade: a batch of upgraders is held, each at its own
-//! call; the engine goes, what is held is cut, the engine comes back.
+//! The engine itself is stopped and killed at every stage of an upgrade: the matrix holds a batch of upgraders, each at
+//! its own call; the engine goes, the held calls are cut, and the engine comes back.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -23,18 +23,18 @@ use crate::{TRIES, Try as _};
 use kit::lab::engine::set_live_restore;
 use kit::lab::{self, Signal, V1, image};
 
-/// How often the engine is started before the run is given up.
+/// The number of attempts to start the engine before the run is given up.
 const ENGINE_STARTS: u32 = 3;
-/// How many upgraders are held at once.
+/// The number of upgraders held at once.
 const BATCH: usize = 24;
-/// How long they may take to get there.
+/// The time that they may take to get there.
 const ALL_ARRIVE: Duration = Duration::from_secs(120);
-/// How long the engine is away, once it is gone.
+/// The time for which the engine stays away.
 const AWAY: Duration = Duration::from_secs(1);
-/// How long it may take to stop.
+/// The time that the engine may take to stop.
 const STOPS: Duration = Duration::from_secs(90);
 
-/// How the engine goes.
+/// The way in which the engine goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Outage {
     signal: Signal,
@@ -80,13 +80,13 @@ struct Daemon {
 }
 
 impl Daemon {
-    /// `None` where the engine is not the lab's to stop.
+    /// `None` if the engine is not the lab's to stop.
     fn of_lab() -> Option<Self> {
         let lab = PathBuf::from(lab::env("LAB_DIR"));
         lab.join("start-engine").exists().then_some(Self { lab })
     }
 
-    /// Ends the process, and waits for that.
+    /// Ends the process, and waits until it is gone.
     async fn end(&self, signal: Signal) {
         let pid = fs::read_to_string(self.lab.join("docker.pid")).expect("the engine's pid file");
         let pid = pid.trim();
@@ -98,8 +98,8 @@ impl Daemon {
         }
     }
 
-    /// Starts it, again if it crashes at that, as its systemd unit would: dockerd 20.10 can panic while it restores the
-    /// networks of containers that live through its end.
+    /// Starts it, and starts it again if it crashes meanwhile, as its systemd unit would: dockerd 20.10 can panic while it
+    /// restores the networks of containers that live through its end.
     async fn start(&self) {
         for attempt in 1..=ENGINE_STARTS {
             let started = Command::new(self.lab.join("start-engine")).status().await;
@@ -120,14 +120,14 @@ impl Daemon {
     }
 }
 
-/// Tries all outages at all stages that are selected.
+/// Tries all outages at all selected stages.
 pub(crate) async fn try_all(
     bench: &Arc<Bench>,
     recorded: &BTreeMap<Scenario, Vec<(String, bool)>>,
     selection: &Selection,
     tally: &mut Tally,
 ) {
-    // Each takes a minute, whatever the number of points.
+    // Each takes a minute, however many points there are.
     if selection.is_small {
         return;
     }
@@ -166,7 +166,7 @@ pub(crate) async fn try_all(
     }
 }
 
-/// Before and after each write: that is every stage.
+/// Before and after each write, which covers every stage.
 fn points(recorded: &BTreeMap<Scenario, Vec<(String, bool)>>, outage: Outage) -> Vec<Point> {
     let mut points = Vec::new();
     for (scenario, calls) in recorded {
@@ -185,7 +185,7 @@ fn points(recorded: &BTreeMap<Scenario, Vec<(String, bool)>>, outage: Outage) ->
     points
 }
 
-/// Returns those whose call was not made.
+/// Returns the points whose call was not made.
 async fn one_outage(
     bench: &Arc<Bench>,
     daemon: &Daemon,
@@ -240,8 +240,8 @@ async fn one_outage(
     missed
 }
 
-/// The delegates that go with an engine, as they would without an upgrader: those started with `--rm` that have no candidate yet,
-/// or whose successor serves. With live-restore they vanish, too (seen on 20.10).
+/// The delegates that vanish with an engine, as they would without an upgrader: delegates with `--rm` that have no candidate
+/// yet, or whose successor serves. With live-restore they also vanish (seen on 20.10).
 async fn lost_by_the_engine(bench: &Bench, points: &[Point]) -> HashSet<String> {
     let mut names = HashSet::new();
     for point in points.iter().filter(|point| point.scenario.shape.rm) {

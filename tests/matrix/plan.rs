@@ -1,4 +1,4 @@
-//! Which points there are, and which of them are tried.
+//! The list of points, and the selection of the points to try.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -7,14 +7,14 @@ use crate::point::Point;
 use crate::proxy::{Fault, Trap, unnumbered};
 use crate::scenario::Scenario;
 
-/// About each so manieth point is tried by `make test`.
+/// `make test` tries about one point in this many.
 const SMALL_SHARE: u64 = 60;
 
-/// What is asked for.
+/// The requested points.
 pub(crate) struct Selection {
-    /// Only what there is was asked for, as `cargo test -- --list` does.
+    /// Only a list of the points was requested, as with `cargo test -- --list`.
     pub(crate) lists: bool,
-    /// Nothing was asked for: a few points of all kinds.
+    /// Nothing was requested: a few points of all kinds.
     pub(crate) is_small: bool,
     parts: Vec<String>,
     share: u64,
@@ -33,7 +33,7 @@ impl Selection {
             Ok(share) if !share.is_empty() => share
                 .parse()
                 .unwrap_or_else(|_| panic!("MATRIX_SHARE={share}: all or a number is accepted")),
-            // Who names points wants all of them.
+            // A request for named points means all of them.
             _ if !parts.is_empty() => 1,
             _ => SMALL_SHARE,
         };
@@ -45,12 +45,12 @@ impl Selection {
         }
     }
 
-    /// Whether the acts of people are asked for, and nothing else.
+    /// Whether the acts of people are requested, and nothing else.
     pub(crate) fn names_people(&self) -> bool {
         self.parts.iter().any(|part| part.starts_with("people"))
     }
 
-    /// Whether they are tried: where they are named, and with the small share of all else a small share of them.
+    /// Whether the acts of people are tried: if they are named, or as a small share in a run without names.
     pub(crate) fn has_people(&self) -> bool {
         self.names_people() || (self.is_small && self.parts.is_empty())
     }
@@ -68,8 +68,8 @@ fn hash(text: &str) -> u64 {
     })
 }
 
-/// Each call of each scenario with each fault; of a bad image's only the writes, since the rest is the same. To a read
-/// before and after are the same, for both sides.
+/// Each call of each scenario with each fault; for a bad image only the writes, since the rest is the same. For a read,
+/// before and after are the same on both sides.
 pub(crate) fn points(
     recorded: &BTreeMap<Scenario, Vec<(String, bool)>>,
     selection: &Selection,
@@ -84,7 +84,7 @@ pub(crate) fn points(
                 if !*write && !fault.is_before() {
                     continue;
                 }
-                // A fault that stays is waited for for minutes: where something is to be changed, and not in a share.
+                // A lasting fault takes minutes: it is tried only at writes for a good image, and only in a full run.
                 if fault == Fault::ErrorStays && !(*write && scenario.is_good() && selection.share == 1) {
                     continue;
                 }
@@ -116,7 +116,7 @@ pub(crate) fn trap(calls: &[(String, bool)], call: &str, fault: Fault) -> Trap {
     }
 }
 
-/// Other points' containers come and go: the upgrader looks at each once, whenever it is.
+/// Containers of other points come and go: the upgrader looks at each once, at any time.
 fn is_by_chance(call: &str) -> bool {
     call.contains(crate::call::STRANGER) && !call.starts_with("00")
 }

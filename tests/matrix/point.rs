@@ -1,4 +1,4 @@
-//! One point: a delegate, an upgrade with one fault, the upgrader's next start, and what is on the host then.
+//! One point: a delegate, an upgrade with one fault, the upgrader's next start, and the host at the end.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -24,25 +24,25 @@ use crate::upgrader::{self, Ended};
 use kit::lab::engine::{Engine, Row};
 use kit::lab::{V1, image};
 
-/// What the engine does by itself after the upgrader's end may take this long.
+/// The maximum time of the engine's own work after the upgrader's end.
 const COMES_TO_REST: Duration = Duration::from_secs(60);
-/// So many runs that end by themselves may an upgrade take after one fault.
+/// The maximum number of runs that end by themselves for an upgrade after one fault.
 const MOST_RUNS: usize = 3;
 
-/// What all points share.
+/// The parts that all points share.
 pub(crate) struct Bench {
     pub(crate) engine: Engine,
     pub(crate) recorder: Recorder,
     pub(crate) old_image_id: String,
-    /// A delegate of another name that nobody may touch.
+    /// A delegate of another name that must stay untouched.
     pub(crate) bystander: Value,
     pub(crate) sockets: PathBuf,
-    /// Where the stories of points that failed are kept.
+    /// The directory for the stories of failed points.
     pub(crate) stories: PathBuf,
 }
 
 impl Bench {
-    /// What is wrong with the delegate of another name.
+    /// The problem with the delegate of another name, if any.
     pub(crate) async fn bystander_touched(&self) -> Option<String> {
         let was = &self.bystander;
         let life = |document: &Value| {
@@ -55,12 +55,12 @@ impl Bench {
     }
 }
 
-/// Where a point waits for the engine's end.
+/// The gate at which a point waits for the engine's end.
 #[derive(Clone)]
 pub(crate) struct Gate {
-    /// Says that the call of the trap is held.
+    /// Reports that the call of the trap is held.
     pub(crate) arrived: mpsc::UnboundedSender<String>,
-    /// Says that the engine is gone, so that what is held is cut.
+    /// Tells that the engine is gone, so that the held calls are cut.
     pub(crate) open: watch::Receiver<bool>,
 }
 
@@ -70,12 +70,12 @@ pub(crate) struct Point {
     pub(crate) number: usize,
     pub(crate) scenario: Scenario,
     pub(crate) trap: Option<Trap>,
-    /// What else is part of its name.
+    /// The circumstance that is also part of its name.
     pub(crate) circumstance: String,
     pub(crate) gate: Option<Gate>,
 }
 
-/// How it went.
+/// The result of a point.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) failures: Vec<String>,
@@ -85,7 +85,7 @@ pub(crate) struct Outcome {
     pub(crate) kept_old: bool,
     /// An exit code was wrong.
     pub(crate) lied: bool,
-    /// A clean upgrade was answered with not doing it.
+    /// The upgrader declined a clean upgrade.
     pub(crate) left_alone: bool,
     /// The distinct calls, and whether each is a write.
     pub(crate) seen: Vec<(String, bool)>,
@@ -117,7 +117,7 @@ impl Point {
 impl Try for Point {
     type Outcome = Outcome;
 
-    /// A fault that stays is mostly waited for.
+    /// With a lasting fault, the point mostly waits.
     fn waits(&self) -> bool {
         let trap = self.trap.as_ref();
         trap.is_some_and(|trap| trap.fault == Fault::ErrorStays)
@@ -167,7 +167,7 @@ impl Point {
             published: self.scenario.published(),
             healthy_time: "1s",
             healthy_deadline: match self.scenario.successor {
-                // No machine is so slow, and no engine so long away.
+                // No machine is this slow, and no engine is away for this long.
                 Successor::Good => "5m",
                 Successor::NeverHealthy | Successor::Crashes => "6s",
             },
@@ -185,7 +185,7 @@ impl Point {
                     outcome.failures.push("the upgrader hung".to_owned());
                     break;
                 }
-                // A left-over that cannot be removed is no failure of a run; the next one removes it.
+                // A leftover that cannot be removed does not fail a run; the next run removes it.
                 Ended::Exited(code) if proxy.mend() => {
                     story.tell("the fault has stayed until here");
                     if code == Some(0) {
@@ -203,10 +203,10 @@ impl Point {
             outcome.left_alone = self.trap.is_none() && proxy.seen().iter().all(|(_, write)| !write);
             let left = engine.list(&name).await;
             let rejected = left.iter().any(|row| row.name.contains(".failed-"));
-            // Any other code says that the engine did not answer: that is for the next start.
+            // Any other code says that the engine did not answer, which is a matter for the next start.
             let bad = ended == Ended::Exited(Some(1)) && !self.scenario.is_good();
             let settled = ended == Ended::Exited(Some(0)) || bad || rejected || outcome.left_alone;
-            // What is lost has been told; a later run finds nothing to do.
+            // The loss of the delegate has been reported; a later run finds nothing to do.
             if settled || left.is_empty() || runs == MOST_RUNS {
                 break;
             }
@@ -238,7 +238,7 @@ impl Point {
         outcome
     }
 
-    /// Whether an exit code told the truth.
+    /// Judges whether an exit code told the truth.
     async fn judge_exit(&self, engine: &Engine, code: Option<i32>, story: &Story, outcome: &mut Outcome) {
         let in_service = image_in_service(engine, &self.delegate()).await;
         let serves = self.scenario.is_good() && in_service == Some(self.scenario.published());
@@ -255,8 +255,8 @@ impl Point {
     async fn judge(&self, bench: &Bench, before: &Value, outcome: &mut Outcome) {
         let name = self.delegate();
         let (old, new) = (image(V1), self.scenario.published());
-        // An engine that refuses a start or a create has said that it will not have the new one, and one that ends while the
-        // new one proves itself ends it as well: it is rejected, and tried again after an hour.
+        // An engine that refuses a start or a create rejects the new container, and an engine that ends during the proof
+        // also ends the candidate: the candidate is rejected, and tried again after an hour.
         let is_refusal = self.trap.as_ref().is_some_and(|trap| trap.fault.is_refusal());
         let may_be_rejected = is_refusal || !self.circumstance.is_empty();
         let images = match (self.scenario.is_good() && !outcome.left_alone, may_be_rejected) {
@@ -284,7 +284,7 @@ impl Point {
         }
         if !self.scenario.shape.stop_first {
             let end = events::now();
-            // What the engine has told by now has arrived here a moment later.
+            // Reports that the engine has sent by now arrive here a moment later.
             sleep(Duration::from_millis(300)).await;
             let needs = |image: &str| {
                 let works = image == old || (image == new && self.scenario.is_good());
@@ -300,13 +300,13 @@ impl Point {
     async fn make_delegate(&self, engine: &Engine) -> Value {
         let name = self.delegate();
         let drain = match (&self.gate, self.number % 4) {
-            // It is still finishing its tasks when the engine goes.
+            // The delegate is still finishing its tasks when the engine goes.
             (Some(_), _) => 8,
-            // Longer than the request to stop is held open.
+            // Longer than the time for which the stop request is held.
             (None, 0) => 3,
             (None, _) => 1,
         };
-        // An engine that is killed does not start those again that are `unless-stopped` (seen on 20.10).
+        // A killed engine does not restart `unless-stopped` containers (seen on 20.10).
         let policies = ["always", "unless-stopped"];
         let policy = if self.circumstance == "engine-killed" {
             "always"
@@ -327,7 +327,7 @@ impl Point {
             .expect("the delegate that was just made")
     }
 
-    /// All that can still be told of a point that failed.
+    /// Tells everything that is still known about a failed point.
     async fn tell_the_end(&self, bench: &Bench, story: &Story, failures: &[String]) {
         let name = self.delegate();
         let rows = bench.engine.list(&name).await;
@@ -337,8 +337,8 @@ impl Point {
     }
 }
 
-/// A network of its own, called like the delegate: an engine of 20.10 comes to a deadlock when many containers come to
-/// and leave one network at once.
+/// Makes a network named after the delegate: an engine of 20.10 deadlocks when many containers join and leave the same
+/// network at once.
 pub(crate) async fn make_network(engine: &Engine, name: &str, number: usize) {
     let number = u32::try_from(number % 0x1_0000).unwrap_or_default();
     let subnet = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 100, 0, 0)) + number * 16);
@@ -378,7 +378,7 @@ pub(crate) fn gaps_told(
 }
 
 impl Bench {
-    /// Keeps the story of a point that failed, with all that can still be told.
+    /// Keeps the story of a failed point, with everything that is still known.
     pub(crate) async fn keep_story(
         &self,
         point: &str,
@@ -421,7 +421,7 @@ impl Bench {
 }
 
 async fn soon_works(engine: &Engine, name: &str) -> bool {
-    // One that was just restored needs its time to get healthy.
+    // A container that was just restored needs time to become healthy.
     let begin = Instant::now();
     while !any_works(engine, name).await {
         if begin.elapsed() > COMES_TO_REST {
@@ -432,7 +432,7 @@ async fn soon_works(engine: &Engine, name: &str) -> bool {
     true
 }
 
-/// Tells of the held call, and lets it go when the gate opens.
+/// Reports the held call, and releases it when the gate opens.
 fn pass_gate(mut gate: Gate, name: String, proxy: &Proxy) -> impl Future<Output = ()> + use<> {
     let shared = Arc::clone(&proxy.shared);
     async move {

@@ -1,5 +1,5 @@
-//! Whether the engine is there at all. Without one no point says anything about the upgrader, and each would wait for it
-//! until its own time is over: the matrix ends at once, and says why.
+//! Whether the engine is there at all. Without one, no point says anything about the upgrader, and each would wait until
+//! its own time is over: the matrix ends at once, and says why.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use tokio::time::{Instant, sleep};
 
 use kit::lab::engine::Engine;
 
-/// How long an engine may take to answer at the beginning.
+/// The time that an engine may take to answer at the beginning.
 const AT_FIRST: Duration = kit::lab::PATIENCE;
-/// How long it may be silent later: longer than it takes to stop, and to start at the third attempt.
+/// The time that it may be silent later: longer than it takes to stop, and to start at the third attempt.
 const LATER: Duration = Duration::from_secs(300);
-/// How long one question waits for its answer.
+/// The time that one request waits for its answer.
 const ANSWER: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_secs(1);
 

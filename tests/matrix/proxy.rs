@@ -1,4 +1,4 @@
-//! The proxy between an upgrader and the engine: names and counts the calls, and does something about one of them.
+//! The proxy between an upgrader and the engine: it names and counts the calls, and treats one of them specially.
 
 use std::fmt;
 use std::io;
@@ -14,12 +14,12 @@ use crate::call::{Call, Cast, STRANGER};
 use crate::story::Story;
 use kit::lab::wire::{Message, Wire};
 
-/// What is done about a call.
+/// The treatment of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Fault {
     /// The upgrader is killed before the engine receives the call.
     KillBefore,
-    /// The upgrader is killed when the engine has answered, and does not hear it.
+    /// The upgrader is killed when the engine has answered, before it gets the answer.
     KillAfter,
     /// The connection is cut before the engine receives the call.
     CutBefore,
@@ -27,22 +27,22 @@ pub(crate) enum Fault {
     LostAnswer,
     /// The call is answered with 500; the engine does not receive it.
     ErrorBefore,
-    /// The engine does it, and the answer is a 500.
+    /// The engine does it, but the answer is a 500.
     ErrorAfter,
-    /// The call is answered with 500, and so is every later one of its kind until the matrix ends that.
+    /// The call and every later one of its kind are answered with 500, until the matrix ends that.
     ErrorStays,
-    /// Held before the engine receives it, until the engine is gone.
+    /// The call is held before the engine receives it, until the engine is gone.
     HoldBefore,
-    /// Held when the engine has answered, until it is gone.
+    /// The call is held when the engine has answered, until the engine is gone.
     HoldAfter,
-    /// Held before the engine receives it, until a person has acted on the host, and then passed on.
+    /// The call is held before the engine receives it, until a person has acted on the host, and then passed on.
     Pause,
-    /// Nothing: it is only said that the call was made.
+    /// No fault: the proxy only reports the call.
     Notice,
 }
 
 impl Fault {
-    /// Those of a point that stands alone.
+    /// The faults of points that are tried alone.
     pub(crate) const SINGLE: [Self; 7] = [
         Self::KillBefore,
         Self::KillAfter,
@@ -69,7 +69,7 @@ impl Fault {
         }
     }
 
-    /// Whether the engine refused something, as far as the upgrader can know.
+    /// Whether the engine refused the call, as far as the upgrader can know.
     pub(crate) fn is_refusal(self) -> bool {
         matches!(self, Self::ErrorBefore | Self::ErrorAfter | Self::ErrorStays)
     }
@@ -99,8 +99,8 @@ impl fmt::Display for Fault {
 pub(crate) struct Trap {
     /// The call as a clean upgrade has it: `07-stop-old`, `07+list`.
     pub(crate) point: String,
-    /// Of a write: how many of the same name came before it. A candidate that crashes is renamed before it is stopped
-    /// or after, depending on the moment; so writes are known by this, and not by their number.
+    /// For a write, the number of earlier calls of the same name. A candidate that crashes is renamed before or after it is
+    /// stopped, depending on the moment; so this identifies a write, and not its number.
     pub(crate) same_before: usize,
     pub(crate) fault: Fault,
 }
@@ -115,7 +115,7 @@ impl Trap {
         }
     }
 
-    /// Whether it is about calls of this name, whenever they are made.
+    /// Whether the trap is about calls of this name, whenever they are made.
     fn is_like(&self, label: &str) -> bool {
         unnumbered(&self.point) == unnumbered(label)
     }
@@ -133,18 +133,18 @@ pub(crate) struct Proxy {
     server: JoinHandle<()>,
 }
 
-/// What the connections of a proxy share with the one who looks after the upgrader.
+/// The state that a proxy's connections share with the owner of the upgrader's process.
 pub(crate) struct Shared {
     engine: PathBuf,
     story: Arc<Story>,
     state: Mutex<State>,
     /// Asks for the upgrader's death.
     pub(crate) kill: Notify,
-    /// Says that it is dead.
+    /// Reports that the upgrader is dead.
     pub(crate) dead: Notify,
     /// Whether the call of the trap is being held.
     pub(crate) held: watch::Sender<bool>,
-    /// Lets go what is held.
+    /// Releases the held call.
     pub(crate) released: watch::Sender<bool>,
 }
 
@@ -217,7 +217,7 @@ impl Proxy {
         self.shared.state().made.clone()
     }
 
-    /// Ends a fault that stays; `false` where there is none.
+    /// Ends a lasting fault; `false` if there is none.
     pub(crate) fn mend(&self) -> bool {
         let mut state = self.shared.state();
         let stays = state
@@ -229,7 +229,7 @@ impl Proxy {
         mends
     }
 
-    /// Writes to containers that are none of this delegate's.
+    /// Writes to containers that do not belong to this delegate.
     pub(crate) fn trespasses(&self) -> Vec<String> {
         self.shared.state().trespasses.clone()
     }
@@ -255,7 +255,7 @@ async fn serve(listener: UnixListener, shared: Arc<Shared>) {
     }
 }
 
-/// All requests of a connection. An error ends it, as it would without a proxy.
+/// Passes on all requests of a connection. An error ends it, as it would without a proxy.
 async fn pass(client: UnixStream, shared: Arc<Shared>) {
     let mut client = Wire::new(client);
     while let Ok(Some(request)) = client.request().await {
@@ -298,12 +298,12 @@ impl Shared {
         self.state.lock().expect("nobody panics with the state")
     }
 
-    /// A container that belongs to this rollout.
+    /// Notes a container of this rollout.
     pub(crate) fn note(&self, name: &str, id: &str) {
         self.state().cast.note(name, id);
     }
 
-    /// Says that the call of the trap was made, and holds it where that was asked for.
+    /// Reports that the call of the trap was made, and holds it if the fault requires it.
     async fn let_person_act(&self, fault: Option<Fault>) {
         if !fault.is_some_and(Fault::passes_on) {
             return;
@@ -314,7 +314,7 @@ impl Shared {
         }
     }
 
-    /// Names a call by the writes before it, and says whether something is to be done about it.
+    /// Names a call by the writes before it, and returns its fault, if any.
     fn arrives(&self, request: &Message) -> (String, Option<Fault>) {
         let mut state = self.state();
         let Call {
@@ -351,9 +351,9 @@ impl Shared {
         (label, fault)
     }
 
-    /// The engine's answer; `None` where one of both ends went away before it.
+    /// The engine's answer; `None` if either end went away first.
     async fn forward(&self, client: &mut Wire, request: &Message) -> Option<Message> {
-        // What has been sent arrives, even if the sender has gone meanwhile.
+        // A sent request arrives, even if the sender has gone meanwhile.
         let mut engine = Wire::connect(&self.engine).await.ok()?;
         engine.send(&request.bytes).await.ok()?;
         let answer = tokio::select! {
@@ -369,7 +369,7 @@ impl Shared {
         Some(answer)
     }
 
-    /// What the upgrader gets instead of an answer. `true` where its connection lives on.
+    /// The upgrader's answer in place of the engine's. `true` if the connection stays open.
     async fn instead(&self, fault: Fault, client: &mut Wire) -> bool {
         match fault {
             Fault::CutBefore | Fault::LostAnswer => false,

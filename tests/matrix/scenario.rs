@@ -1,4 +1,4 @@
-//! What is upgraded, and to what.
+//! The delegate and the image of an upgrade.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 
 use kit::lab::{CRASHES, LABEL, NEVER_HEALTHY, V1, V2, image};
 
-/// How a delegate has to be replaced.
+/// The way in which a delegate must be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Shape {
     /// It vanishes when it stops.
     pub(crate) rm: bool,
-    /// A published port: two cannot live at once.
+    /// A published port, so two cannot live at once.
     pub(crate) stop_first: bool,
 }
 
-/// What becomes of the new image.
+/// The fate of the new image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Successor {
     Good,
@@ -30,7 +30,7 @@ pub(crate) struct Scenario {
     pub(crate) successor: Successor,
 }
 
-/// How long a delegate takes to get healthy.
+/// The time until a delegate is healthy.
 pub(crate) const START_SECONDS: u64 = 1;
 
 impl Shape {
@@ -66,7 +66,7 @@ impl fmt::Display for Scenario {
 }
 
 impl Scenario {
-    /// All rows, those to a good image first.
+    /// All rows, with the good images first.
     pub(crate) fn all() -> Vec<Self> {
         let mut rows = Vec::new();
         for successor in [Successor::Good, Successor::NeverHealthy, Successor::Crashes] {
@@ -79,7 +79,7 @@ impl Scenario {
         self.successor == Successor::Good
     }
 
-    /// The image that is published.
+    /// The published image.
     pub(crate) fn published(self) -> String {
         let version = match self.successor {
             Successor::Good => V2,
@@ -89,8 +89,8 @@ impl Scenario {
         image(version.split(' ').next().unwrap_or_default())
     }
 
-    /// The delegate's create body. `number` is the point's, for what must not be had twice. What vanishes when it stops
-    /// takes no restart policy.
+    /// The delegate's create body. `number` is the point's, for values that must be unique. A delegate that vanishes when it
+    /// stops has no restart policy.
     pub(crate) fn body(self, name: &str, number: usize, drain: u64, policy: &str) -> Value {
         let policy = if self.shape.rm { "no" } else { policy };
         let mut body = json!({
@@ -119,7 +119,7 @@ impl Scenario {
         body
     }
 
-    /// Whether the delegate is on a second network too.
+    /// Whether the delegate is also on a second network.
     pub(crate) fn has_two_networks(self) -> bool {
         self.shape.rm && self.shape.stop_first
     }

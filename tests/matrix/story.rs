@@ -1,4 +1,4 @@
-//! What happened at one point, line by line, kept where it ended badly.
+//! The events of one point, line by line, kept if it ended badly.
 
 use std::fmt::Display;
 use std::sync::Mutex;

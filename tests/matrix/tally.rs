@@ -1,4 +1,4 @@
-//! Points survived and points tried.
+//! The number of points that were survived, and of points that were tried.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts a point, if the call it is about was made.
+    /// Counts a point, if its call was made.
     pub(crate) fn count(&mut self, point: &Point, outcome: &Outcome, took: Duration) {
         if !outcome.reached && outcome.failures.is_empty() || outcome.left_alone {
             return;
@@ -62,19 +62,19 @@ impl Tally {
         self.rows.entry(Self::row_of(point)).or_default().tried += 1;
     }
 
-    /// A point whose call a clean upgrade does not make either, every time.
+    /// Notes a point whose call is not part of every clean upgrade either.
     pub(crate) fn by_chance(&mut self, point: &str) {
         println!("not counted, a call that is not made by every upgrade: {point}");
         self.by_chance += 1;
     }
 
-    /// A point that ended without an outcome.
+    /// Counts a point that ended without an outcome.
     pub(crate) fn broken(&mut self, problem: &str) {
         println!("FAILED: {problem}");
         self.broken += 1;
     }
 
-    /// A delegate that went with the engine by itself, before its replacement or after it.
+    /// Notes a delegate that went with the engine by itself, before or after its replacement.
     pub(crate) fn not_counted(&mut self, point: &Point) {
         println!(
             "not counted, a delegate with --rm goes with its engine: {}",

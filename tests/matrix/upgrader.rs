@@ -13,8 +13,8 @@ use crate::proxy::Proxy;
 use crate::story::Story;
 use kit::lab::static_binary;
 
-/// A run that takes longer hangs. One against a fault that stays gives up after five minutes, and has to clean up after
-/// that, on a machine where all the others run.
+/// A run that takes longer hangs. Against a lasting fault, a run gives up after five minutes, and must then clean up, on a
+/// machine with all the other runs.
 pub(crate) const LONGEST: Duration = Duration::from_secs(600);
 
 /// How a run ended.
@@ -25,23 +25,23 @@ pub(crate) enum Ended {
     Hung,
 }
 
-/// What it is started with.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) published: String,
     pub(crate) healthy_time: &'static str,
     pub(crate) healthy_deadline: &'static str,
     pub(crate) stop_timeout: &'static str,
-    /// How long a run may take.
+    /// The maximum time of a run.
     pub(crate) longest: Duration,
 }
 
-/// Where those behind this proxy record what comes of things.
+/// The audit log of the upgraders behind this proxy.
 pub(crate) fn audit_log(proxy: &Proxy) -> PathBuf {
     proxy.socket.with_extension("audit")
 }
 
-/// Runs `delegate-upgrader once` for the delegates called so; what it prints is part of the story.
+/// Runs `delegate-upgrader once` for the delegates of this name; its output is part of the story.
 pub(crate) async fn once(name: &str, settings: &Settings, proxy: &Proxy, story: &Arc<Story>) -> Ended {
     let mut child = Command::new(static_binary("delegate-upgrader"))
         .arg("once")

@@ -14,5 +14,5 @@ macro_rules! on_the_twin {
 }
 
 kit::each_rule!(on_the_twin);
-// A real engine keeps it to itself meanwhile.
+// On a real engine, a test with an engine of its own checks this rule.
 on_the_twin!(an_engine_remembers_a_pause_and_when_an_image_was_first_seen);

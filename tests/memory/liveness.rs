@@ -1,4 +1,4 @@
-//! Whether the daemon's loop is alive: it is not while it does not get on, whatever else works.
+//! Whether the daemon's loop is alive: a stuck loop is not, whatever else works.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use kit::twin::{Behaviour, Fault, Twin, delegate_body};
 const IMAGE: &str = "harness/delegate:26.02.1";
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A daemon in a [`LocalSet`] that looks after one delegate, and is asked for its loop.
+/// A daemon in a [`LocalSet`] that looks after one delegate, and the liveness of its loop.
 fn daemon(twin: &Twin, health_interval: Duration) -> (Liveness, JoinHandle<Option<()>>) {
     twin.add_image(IMAGE, twin.image(Behaviour::drains(SECOND)));
     twin.run("dd", &delegate_body("docker-delegate", IMAGE));
@@ -58,7 +58,7 @@ fn daemon(twin: &Twin, health_interval: Duration) -> (Liveness, JoinHandle<Optio
     (liveness, ended)
 }
 
-/// Where delegates cannot be reached.
+/// A network in which no delegate can be reached.
 struct Nobody;
 
 impl HealthEndpoint for Nobody {
@@ -75,7 +75,7 @@ impl HealthEndpoint for Nobody {
     }
 }
 
-/// Every call takes this much longer.
+/// Makes every call take this much longer.
 fn slow(twin: &Twin, by: Duration) {
     twin.set_faults(move |_| Fault::Slow(by));
 }
@@ -89,7 +89,7 @@ async fn a_daemon_ends_once_its_mounted_socket_has_been_dead_for_five_minutes() 
             let (liveness, ended) = daemon(&twin, SECOND * 60);
             sleep(SECOND * 90).await;
             twin.set_faults(|_| Fault::ErrBefore);
-            // The observation begins at the second minute.
+            // The observation begins at the end of the second minute.
             sleep(SECOND * (30 + 59)).await;
             assert_eq!(liveness.problem(), None);
             sleep(SECOND * 6).await;
@@ -102,7 +102,7 @@ async fn a_daemon_ends_once_its_mounted_socket_has_been_dead_for_five_minutes() 
             sleep(SECOND * 6).await;
             assert_eq!(liveness.problem(), None, "an engine that is back makes it well");
             twin.set_faults(|_| Fault::ErrBefore);
-            // The next observation is within a minute.
+            // The next observation comes within a minute.
             sleep(SECOND * 295).await;
             assert!(!ended.is_finished());
             sleep(SECOND * (60 + 12)).await;
@@ -122,7 +122,7 @@ async fn is_not_alive_after_an_engine_call_has_hung_for_six_minutes() {
             sleep(SECOND * 90).await;
             assert_eq!(liveness.problem(), None);
             slow(&twin, SECOND * 1_000_000);
-            // The observation begins at the second minute.
+            // The observation begins at the end of the second minute.
             sleep(SECOND * (30 + 355)).await;
             assert_eq!(liveness.problem(), None);
             sleep(SECOND * 35).await;
@@ -142,7 +142,7 @@ async fn is_not_alive_after_an_engine_call_has_hung_for_six_minutes() {
         .await;
 }
 
-/// What `/livez` answers, over a real socket, whose time passes by itself.
+/// The answer of `/livez` over a real socket, in real time.
 async fn livez(liveness: Liveness) -> (u16, String) {
     tokio::time::resume();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,4 +1,4 @@
-//! The driver of services and Deployments, with an orchestrator in memory: what a third one would have to do.
+//! The driver of services and Deployments with an orchestrator in memory, which shows how to add a third one.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -30,11 +30,11 @@ use crate::settings::settings;
 const OLD: &str = "harness/delegate:26.01.1";
 const NEW: &str = "harness/delegate:26.02.2";
 
-/// Replaces tasks at once.
+/// An orchestrator that replaces tasks at once.
 #[derive(Clone)]
 struct Memory {
     workloads: Arc<Mutex<Vec<Managed>>>,
-    /// The answers to the next steps; `Ok` without one.
+    /// The answers to the next steps; `Ok` once none is left.
     refusals: Arc<Mutex<VecDeque<Refusal>>>,
     steps: Arc<Mutex<Vec<String>>>,
     /// No task of this image ever runs.
@@ -170,7 +170,7 @@ fn workloads(memory: &Memory) -> Workloads<Memory, FixedImage> {
     Workloads::new(memory.clone(), Some(source), policy, target, clock)
 }
 
-/// Calls it until nothing is in progress.
+/// Takes steps until nothing is in progress.
 async fn finish(workloads: &mut Workloads<Memory, FixedImage>) -> Report {
     loop {
         let report = workloads.reconcile().await.unwrap();

@@ -1,4 +1,4 @@
-//! The settings of an upgrader, where a test does not change them.
+//! The settings of an upgrader, unless a test changes them.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The twin's own rules: those that a shared real engine cannot be asked to show, and the means of a simulation.
+//! The twin's own rules: the rules that a shared real engine cannot show, and the means of a simulation.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// A host with one image whose containers behave so.
+/// A host with one image whose containers behave this way.
 fn host(behaviour: Behaviour) -> Twin {
     let twin = Twin::default();
     let image = twin.image(behaviour);
@@ -35,7 +35,7 @@ fn state(twin: &Twin, name: &str) -> Option<RunState> {
         .map(|glance| glance.state)
 }
 
-/// As seen on a real 20.10.
+/// As a real 20.10 behaves.
 #[tokio::test(start_paused = true)]
 async fn an_engine_restart_acts_on_restart_policies() {
     let twin = host(Behaviour::default());

@@ -1,4 +1,4 @@
-//! Every command that a page shows is one that the program that it runs would take.
+//! The program behind every command on a page accepts that command.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use kit::commands::{assignment, blocks, is_program, is_script, words};
 
 use crate::links::{pages, root};
 
-/// The pages whose commands count: by name and text.
+/// The pages whose commands are checked, by name and text.
 fn shown() -> Vec<(String, String)> {
     let is_ours = |page: &Path| {
         ["README.md", "docs/usage", "docs/development"]
@@ -38,13 +38,13 @@ fn commands() -> Vec<(String, String)> {
     shown().into_iter().flat_map(of_page).collect()
 }
 
-/// Every variable, and those that name a file with a secret.
+/// Every variable, including those with the name of a file for a secret.
 fn variables() -> BTreeSet<String> {
     let names = config::variables().flat_map(|row| [Some(row.name), row.file]);
     names.flatten().map(str::to_owned).collect()
 }
 
-/// Checks of a command what can be checked without running it.
+/// Checks everything about a command that needs no run.
 struct Checks {
     variables: BTreeSet<String>,
     makefile: String,
@@ -85,7 +85,7 @@ impl Checks {
     }
 
     fn upgrader(words: &[&str]) -> Result<(), String> {
-        // The command without arguments is the daemon's.
+        // Without arguments, the command is the daemon.
         match Cli::try_parse_from(words) {
             Err(error) if error.kind() != ErrorKind::DisplayHelp => Err(error.to_string()),
             _ => Ok(()),
@@ -141,7 +141,7 @@ impl Checks {
             if !help.contains("Usage:") {
                 return Err(format!("docker has no {}", name.join(" ")));
             }
-            // What comes after the image is for the container.
+            // Everything after the image is for the container.
             let options = &rest[..image.unwrap_or(rest.len())];
             let flags = options.iter().filter(|word| word.starts_with('-'));
             let flags = flags
@@ -179,7 +179,7 @@ fn is_upgrader_image(word: &str) -> bool {
     word.starts_with("delegate-upgrader:") || word == "$IMAGE"
 }
 
-/// Where the program is in the words of a `docker exec`: a path, or the upgrader by its name after a container's.
+/// The position of the program in the words of a `docker exec`: a path, or the upgrader's name after a container's.
 fn program_in_container(words: &[&str]) -> Option<usize> {
     let path = words.iter().position(|word| word.starts_with('/'));
     let by_name = || {
@@ -219,7 +219,7 @@ fn every_command_of_a_page_is_one_that_its_program_takes() {
         let command = command.trim_start_matches("token=$(").trim_end_matches(')');
         let words = words(command);
         let parts = words.split(|word| ["|", "&&"].contains(&word.as_str()));
-        // The exit code of the command before.
+        // This prints the exit code of the previous command.
         for part in parts.filter(|part| *part != ["echo", "$?"]) {
             if let Err(problem) = checks.command(part) {
                 wrong.push(format!("{page}: {command}\n  {problem}"));

@@ -1,4 +1,4 @@
-//! Durations as people write them, and as they are written for people.
+//! Durations as people write them, and as the program prints them for people.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The examples for many hosts can be read, and their settings are valid.
+//! The examples for many hosts are readable, and their settings are valid.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +19,7 @@ fn values(file: &str) -> Vec<String> {
         .collect()
 }
 
-/// The file of settings that an example writes, with values for what its user fills in.
+/// The settings file that an example writes, with values for the parts that its user fills in.
 #[rustfmt::skip]
 fn settings(file: &str) -> String {
     let values = values(file);

@@ -1,4 +1,4 @@
-//! What is said of a container's health is fit to be shown: on one line, and without the secrets of its environment.
+//! Messages about a container's health are fit to show: on one line, and without the secrets of its environment.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn container(state: &Value) -> Inspected {
     Inspected::new(document).unwrap()
 }
 
-/// No endpoint is asked where a container has a HEALTHCHECK.
+/// If a container has a HEALTHCHECK, no endpoint is asked.
 #[test]
 fn what_a_healthcheck_prints_is_shown_without_secrets() {
     let output = "token hunter2-hunter2 was \u{1b}[31mrefused\nmore";

@@ -1,4 +1,4 @@
-//! What the files below /proc say of this program's container, and of the host's memory, disk and network.
+//! The files below /proc as a source for this program's container, and for the host's memory, disk and network.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ fn memory_is_in_bytes() {
     assert_eq!(memory("MemTotal: 10 kB\n", "MemAvailable:"), None);
 }
 
-/// Each needs 2 GiB, of which 3.5 GiB are available.
+/// Each needs 2 GiB, and 3.5 GiB are available.
 #[test]
 fn a_second_container_fits_now_or_later_or_never() {
     const GIB: u64 = 1 << 30;

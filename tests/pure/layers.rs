@@ -1,5 +1,5 @@
-//! The layers of `src`, as `docs/development/architecture.md` has them: a module imports lower layers only, and no two
-//! files import each other in a circle.
+//! The layers of `src` from `docs/development/architecture.md`: a module imports only lower layers, and no two files
+//! import each other in a circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -36,7 +36,7 @@ fn layers() -> BTreeMap<String, u32> {
     layers
 }
 
-/// The files of `src` with what they contain, each up to its unit tests and without comments.
+/// The files of `src` with their code, each up to its unit tests and without comments.
 fn files() -> BTreeMap<PathBuf, String> {
     let code = |text: &str| {
         let code = text.split("#[cfg(test)]").next().unwrap();
@@ -108,7 +108,7 @@ fn a_module_imports_lower_layers_only() {
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
-/// The files that a file names by `super::` or `crate::`, at any depth. A `mod.rs` wires its folder, so it counts as no file.
+/// The files that a file imports by `super::` or `crate::`, at any depth. A `mod.rs` wires its folder, so it does not count.
 fn named<'a>(path: &Path, code: &str, files: &'a BTreeMap<PathBuf, String>) -> BTreeSet<&'a PathBuf> {
     let mut named = BTreeSet::new();
     for (at, marker) in code.match_indices("super::").chain(code.match_indices("crate::")) {

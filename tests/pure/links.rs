@@ -1,5 +1,5 @@
-//! The links of the documentation lead somewhere: to a file of this project, and to a heading in it. So do those of the book
-//! that `make book` makes of the pages of docs, each of which is a chapter.
+//! The links of the documentation lead somewhere: to a file of this project, and to a heading in it. The same holds for the
+//! book that `make book` builds from the pages of docs, with each page as a chapter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -14,7 +14,7 @@ pub(crate) fn pages() -> BTreeMap<PathBuf, String> {
     texts(root(), "md")
 }
 
-/// The files below a folder with this extension, by their paths from there.
+/// The files below a folder with this extension, by their paths relative to it.
 pub(crate) fn texts(folder: &Path, extension: &str) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -44,7 +44,7 @@ pub(crate) fn prose(page: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The heading's anchor, as GitHub and mdBook make it.
+/// The heading's anchor, as GitHub and mdBook generate it.
 fn anchor(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase();
     let kept = text.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
@@ -61,10 +61,10 @@ pub(crate) fn is_ours(link: &str) -> bool {
     !link.contains("://") && !link.starts_with("mailto:")
 }
 
-/// The text before a link, and the letter after it. A picture of two themes is HTML.
+/// The text before a link, and the character after it. A picture for two themes is HTML.
 const LINKS: [(&str, char); 3] = [("](", ')'), (" src=\"", '"'), (" srcset=\"", '"')];
 
-/// The links of a page, and the pictures that it shows.
+/// The links and pictures of a page.
 pub(crate) fn links(page: &str) -> impl Iterator<Item = &str> {
     prose(page).flat_map(|line| {
         LINKS.iter().flat_map(move |(begin, end)| {
@@ -91,7 +91,7 @@ pub(crate) fn resolved(from: &Path, link: &str) -> PathBuf {
 /// A page's links and anchors.
 type Ends<'a> = (Vec<&'a str>, BTreeSet<String>);
 
-/// Each link to a file or an anchor that is not there. `has` says whether a page may link to a file.
+/// Each link to a missing file or anchor. `has` says whether a page may link to a file.
 fn dead(pages: &BTreeMap<&Path, Ends<'_>>, least: usize, has: impl Fn(&Path, &Path) -> bool) -> Vec<String> {
     let (mut checked, mut dead) = (0, Vec::new());
     for (page, (links, _)) in pages {
@@ -114,7 +114,7 @@ fn dead(pages: &BTreeMap<&Path, Ends<'_>>, least: usize, has: impl Fn(&Path, &Pa
     dead
 }
 
-/// The book has the chapters and the files that they link to: no other pages, and no folders.
+/// The book has the chapters and the files that they link to, without other pages or folders.
 #[test]
 fn leads_every_link_to_a_file_and_a_heading() {
     let (pages, summary) = (pages(), Path::new("docs/SUMMARY.md"));
@@ -157,7 +157,7 @@ fn values<'a>(html: &'a str, attribute: &str) -> impl Iterator<Item = &'a str> {
 fn every_link_of_the_built_book_leads_to_a_file_and_an_anchor() {
     let book = book();
     let mut built = texts(&book, "html");
-    // The page for an address that does not exist has its links from the root of a server.
+    // The links of the page for missing addresses start at the root of a server.
     built.remove(Path::new("404.html"));
     let ends = built.iter().map(|(page, html)| {
         let links = values(html, "href").chain(values(html, "src"));

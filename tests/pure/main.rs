@@ -1,4 +1,4 @@
-//! What is decided without an engine, a network or a clock: seconds for all of it.
+//! Decisions that need no engine, network or clock: all tests together take seconds.
 
 #![allow(
     unreachable_pub,

@@ -1,4 +1,4 @@
-//! The table of what an orchestrator rolls out: one state of a workload to a line.
+//! The table of an orchestrator's rollout, with one state of a workload per line.
 
 mod beginning;
 mod crash_loops;
@@ -63,7 +63,7 @@ fn service() -> Managed {
     }
 }
 
-/// A task of this image failed so many seconds ago.
+/// A task of this image that failed so many seconds ago.
 fn failure(image: &str, seconds: i64) -> TaskFailure {
     TaskFailure {
         at: ago(seconds),
@@ -84,7 +84,7 @@ fn attempt(is_applied: bool) -> Attempt {
     }
 }
 
-/// The same, while the new image is tried.
+/// The same while the new image is being tried.
 fn tried(progress: Progress) -> Managed {
     Managed {
         image: ImageName::from(NEW),
@@ -98,7 +98,7 @@ fn tried(progress: Progress) -> Managed {
     }
 }
 
-/// The same, after the old image came back.
+/// The same after the old image came back.
 fn back(progress: Progress, is_applied: bool) -> Managed {
     Managed {
         record: Record {
@@ -134,7 +134,7 @@ fn stuck_rollback() -> Progress {
     Progress::RollbackPaused { message }
 }
 
-/// So many of two tasks run, and the last got on so many seconds ago.
+/// Two tasks, of which so many run; the last start was so many seconds ago.
 fn tasks(running: u64, got_on: i64) -> Tasks {
     Tasks {
         wanted: 2,
@@ -154,7 +154,7 @@ fn wanted(image: &str) -> Desired {
 
 fn facts() -> Facts {
     Facts {
-        // Nothing holds back what is not paused on this host.
+        // If nothing can be read, nothing is paused on this host.
         holds: Some(Err("not read".to_owned())),
         ..Facts::default()
     }
@@ -187,7 +187,7 @@ fn what_is_tried_is_written_down_before_it_is_tried() {
     assert!(matches!(step(&service(), &wanted(NEW)), Step::Begin { .. }));
     let begun = back(settled(), false);
     assert!(matches!(step(&begun, &wanted(NEW)), Step::Apply { .. }));
-    // Another image is published by now.
+    // Another image has been published meanwhile.
     assert!(matches!(step(&begun, &wanted(THIRD)), Step::Begin { .. }));
     assert_eq!(reason(&begun, &keep()), ReasonKind::AwaitingSchedule);
 }
@@ -204,7 +204,7 @@ fn a_rollout_is_followed_to_its_end_and_beyond() {
     };
     assert_eq!(reason(&complete(30, 20), &keep()), ReasonKind::Proving);
     assert_eq!(reason(&complete(60, 20), &keep()), ReasonKind::AwaitingSchedule);
-    // Complete, and then one of its tasks ended: it has until the deadline to run again.
+    // The update was complete, and then one of the tasks ended: it has until the deadline to run again.
     let lame = |got_on: i64, completed: i64| {
         let mut managed = tried(self::completed(completed));
         managed.tasks.last_started_at = Some(ago(got_on));
@@ -212,7 +212,7 @@ fn a_rollout_is_followed_to_its_end_and_beyond() {
         managed
     };
     assert_eq!(reason(&lame(50, 40), &keep()), ReasonKind::RollingOut);
-    // Later it matters how long it had run.
+    // Later the time that it had run matters.
     let ended = |ran_for: Option<u64>| {
         let mut managed = lame(700, 690);
         let ran_for = ran_for.map(Duration::from_secs);
@@ -227,7 +227,7 @@ fn a_rollout_is_followed_to_its_end_and_beyond() {
     let mut long_ago = ended(Some(5));
     long_ago.tasks.last_failure.as_mut().unwrap().at = ago(120);
     assert_eq!(reason(&long_ago, &keep()), ReasonKind::RollingOut);
-    // All run again, and have not proven it yet.
+    // All run again, but have not proved it yet.
     let again = |ran_for: Option<u64>| {
         let mut managed = ended(ran_for);
         managed.tasks.running = 2;
@@ -242,12 +242,12 @@ fn a_rollout_is_followed_to_its_end_and_beyond() {
     };
     assert_eq!(reason(&soon, &keep()), ReasonKind::RollingOut);
     assert_eq!(reason(&lame(700, 690), &keep()), ReasonKind::RollingOut);
-    // Without a word on its completion nothing is known to have run.
+    // Without the time of its completion, no task is known to have run.
     let mut unknown = lame(700, 690);
     unknown.progress = settled();
     unknown.record.attempt.as_mut().unwrap().since = ago(700);
     assert!(matches!(step(&unknown, &keep()), Step::RollBack { to, .. } if to == OLD));
-    // Long after it was complete that says nothing of the image.
+    // Long after the completion, that says nothing about the image.
     assert_eq!(reason(&lame(9000, 8000), &keep()), ReasonKind::AwaitingSchedule);
     let scaled_to_zero = Managed {
         tasks: Tasks::default(),
@@ -273,18 +273,18 @@ fn a_rollout_that_does_not_get_on_is_rolled_back() {
             "{got_on}"
         );
     }
-    // A node whose clock is behind ends nothing before its time.
+    // A node with a slow clock ends nothing too early.
     stuck.tasks.last_started_at = Some(ago(10_000));
     stuck.record.attempt.as_mut().unwrap().since = ago(100);
     assert_eq!(reason(&stuck, &keep()), ReasonKind::RollingOut);
     assert!(matches!(step(&tried(paused(true)), &keep()), Step::RollBack { to, .. } if to == OLD));
-    // A person did that.
+    // A person paused it.
     assert_eq!(reason(&tried(paused(false)), &keep()), ReasonKind::UpdatePaused);
 }
 
 #[test]
 fn an_image_that_failed_is_put_in_quarantine_once_nothing_updates() {
-    // Somebody asked for that: nothing has failed.
+    // A person asked for that: nothing has failed.
     let mut going_back = back(Progress::RollingBack, false);
     assert_eq!(reason(&going_back, &keep()), ReasonKind::UpdatedElsewhere);
     going_back.tasks.last_failure = Some(failure(NEW, 50));
@@ -296,12 +296,12 @@ fn an_image_that_failed_is_put_in_quarantine_once_nothing_updates() {
     };
     assert_eq!(image, NEW);
     assert!(cause.contains("task: non-zero exit (2)"), "{cause}");
-    // A task of the image before is none of this one, and neither is a failure of an earlier attempt.
+    // A task of the previous image does not count, and neither does a failure of an earlier attempt.
     failed.tasks.last_failure = Some(failure(OLD, 50));
     assert!(matches!(step(&failed, &wanted(NEW)), Step::NoteRollback { .. }));
     failed.tasks.last_failure = Some(failure(NEW, 500));
     assert!(matches!(step(&failed, &wanted(NEW)), Step::NoteRollback { .. }));
-    // It was undone since no task found a node; whichever process did that, it is written.
+    // It was undone because no task found a node; whichever process did that, the record says so.
     failed.record.attempt.as_mut().unwrap().failed = Some("0 of 2 ran".to_owned());
     failed.progress = Progress::Updating;
     assert_eq!(reason(&failed, &wanted(NEW)), ReasonKind::RollingBack);
@@ -312,7 +312,7 @@ fn an_image_that_failed_is_put_in_quarantine_once_nothing_updates() {
     assert_eq!(cause, "0 of 2 ran");
 }
 
-/// A Deployment shows the exceeded deadline of the image that failed until its way back shows.
+/// A Deployment keeps showing the exceeded deadline of the failed image until its way back shows.
 #[test]
 fn waits_for_its_own_rollback_of_a_deployment() {
     let mut managed = Managed {
@@ -324,7 +324,7 @@ fn waits_for_its_own_rollback_of_a_deployment() {
     assert_eq!(reason(&managed, &wanted(NEW)), ReasonKind::RollingBack);
     managed.record.attempt.as_mut().unwrap().since = ago(24 * 3600);
     assert!(matches!(step(&managed, &wanted(NEW)), Step::Quarantine { .. }));
-    // A rollback that failed has left nothing: the workload is back on the image from which it was asked for.
+    // A failed rollback has left nothing: the workload is back on the image that the rollback should have left.
     managed.record.rolled_back_from = Some(managed.image.to_string());
     let record = managed.quarantined(NEW, "it failed", now());
     assert_eq!(record.rolled_back_from, None);
@@ -359,7 +359,7 @@ fn leaves_alone_update_started_by_someone_else() {
         };
         assert_eq!(reason(&managed, &wanted(NEW)), expected);
     }
-    // They gave it a third image while ours was tried.
+    // A person set a third image while ours was being tried.
     let managed = Managed {
         image: ImageName::from(THIRD),
         ..tried(Progress::Updating)
@@ -458,7 +458,7 @@ fn a_third_image_of_a_deployment_counts_for_more_than_what_was_tried() {
     let kubernetes = changed(Orchestrator::Kubernetes);
     let from = NEW.to_owned();
     assert_eq!(step(&kubernetes, &wanted(NEW)), Step::NoteRollback { from });
-    // Something else is published since, or an operator asks for it.
+    // A different image has been published meanwhile, or an operator asks for it.
     let other = OLD.parse().unwrap();
     let intent = Intent::Upgrade;
     assert_eq!(step(&kubernetes, &wanted(OLD)), Step::Begin { to: other, intent });
@@ -469,7 +469,7 @@ fn a_third_image_of_a_deployment_counts_for_more_than_what_was_tried() {
         intent,
     };
     assert_eq!(step(&kubernetes, &retry), Step::Begin { to, intent });
-    // A stack that is deployed anew brings the image of its file, and means nothing by it.
+    // A newly deployed stack brings the image of its file, which is not a decision against the published one.
     let (to, intent) = (NEW.parse().unwrap(), Intent::Upgrade);
     assert_eq!(
         step(&changed(Orchestrator::Swarm), &wanted(NEW)),

@@ -1,4 +1,4 @@
-//! The dashboard and the alerts of `examples/monitoring` know what the program exports.
+//! The dashboard and the alerts of `examples/monitoring` use metrics that the program exports.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -21,7 +21,7 @@ fn text(name: &str) -> String {
     fs::read_to_string(file(name)).unwrap()
 }
 
-/// All words in a text that are metrics of this program, without the suffix of a histogram's series.
+/// All metrics of this program in a text, without the suffix of a histogram's series.
 fn metrics_in(text: &str) -> BTreeSet<String> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let words = text.split(|letter| !is_part(letter));

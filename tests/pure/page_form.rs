@@ -1,13 +1,13 @@
-//! The form of the pages: how long each is and its sentences are, how it starts, and the table that two of them share. Pages
-//! for users have short sentences: they are read in a hurry, and by readers of other languages.
+//! The form of the pages: their length, the length of their sentences, their beginning, and the table that two of them
+//! share. Pages for users have short sentences: readers are in a hurry, and many speak other languages.
 
 use std::path::Path;
 
 use crate::links::{pages, prose};
 
-/// The most words of a page for operators.
+/// The maximum number of words on a page for operators.
 const MOST: usize = 1500;
-/// The pages with another limit: words between blanks, as `wc -w` counts them.
+/// The pages with another limit: blank-separated words, as `wc -w` counts them.
 const BUDGETS: [(&str, usize); 16] = [
     ("README.md", 700),
     ("docs/usage/commands.md", 600),
@@ -27,16 +27,16 @@ const BUDGETS: [(&str, usize); 16] = [
     ("docs/usage/what-happens-when.md", 1000),
 ];
 
-/// A sentence of more words is long.
+/// A sentence with more words is long.
 const LONG: usize = 30;
-/// The most long sentences of a page.
+/// The maximum number of long sentences on a page.
 const MOST_LONG: usize = 2;
-/// The most words of a page's sentences on average.
+/// The maximum average number of words in a page's sentences.
 const MOST_ON_AVERAGE: usize = 18;
-/// An average of fewer sentences says little: such a page is a table.
+/// An average over fewer sentences says little: such a page is a table.
 const ENOUGH: usize = 5;
 
-/// The words of each sentence. A sentence ends with its paragraph or list item, and otherwise at a full stop and a blank.
+/// The words of each sentence. A sentence ends with its paragraph or list item, or else at a full stop and a blank.
 fn sentences(page: &str) -> Vec<Vec<&str>> {
     let mut found: Vec<Vec<&str>> = Vec::new();
     let mut is_open = false;
@@ -85,7 +85,7 @@ fn keeps_each_page_for_users_within_its_budget() {
         let is_text = first
             .trim_start_matches(['*', '[', '`'])
             .starts_with(char::is_uppercase);
-        // It says whom it is for, and what they get, before it shows anything.
+        // Before it shows anything, it says who its readers are and what they get.
         if (is_usage || is_root) && !(title.starts_with("# ") && is_text) {
             found.push(format!("{name} starts with {title}: {first}"));
         }

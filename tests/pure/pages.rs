@@ -1,10 +1,10 @@
-//! The pages that name tests name tests that exist, and the walks through the code are walks that a reader can take.
+//! Pages name only tests that exist, and a reader can follow the walks through the code.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::links::{root, texts};
-/// The test binaries that pages name, and where their modules are; a test's path comes after its binary.
+/// The test binaries that pages name, and the paths of their modules; a test's path comes after its binary.
 const BINARIES: [(&str, &str); 5] = [
     ("pure", "tests/pure"),
     ("clients", "tests/clients"),
@@ -20,7 +20,7 @@ fn module_file(directory: &str, path: &[&str]) -> Option<PathBuf> {
         .find(|file| file.exists())
 }
 
-/// Whether there is this module, or this test in a module.
+/// Whether this module exists, or this test in a module.
 fn exists(directory: &str, path: &str) -> bool {
     let path: Vec<&str> = path.split("::").filter(|name| !name.is_empty()).collect();
     if module_file(directory, &path).is_some() {
@@ -65,7 +65,7 @@ fn every_test_that_a_page_names_exists() {
     assert!(named > 100, "only {named} tests are named");
 }
 
-/// A sentence without a test says in its place why it has none.
+/// A sentence without a test gives the reason in its place.
 #[test]
 fn each_sentence_on_orchestrators_has_a_test_or_says_why_not() {
     let page = fs::read_to_string(root().join("docs/development/managed.md")).unwrap();
@@ -100,7 +100,7 @@ fn each_sentence_on_orchestrators_has_a_test_or_says_why_not() {
         assert!(names.count() > 0 || tests.len() > 20, "{row}");
     }
 }
-/// A row of the decision is followed from the page to the engine call in so many functions and files at most.
+/// The most functions and files from a row of the decision on the page to the engine call.
 const MOST_FUNCTIONS: usize = 15;
 const MOST_FILES: usize = 8;
 
@@ -127,7 +127,7 @@ fn each_walk_names_functions_of_the_code_and_is_short() {
         let code = fs::read_to_string(root().join("src").join(file)).unwrap();
         for path in names.split('`').skip(1).step_by(2) {
             let name = path.rsplit("::").next().unwrap();
-            // A sentence, or a call of the engine, is not a function of the file.
+            // A sentence, or an engine call, is not a function of the file.
             let (call, is_function) = match path.split_once("::") {
                 Some(("Engine", call)) => (format!("engine.{call}("), false),
                 _ if name.starts_with(char::is_uppercase) => (name.to_owned(), false),

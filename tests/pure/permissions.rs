@@ -1,11 +1,11 @@
-//! The page on permissions lists the calls that are made to an engine, and no others.
+//! The page on permissions lists all calls that the upgrader makes to an engine, and no others.
 
 use std::fmt::Write as _;
 
 use delegate_upgrader::engine::{API_CALLS, MUTABLE_TAGS, Purpose, SWARM};
 use kit::page;
 
-/// One pattern for each method, as wollomatic's socket-proxy takes them.
+/// One pattern for each method, as wollomatic's socket-proxy expects them.
 fn patterns(is_needed: fn(Purpose) -> bool) -> String {
     let mut lines = String::new();
     for method in ["GET", "HEAD", "POST", "DELETE"] {
@@ -18,7 +18,7 @@ fn patterns(is_needed: fn(Purpose) -> bool) -> String {
             let path = path
                 .trim_start_matches('/')
                 .replace("{id}", "[^/]+")
-                // The names of the upgrader's own begin so.
+                // The names of the upgrader's own volumes begin this way.
                 .replace("volumes/{name}", r"volumes/delegate-upgrader\.[^/]+")
                 .replace("{name}", ".+");
             if !paths.contains(&path) {

@@ -1,4 +1,4 @@
-//! The values of a container's environment in what it prints.
+//! Values from a container's environment in the text that it prints.
 
 use delegate_upgrader::text::redact::Redactor;
 

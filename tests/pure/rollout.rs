@@ -1,4 +1,4 @@
-//! The nouns of a rollout: what its containers are to each other, what is remembered of them, and the words for reasons.
+//! The nouns of a rollout: the roles of its containers, the facts that are remembered, and the words for reasons.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn health(status: HealthStatus) -> Health {
     }
 }
 
-/// One more check, of the life that began at the start.
+/// Records one more check of the life that began at the start.
 fn record(history: &mut History, moment: impl Into<Seen>, status: HealthStatus) {
     history.record(moment, &health(status), Some(at(0)), 0, Check::Done);
 }
@@ -37,7 +37,7 @@ fn scene(change: impl FnOnce(Scene) -> Scene) -> Rollout {
     change(Scene::new()).rollout
 }
 
-/// Docker starts a container with such a policy again after each end but a stop; a start that failed leaves an error.
+/// Docker restarts a container with such a policy after each end except a stop; a failed start leaves an error.
 #[test]
 #[rustfmt::skip]
 fn a_container_was_stopped_where_only_that_leaves_it_so() {
@@ -58,7 +58,7 @@ fn a_container_was_stopped_where_only_that_leaves_it_so() {
     };
     for (name, (mut member, document), unbroken, expected) in [
         ("stopped", ended("unless-stopped", ""), Some(60), true),
-        // After its own crash an engine starts no container with this policy.
+        // After its own crash, an engine starts no container with this policy.
         ("the engine may have restarted", ended("unless-stopped", ""), Some(59), false),
         ("nothing is known of the engine", ended("unless-stopped", ""), None, false),
         ("an engine starts this one before it answers", ended("always", ""), None, true),
@@ -142,13 +142,13 @@ fn a_restart_between_two_healthy_observations_is_a_break() {
         history.record(at(0), &healthy, Some(at(0)), 0, Check::Done);
         history.record(at(5), &healthy, Some(at(started)), restarts, Check::Done);
         assert_eq!(history.healthy_since, Some(at(5)));
-        // The engine counts the restarts that are its policy's.
+        // The engine counts only the restarts by its policy.
         let by_hand = restarts == 0;
         assert_eq!(history.seen_since, Some(at(if by_hand { 5 } else { 0 })));
     }
 }
 
-/// A backup stops the upgrader's process, or the host has no processor for it.
+/// A backup stops the upgrader's process, or the host has no processor time for it.
 #[test]
 fn time_in_which_nobody_looked_counts_against_no_container() {
     let mut history = History::default();
@@ -156,11 +156,11 @@ fn time_in_which_nobody_looked_counts_against_no_container() {
     for (moment, check) in [(0, Check::Done), (5, Check::Awaited), (105, Check::Done)] {
         history.record(at(moment), &unhealthy, Some(at(0)), 0, check);
     }
-    // Six of the hundred seconds count against a candidate, and twelve against one in service.
+    // Of the hundred seconds, six count against a candidate, and twelve against a container in service.
     assert_eq!(history.seen_since, Some(at(94)));
     let ill = history.unhealthy_for(at(110)).unwrap();
     assert_eq!((history.unhealthy_since, ill.num_seconds()), (Some(at(0)), 22));
-    // The next illness starts with nothing taken off.
+    // The next illness starts without any deduction.
     record(&mut history, at(110), HealthStatus::Healthy);
     record(&mut history, at(115), HealthStatus::Unhealthy);
     assert_eq!(history.unhealthy_for(at(120)).unwrap().num_seconds(), 5);
@@ -175,11 +175,11 @@ fn ignores_unobserved_time_and_backward_clock_jumps() {
     }
 }
 
-/// An observation that took a minute vouches for none of it: a crashing container has lived several lives meanwhile.
+/// An observation that took a minute proves none of that minute: a crashing container has had several lives meanwhile.
 #[test]
 fn duration_of_an_observation_proves_nothing() {
     let mut history = History::default();
-    // It started in the middle of the first.
+    // The life started in the middle of the first observation.
     let record = |history: &mut History, seen: Seen, status| {
         history.record(seen, &health(status), Some(at(58)), 0, Check::Done);
     };
@@ -212,11 +212,11 @@ fn health_verdict_expires_with_age_and_life() {
     assert!(!recent(&history, 60, 60, 0));
     assert!(!recent(&history, 5, 60, 4));
     assert_eq!(history.last_health(), Some(&health(HealthStatus::Healthy)));
-    // A remembered one is no newer for being used.
+    // Reusing a remembered result does not renew it.
     let healthy = health(HealthStatus::Healthy);
     history.record(at(59), &healthy, Some(at(0)), 0, Check::Recent);
     assert!(!recent(&history, 60, 60, 0));
-    // It began another life, and has not answered since: what was said of the one before does not count.
+    // A new life began and has not answered yet: the result of the previous life does not count.
     let starting = health(HealthStatus::Starting);
     history.record(at(59), &starting, Some(at(50)), 0, Check::Awaited);
     assert!(!recent(&history, 59, 60, 50));
@@ -294,7 +294,7 @@ fn a_reason_with_several_kinds_of_cause_names_it() {
     }
 }
 
-/// With which reasons the delegate runs its target.
+/// The reasons with which the delegate runs its target.
 #[test]
 fn each_kind_of_reason_is_classified() {
     let kinds = kinds().filter(|kind| kind.runs_the_target());

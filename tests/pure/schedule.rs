@@ -12,7 +12,7 @@ fn at(text: &str) -> DateTime<Utc> {
     DateTime::parse_from_rfc3339(text).unwrap().to_utc()
 }
 
-/// The runs in one line, without the seconds where they are zero.
+/// The runs on one line, without fractions of a second that are zero.
 fn runs(text: &str, zone: &str, after: &str, count: usize) -> String {
     let runs = schedule(text, zone).next_runs(at(after), count);
     let shown = |run: &DateTime<FixedOffset>| run.format("%m-%dT%H:%M:%S%.f%:::z").to_string();
@@ -91,7 +91,7 @@ fn the_autumn_change_repeats_intervals_and_no_fixed_run() {
 
 #[test]
 fn run_is_never_in_the_past_in_a_repeated_hour() {
-    // 02:10 for the second time: the 02:30 of the first time is over.
+    // 02:10 for the second time: the first 02:30 is over.
     assert_eq!(
         runs("30 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", 1),
         "10-26T02:30+01"
@@ -118,7 +118,7 @@ fn run_is_never_in_the_past_in_a_repeated_hour() {
             for _ in 0..900 {
                 let next = schedule.next(now).unwrap().to_utc();
                 assert!(next > now, "{text} in {zone} after {now}: {next}");
-                // Whatever the moment one asks at, the answer is the same run.
+                // At whatever moment one asks, the answer is the same run.
                 let before = next - TimeDelta::seconds(1);
                 if before > now && !text.starts_with("@every") {
                     assert_eq!(
@@ -233,7 +233,7 @@ fn the_following_run_is_reckoned_from_the_last_so_that_lateness_adds_up_to_nothi
     let last = Some(at("2026-01-01T12:00:00Z"));
     assert_eq!(next(None, "2026-01-01T12:00:00.4Z"), at("2026-01-01T12:15:00Z"));
     assert_eq!(next(last, "2026-01-01T12:00:09Z"), at("2026-01-01T12:15:00Z"));
-    // The host slept for an hour: one run, then on from now.
+    // The host slept for an hour: one run, then the normal schedule from now on.
     assert_eq!(next(last, "2026-01-01T13:00:00Z"), at("2026-01-01T13:15:00Z"));
 }
 

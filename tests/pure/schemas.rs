@@ -1,5 +1,5 @@
 //! The JSON schemas of `docs/reference` describe each field. A new field of these types does not compile here until it has
-//! a value, and has no description until the schema gets one.
+//! a value, and the test fails until the schema describes it.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The state of the daemon, as the terminal and the page show it.
+//! The state of the daemon in the terminal and on the page.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -50,7 +50,7 @@ fn with(delegates: &[Value]) -> Status {
     status(|status| status["report"] = report)
 }
 
-/// For delegates with these blockers, and the ends of these.
+/// The next upgrade for delegates with these blockers and their ends.
 fn next_upgrade(all: &[&[(&str, Option<&str>)]]) -> Option<NextUpgrade> {
     let kind = |reason: &str| match reason {
         "up_to_date" => "current",
@@ -162,7 +162,7 @@ fn first_line_summarises_all_delegates() {
     let many = ["d1", "d2", "d3", "d4", "d5"];
     let words = "5 of 5 delegates are unhealthy: d1, d2, d3 and 2 more";
     assert_eq!(all(&many, "unhealthy"), words);
-    // Before anything is known, and where nothing is there.
+    // Before anything is known, and if nothing is there.
     let first = |status: &Status| {
         let headline = Headline::of(status, now());
         (headline.tone, headline.text)
@@ -237,7 +237,7 @@ fn a_newer_version_of_the_upgrader_stands_beside_the_one_that_runs() {
     let [terminal, page, metrics] = shown(false);
     assert!(!terminal.contains("newer") && !page.contains("newer:"));
     assert!(metrics.contains("delegate_upgrader_newer_version_available 0\n"));
-    // Where nobody knows, it does not say so.
+    // If the newer version is unknown, the metric is missing.
     assert!(!metrics::text(&status(|_| ())).contains("newer_version"));
 }
 
@@ -301,7 +301,7 @@ fn no_line_is_longer_than_the_terminal_is_wide() {
         let text = terminal::text(&status, look, now());
         let longest = text.lines().map(width_of).max();
         assert!(longest <= Some(width), "{width}:\n{text}");
-        // Nothing is lost, and colour changes nothing but the colour.
+        // No word is lost, and colour changes only the colour.
         let words = |text: &str| {
             text.split_whitespace()
                 .map(str::to_owned)
@@ -447,7 +447,7 @@ fn the_output_of_a_rejected_candidate_is_text_and_not_markup() {
     }
 }
 
-/// A browser runs nothing else on the page than what the header names by its hash.
+/// A browser runs only those scripts on the page that the header names by their hash.
 #[test]
 fn the_policy_names_the_style_and_the_script_of_the_page() {
     let policy = page::content_security_policy();
@@ -464,7 +464,7 @@ fn the_policy_names_the_style_and_the_script_of_the_page() {
         );
     }
     assert!(policy.starts_with("default-src 'none'"), "{policy}");
-    // Without the script it reloads.
+    // Without the script, the page reloads itself.
     assert!(
         page.contains("<noscript><meta http-equiv=refresh content=10></noscript>"),
         "{page}"
@@ -528,7 +528,7 @@ fn each_text_of_the_page_has_the_contrast_that_wcag_asks_for() {
     }
 }
 
-/// A state that shows in every metric.
+/// A state that appears in every metric.
 pub(crate) fn with_every_metric() -> Status {
     let mut status = status(|status| {
         let mut delegate = delegate("dd");
@@ -580,7 +580,7 @@ fn metrics_have_the_values_of_the_state() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
-    // Without receivers there is nothing to count.
+    // Without receivers, nothing is counted.
     let text = metrics::text(&status(|_| ()));
     assert!(!text.contains("webhook") && !text.contains("deadman"), "{text}");
 }

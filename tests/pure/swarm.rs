@@ -1,4 +1,4 @@
-//! What the documents of a manager say.
+//! The documents of a Swarm manager.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -125,7 +125,7 @@ fn tasks_count_that_are_to_run_and_run_the_present_image() {
     assert_eq!(failure.ran_for, Some(Duration::from_millis(3500)));
 }
 
-/// With a node all tasks end that it had, of the image before, too.
+/// All tasks of a node end with it, including tasks of the previous image.
 #[test]
 fn a_failure_of_the_image_that_was_tried_is_not_hidden_by_a_later_one() {
     let mut service = service();
@@ -150,7 +150,7 @@ fn a_failure_of_the_image_that_was_tried_is_not_hidden_by_a_later_one() {
     assert_eq!(seen(&service), (NEW.to_owned(), 4));
 }
 
-/// Of a global service only the manager knows on how many nodes it may run.
+/// For a global service, only the manager knows on how many nodes it may run.
 #[test]
 fn a_global_service_wants_what_its_manager_says() {
     let mut service = service();
@@ -189,7 +189,7 @@ fn only_services_of_these_workloads_are_read() {
     assert_eq!(read(&json!({}), &[]), None);
 }
 
-/// The record is the service's, not its containers'.
+/// The record belongs to the service, not to its containers.
 #[test]
 fn the_record_is_read_from_the_labels_of_the_service() {
     let mut service = service();
@@ -245,7 +245,7 @@ fn a_port_of_the_host_is_not_wanted_twice() {
         swarm::with_record(spec, &Record::default(), DEFAULTS)["UpdateConfig"]["Order"].clone()
     };
     assert_eq!(order(&spec), "stop-first");
-    // Only its stop grace period is missing, so that the first upgrade cuts its tasks.
+    // Only its stop grace period is missing, so the first upgrade cuts off its tasks.
     let warnings = swarm::warnings(&spec, DEFAULTS);
     assert!(
         warnings.len() == 1 && warnings[0].contains("no StopGracePeriod"),
@@ -282,11 +282,11 @@ fn a_new_task_is_proven_by_the_command_unless_its_owner_has_a_check() {
         shell,
         json!({
             "Test": ["CMD", "sh", "-c", script, "7", "/probe", "--quick"],
-            // Docker takes three failures in a row for one, so it is unhealthy at the deadline.
+            // Docker needs three failures in a row, so it becomes unhealthy at the deadline.
             "Interval": 30_000_000_000_u64, "StartPeriod": 510_000_000_000_u64,
         })
     );
-    // Nothing there could remember that it was healthy.
+    // In this image, nothing could remember that it was healthy.
     assert_eq!(
         ours(Tools::Command),
         json!({ "Test": ["CMD", "/probe", "--quick"], "Interval": 30_000_000_000_u64, "Retries": i32::MAX })
@@ -323,7 +323,7 @@ fn a_new_task_is_proven_by_the_command_unless_its_owner_has_a_check() {
     }
 }
 
-/// Tasks that still run the image before are not replaced, and nothing on trial holds up the way back.
+/// Tasks that still run the previous image are not replaced, and no trial holds up the way back.
 #[test]
 fn the_way_back_is_to_the_tasks_of_before_unless_someone_changed_the_service_since() {
     let ours = gate(ProbeKind::Auto).check(Tools::Shell, DateTime::UNIX_EPOCH);
@@ -342,7 +342,7 @@ fn the_way_back_is_to_the_tasks_of_before_unless_someone_changed_the_service_sin
     );
 }
 
-/// A pull takes its time, and a container is judged from its start; but not from each start of one that fails.
+/// A pull takes time, so a container is judged from its start; but a failing one is not judged from each new start.
 #[test]
 fn a_task_that_awaits_its_health_check_has_got_on() {
     let second = |tasks: &[Value]| {

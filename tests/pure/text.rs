@@ -1,4 +1,4 @@
-//! Sizes, times, secrets and text from outside as they are shown.
+//! Sizes, times, secrets and foreign text in their printed form.
 
 use chrono::DateTime;
 use delegate_upgrader::schedule::zone::Zone;
@@ -61,7 +61,7 @@ fn control_characters_have_no_effect() {
         ("a\u{0}b\u{8}c\u{9b}2J", "a\u{fffd}b\u{fffd}c\u{fffd}2J"),
         ("user\u{202e}gpj.exe", "user\u{fffd}gpj.exe"),
         ("ends in \u{1b}", "ends in"),
-        // What a sequence without its end leaves is shown: it must not hide what follows.
+        // The rest of an unfinished sequence is shown: it must not hide the following text.
         ("a\u{1b}]0;title no space left", "a]0;title no space left"),
         ("a\u{1b}]0;title\nno space left", "a]0;title no space left"),
         ("a\u{1b}[12\nno space left", "a[12 no space left"),

@@ -1,4 +1,4 @@
-//! `UPGRADE_WAVE`: how ten thousand hosts follow each other.
+//! `UPGRADE_WAVE`: the order and pace of ten thousand hosts.
 
 use std::fmt::Write as _;
 
@@ -6,14 +6,14 @@ use delegate_upgrader::schedule::wave::{Place, Wave};
 use kit::page;
 
 const HOSTS: usize = 10_000;
-/// Each run of a host asks the Manager once; it begins within an hour of its time.
+/// Each run of a host asks the Manager once; it starts within an hour of its time.
 const HOUR: i64 = 3600;
 
 fn wave(text: &str) -> Wave {
     text.parse().unwrap()
 }
 
-/// When each host begins, in seconds after the image was first seen, the earliest first.
+/// The time when each host starts, in seconds after the image was first seen, the earliest first.
 fn begins(wave: Wave, image: &str) -> Vec<i64> {
     let host = |number: usize| format!("MACHINE-ID delegates-{number}.example");
     let waits = (0..HOSTS).map(|number| wave.wait(Place::of(&host(number), image)).num_seconds());
@@ -22,13 +22,13 @@ fn begins(wave: Wave, image: &str) -> Vec<i64> {
     waits
 }
 
-/// How many per cent of the hosts have begun by then.
+/// The percentage of the hosts that have started by then.
 fn share(begins: &[i64], hours: i64) -> f64 {
     let begun = begins.partition_point(|begin| *begin < hours * HOUR);
     f64::from(u32::try_from(begun).unwrap()) * 100.0 / f64::from(u32::try_from(HOSTS).unwrap())
 }
 
-/// The most hosts that begin, and so pull, within one hour.
+/// The most hosts that start, and so pull, within one hour.
 fn most_at_once(begins: &[i64]) -> usize {
     let within = |from: usize| begins.partition_point(|begin| *begin < begins[from] + HOUR) - from;
     (0..begins.len()).map(within).max().unwrap()
@@ -85,7 +85,7 @@ fn a_host_has_another_place_for_each_image_and_the_same_each_time() {
     assert_eq!(place("a", "i:1"), place("a", "i:1"));
     assert_ne!(place("a", "i:1"), place("a", "i:2"));
     assert_ne!(place("a", "i:1"), place("b", "i:1"));
-    // Of those that were among the first hundred, few are so again.
+    // Few of the hosts among the first hundred are among the first hundred again.
     let first = |image: &str| {
         let waits = (0..HOSTS).map(|number| (place(&number.to_string(), image), number));
         let mut waits: Vec<_> = waits.collect();

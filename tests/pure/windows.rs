@@ -1,4 +1,4 @@
-//! Upgrade windows and points in time, across the changes of clocks.
+//! Upgrade windows and points in time, across clock changes.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::schedule::moment;
@@ -30,7 +30,7 @@ fn a_window_is_open_by_the_clock_on_the_wall() {
         ("Monday 02:00-05:00", "11-23T05:00+01", Some("11-30T02:00+01")),
         ("02:00-05:00", "11-28T12:00+01", Some("11-29T02:00+01")),
         ("Fri-Mon 02:00-05:00", "11-24T02:00+01", Some("11-27T02:00+01")),
-        // Over midnight: the day is that on which it begins.
+        // Over midnight: the day is the one on which the window begins.
         ("Fri 22:00-06:00", "11-28T05:59+01", None),
         ("Fri 22:00-06:00", "11-28T06:00+01", Some("12-04T22:00+01")),
         ("Fri 22:00-06:00", "11-27T05:00+01", Some("11-27T22:00+01")),
@@ -38,13 +38,13 @@ fn a_window_is_open_by_the_clock_on_the_wall() {
         ("Sat-Sun 00:00-24:00", "11-28T00:00+01", None),
         ("Sat-Sun 00:00-24:00", "11-30T00:00+01", Some("12-05T00:00+01")),
         ("22:00-24:00", "11-28T00:00+01", Some("11-28T22:00+01")),
-        // Several: the one that opens first.
+        // Several: the window that opens first counts.
         ("Sat 10:00-12:00, Wed 02:00-03:00", "11-23T12:00+01", Some("11-25T02:00+01")),
         ("Sat 10:00-12:00,Wed 02:00-03:00", "11-28T11:00+01", None),
-        // Put forward over the whole window: the next day. Over its beginning: when clocks go on.
+        // Clocks skip the whole window: the next day. They skip its beginning: it opens right after the skipped hour.
         ("02:00-03:00", "03-29T01:30+01", Some("03-30T02:00+02")),
         ("02:30-04:00", "03-29T01:30+01", Some("03-29T03:00+02")),
-        // Put back: the hour that comes twice counts twice.
+        // Clocks go back: the repeated hour counts twice.
         ("02:10-02:20", "10-25T02:15+02", None),
         ("02:10-02:20", "10-25T02:30+02", Some("10-25T02:10+01")),
         ("02:10-02:20", "10-25T02:30+01", Some("10-26T02:10+01")),
@@ -69,7 +69,7 @@ fn finds_next_opening_of_a_window() {
         "Sun 01:45-02:15, Sun 02:50-03:10",
         "Sat 22:00-02:30",
     ];
-    // Europe, half an hour, and the southern half of the world: around the days on which their clocks change.
+    // Europe, a half-hour zone, and the southern hemisphere: around the days on which their clocks change.
     for (name, changes) in [
         ("Europe/Berlin", ["2026-03-29", "2026-10-25"]),
         ("Australia/Lord_Howe", ["2026-04-05", "2026-10-04"]),
@@ -132,7 +132,7 @@ fn a_point_in_time_is_read_by_the_clocks_of_the_zone() {
         (" 2026-07-01 08:00:30 ", Some("2026-07-01T08:00:30+02:00")),
         ("2026-12-01T08:00:00Z", Some("2026-12-01T08:00:00Z")),
         ("2026-12-01T08:00:00-05:00", Some("2026-12-01T13:00:00Z")),
-        // Skipped, and twice there.
+        // A skipped time, and a time that comes twice.
         ("2026-03-29T02:30", Some("2026-03-29T03:00:00+02:00")),
         ("2026-10-25T02:30", Some("2026-10-25T02:30:00+02:00")),
         ("tomorrow", None),

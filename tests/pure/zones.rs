@@ -1,4 +1,4 @@
-//! The built-in time zones beside this system's, which another program reads.
+//! The built-in time zones against the zones of this system, which another program reads.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn zone_transitions_match_the_system_database() {
         println!("skipped: this system has no time zones");
         return;
     };
-    // "Z NAME …" begins a zone, "L TARGET NAME" is another name of one.
+    // "Z NAME …" starts a zone, "L TARGET NAME" gives a zone another name.
     let names: Vec<&str> = table
         .lines()
         .filter_map(|line| {
@@ -50,7 +50,7 @@ fn zone_transitions_match_the_system_database() {
         }
         compared += 1;
     }
-    // Every year some governments change their rules, and the two databases may be of different years.
+    // Some governments change their rules every year, and the two databases may be from different years.
     assert!(differing.len() * 20 < names.len(), "{differing:#?}");
     assert!(compared > 5000, "only {compared} moments");
     println!(

@@ -1,5 +1,5 @@
-//! What an engine, a container or a server says, without an end: it takes no more memory than there is, and the answer says
-//! that it is too much.
+//! Endless answers of an engine, a container or a server: they take no more memory than there is, and the error says that
+//! the answer is too long.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,10 +10,10 @@ use delegate_upgrader::engine::{DockerEngine, Engine as _, EngineError, EngineHo
 use delegate_upgrader::health::http::HttpEndpoint;
 use delegate_upgrader::health::{HealthEndpoint as _, HttpOutcome};
 
-/// As much as a container of 100 MB has left for data beside the program's own, in KiB.
+/// The memory for data that a container of 100 MB has left besides the program's own, in KiB.
 const DATA: &str = "81920";
 
-/// What a case answers, and what is made of it in the process with little memory.
+/// The cases: each has an answer, and its result in the process with little memory.
 const CASES: [&str; 14] = [
     "changes",
     "changes without end",
@@ -31,7 +31,7 @@ const CASES: [&str; 14] = [
     "health",
 ];
 
-/// The answer to a request with this head: the start, what is repeated, how often, and the end.
+/// The answer to a request with this head: the start, the repeated part, the number of repetitions, and the end.
 fn answer(case: &str, head: &str) -> (u16, &'static str, String, usize, &'static str) {
     const MIB: usize = 1 << 20;
     let filler = |text: &str| text.repeat(64 * 1024 / text.len());

@@ -1,4 +1,4 @@
-//! What the engine is asked, to the letter.
+//! The requests to the engine, to the letter.
 
 use std::time::Duration;
 
@@ -166,7 +166,7 @@ async fn output_of_a_command_is_bounded() {
 async fn only_a_command_that_has_ended_has_an_exit_code() {
     for (document, code) in [
         (json!({ "Running": true, "ExitCode": null }), Ok(None)),
-        // Some engines count from the beginning.
+        // Some engines show 0 from the beginning.
         (json!({ "Running": true, "ExitCode": 0 }), Ok(None)),
         (json!({ "Running": false, "ExitCode": 3 }), Ok(Some(3))),
         (json!({ "Running": false, "ExitCode": null }), Err(())),
@@ -188,7 +188,7 @@ async fn inspects_an_image_without_configuration_by_platform() {
         ("1.51", 404, Value::Null),
         ("1.48", 200, Value::Null),
     ] {
-        // Of one platform it shows another id, which no container has.
+        // For a single platform it shows another id, which no container has.
         let engine = ScriptedEngine::of(api, "28.5.2", move |line| {
             if line.contains("?platform=%7B%22architecture%22%3A%22amd64%22%2C%22os%22%3A%22linux%22%7D") {
                 answer_json(of_platform, &json!({ "Id": "y", "Config": { "Env": ["A=1"] } }))

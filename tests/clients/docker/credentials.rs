@@ -1,4 +1,4 @@
-//! Which account a registry gets, and how it reaches the engine.
+//! The account for each registry, and how it reaches the engine.
 
 use std::fs;
 use std::path::Path;
@@ -43,12 +43,12 @@ fn image(registry: &str) -> ImageReference {
     format!("{registry}/x:1").parse().unwrap()
 }
 
-/// What an engine reads in the header.
+/// The login in the header, as an engine reads it.
 fn decoded(header: &str) -> Value {
     serde_json::from_slice(&URL_SAFE.decode(header).unwrap()).unwrap()
 }
 
-/// The header of a question to a registry.
+/// The header of a request about an image at a registry.
 async fn asked_with(credentials: &Credentials, registry: &str) -> Option<String> {
     let engine = ScriptedEngine::start(|_| answer(200, "{}")).await;
     let docker = engine.docker.clone().with_credentials(credentials.clone());
@@ -76,14 +76,14 @@ async fn username(credentials: &Credentials, registry: &str) -> Option<String> {
     Some(login["username"].as_str().unwrap().to_owned())
 }
 
-/// The outcome of a question to a registry that refuses it in these words.
+/// The outcome of a request to a registry that refuses it in these words.
 async fn refused(credentials: &Credentials, registry: &str, message: &'static str) -> EngineError {
     let engine = ScriptedEngine::start(move |_| refusal(500, message)).await;
     let docker = engine.docker.clone().with_credentials(credentials.clone());
     docker.distribution(&image(registry)).await.unwrap_err()
 }
 
-/// What is said to be wrong with the login of a registry that wants one.
+/// The reported problem with the login of a registry that requires one.
 async fn problem(credentials: &Credentials, registry: &str) -> Option<String> {
     match refused(credentials, registry, NO_LOGIN).await {
         EngineError::Unauthorized(words) => Some(
@@ -189,7 +189,7 @@ async fn a_login_is_found_however_its_registry_is_written() {
     }
 }
 
-/// What comes of a question and a pull where the registry refuses each call with a login, and the logins of all calls.
+/// Whether a request and a pull succeed if the registry refuses every call with a login, and the number of all calls.
 async fn public_image(credentials: &Credentials) -> (bool, bool, usize) {
     let refusals = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&refusals);
@@ -223,7 +223,7 @@ async fn omits_stale_docker_login_where_none_is_needed() {
         r#"{"auths": {"r.example": {"username": "old", "password": "p"}}}"#,
     );
     assert_eq!(public_image(&stale).await, (true, true, 4));
-    // Our own settings mean it.
+    // A login from the upgrader's own settings is never left out.
     let (asked, _, _) = public_image(&given("p", &[])).await;
     assert!(!asked);
 }
@@ -290,7 +290,7 @@ async fn an_error_in_a_login_is_reported_only_where_one_is_wanted() {
             refused(&credentials, "r.example", "manifest unknown").await,
             unknown
         );
-        // Its address has a word with which registries refuse.
+        // The address contains a word with which registries refuse.
         let host = EngineHost::Unix(directory.path().join("access denied: docker.sock"));
         let away = DockerEngine::connect(&host)
             .unwrap()

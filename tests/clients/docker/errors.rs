@@ -1,4 +1,4 @@
-//! What becomes of an answer that is not a success.
+//! The errors for unsuccessful answers.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -79,7 +79,7 @@ async fn a_huge_line_of_a_terminal_hides_none_of_the_others() {
     assert!(lines[1].ends_with("xx…"));
 }
 
-/// The engine counts the pieces of a long line: it is asked for more than are wanted.
+/// The engine counts the pieces of a long line, so the client asks for more of them than it needs.
 #[tokio::test]
 async fn keeps_last_lines_only() {
     let body: Vec<u8> = (0..300).flat_map(|n| frame(1, &format!("{n}\n"))).collect();

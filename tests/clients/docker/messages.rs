@@ -1,4 +1,4 @@
-//! What the messages of engines mean. Each sentence is as the engines wrote it on which it was seen.
+//! The meaning of engines' messages. Each sentence is exactly as the named engines wrote it.
 
 use delegate_upgrader::container::{ContainerId, Inspected};
 use delegate_upgrader::engine::{Engine as _, EngineError};
@@ -281,7 +281,7 @@ fn refused_start_is_explained_in_plain_words() {
     }
 }
 
-/// A wrong explanation would be worse than none: these name a path, but not a program.
+/// A wrong explanation would be worse than none: these messages name a path, but not a program.
 #[test]
 fn other_refused_starts_are_shown_in_the_words_of_the_engine() {
     for message in [
@@ -302,7 +302,7 @@ fn other_refused_starts_are_shown_in_the_words_of_the_engine() {
     assert_eq!(lost.explain_start(), lost.to_string());
 }
 
-/// Docker answers 400 for all that runc says, so the status alone does not tell whether the image or the host is at fault.
+/// Docker answers 400 to all errors of runc, so the status alone does not tell whether the image or the host is at fault.
 #[test]
 fn refused_start_that_the_engine_may_be_at_fault_for_is_tried_again() {
     for message in [

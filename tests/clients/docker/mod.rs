@@ -1,4 +1,4 @@
-//! The Docker client: what it asks of an engine, and what it makes of the answers. The engine is a script.
+//! The Docker client: its requests to an engine, and its reading of the answers. The engine is a script.
 
 mod bounds;
 mod calls;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::scripted::{ScriptedEngine, answer};
 
-/// The outcome of a pull from an engine that answers it with this body, as it is, and closes the connection. The image
-/// exists all along.
+/// The outcome of a pull from an engine that answers with exactly this body, and closes the connection. The image exists
+/// all the time.
 async fn pull_with(body: &'static str) -> Result<(), EngineError> {
     let server = RawServer::start(vec![Reply::made_by(move |head| {
         if head.starts_with("POST") {
@@ -28,7 +28,7 @@ async fn pull_with(body: &'static str) -> Result<(), EngineError> {
 async fn a_pull_whose_answer_breaks_off_has_failed() {
     for whole in [
         "15\r\n{\"status\":\"Pulling\"}\n\r\n0\r\n\r\n",
-        // Without a line break at the end, and with one that comes alone.
+        // Without a line break at the end, and with a line break in a chunk of its own.
         "14\r\n{\"status\":\"Pulling\"}\r\n0\r\n\r\n",
         "14\r\n{\"status\":\"Pulling\"}\r\n2\r\n\r\n\r\n0\r\n\r\n",
     ] {

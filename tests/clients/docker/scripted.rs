@@ -1,4 +1,4 @@
-//! An engine that answers as a test wants, and remembers what it was asked.
+//! An engine that answers as a test wants, and records the calls.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,14 +10,14 @@ use axum::response::{IntoResponse as _, Response};
 use delegate_upgrader::engine::{DockerEngine, EngineHost};
 use serde_json::{Value, json};
 
-/// A call as the engine got it.
+/// A call as the engine received it.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     /// Method, path and query: `GET /v1.41/info`.
     pub(crate) line: String,
     /// The header `X-Registry-Auth`.
     pub(crate) credentials: Option<String>,
-    /// The body; `null` where there is none.
+    /// The body; `null` if there is none.
     pub(crate) body: Value,
 }
 
@@ -27,12 +27,12 @@ pub(crate) struct ScriptedEngine {
 }
 
 impl ScriptedEngine {
-    /// An engine that answers each call but `GET /version` with what `answer` makes of the call's line.
+    /// An engine that answers each call except `GET /version` with the result of `answer` for the call's line.
     pub(crate) async fn start(answer: impl Fn(&str) -> Response + Clone + Send + Sync + 'static) -> Self {
         Self::of("1.41", "26.1.5", answer).await
     }
 
-    /// One with this API version, such as `1.51`, or these, such as `1.44..1.51`, and release.
+    /// An engine with this API version, such as `1.51`, or this range, such as `1.44..1.51`, and this release.
     pub(crate) async fn of(
         api: &str,
         release: &str,
@@ -72,7 +72,7 @@ impl ScriptedEngine {
         Self { docker, calls }
     }
 
-    /// The calls so far, `GET /version` included.
+    /// The calls so far, including `GET /version`.
     pub(crate) fn calls(&self) -> Vec<Call> {
         self.calls.lock().unwrap().clone()
     }
@@ -90,7 +90,7 @@ pub(crate) fn answer_json(status: u16, body: &Value) -> Response {
     answer(status, body.to_string())
 }
 
-/// A refusal, as engines write them.
+/// A refusal in the form that engines use.
 pub(crate) fn refusal(status: u16, message: &str) -> Response {
     answer_json(status, &json!({ "message": message }))
 }

@@ -1,4 +1,4 @@
-//! Services of a Swarm: what a manager is asked, and what is sent to it.
+//! Services of a Swarm: the requests to a manager, and their bodies.
 
 use delegate_upgrader::engine::{Credentials, Engine as _, EngineError, ServiceUpdate, StaticCredentials};
 use delegate_upgrader::image::ImageReference;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::scripted::{ScriptedEngine, answer, refusal};
 
-/// What an update with this image is sent as, by a host that has a login for `private.example` alone.
+/// The request of an update with this image, from a host with a login for `private.example` alone.
 async fn updated_with(image: Option<&str>, spec: &Value) -> super::scripted::Call {
     let engine = ScriptedEngine::start(|_| answer(200, "{}")).await;
     let login = StaticCredentials {
@@ -30,7 +30,7 @@ async fn updated_with(image: Option<&str>, spec: &Value) -> super::scripted::Cal
     engine.last_call()
 }
 
-/// Any header replaces the login that Swarm has, even an empty one.
+/// Any header replaces Swarm's own login, even an empty one.
 #[tokio::test]
 async fn an_update_carries_a_login_only_where_there_is_one() {
     for image in [None, Some("public.example/harness/delegate:1")] {
@@ -48,7 +48,7 @@ async fn a_spec_is_sent_as_it_is() {
     let text = r#"{"Unknown":{"Number":9007199254740993,"Small":0.1,"None":null},"Labels":{},"Name":"d"}"#;
     let spec: Value = serde_json::from_str(text).unwrap();
     assert_eq!(updated_with(None, &spec).await.body, spec);
-    // As the engine wrote it, and not with defaults filled in.
+    // The spec stays as the engine wrote it, without filled-in defaults.
     let engine = ScriptedEngine::start(|_| answer(200, "[]")).await;
     assert_eq!(engine.docker.services().await, Ok(Some(Vec::new())));
     assert_eq!(engine.last_call().line, "GET /v1.41/services?status=true");
@@ -77,7 +77,7 @@ async fn engine_that_is_not_a_manager_has_no_services() {
         let engine = ScriptedEngine::start(move |_| refusal(status, message)).await;
         assert_eq!(engine.docker.services().await, Ok(None), "{status}");
     }
-    // A Swarm without a leader still has them.
+    // A Swarm without a leader still has services.
     let engine = ScriptedEngine::start(|_| {
         refusal(
             500,

@@ -1,4 +1,4 @@
-//! What an engine says of its storage.
+//! An engine's reports about its storage.
 
 use delegate_upgrader::engine::{Engine as _, Storage};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn reads_free_space_from_the_pool_of_a_storage_driver() {
     let overlay = Storage::new("/x", "overlay2", &[("Backing Filesystem", "extfs")]);
     assert_eq!(overlay.available(), None);
     assert!(overlay.has_files());
-    // Up to Docker 24; its pool is not below the root directory, and nothing is known of it.
+    // Up to Docker 24; its pool is not below the root directory, and its free space is unknown.
     let pool = Storage::new("/x", "devicemapper", &[("Data Space Available", "1.2 GB")]);
     assert_eq!(pool.available(), None);
     assert!(!pool.has_files());

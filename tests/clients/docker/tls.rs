@@ -1,4 +1,4 @@
-//! An engine behind TLS: who is trusted, and what it is shown.
+//! An engine behind TLS: whom the client trusts, and the certificate that it shows.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::daemon::VERSION;
 use crate::manager::own_certificate::{EXPIRED, OTHER_NAME, OWN, RENEWED};
 use crate::manager::tls::{CA, CLIENT, CLIENT_KEY, SERVER, answering, tls};
 
-/// An engine that shows this certificate, wants one, and says yes to everything; its address.
+/// An engine that shows this certificate, requires one, and says yes to everything. Returns its address.
 fn start(certificate: &[u8]) -> String {
     let address = answering(tls(certificate, true), |head| {
         if head.starts_with(b"GET /version ") {
@@ -22,7 +22,7 @@ fn start(certificate: &[u8]) -> String {
     address.to_string()
 }
 
-/// Asks for its version by our own client, and starts a container by bollard's.
+/// Asks for the engine's version with our own client, and starts a container with bollard's.
 async fn use_engine(address: &str, trusted: &[u8]) -> Result<(), EngineError> {
     let directory = tempfile::tempdir().unwrap();
     for (name, content) in [("ca.pem", trusted), ("cert.pem", CLIENT), ("key.pem", CLIENT_KEY)] {

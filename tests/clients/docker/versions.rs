@@ -11,7 +11,7 @@ async fn all_calls_have_one_version_which_shows_what_the_owner_set() {
     for (engine, spoken) in [
         ("1.24..1.41", "1.41"),
         ("1.24..1.51", "1.51"),
-        // Docker 29.0, 29.7 and an engine of the future: from 1.52 on inspect hides the owner's MAC address.
+        // Docker 29.0, 29.7 and a future engine: since 1.52, inspect hides the owner's MAC address.
         ("1.44..1.52", "1.51"),
         ("1.44..1.55", "1.51"),
         ("1.51..1.99", "1.51"),

@@ -1,4 +1,4 @@
-//! The delegate token: both of its forms, what it seals, and that it is never printed.
+//! The delegate token: both of its forms, the sealed claims, and that it is never printed.
 
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
@@ -22,7 +22,7 @@ fn claims() -> Claims {
     }
 }
 
-/// The claims as they are written.
+/// The claims in their exact form.
 const CLAIMS: &str = concat!(
     r#"{"iss":"upgrader-host","sub":"acct-TEST_000000000000","aud":"https://manager.example:443","#,
     r#""exp":1700001800,"nbf":1700000000,"iat":1700000000,"jti":"00000000-0000-4000-8000-000000000000"}"#,
@@ -36,7 +36,7 @@ const VECTOR: &str = "eyJhbGciOiJkaXIiLCJlbmMiOiJBMTI4R0NNIn0..EBESExQVFhcYGRob.
     8tjrQ_ea439UsYKIoN9MoBfwqJH_jPEhWbmdjR1luWb6SdTOprjeia2RT601HtUej9PUGtuJMvposjUofQpjqeoSan2FIDliycrfKYEvjlat\
     lhDy7ZSaQKvu22F1j7svaTXi2A8stWpL.4stBvIuLjRIZGKQUNGc--w";
 
-/// Seals the claims as the protocol says, with none of the client's code.
+/// Seals the claims as the protocol says, without the client's code.
 fn sealed(iv: &[u8]) -> String {
     let header = BASE64_URL_SAFE_NO_PAD.encode(r#"{"alg":"dir","enc":"A128GCM"}"#);
     let mut text = CLAIMS.as_bytes().to_vec();
@@ -69,7 +69,7 @@ fn both_forms_of_the_delegate_token_give_the_same_key() {
         &HEX.to_uppercase(),
         BASE64,
         BASE64.trim_end_matches('='),
-        // `echo … | base64` encodes the newline too.
+        // `echo … | base64` also encodes the newline.
         &with_newline,
         &format!(" {HEX}\n"),
         &format!("\t{BASE64}\n"),

@@ -1,4 +1,4 @@
-//! Sentences of errors that say more than one thing.
+//! Error sentences that say more than one thing.
 
 use std::time::Duration;
 

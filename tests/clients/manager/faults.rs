@@ -33,7 +33,7 @@ async fn gives_up_failing_manager_within_the_bound() {
             message: "down for maintenance".to_owned()
         }
     );
-    // A busy machine adds to it, and asks less often.
+    // A busy machine takes longer, and asks less often.
     let most = HASTY.total + Duration::from_secs(3);
     assert!(begun.elapsed() < most, "{:?}", begun.elapsed());
     // 10, 20, 40, 80, 160, 320 ms of pauses, each up to a half shorter, fit into 700 ms five to seven times.
@@ -65,7 +65,7 @@ async fn reports_retry_after_beyond_the_bound_at_once() {
     assert_eq!(server.requests().len(), 1);
 }
 
-/// Whichever request comes next: a check-in, the next run, or the same run for another delegate.
+/// This holds for any next request: a check-in, the next run, or the same run for another delegate.
 #[tokio::test]
 async fn sends_no_question_before_retry_after() {
     let limited = answer(429, "Retry-After: 2\r\n", "");
@@ -82,14 +82,14 @@ async fn sends_no_question_before_retry_after() {
     assert!(left < Duration::from_secs(2), "{left:?} are left of 2 s");
     assert!(begun.elapsed() < Duration::from_secs(1), "it fails at once");
     assert_eq!(server.requests().len(), 1);
-    // The rest of the wait fits the bound by now.
+    // By now the rest of the wait fits the bound.
     tokio::time::sleep(left.saturating_sub(Duration::from_millis(300))).await;
     assert_eq!(ask(&client).await, Ok(reference("a:1")));
     assert!(begun.elapsed() >= Duration::from_secs(2), "{:?}", begun.elapsed());
     assert_eq!(server.requests().len(), 2);
 }
 
-/// Else a slip of a proxy's would keep us from asking for ever.
+/// Otherwise a proxy's mistake would keep us from asking forever.
 #[tokio::test]
 async fn no_wait_is_kept_for_longer_than_an_hour() {
     let server = RawServer::start(vec![answer(429, "Retry-After: 864000\r\n", "")]).await;
@@ -149,7 +149,7 @@ async fn a_body_without_end_or_of_100_megabytes_is_cut_off() {
             Err(ManagerError::TooLarge { limit: 65_536 })
         );
         tokio::time::sleep(Duration::from_millis(100)).await;
-        // As much as the buffers of the two sockets took, and no more.
+        // Only as much as the buffers of the two sockets took.
         assert!(server.bytes_sent() < 20 << 20, "{}", server.bytes_sent());
         assert_eq!(server.requests().len(), 1);
     }
@@ -269,7 +269,7 @@ async fn a_closed_port_and_a_name_that_does_not_resolve_are_unreachable() {
     }
 }
 
-/// Answers with what the client sent, in every place that an error text is made from.
+/// Answers with the client's own words, in every place from which an error text is built.
 fn echo(status: u16, head: &str) -> String {
     let token = head
         .lines()

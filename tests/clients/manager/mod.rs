@@ -1,4 +1,4 @@
-//! The Manager client: its questions, responses and errors; servers, proxies and certificates that are bad in every way.
+//! The Manager client: its requests, responses and errors; servers, proxies and certificates that are bad in every way.
 
 mod delegate_token;
 mod errors;

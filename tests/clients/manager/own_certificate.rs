@@ -1,4 +1,4 @@
-//! A Manager that signed its own certificate, which is given in the bundle.
+//! A Manager with a self-signed certificate, which is in the bundle.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -21,13 +21,13 @@ use super::tls::{
     CA, CLIENT_KEY, SERVER, assert_untrusted, certificates, client, identity, serve, start, tls,
 };
 
-/// As openssl makes them: authorities that signed themselves, all with the key of the server.
+/// As openssl creates them: self-signed authorities, all with the server's key.
 pub(crate) const OWN: &[u8] = include_bytes!("../../fixtures/tls/own.pem");
-/// The same name and key as `OWN`, and other bytes.
+/// The same name and key as `OWN`, but different bytes.
 pub(crate) const RENEWED: &[u8] = include_bytes!("../../fixtures/tls/own-renewed.pem");
 pub(crate) const OTHER_NAME: &[u8] = include_bytes!("../../fixtures/tls/own-other-name.pem");
 pub(crate) const EXPIRED: &[u8] = include_bytes!("../../fixtures/tls/own-expired.pem");
-/// No authority.
+/// A certificate that is not an authority.
 const WITHOUT_CA: &[u8] = include_bytes!("../../fixtures/tls/own-without-ca.pem");
 
 const PAGE: &str = include_str!("../../../docs/usage/connection.md");
@@ -40,13 +40,13 @@ async fn trusts_manager_whose_own_certificate_is_given() {
         for bundle in [own, &[CA, own].concat(), &[own, CA].concat()] {
             assert_eq!(ask(&client(&url, bundle, None)).await, Ok(reference("a:1")));
         }
-        // Nor does it matter what else the server sends.
+        // Further certificates from the server do not matter either.
         let url = start(&[own, CA].concat(), false);
         assert_eq!(ask(&client(&url, own, None)).await, Ok(reference("a:1")));
     }
 }
 
-/// Fails for a reason in these words, which the page explains, and says what to do.
+/// Asserts that it fails for a reason in these words, which the page explains, and says what to do.
 async fn assert_refused(url: &str, bundle: &[u8], words: &str, what_to_do: &str) {
     assert!(PAGE.contains(&format!("| `{words}` |")), "{words}");
     let result = ask(&client(url, bundle, None)).await;
@@ -60,7 +60,7 @@ async fn only_that_very_certificate_is_trusted_for_its_name_and_within_its_dates
     let not_that = "CaUsedAsEndEntity";
     let name = "set MANAGER_HOST_AND_PORT to a name that the certificate is valid for";
     let dates = "renew the certificate, or correct this host's clock";
-    // A chain that begins with another certificate is judged by that one.
+    // A chain is judged by its first certificate.
     let chain = [RENEWED, OWN].concat();
     for (shown, bundle, words, what_to_do) in [
         (OWN, RENEWED, not_that, ADD_IT),
@@ -73,7 +73,7 @@ async fn only_that_very_certificate_is_trusted_for_its_name_and_within_its_dates
     ] {
         assert_refused(&start(shown, false), bundle, words, what_to_do).await;
     }
-    // And the CA beside it works as ever.
+    // The CA in the same bundle still works.
     let both = client(&start(SERVER, false), &[OWN, CA].concat(), None);
     assert_eq!(ask(&both).await, Ok(reference("a:1")));
 }
@@ -146,7 +146,7 @@ async fn it_is_trusted_through_a_proxy_whose_own_certificate_is_given_too() {
     }
 }
 
-/// A proxy behind TLS that opens a tunnel to wherever it is asked to; its URL.
+/// A proxy behind TLS that opens a tunnel to any requested address. Returns its URL.
 fn tunnel(certificate: &[u8]) -> String {
     let tls = Arc::new(tls(certificate, false));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -175,7 +175,7 @@ fn carry(mut client: StreamOwned<ServerConnection, TcpStream>) {
     while copy(&mut client, &mut server) && copy(&mut server, &mut client) {}
 }
 
-/// Passes on what is there now; whether there may be more.
+/// Passes on the available bytes. Returns whether there may be more.
 fn copy(from: &mut impl Read, to: &mut impl Write) -> bool {
     let mut part = [0; 16_384];
     match from.read(&mut part) {

@@ -1,4 +1,4 @@
-//! The question as it is sent, and what is shown of the client that sends it.
+//! The exact request, and the printed form of the client that sends it.
 
 use chrono::Utc;
 use delegate_upgrader::manager::{Connection, HttpManager, ImageSource as _, ManagerConfig};
@@ -6,7 +6,7 @@ use delegate_upgrader::status::{Mode, Status, metrics};
 
 use kit::manager::{ACCOUNT, RawServer, answer, ask, client, config, published, reference};
 
-/// The address that a client with this base URL asks, as a proxy reads it.
+/// The address that a client with this base URL requests, as a proxy reads it.
 async fn asked_address(base_url: &str, reports_upgrader: bool) -> String {
     let proxy = RawServer::start(vec![published("a:1")]).await;
     let client = HttpManager::new(ManagerConfig {

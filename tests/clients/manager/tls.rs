@@ -44,7 +44,7 @@ pub(crate) fn tls(certificate: &[u8], wants_client_certificate: bool) -> ServerC
     builder.with_single_cert(certificates(certificate), key).unwrap()
 }
 
-/// A server behind TLS that makes its answer of a request's head; its address.
+/// A server behind TLS that derives its answer from a request's head. Returns its address.
 pub(crate) fn answering(tls: ServerConfig, answer: fn(&[u8]) -> String) -> SocketAddr {
     let tls = Arc::new(tls);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -52,7 +52,7 @@ pub(crate) fn answering(tls: ServerConfig, answer: fn(&[u8]) -> String) -> Socke
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let connection = ServerConnection::new(Arc::clone(&tls)).unwrap();
-            // One that ended in the middle of a request may stay open in a proxy, and must not hold up the next.
+            // A connection that ended in the middle of a request may stay open in a proxy, and must not hold up the next one.
             std::thread::spawn(move || {
                 let mut stream = StreamOwned::new(connection, stream);
                 let mut head = [0; 4096];
@@ -67,7 +67,7 @@ pub(crate) fn answering(tls: ServerConfig, answer: fn(&[u8]) -> String) -> Socke
     address
 }
 
-/// A Manager behind TLS; its URL.
+/// Starts a Manager behind TLS. Returns its URL.
 pub(super) fn serve(tls: ServerConfig) -> String {
     let address = answering(tls, |_| {
         answer_text(200, "", r#"{"resource":{"imageTag":"a:1"}}"#)
@@ -99,7 +99,7 @@ pub(super) fn client(url: &str, ca: &[u8], identity: Option<ClientIdentity>) -> 
     .unwrap()
 }
 
-/// No trust, and the line says what to do.
+/// Asserts that there is no trust, and that the line says what to do.
 pub(super) fn assert_untrusted(result: Result<impl std::fmt::Debug, ManagerError>, what_to_do: &str) {
     let error = result.unwrap_err();
     assert!(matches!(error, ManagerError::Tls(_)), "{error:?}");
@@ -136,7 +136,7 @@ async fn a_manager_that_wants_a_client_certificate_gets_it() {
 
 #[tokio::test]
 async fn a_server_without_tls_differs_from_one_that_is_down() {
-    // It never sees the end of a request's head in a TLS greeting, so it answers at once.
+    // A TLS greeting never contains the end of a request's head, so the server answers at once.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -179,7 +179,7 @@ async fn a_proxy_that_refuses_the_tunnel_is_an_outage_and_its_password_is_not_sh
         assert!(shown.contains(words), "{shown}");
         let requests = proxy.requests();
         assert!(!requests[0].contains("Delegate "), "{requests:?}");
-        // Somebody who was refused is locked out by asking again and again.
+        // Repeated requests after a refusal would lock the user out.
         assert_eq!(requests.len() > 1, asked_again, "{requests:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Connections that ask nothing, or take their time.
+//! Connections without a request, and slow ones.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::daemon::{Daemon, get, metric};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How many sockets a process has open.
+/// The number of a process's open sockets.
 fn sockets(process: u32) -> usize {
     let files = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
     let targets = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
@@ -27,7 +27,7 @@ async fn idle_connections_leave_probes_and_the_engine_what_they_need() {
     let observed = "delegate_upgrader_last_observation_timestamp_seconds";
     metric(&daemon.address, observed, 1.0).await;
     let before = sockets(daemon.process.id());
-    // It may open 64 files.
+    // The daemon may open 64 files.
     let mut idle = Vec::new();
     for _ in 0..374 {
         idle.push(TcpStream::connect(&daemon.address).await.unwrap());
@@ -40,7 +40,7 @@ async fn idle_connections_leave_probes_and_the_engine_what_they_need() {
         let open = sockets(daemon.process.id());
         assert!(open <= before + 34, "{before} sockets, then {open}");
     }
-    // It observes the engine every second meanwhile.
+    // Meanwhile it observes the engine every second.
     for _ in 0..7 {
         sleep(SECOND).await;
         let (status, text) = get(&daemon.address, "/readyz").await.unwrap();
@@ -51,7 +51,7 @@ async fn idle_connections_leave_probes_and_the_engine_what_they_need() {
     drop(idle);
 }
 
-/// How long the server keeps a connection on which a byte comes every second.
+/// The time for which the server keeps a connection on which a byte arrives every second.
 async fn kept(server: &Server, bytes: &'static [u8]) -> Duration {
     let begun = Instant::now();
     let (mut read, mut write) = TcpStream::connect(server.address).await.unwrap().into_split();

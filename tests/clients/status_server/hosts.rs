@@ -1,4 +1,4 @@
-//! The names by which the server is asked: a page on the web must not read what it says.
+//! The host names in requests to the server: a page on the web must not be able to read its answers.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

@@ -8,7 +8,7 @@ use super::Server;
 use crate::daemon::{Daemon, get};
 use kit::lab::{Signal, send};
 
-/// The exit code of `healthcheck`, and what it printed.
+/// The exit code and the output of `healthcheck`.
 async fn healthcheck(address: &str) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_delegate-upgrader"));
     command.arg("healthcheck").env_clear();
@@ -18,7 +18,7 @@ async fn healthcheck(address: &str) -> (Option<i32>, String) {
     (output.status.code(), told)
 }
 
-/// Not even its server answers, because its only thread does not run.
+/// Even its server does not answer, because its only thread does not run.
 #[tokio::test]
 async fn healthcheck_fails_without_a_running_process() {
     let daemon = Daemon::start(|_| {}).await;
@@ -42,7 +42,7 @@ async fn a_loop_that_does_not_wake_fails_livez_and_the_healthcheck_says_why() {
     server.liveness.wakes_in(Duration::from_secs(10));
     assert_eq!(server.get("/livez").await, (200, "ok\n".to_owned()));
     assert_eq!(healthcheck(&address).await, (Some(0), String::new()));
-    // The time that passes is not that of the sockets.
+    // This time passes for the loop, but not for the sockets.
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(100)).await;
     tokio::time::resume();

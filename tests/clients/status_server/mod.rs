@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use super::daemon::get;
 
-/// A server that runs.
+/// A running server.
 struct Server {
     address: SocketAddr,
     liveness: Liveness,
@@ -46,7 +46,7 @@ impl Server {
         get(&self.address.to_string(), path).await.unwrap()
     }
 
-    /// Everything that is answered to these bytes, until the server closes.
+    /// Everything that the server answers to these bytes, until it closes the connection.
     async fn send(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         // A server that has read enough resets the connection.

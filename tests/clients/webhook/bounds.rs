@@ -1,4 +1,4 @@
-//! Nothing grows without end, and nobody waits.
+//! Nothing grows without a bound, and nothing waits for a receiver.
 
 use std::time::Duration;
 

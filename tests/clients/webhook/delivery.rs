@@ -1,4 +1,4 @@
-//! What is delivered, in which order, and what is tried again.
+//! The delivered events, their order, and the retries.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ async fn a_receiver_that_is_down_for_a_while_gets_every_event_with_the_same_id()
         (counts.delivered, counts.failed_attempts, counts.last_error),
         (3, 4, None)
     );
-    // When it first fails and when it works again.
+    // One line for the first failure, and one for the recovery.
     let lines = log.lines();
     assert_eq!(lines.len(), 2, "{lines:#?}");
     assert!(lines[0].contains("WARN") && lines[0].contains("retrying for up to 20s"));
@@ -120,7 +120,7 @@ async fn gives_up_event_after_its_time_limit() {
 async fn a_rejected_event_is_not_sent_again_and_the_reason_is_logged_once() {
     let (log, _guard) = Log::start();
     let receiver = Receiver::start(|_, request| {
-        // As many error pages do, it repeats what was asked for.
+        // Like many error pages, it repeats the requested path.
         let path = request.head.split(' ').nth(1).unwrap();
         Then::Answer(
             404,

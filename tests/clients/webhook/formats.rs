@@ -1,4 +1,4 @@
-//! The bodies, as receivers get them.
+//! The bodies in the form that receivers get.
 
 use delegate_upgrader::config::WebhookFormat;
 use delegate_upgrader::events::webhook::{Webhook, body};

@@ -1,4 +1,4 @@
-//! Receivers that are bad in every way: each attempt ends, and says what was wrong without a secret.
+//! Receivers that are bad in every way: each attempt ends, and reports the problem without a secret.
 
 use delegate_upgrader::config::SigningKey;
 use delegate_upgrader::events::webhook::{Timing, Webhook};
@@ -16,7 +16,7 @@ const HASTY: Timing = Timing {
     ..QUICK
 };
 
-/// The problem of a receiver at this URL, once it was tried twice. Nothing that is shown has a secret.
+/// The problem of a receiver at this URL after two attempts. No output contains a secret.
 async fn problem(url: &str) -> String {
     let (log, _guard) = Log::start();
     let mut settings = settings(url);

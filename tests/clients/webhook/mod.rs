@@ -1,4 +1,4 @@
-//! The webhook: receivers that are good, down for a while, or bad in every way; what is sent, and what is never shown.
+//! The webhook: receivers that are good, down for a while, or bad in every way; its requests, and text that it never shows.
 
 mod bounds;
 mod delivery;
@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
-/// A part of a URL that must show nowhere.
+/// A part of a URL that no output may show.
 pub(crate) const KEY_OF_URL: &str = "hunter2-hunter2";
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -33,11 +33,11 @@ const QUICK: Timing = Timing {
     give_up_after: Duration::from_secs(20),
 };
 
-/// What a receiver got.
+/// A request that a receiver got.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) at: Instant,
-    /// The head, in the case in which it came.
+    /// The head in its original case.
     pub(crate) head: String,
     pub(crate) body: String,
 }
@@ -58,15 +58,15 @@ impl Request {
     }
 }
 
-/// What a receiver does with a request.
+/// A receiver's reaction to a request.
 pub(crate) enum Then {
     /// A status, headers, and a body.
     Answer(u16, String, String),
-    /// Not a byte, and the connection open.
+    /// No byte, with the connection left open.
     Hang,
-    /// These bytes, and then others again and again.
+    /// The first bytes, and then the second ones again and again.
     Endless(&'static str, &'static str),
-    /// These bytes and the end.
+    /// These bytes, and then the end.
     Bytes(&'static str),
 }
 
@@ -74,14 +74,14 @@ pub(crate) fn status(status: u16) -> Then {
     Then::Answer(status, String::new(), String::new())
 }
 
-/// A receiver, and what it got.
+/// A receiver and its requests.
 pub(crate) struct Receiver {
     pub(crate) url: String,
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Receiver {
-    /// `then` gets the number of the request, from 0 on.
+    /// `then` gets the number of the request, starting at 0.
     pub(crate) async fn start(then: impl Fn(usize, &Request) -> Then + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/services/{KEY_OF_URL}", listener.local_addr().unwrap());
@@ -191,7 +191,7 @@ fn event(container: &str, number: u32) -> Event {
     }
 }
 
-/// Waits until it is so, for half a minute at most.
+/// Waits until the condition holds, for half a minute at most.
 async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -203,7 +203,7 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Captures what this thread logs until the value is dropped.
+/// Captures this thread's log until the value is dropped.
 struct Log(tempfile::NamedTempFile);
 
 impl Log {

@@ -1,4 +1,4 @@
-//! The signature, held to the published scheme and to a verifier that shares no code with the signer.
+//! The signature, checked against the published scheme and a verifier that shares no code with the signer.
 
 use std::process::Command;
 use std::time::Duration;
@@ -31,7 +31,7 @@ fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
 #[test]
 #[rustfmt::skip]
 fn signature_matches_other_programs() {
-    // The example of Standard Webhooks, and a text as key; both computed by Python's hmac.
+    // The example of Standard Webhooks, and a text as key; Python's hmac computed both.
     for (key, id, timestamp, body, expected) in [
         (
             "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",

@@ -1,12 +1,12 @@
-//! Images that fail, and what becomes of the service.
+//! Images that fail, and the outcome for the service.
 
 use kit::lab::servers::asking;
 use kit::lab::{CRASHES, V1, V2, docker, eventually, image};
 
 use super::{PATIENCE, Service};
 
-/// Within this time Swarm notices the end of a task, which comes a second after its start, on a busy machine, too. It watches
-/// a task for the time that a new one has to be healthy.
+/// Within this time, even on a busy machine, Swarm notices the end of a task, which comes a second after its start. Swarm
+/// watches a task for as long as a new one must be healthy.
 const CRASH_IS_NOTICED: &str = "10s";
 
 #[test]
@@ -67,7 +67,7 @@ fn an_image_that_crashes_is_rolled_back_and_stays_in_quarantine() {
 fn an_image_that_finds_no_node_is_rolled_back_at_the_deadline() {
     let service = Service::new("swarm-pending", &[]);
     let before = service.image();
-    // Nothing of the new spec can be scheduled.
+    // The new spec fits no node.
     let daemon = service.upgrader(V2).with("RUN_ON_START", "true").start();
     daemon.says("is rolling out", PATIENCE);
     docker(&[
@@ -79,12 +79,12 @@ fn an_image_that_finds_no_node_is_rolled_back_at_the_deadline() {
         "node.labels.nowhere==1",
         &service.name,
     ]);
-    // That is somebody else's update, with our image: it is waited for, and goes back when nothing gets on.
+    // That is somebody else's update, with our image: the upgrader waits for it, and rolls it back if it stalls.
     daemon.says("rolling back to", PATIENCE);
     eventually("it is back", PATIENCE, || service.image() == before);
 }
 
-/// Swarm watches a task for some time only, and takes what happens later for no failure of the update.
+/// Swarm watches a task for a limited time only; a later failure does not count as a failure of the update.
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
 fn an_image_that_fails_after_swarm_was_content_is_rolled_back() {
@@ -139,7 +139,7 @@ fn a_failure_halts_the_rest_of_its_workload_and_no_other_workload() {
 fn a_manager_that_cannot_be_reached_changes_nothing_and_is_named_while_it_is_awaited() {
     let service = Service::with_replicas("swarm-away", 1);
     let before = service.document()["Version"].clone();
-    // Nobody listens to that port.
+    // Nothing listens on that port.
     let upgrader = asking(&service.lab, "http://127.0.0.1:9").with("SWARM", "true");
     let run = |command: &str| upgrader.run(&[command]);
     let (once, plan) = std::thread::scope(|scope| {

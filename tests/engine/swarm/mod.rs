@@ -1,5 +1,5 @@
-//! Services of a real Swarm with one node. It is a thing of the whole engine, so these tests are ignored where others use
-//! that: `make test` gives them a lab of their own.
+//! Services of a real Swarm with one node. A Swarm belongs to the whole engine, so these tests are ignored if others use
+//! the engine: `make test` gives them a lab of their own.
 
 mod failures;
 mod page;
@@ -16,13 +16,13 @@ use serde_json::Value;
 
 pub(crate) use kit::lab::PATIENCE;
 
-/// A service of a test, removed with it.
+/// A service of a test, which is removed with it.
 pub(crate) struct Service {
     lab: Lab,
     pub(crate) name: String,
 }
 
-/// Ends the engine's part in a Swarm, if it has one.
+/// Makes the engine leave its Swarm, if it is in one.
 pub(crate) fn leave() {
     let _ = Command::new("docker")
         .args(["swarm", "leave", "--force"])
@@ -38,17 +38,17 @@ impl Drop for Service {
 }
 
 impl Service {
-    /// Two tasks of the first version, with further arguments of `docker service create`.
+    /// A service with two tasks of the first version and further arguments of `docker service create`.
     fn new(test: &str, arguments: &[&str]) -> Self {
         Self::create(test, &[&["--replicas", "2"], arguments].concat())
     }
 
-    /// So many tasks of the first version.
+    /// A service with so many tasks of the first version.
     pub(crate) fn with_replicas(test: &str, replicas: u32) -> Self {
         Self::create(test, &["--replicas", &replicas.to_string()])
     }
 
-    /// Makes the engine a Swarm, if it is none, and the images.
+    /// Makes the engine a Swarm, if it is not one yet, and builds the images.
     fn prepare() {
         static ONE: Mutex<()> = Mutex::new(());
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,13 +58,13 @@ impl Service {
         }
     }
 
-    /// The first version with these arguments of `docker service create`.
+    /// A service of the first version with these arguments of `docker service create`.
     fn create(test: &str, arguments: &[&str]) -> Self {
         Self::prepare();
         Self::of(Lab::new(test), "service", arguments)
     }
 
-    /// The first version as a service of this workload, on a Swarm that is there.
+    /// A service of this workload with the first version, on an existing Swarm.
     pub(crate) fn of(lab: Lab, suffix: &str, arguments: &[&str]) -> Self {
         let name = format!("{}-{suffix}", lab.name);
         let variable = format!("DELEGATE_NAME={}", lab.name);
@@ -84,13 +84,13 @@ impl Service {
         Self::of(Lab { name }, suffix, arguments)
     }
 
-    /// `docker service update` with these arguments, which does not wait.
+    /// Runs `docker service update` with these arguments, without waiting.
     pub(crate) fn update(&self, arguments: &[&str]) {
         let begin = ["service", "update", "--quiet", "--detach"];
         docker(&[&begin, arguments, &[&self.name]].concat());
     }
 
-    /// As the command shows it, with defaults filled in.
+    /// The service as the command shows it, with defaults filled in.
     pub(crate) fn document(&self) -> Value {
         let text = docker(&["service", "inspect", &self.name]);
         let mut list: Vec<Value> = serde_json::from_str(&text).expect("docker service inspect prints JSON");
@@ -110,7 +110,7 @@ impl Service {
         label.as_str().map(str::to_owned)
     }
 
-    /// What its tasks that are to run show in this format of `docker service ps`.
+    /// The tasks that should run, in this format of `docker service ps`.
     pub(crate) fn tasks(&self, format: &str) -> Vec<String> {
         let wanted = "desired-state=running";
         let tasks = docker(&[
@@ -127,7 +127,7 @@ impl Service {
         tasks.iter().filter_map(image).collect()
     }
 
-    /// Takes a label of the record away.
+    /// Removes a label of the record.
     pub(crate) fn forget(&self, label: &str) {
         let label = format!("io.delegate-upgrader.{label}");
         docker(&["service", "update", "--quiet", "--label-rm", &label, &self.name]);

@@ -1,4 +1,4 @@
-//! The commands of docs/usage/swarm.md, as they stand there but for names, values and images.
+//! The commands of docs/usage/swarm.md, unchanged except for names, values and images.
 
 use std::process::Command;
 
@@ -53,7 +53,7 @@ fn the_commands_of_the_page_do_what_it_says() {
     }
     assert_eq!(used, [true; 8], "all of them are on the page");
     assert!(printed.contains("have Swarm replace"), "{printed}");
-    // The page's last command pins the service, to a version that is not this one.
+    // The page's last command pins the service to a different version.
     assert_eq!(service.label("pin").as_deref(), Some("26.02"));
     let plan = docker(&["exec", &upgrader, "/delegate-upgrader", "plan"]);
     assert!(plan.contains(&name), "{plan}");

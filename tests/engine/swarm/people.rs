@@ -1,4 +1,4 @@
-//! A service on which somebody else works, too.
+//! A service on which somebody else also works.
 
 use kit::lab::{CRASHES, Lab, V1, V2, docker, eventually, image};
 
@@ -25,7 +25,7 @@ fn an_operator_goes_back_and_tries_again() {
         "{}",
         again.text
     );
-    // By the beginning of its id.
+    // By a prefix of its id.
     let id = service.document()["ID"].as_str().unwrap()[..8].to_owned();
     service.run(V2, &["retry", &id]).ended(0);
     assert_eq!(service.image(), upgraded);
@@ -114,7 +114,7 @@ fn two_upgraders_at_once_do_no_harm() {
     );
 }
 
-/// A stack of one service, deployed from a file that has the first version and none of our labels.
+/// A stack of one service, deployed from a file with the first version and none of our labels.
 struct Stack {
     service: Service,
     file: tempfile::NamedTempFile,

@@ -1,4 +1,4 @@
-//! Images that run and never work: what proves a new task.
+//! Images that run and never become healthy: the checks that prove a new task.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ fn an_image_that_never_becomes_healthy_replaces_no_task() {
     );
     let plan = service.proven(V2).run(&["plan"]);
     plan.says("or else HEALTH_COMMAND, where the image has that command");
-    // A good image is taken with the check, and the next one without it, if that is all that proves it.
+    // A good image is accepted with the check, and the next one without it, if a running task is proof enough.
     service.proven(V2).run(&["once"]).ended(0);
     assert_eq!(service.running(), [image(V2), image(V2)]);
     assert_eq!(service.health_check()["Test"][1], "/delegate");
@@ -78,7 +78,7 @@ fn swarm_itself_goes_back_from_an_image_that_never_becomes_healthy() {
         &service.name,
     ]);
     let tasks = service.tasks("{{.ID}}");
-    // Nobody is there to go back in its place.
+    // The upgrader is gone, so it cannot roll back in Swarm's place.
     let daemon = service.proven(bad).with("RUN_ON_START", "true").start();
     daemon.says("is rolling out", PATIENCE);
     drop(daemon);
@@ -96,7 +96,7 @@ fn swarm_itself_goes_back_from_an_image_that_never_becomes_healthy() {
     assert!(service.label("failed-image").is_some(), "{}", run.text);
 }
 
-/// Swarm ends a task whose health check fails, and with it the delegate's tasks.
+/// Swarm ends a task whose health check fails, and the delegate's own tasks with it.
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
 fn a_delegate_that_loses_the_manager_later_is_not_ended() {

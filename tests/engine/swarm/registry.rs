@@ -1,4 +1,4 @@
-//! What the registry says before anything is changed.
+//! The registry's answers before anything is changed.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use crate::private_registry::{PASSWORD, PrivateRegistry};
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 
-/// Asks the registry; the digest that it names, and the length of what it sends.
+/// Asks the registry; returns the digest that it names and the length of the body.
 fn ask(method: &str, tag: &str, media_type: &str, body: &str) -> (String, usize) {
     let mut registry = TcpStream::connect(env("LAB_REGISTRY")).expect("the registry");
     let length = body.len();
@@ -33,7 +33,7 @@ fn ask(method: &str, tag: &str, media_type: &str, body: &str) -> (String, usize)
     )
 }
 
-/// Publishes an index of these manifests, each with its platform; its digest.
+/// Publishes an index of these manifests, each with its platform; returns its digest.
 fn publish_index(tag: &str, manifests: &[(&str, &str, &str)]) -> String {
     let listed = manifests.iter().map(|(version, os, architecture)| {
         let (digest, size) = ask("GET", version, MANIFEST, "");
@@ -58,7 +58,7 @@ fn an_image_that_the_registry_does_not_have_changes_nothing() {
     assert_eq!(service.running(), [image(V1), image(V1)]);
 }
 
-/// As builders make it: an attestation is listed beside the image, with a platform that is none.
+/// As builders create it: an attestation is listed beside the image, with an unknown platform.
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
 fn an_index_is_pinned_by_its_own_digest() {
@@ -89,7 +89,7 @@ fn an_index_that_lacks_the_platform_of_a_node_changes_nothing() {
     assert_eq!(service.document()["Version"], version);
 }
 
-/// Swarm would recreate all tasks for it.
+/// Swarm would recreate all tasks for such an update.
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
 fn same_image_under_another_tag_is_not_an_update() {
@@ -103,8 +103,8 @@ fn same_image_under_another_tag_is_not_an_update() {
     assert_eq!(service.document()["Version"], version);
 }
 
-/// The registry has the manifest, and what it lists is gone: as where a node has no login any more, each task says that
-/// there is no such image.
+/// The registry has the manifest, but a blob that it lists is gone: as on a node without a login, each task says that
+/// the image does not exist.
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
 fn an_image_that_no_node_can_pull_is_rolled_back_and_says_so() {
@@ -130,7 +130,7 @@ fn an_image_that_no_node_can_pull_is_rolled_back_and_says_so() {
     assert!(cause.contains("No such image"), "{cause}");
 }
 
-/// Nothing on the node has a login, so it pulls with the one that comes with the update.
+/// The node itself has no login, so it pulls with the one that comes with the update.
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
 fn a_registry_that_wants_a_login_gets_it_with_the_update() {

@@ -1,4 +1,4 @@
-//! An upgrade from its beginning to its end: what changes of a service, and what does not.
+//! An upgrade from beginning to end: which parts of a service change, and which do not.
 
 use std::sync::{Arc, Mutex};
 
@@ -40,7 +40,7 @@ fn a_service_is_upgraded_and_all_else_stays() {
     assert_eq!(service.running(), [image(V2), image(V2)]);
     let after = service.document();
     assert_eq!(after["UpdateStatus"]["State"], "completed");
-    // What its owner left unset, and the record.
+    // Only fields that the owner left unset change, and the record.
     let mut expected = before["Spec"].clone();
     expected["TaskTemplate"]["ContainerSpec"]["Image"] = json!(pinned);
     expected["TaskTemplate"]["ContainerSpec"]["StopGracePeriod"] = json!(3_600_000_000_000_i64);
@@ -57,7 +57,7 @@ fn a_service_is_upgraded_and_all_else_stays() {
     let run = service.run(V2, &["once"]).ended(0);
     assert_eq!(service.document()["Version"], version, "{}", run.text);
     assert!(run.text.contains("runs the published image"), "{}", run.text);
-    // The containers of its tasks are none of our business, and without SWARM=true the service is not either.
+    // The upgrader ignores the containers of its tasks, and without SWARM=true it ignores the service as well.
     let alone = service.lab.upgrader(V1).run(&["once"]);
     assert_eq!(alone.code, Some(0), "{}", alone.text);
     let task = format!("a task of the Swarm service {}", service.name);
@@ -200,7 +200,7 @@ fn all_else_of_a_spec_survives_to_the_byte() {
             "1001",
         ],
     ];
-    // A generic resource of which there is none, and other platforms' options, would keep it from being created.
+    // A missing generic resource and options of other platforms would keep the service from being created.
     let arguments = all.iter().take(all.len() - 1).copied().flatten().copied();
     let service = Service::new("swarm-spec", &arguments.collect::<Vec<_>>());
     let before = service.document();
@@ -215,7 +215,7 @@ fn all_else_of_a_spec_survives_to_the_byte() {
     let mut spec = service.document()["Spec"].clone();
     let labels = spec["Labels"].as_object_mut().unwrap();
     labels.retain(|name, _| !name.starts_with("io.delegate-upgrader."));
-    // The command asks for defaults to be filled in; the engine alone says what is stored.
+    // The command asks for defaults to be filled in; only the engine itself shows the stored values.
     for document in [&mut expected, &mut spec] {
         let update = document["UpdateConfig"].as_object_mut().unwrap();
         update.retain(|name, _| !["Parallelism", "FailureAction"].contains(&name.as_str()));
@@ -269,7 +269,7 @@ fn a_job_is_left_alone() {
     drop(service);
 }
 
-/// What is written in the labels is no part of what a task is.
+/// Labels of the service are not part of its tasks.
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
 fn notes_in_labels_restart_no_task() {
@@ -291,7 +291,7 @@ fn notes_in_labels_restart_no_task() {
     assert_eq!(service.running(), [image(V1), image(V1)]);
 }
 
-/// The services, in the order of the updates that they get.
+/// The services in the order of their updates.
 fn order_of_updates(proxy: &Proxy) -> Vec<String> {
     let services = proxy.writes().into_iter().filter_map(|call| {
         let (_, rest) = call.split_once("/services/")?;
@@ -311,7 +311,7 @@ fn services_of_one_workload_are_upgraded_one_after_the_other() {
         .with("DOCKER_HOST", &proxy.host())
         .run(&["once"])
         .ended(0);
-    // Each is noted and updated before the other is begun.
+    // The upgrader notes and updates the first service before it starts the other one.
     let updated = order_of_updates(&proxy);
     assert_eq!(updated.len(), 4, "{updated:?}");
     assert!(
@@ -354,7 +354,7 @@ fn a_global_service_is_upgraded_where_it_runs() {
     let service = Service::create("swarm-global", &["--mode", "global"]);
     service.run(V2, &["once"]).ended(0);
     assert_eq!(service.running(), [image(V2)]);
-    // No node may have it any more: nothing verifies the image.
+    // No node may run it any longer: nothing verifies the image.
     service.update(&["--constraint-add", "node.labels.nowhere==1"]);
     eventually("nothing runs", PATIENCE, || service.running().is_empty());
     let run = service.run(V1, &["once"]).ended(0);
@@ -374,7 +374,7 @@ fn a_port_of_the_host_goes_from_the_old_task_to_the_new_one() {
     assert_eq!(spec["EndpointSpec"]["Ports"][0]["PublishMode"], "host");
 }
 
-/// The engine refuses an update of a version that is not the present one, and says so with status 500.
+/// The engine refuses an update of a version that is not the current one, with status 500.
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
 fn concurrent_change_by_someone_else_is_kept() {
@@ -412,7 +412,7 @@ fn concurrent_change_by_someone_else_is_kept() {
     assert_eq!(order_of_updates(&proxy).len(), 4, "{:?}", proxy.writes());
 }
 
-/// A manager that follows another one answers with a service of before, even after the update.
+/// A manager that follows the leader answers with an older state of the service, even after the update.
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
 fn an_answer_that_is_older_than_the_last_update_is_not_acted_on() {

@@ -1,11 +1,11 @@
-//! What a container is and runs: names, environment, command, health check, labels, logs, its end.
+//! The configuration of a container: names, environment, command, health check, labels, logs, its end.
 
 use serde_json::json;
 
 use crate::row::Row;
 
 const SECOND: u64 = 1_000_000_000;
-/// Runs the delegate and ignores what follows.
+/// Runs the delegate and ignores the following words.
 const SHELL: [&str; 4] = ["/busybox", "sh", "-c", "exec /delegate"];
 
 pub(crate) fn rows() -> Vec<Row> {

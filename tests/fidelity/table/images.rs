@@ -1,4 +1,4 @@
-//! How an owner may name the image.
+//! The ways in which an owner may name the image.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! How much of the machine a container may have.
+//! The share of the machine that a container may use.
 
 use serde_json::json;
 

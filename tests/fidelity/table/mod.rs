@@ -1,6 +1,6 @@
-//! Every option, by what it is about.
+//! Every option, by its subject.
 
-/// A row with an option at the top of the create body, as JSON.
+/// A row with an option at the top level of the create body, as JSON.
 macro_rules! row {
     ($title:expr, $($patch:tt)+) => { crate::row::Row::new($title, serde_json::json!($($patch)+)) };
 }
@@ -28,7 +28,7 @@ mod security;
 use crate::row::Row;
 use crate::surroundings::Surroundings;
 
-/// Keys that inspect shows and that no row can be about, each with the reason.
+/// Keys that inspect shows and that no row can set, each with the reason.
 pub(crate) const NOT_OPTIONS: [(&str, &str); 5] = [
     ("Config/Image", "the image is what an upgrade changes"),
     (

@@ -1,5 +1,5 @@
-//! What Harness gives its users to start a delegate with, as the create bodies that the engine gets for it. The account, the
-//! token and the address are made up.
+//! The files and commands with which Harness lets its users start a delegate, as the create bodies that the engine gets.
+//! The account, the token and the address are made up.
 
 use serde_json::{Value, json};
 
@@ -12,10 +12,10 @@ const GIB: u64 = 1 << 30;
 /// The variables that all of them have.
 const COMMON: &str = "ACCOUNT_ID=abcdefghijklmnopqrstuv DELEGATE_TOKEN=000102030405060708090a0b0c0d0e0f \
                       MANAGER_HOST_AND_PORT=https://manager.example NEXT_GEN=true DELEGATE_TYPE=DOCKER DELEGATE_TAGS=";
-/// Those of the generated compose file.
+/// The variables of the generated compose file.
 const COMPOSE: &str = "DEPLOY_MODE=KUBERNETES DELEGATE_DESCRIPTION= DELEGATE_TASK_LIMIT=50 DELEGATE_ORG_IDENTIFIER= \
                        DELEGATE_PROJECT_IDENTIFIER= PROXY_MANAGER=true VERSION_CHECK_DISABLED=false";
-/// Those of the launch script, which names what it has no value for.
+/// The variables of the launch script, which also names variables without a value.
 const SCRIPT: &str = "DEPLOY_MODE=KUBERNETES PROXY_HOST= PROXY_PORT= PROXY_SCHEME= PROXY_USER= PROXY_PASSWORD= NO_PROXY= \
                       PROXY_MANAGER=true INIT_SCRIPT= POLL_FOR_TASKS=false HELM3_PATH= KUBECTL_PATH=";
 
@@ -27,7 +27,7 @@ pub(crate) fn rows(around: &Surroundings) -> Vec<Row> {
     let mounts = ["/writable", "/tmp"].map(|target| json!({ "Type": "tmpfs", "Target": target }));
     vec![
         // The docker-compose.yml that the Manager generates: format 3.7, `deploy.resources.limits`, the variables as a list, in
-        // which quotes are part of the value. Compose 2 makes this of it.
+        // which quotes are part of the value. Compose 2 turns it into this body.
         Row::new(
             "harness compose file",
             json!({
@@ -55,7 +55,7 @@ pub(crate) fn rows(around: &Surroundings) -> Vec<Row> {
         ),
         // The `docker run --read-only` of Harness's page on delegates with a read-only file system.
         read_only("harness read-only command", "Mounts", &json!(mounts)),
-        // The same by `--tmpfs` and without capabilities, as owners write it who go further than that page.
+        // The same with `--tmpfs` and without capabilities, by owners who go further than that page.
         read_only(
             "harness read-only command, tmpfs, no capabilities",
             "Tmpfs",

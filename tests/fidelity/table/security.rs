@@ -1,4 +1,4 @@
-//! What a container may do and see: capabilities, namespaces, devices.
+//! The permissions and the view of a container: capabilities, namespaces, devices.
 
 use serde_json::json;
 

@@ -3,13 +3,13 @@
 /// A block of code on a page.
 #[derive(Debug)]
 pub struct Block {
-    /// The number of its first line on the page, from 1.
+    /// The number of its first line on the page, starting at 1.
     pub line: usize,
-    /// Its lines, without the indent.
+    /// Its lines, without the indentation.
     pub lines: Vec<String>,
 }
 
-/// The programs that a block of commands begins with. Whatever begins otherwise is data: output, JSON, a file.
+/// The programs with which a block of commands begins. Any other block is data: output, JSON, a file.
 const PROGRAMS: [&str; 28] = [
     "ansible",
     "ansible-playbook",
@@ -63,7 +63,7 @@ pub fn blocks(page: &str) -> Vec<Block> {
                 });
                 is_open = true;
             }
-            // A blank line may be within a block.
+            // A block may contain blank lines.
             None if is_open && line.is_empty() => blocks.last_mut().unwrap().lines.push(String::new()),
             _ => is_open = false,
         }
@@ -73,18 +73,18 @@ pub fn blocks(page: &str) -> Vec<Block> {
 }
 
 impl Block {
-    /// The commands, with continued lines put together, and without what they print and the words beside them. Empty where
-    /// the block is data.
+    /// The commands, with continued lines joined, and without their output and the remarks beside them. Empty if the block is
+    /// data.
     pub fn commands(&self) -> Vec<String> {
         let is_session = self.lines.iter().any(|line| line.starts_with("$ "));
-        // A variable may be set first, for the commands below it.
+        // A variable for the commands below may be set first.
         let first = self.lines.iter().find_map(|line| program(line));
         if !is_session && !first.is_some_and(is_program) {
             return Vec::new();
         }
         let mut commands = Vec::new();
         let mut begun = String::new();
-        // Behind a blank line comes the content of a file.
+        // The content of a file follows a blank line.
         for line in self
             .lines
             .iter()
@@ -111,7 +111,7 @@ impl Block {
     }
 }
 
-/// The command without the words beside it, which begin after two blanks outside of quotes.
+/// The command without the remark beside it, which begins after two blanks outside of quotes.
 fn without_words(line: &str) -> &str {
     let mut quote = None;
     let mut blanks = 0;
@@ -178,7 +178,7 @@ pub fn is_program(word: &str) -> bool {
     PROGRAMS.contains(&word) || is_script(word)
 }
 
-/// Whether a word is a script of this repository, or one that the lab makes.
+/// Whether a word is a script of this repository, or a script that the lab makes.
 pub fn is_script(word: &str) -> bool {
     ["tests/", "examples/", "fuzz/", ".ci/", "$LAB_DIR/"]
         .iter()

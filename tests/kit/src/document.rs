@@ -1,5 +1,5 @@
-//! The part of an engine that these tests need: what it makes of a create body, written down from
-//! `daemon/commit.go` (`merge`) and `daemon/create.go`, apart from the code under test.
+//! The part of an engine that these tests need: the result of a create body, modelled on `daemon/commit.go` (`merge`) and
+//! `daemon/create.go`, independently of the code under test.
 
 use delegate_upgrader::container::Inspected;
 use serde_json::{Map, Value, json};
@@ -49,7 +49,7 @@ pub fn merge(owner: &Value, defaults: &Value) -> Value {
     config
 }
 
-/// What inspect shows for a container with this id, created from `body` and an image with `defaults`.
+/// The inspect document of a container with this id, created from `body` and an image with `defaults`.
 pub fn inspect(id: &str, body: &Value, defaults: &Value) -> Value {
     let mut owner = body.clone();
     let host_config = object(&owner["HostConfig"].take());
@@ -79,7 +79,7 @@ pub fn inspect(id: &str, body: &Value, defaults: &Value) -> Value {
     })
 }
 
-/// A document with an id, as the code under test takes it.
+/// A document with an id, in the form that the code under test accepts.
 pub fn inspected(document: &Value) -> Inspected {
     Inspected::new(document.clone()).unwrap()
 }

@@ -1,5 +1,5 @@
-//! What the tests share, for this repository only: an engine in memory, the rules that hold it to a real one, a real
-//! engine's surroundings, and the checks that fuzzing and the kept corpus have in common.
+//! The code that the tests of this repository share: an engine in memory, the rules that hold it to a real one, a real
+//! engine's surroundings, and the common checks of fuzzing and of the kept corpus.
 //!
 //! | module | for |
 //! |---|---|
@@ -8,11 +8,11 @@
 //! | [`lab`] | tests of the program on a real engine: images, delegates, the upgrader's process, servers |
 //! | [`manager`] | tests of the Manager client: its settings, and a server that sends any bytes |
 //! | [`names`] | name servers, good and bad |
-//! | [`document`] | what an engine makes of a create body, as a model |
+//! | [`document`] | a model of an engine that receives a create body |
 //! | [`commands`] | the commands that pages show |
-//! | [`page`] | pages of docs/ that say what the code says |
-//! | [`schema`] | the JSON schemas of docs/reference that say what the types say |
-//! | [`checks`] | what must hold of each fuzz target's input |
+//! | [`page`] | pages of docs/ that must match the code |
+//! | [`schema`] | JSON schemas of docs/reference that must match the types |
+//! | [`checks`] | the rules for each fuzz target's input |
 
 #![allow(
     missing_docs,

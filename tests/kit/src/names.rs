@@ -1,36 +1,36 @@
-//! Name servers that say what a test wants, good or bad, by UDP and TCP.
+//! Name servers over UDP and TCP that answer as a test wants, well or badly.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::thread;
 
-/// What a name server says.
+/// The answer of a name server.
 #[derive(Clone, Copy, Debug)]
 pub enum Says {
-    /// These addresses: those of the family that is asked for.
+    /// These addresses, as far as they belong to the requested family.
     Has(&'static [&'static str]),
     /// This code: 2 is SERVFAIL, 3 NXDOMAIN, 5 REFUSED.
     Code(u8),
-    /// These addresses too, but only by TCP.
+    /// These addresses as well, but only over TCP.
     Large(&'static [&'static str]),
     /// The answer to another question first, and then these addresses.
     Confused(&'static [&'static str]),
     /// Bytes that end in the middle of a record.
     Garbage,
-    /// Nothing known, and nobody else is asked.
+    /// An empty answer from a server that does not ask others.
     Lame,
     Silence,
 }
 
-/// Which family is asked for.
+/// The family of IPv4 addresses.
 pub const A: u8 = 1;
-/// The other one.
+/// The family of IPv6 addresses.
 pub const AAAA: u8 = 28;
 
 /// The flags of an answer without an error.
 const GOOD: [u8; 2] = [0x81, 0x80];
 
-/// Starts a server for as long as the test runs. `says` gets the name and the family.
+/// Starts a server that lives as long as the test. `says` gets the name and the family.
 pub fn server(at: SocketAddr, says: impl Fn(&str, u8) -> Says + Clone + Send + 'static) {
     let (udp, tcp) = (UdpSocket::bind(at).unwrap(), TcpListener::bind(at).unwrap());
     let by_tcp = says.clone();
@@ -116,7 +116,7 @@ fn answers(question: &[u8], says: &impl Fn(&str, u8) -> Says, by_tcp: bool) -> V
     }
 }
 
-/// The name that a question is about, and the place of the family after it.
+/// The name in a question, and the position of the family after it.
 fn name_of(question: &[u8]) -> (String, usize) {
     let (mut labels, mut place) = (Vec::new(), 12);
     while question[place] != 0 {

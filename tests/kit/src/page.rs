@@ -1,13 +1,13 @@
-//! What a page of docs/ says is what the code says.
+//! Pages of docs/ must say the same as the code.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::{env, fs};
 
-/// The tests of one process rewrite a page one after the other.
+/// The tests of one process must rewrite a page one after the other.
 static PAGES: Mutex<()> = Mutex::new(());
 
-/// Asserts that the text between the marks `<!-- mark -->` and `<!-- /mark -->` of a page is as expected. With
+/// Asserts that a page has the expected text between the marks `<!-- mark -->` and `<!-- /mark -->`. With
 /// `UPDATE_DOCS=1` it writes the expected text there instead.
 pub fn has(page: &str, mark: &str, expected: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);

@@ -1,7 +1,7 @@
-//! What a JSON schema of `docs/reference` says is what the program prints.
+//! A JSON schema of `docs/reference` must describe the program's output.
 //!
-//! It knows the few keywords that these schemas use, and fails at any other. Unlike a validator, it also fails at a field
-//! that the schema does not list: readers must accept new fields, the pages must list them.
+//! The check knows the few keywords that these schemas use, and fails at any other. Unlike a validator, it also fails at a
+//! field that the schema does not list: readers must accept new fields, but the pages must list them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,8 +9,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-/// Asserts that each value is as the schema says, that the schema describes each of their fields, and that each property of
-/// the schema is in one of them.
+/// Asserts that each value matches the schema, that the schema describes each of their fields, and that each property of
+/// the schema occurs in one of them.
 pub fn describes(name: &str, values: &[Value]) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/reference/{name}.schema.json"));
     let schema: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
@@ -31,7 +31,7 @@ pub fn describes(name: &str, values: &[Value]) {
     assert!(walk.problems.is_empty(), "{name}: {:#?}", walk.problems);
 }
 
-/// The property of the schema that a value is at: `delegate.tasks`.
+/// Collects the properties of the schema in the form `delegate.tasks`.
 fn properties(schema: &Value, of: &str, found: &mut BTreeSet<String>) {
     for (name, property) in object(schema, "properties") {
         found.insert(format!("{of}.{name}"));
@@ -60,7 +60,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// `at` is the place of the value; `of` is the definition whose properties it has.
+    /// `at` is the path of the value; `of` is the definition whose properties it has.
     fn check(&mut self, schema: &Value, of: &str, at: &str, value: &Value) {
         for (keyword, given) in schema.as_object().expect("a schema") {
             let is_right = match keyword.as_str() {

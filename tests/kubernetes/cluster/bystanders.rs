@@ -1,4 +1,4 @@
-//! Whoever else works on the same Deployment.
+//! Other people and programs that work on the same Deployment.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use kit::lab::eventually;
 use super::rights::DOCUMENTED;
 use super::site::{A, B, C, PATIENCE, Site, image};
 
-/// As somebody does by hand.
+/// Sets the image by hand.
 fn set_image(site: &Site, version: &str) {
     let image = format!("delegate={}", image(version));
     site.kubectl(&["set", "image", "deployment/delegate", &image]);
@@ -41,7 +41,7 @@ fn keeps_image_that_someone_else_reverted() {
     }
     assert_eq!(site.images_written(), [image(B)]);
     assert_eq!(site.annotation("failed-image"), None);
-    // What comes next is taken up again.
+    // The upgrader takes up the next published image again.
     site.publish("26.11.2");
     site.variables
         .push(("UPGRADE_HEALTHY_DEADLINE".to_owned(), "10s".to_owned()));
@@ -67,7 +67,7 @@ fn keeps_third_image_set_by_someone_else() {
     assert_eq!(site.images_written(), [image(B)]);
 }
 
-/// Kills whatever runs this program. A bare Debian has no program for that.
+/// Kills all processes of this program. A bare Debian has no program for that.
 fn kill_all(program: &str) {
     let mut killed = 0;
     for entry in std::fs::read_dir("/proc").unwrap() {
@@ -104,7 +104,7 @@ fn an_api_server_that_is_away_for_a_while_is_waited_for() {
     assert_eq!(site.images_written(), [image(B)]);
 }
 
-/// As an API server does that has just started: it has no permissions yet.
+/// An API server that has just started has no permissions yet.
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
 fn a_refusal_of_what_was_permitted_before_is_waited_out() {
@@ -121,7 +121,7 @@ fn a_refusal_of_what_was_permitted_before_is_waited_out() {
     assert!(ended.success(), "{}", site.read("log"));
     assert_eq!((site.image(), site.running()), (image(B), vec![image(B)]));
     assert_eq!(site.images_written(), [image(B)]);
-    // For good, it is a failure.
+    // A lasting refusal is a failure.
     site.publish(A);
     let mut process = site.start(&site.kubeconfig(), "log", &["once"]);
     eventually("it has begun", PATIENCE, || site.image() == image(A));

@@ -1,4 +1,4 @@
-//! Fifty Deployments in one run: how often the API server is asked, and how long that takes.
+//! Fifty Deployments in one run: the number of requests to the API server, and the time that they take.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -8,7 +8,6 @@ use kit::lab::eventually;
 use super::rights::DOCUMENTED;
 use super::site::{A, PATIENCE, Site, deployment};
 
-/// So many Deployments.
 const COUNT: usize = 50;
 
 #[test]

@@ -1,4 +1,4 @@
-//! A process that follows an upgrade is killed at a request, and the next one finishes what it began.
+//! A process that follows an upgrade is killed at a request, and the next one finishes the upgrade.
 
 use super::proxy::{Kill, Proxy};
 use super::site::{A, B, C, PATIENCE, Site, image};

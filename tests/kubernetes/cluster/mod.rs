@@ -1,4 +1,4 @@
-//! A real cluster, which `tests/lab/kubernetes run` starts: Deployments with real pods, and the documented Role's token only.
+//! A real cluster that `tests/lab/kubernetes run` starts: Deployments with real pods, with only the documented Role's token.
 
 mod bystanders;
 mod fifty;

@@ -1,4 +1,4 @@
-//! The commands of docs/usage/kubernetes.md, as they stand there but for names, values and images, on the documented manifest.
+//! The commands of docs/usage/kubernetes.md on the documented manifest, unchanged except for names, values and images.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use kit::lab::{env, eventually, expect, program, project};
 
 use super::site::{A, ACCOUNT, B, PATIENCE, Site, image};
 
-/// The documented manifest before its image is changed, with what it leaves to whoever applies it.
+/// The documented manifest before the change of its image, with the values that its user fills in.
 fn documented(site: &Site) -> String {
     let manifest = std::fs::read_to_string(project().join("examples/kubernetes/documented.yaml"));
     let manifest = manifest.expect("the manifest");
@@ -21,7 +21,7 @@ fn documented(site: &Site) -> String {
         ("harness-delegate-ng", &site.namespace),
         ("https://app.harness.io", &site.manager("172.30.0.1")),
         ("delegate-upgrader-kubernetes:latest", "harness/upgrader:latest"),
-        // The lab's Kubernetes knows no other version, and its nodes have the image.
+        // The lab's Kubernetes knows only this version, and its nodes have the image.
         ("apiVersion: batch/v1\n", "apiVersion: batch/v1beta1\n"),
         ("imagePullPolicy: Always", "imagePullPolicy: IfNotPresent"),
     ];
@@ -67,7 +67,7 @@ fn the_commands_of_the_page_do_what_it_says() {
             .args(["-c", &command])
             .env("UPGRADER_TOKEN", TOKEN)
             .env("UPGRADE_HEALTHY_TIME", "2s");
-        // kubectl is the administrator's, and the program has the account of the upgrader.
+        // kubectl runs as the administrator, and the program with the upgrader's account.
         if !command.starts_with("kubectl") {
             shell.env("KUBECONFIG", site.kubeconfig());
         }

@@ -1,4 +1,4 @@
-//! In a pod, as the documented manifest and the chart run it: no command, a mounted file, the account's own token.
+//! The upgrader in a pod, as the documented manifest and the chart run it: no command, a mounted file, the account's own token.
 
 use std::process::Command;
 use std::sync::OnceLock;
@@ -8,10 +8,10 @@ use kit::lab::{env, eventually, expect};
 
 use super::site::{A, B, PATIENCE, Site, image};
 
-/// The node, as pods reach it.
+/// The address at which pods reach the node.
 const NODE: &str = "172.30.0.1";
 
-/// The image for clusters, on the node.
+/// The image for clusters, which the node has.
 fn upgrader() -> &'static str {
     const IMAGE: &str = "delegate-upgrader-kubernetes:test";
     static BUILT: OnceLock<()> = OnceLock::new();
@@ -26,11 +26,11 @@ fn upgrader() -> &'static str {
     IMAGE
 }
 
-/// What a pod of the upgrader has beside the documented manifest.
+/// The parts of an upgrader's pod in addition to the documented manifest.
 #[derive(Default)]
 struct Extra {
     variables: Vec<(&'static str, String)>,
-    /// Secrets, and where they are mounted.
+    /// Secrets and their mount points.
     secrets: Vec<(&'static str, &'static str)>,
 }
 
@@ -83,7 +83,7 @@ fn pod(arguments: &str, restart: &str, extra: &Extra) -> String {
     )
 }
 
-/// A cron job as in the documented manifest; 1.20 has it as batch/v1beta1.
+/// A cron job as in the documented manifest; 1.20 knows it as batch/v1beta1.
 fn cron_job(site: &Site, extra: &Extra) -> String {
     format!(
         "{}apiVersion: batch/v1beta1
@@ -104,7 +104,7 @@ spec:
     )
 }
 
-/// Runs the job once; what its pod logged.
+/// Runs the job once; returns its pod's log.
 fn run_job(site: &Site, name: &str) -> String {
     site.kubectl(&["create", "job", "--from=cronjob/delegate-upgrader-job", name]);
     eventually("the job has ended", PATIENCE, || {
@@ -144,8 +144,8 @@ fn the_documented_cron_job_upgrades_with_only_its_image_changed() {
     assert_eq!(site.image(), image(A), "{log}");
 }
 
-/// All that the chart can put on the way: a proxy that wants a login, a server that wants a client certificate, and a
-/// certificate that no authority signed. The API server is not asked through the proxy.
+/// Everything that the chart can put in the way: a proxy that requires a login, a server that requires a client
+/// certificate, and a self-signed certificate. Requests to the API server do not use the proxy.
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
 fn the_manager_is_asked_through_a_proxy_with_a_login_and_with_a_client_certificate() {
@@ -178,7 +178,7 @@ fn the_manager_is_asked_through_a_proxy_with_a_login_and_with_a_client_certifica
         variables: vec![("LOG_LEVEL", "debug".to_owned())],
         secrets: vec![("ca", "/ca-bundle"), ("mtls", "/etc/mtls")],
     };
-    // Without a certificate of its own it is told so, and nothing is changed.
+    // Without a client certificate it is told so, and changes nothing.
     site.keys.clone_from(&with_proxy);
     site.apply(&cron_job(&site, &extra));
     let log = run_job(&site, "without");
@@ -189,7 +189,7 @@ fn the_manager_is_asked_through_a_proxy_with_a_login_and_with_a_client_certifica
     let log = run_job(&site, "with") + &log;
     assert_eq!(site.image(), image(B), "{log}");
     let asked = proxy.read("access.log");
-    // Whether it listens was tried without a request.
+    // The check whether the proxy listens sent no request.
     let is_request = |line: &&str| !line.contains("transaction-end-before-headers");
     let requests: Vec<&str> = asked.lines().filter(is_request).collect();
     assert!(!requests.is_empty());
@@ -206,7 +206,7 @@ fn the_manager_is_asked_through_a_proxy_with_a_login_and_with_a_client_certifica
     }
 }
 
-/// As a Deployment of its own it runs all the time, on a schedule; another pod goes on where one was deleted.
+/// The upgrader's own Deployment runs all the time, on a schedule; if its pod is deleted, another pod continues.
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
 fn a_deployment_of_the_upgrader_runs_on_its_schedule() {
@@ -247,7 +247,7 @@ spec:
     eventually("a later run has nothing to do", PATIENCE, || {
         log().contains("runs the published image")
     });
-    // The next image is begun by one pod, and another one follows it.
+    // One pod starts the next image, and another pod follows it.
     let mut site = site;
     site.publish(A);
     site.apply(&manifest(&site));
@@ -266,7 +266,7 @@ spec:
     assert_eq!(site.kubectl(&pods), "0", "{}", log());
 }
 
-/// The run that Kubernetes itself begins gives its own CronJob another image, and the next one is of that.
+/// The run that Kubernetes itself starts gives its own CronJob another image, and the next run has that image.
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
 fn a_cron_job_follows_the_image_of_the_upgrader() {

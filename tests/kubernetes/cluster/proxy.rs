@@ -1,7 +1,7 @@
-//! Between the program and the API server: counts requests, and kills the program at one of them.
+//! A proxy between the program and the API server: it counts requests, and kills the program at one of them.
 //!
-//! `kubectl proxy` speaks TLS to the API server as the account of the upgrader, so what is between it and the program is
-//! plain HTTP.
+//! `kubectl proxy` speaks TLS to the API server with the upgrader's account, so the connection between it and the program
+//! is plain HTTP.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -12,17 +12,17 @@ use std::sync::{Arc, Mutex};
 
 use kit::lab::servers::Server;
 
-/// When the program is killed.
+/// The time at which the program is killed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kill {
-    /// Before the API server hears of the request.
+    /// Before the request reaches the API server.
     Before,
-    /// Once it has answered.
+    /// Once the API server has answered.
     After,
 }
 
 pub(crate) struct Proxy {
-    /// It ends with this.
+    /// `kubectl proxy`, which ends with this proxy.
     upstream: Server,
     address: String,
     requests: Arc<AtomicUsize>,
@@ -66,7 +66,7 @@ impl Proxy {
         proxy
     }
 
-    /// A kubeconfig for the way through here.
+    /// A kubeconfig for the way through this proxy.
     pub(crate) fn kubeconfig(&self) -> String {
         format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{{name: x, cluster: {{server: \"{}\"}}}}]\n\
@@ -75,7 +75,7 @@ impl Proxy {
         )
     }
 
-    /// Has the program killed at this request, from 0. Whether it came to that.
+    /// Kills the program at this request, counted from 0. Returns whether the program reached it.
     pub(crate) fn kill_at(&self, at: usize, how: Kill, start: impl FnOnce() -> Child) -> bool {
         self.requests.store(0, Ordering::SeqCst);
         *self.point.lock().expect("the point") = Some((at, how));
@@ -94,7 +94,7 @@ impl Proxy {
     }
 }
 
-/// One request; the answer ends with the connection.
+/// Serves one request; the answer ends with the connection.
 fn serve(
     mut stream: TcpStream,
     to: &str,
@@ -131,7 +131,7 @@ fn serve(
     stream.write_all(&answer)
 }
 
-/// A request with its body, which asks for the connection's end.
+/// Reads a request with its body, and asks for the connection's end.
 fn read_request(stream: &mut TcpStream) -> std::io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];

@@ -1,17 +1,17 @@
-//! What the account may do, and what happens without each of it.
+//! The rights of the account, and the effect if each of them is missing.
 
 use super::site::{A, B, Site, image};
 
-/// What the documented manifest permits.
+/// The rights in the documented manifest.
 pub(crate) const DOCUMENTED: &str = "
 - {apiGroups: [batch, apps, extensions], resources: [cronjobs], verbs: [get, list, watch, update, patch]}
 - {apiGroups: [extensions, apps], resources: [deployments], verbs: [get, list, watch, create, update, patch]}
 ";
-/// The least that an upgrade needs.
+/// The minimum for an upgrade.
 const LEAST: &str = "
 - {apiGroups: [apps], resources: [deployments], resourceNames: [delegate], verbs: [get, patch]}
 ";
-/// With what makes reports better.
+/// The minimum and the rights that make reports better.
 pub(crate) const DETAILED: &str = "
 - {apiGroups: [apps], resources: [deployments], resourceNames: [delegate], verbs: [get, patch]}
 - {apiGroups: [''], resources: [pods], verbs: [list]}

@@ -1,4 +1,4 @@
-//! From one image to another, and back from one that fails.
+//! From one image to another, and back from an image that fails.
 
 use kit::lab::eventually;
 use serde_json::Value;
@@ -14,18 +14,18 @@ fn a_published_image_is_rolled_out_and_nothing_else_is_written() {
     let run = site.run(&["once"]).ended(0);
     assert_eq!(site.image(), image(B), "{}", run.text);
     assert_eq!(site.running(), [image(B), image(B)]);
-    // One patch: what was, what is wanted and since when go with the image.
+    // One patch: the old image, the wanted one and the time are written together with the image.
     assert_eq!(site.images_written(), [image(B)], "{}", run.text);
     assert_eq!(site.annotation("attempt-from"), Some(image(A)));
     assert_eq!(site.annotation("attempt-image"), Some(image(B)));
     let after = site.get();
     let cause = &after["metadata"]["annotations"]["kubernetes.io/change-cause"];
     assert_eq!(*cause, format!("delegate-upgrader: {} to {}", image(A), image(B)));
-    // But for the image, the spec is what it was.
+    // Except for the image, the spec is unchanged.
     let mut spec = after["spec"].clone();
     spec["template"]["spec"]["containers"][0]["image"] = Value::from(image(A));
     assert_eq!(spec, before["spec"]);
-    // It asks for nothing but the Deployment, and once for its pods, which it may not list.
+    // It asks only for the Deployment, and once for its pods, which it may not list.
     let refused: Vec<String> = site
         .requests()
         .iter()
@@ -57,7 +57,7 @@ fn a_published_image_is_rolled_out_and_nothing_else_is_written() {
 
     site.run(&["rollback"]).ended(0);
     assert_eq!(site.image(), image(A));
-    // It stays there until something else is published.
+    // It keeps the old image until a different one is published.
     let run = site.run(&["once"]);
     assert_eq!((run.code, site.image()), (Some(0), image(A)), "{}", run.text);
     assert!(
@@ -73,14 +73,14 @@ fn a_broken_image_goes_back_and_stays_in_quarantine_over_three_runs() {
     let mut site = Site::with("broken", 2, super::rights::DETAILED);
     site.publish(C);
     let run = site.run(&["once"]);
-    // Kubernetes would start six more pods for another exit code.
+    // With any other exit code, Kubernetes would start six more pods.
     assert_eq!(run.code, Some(0), "{}", run.text);
     assert_eq!(site.image(), image(A), "{}", run.text);
     assert_eq!(site.images_written(), [image(C), image(A)], "{}", run.text);
     assert_eq!(site.annotation("failed-image"), Some(image(C)));
     let cause = site.annotation("failed-cause").unwrap();
     assert!(cause.contains("exit code 1"), "{cause}");
-    // The pod's own words, where they may be read.
+    // The pod's own words, if the account may read them.
     assert!(
         run.text
             .contains("ERROR delegate 26.12.1 cannot start: no such class"),
@@ -100,7 +100,7 @@ fn a_broken_image_goes_back_and_stays_in_quarantine_over_three_runs() {
     eventually("both old pods serve", PATIENCE, || {
         site.running() == [image(A), image(A)]
     });
-    // An operator who knows better.
+    // An operator overrules the quarantine.
     let run = site.run(&["retry"]).ended(1);
     assert_eq!(
         site.annotation("failed-attempts"),
@@ -169,7 +169,7 @@ fn a_paused_one_is_left_and_one_without_pods_is_not_verified() {
     let run = site.run(&["once"]).ended(0);
     assert_eq!(site.image(), image(B), "{}", run.text);
     assert!(run.text.contains("not verified"), "{}", run.text);
-    // A later scale-up with a bad image is seen by the next run.
+    // The next run notices that a later scale-up has a bad image.
     site.publish(C);
     let run = site.run(&["once"]);
     assert_eq!((run.code, site.image()), (Some(0), image(C)), "{}", run.text);
@@ -220,13 +220,13 @@ fn a_custom_image_is_not_replaced_by_the_stock_one() {
 #[ignore = "needs a cluster: make kubernetes"]
 fn a_manager_that_cannot_be_reached_changes_nothing_and_is_named_while_it_is_awaited() {
     let mut site = Site::new("manager-away");
-    // Nobody listens to that port.
+    // Nothing listens on that port.
     site.manager_host = Some("http://127.0.0.1:9".to_owned());
     let (once, plan) = std::thread::scope(|scope| {
         let plan = scope.spawn(|| site.run(&["plan"]));
         (site.run(&["once"]), plan.join().expect("a plan"))
     });
-    // Kubernetes would start a pod of a CronJob again.
+    // Kubernetes would restart the pod of a CronJob.
     for (run, code) in [(once, 0), (plan, 1)] {
         assert_eq!(run.code, Some(code), "{}", run.text);
         run.assert_manager_is_away();

@@ -14,11 +14,11 @@ use tempfile::TempDir;
 use super::rights::DOCUMENTED;
 pub(crate) use kit::lab::PATIENCE;
 
-/// Where the cluster pulls from.
+/// The registry from which the cluster pulls.
 pub(crate) const REGISTRY: &str = "127.0.0.1:5000";
 pub(crate) const A: &str = "26.10.1";
 pub(crate) const B: &str = "26.11.1";
-/// It ends at once.
+/// An image that ends at once.
 pub(crate) const C: &str = "26.12.1";
 pub(crate) const ACCOUNT: &str = "acct-TEST_000000000000";
 
@@ -26,7 +26,7 @@ pub(crate) struct Site {
     pub(crate) namespace: String,
     directory: TempDir,
     manager: Option<Server>,
-    /// Another run may have had the same namespace in a cluster that was left running.
+    /// The start of this run: an earlier run may have used the same namespace in a cluster that was left running.
     since: DateTime<Utc>,
     /// `workloadName`.
     pub(crate) workload: String,
@@ -34,11 +34,11 @@ pub(crate) struct Site {
     pub(crate) container: String,
     /// `dryRun`.
     pub(crate) dry_run: bool,
-    /// What `managerHost` is, where the Manager is not asked at its own address.
+    /// The value of `managerHost`, if it is not the Manager's own address.
     pub(crate) manager_host: Option<String>,
-    /// The keys that the file has beside the documented ones.
+    /// The keys of the file in addition to the documented ones.
     pub(crate) keys: String,
-    /// The variables that the process has beside the token.
+    /// The variables of the process in addition to the token.
     pub(crate) variables: Vec<(String, String)>,
 }
 
@@ -54,7 +54,7 @@ fn images() {
 }
 
 impl Site {
-    /// A delegate of one pod that runs A, and the documented Role.
+    /// A delegate with one pod that runs A, and the documented Role.
     pub(crate) fn new(test: &str) -> Self {
         Self::with(test, 1, DOCUMENTED)
     }
@@ -88,7 +88,7 @@ impl Site {
         site
     }
 
-    /// Makes the account of the upgrader, with these rules of its Role.
+    /// Creates the upgrader's account, with these rules in its Role.
     pub(crate) fn permit(&self, rules: &str) {
         let manifest = self.write("rbac.yaml", &rbac(rules));
         let lab = env("LAB_KUBERNETES");
@@ -97,7 +97,7 @@ impl Site {
         fs::copy(path.lines().last().unwrap_or_default(), self.kubeconfig()).expect("a kubeconfig");
     }
 
-    /// For files that the test makes.
+    /// A directory for the test's files.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -143,7 +143,7 @@ impl Site {
         Some(self.get()["metadata"]["annotations"][name].as_str()?.to_owned())
     }
 
-    /// The images of the pods that are ready.
+    /// The images of the ready pods.
     pub(crate) fn running(&self) -> Vec<String> {
         let text = self.kubectl(&["get", "pods", "--selector", "app=delegate", "--output", "json"]);
         let list: Value = serde_json::from_str(&text).expect("a list");
@@ -164,7 +164,7 @@ impl Site {
             .collect()
     }
 
-    /// Has the Manager publish this version of the stock image.
+    /// Makes the Manager publish this version of the stock image.
     pub(crate) fn publish(&mut self, version: &str) {
         self.publish_image(&format!("harness/delegate:{version}"));
     }
@@ -180,13 +180,13 @@ impl Site {
         }));
     }
 
-    /// The address of the Manager, at this address of the node.
+    /// The URL of the Manager, at this address of the node.
     pub(crate) fn manager(&self, host: &str) -> String {
         let manager = self.manager.as_ref().expect("something is published");
         format!("http://{host}:{}", manager.port)
     }
 
-    /// The Manager's words.
+    /// The output of the Manager.
     pub(crate) fn asked(&self) -> String {
         self.manager
             .as_ref()
@@ -194,7 +194,7 @@ impl Site {
             .unwrap_or_default()
     }
 
-    /// The file as the chart renders it.
+    /// The file in the chart's form.
     pub(crate) fn file(&self, host: &str) -> String {
         format!(
             "mode: Delegate\ndryRun: {}\nworkloadName: {}\nnamespace: {}\ncontainerName: {}\n\
@@ -208,7 +208,7 @@ impl Site {
         )
     }
 
-    /// The program, as this account.
+    /// The program with this account.
     pub(crate) fn command(&self, kubeconfig: &Path, arguments: &[&str]) -> Command {
         let file = self.write("config.yaml", &self.file("127.0.0.1"));
         let mut command = Command::new(program());
@@ -251,7 +251,7 @@ impl Site {
         fs::read_to_string(self.directory.path().join(name)).unwrap_or_default()
     }
 
-    /// What the account of the upgrader asked of the API server so far: verb, path, status and what it sent.
+    /// The requests of the upgrader's account to the API server so far: verb, path, status and body.
     pub(crate) fn requests(&self) -> Vec<Value> {
         let user = format!("system:serviceaccount:{}:upgrader", self.namespace);
         let log = fs::read_to_string(env("LAB_KUBERNETES_AUDIT")).expect("the audit log");
@@ -267,7 +267,7 @@ impl Site {
             .collect()
     }
 
-    /// What it wrote.
+    /// The writes of the upgrader's account.
     pub(crate) fn writes(&self) -> Vec<Value> {
         let mut requests = self.requests();
         requests.retain(|request| {
@@ -276,7 +276,7 @@ impl Site {
         requests
     }
 
-    /// The images that it wrote, in this order.
+    /// The images that the upgrader wrote, in this order.
     pub(crate) fn images_written(&self) -> Vec<String> {
         let writes = self.writes();
         let images = writes
@@ -298,7 +298,7 @@ impl Drop for Site {
     }
 }
 
-/// A delegate with a sidecar, as the chart makes one, only sooner ready.
+/// A delegate with a sidecar, as the chart creates it, but ready sooner.
 pub(crate) fn deployment(replicas: u64) -> String {
     format!(
         "apiVersion: apps/v1

@@ -1,4 +1,4 @@
-//! What a person does on the host, by the calls that `docker` and `docker compose` make for it.
+//! A person's acts on the host, by the calls that `docker` and `docker compose` make for them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::story::Story;
 use kit::lab::LABEL;
 use kit::lab::engine::Engine;
 
-/// The memory that a person sets, and that with swap.
+/// The limit that a person sets for memory, and for memory with swap.
 const MEMORY: u64 = 96 << 20;
-/// How long Docker may take to remove a container.
+/// The maximum time for Docker to remove a container.
 const REMOVAL: Duration = Duration::from_secs(10);
 
 /// The container that a person acts on.
@@ -42,7 +42,7 @@ pub(crate) enum Act {
     Connect,
     /// `docker compose up --force-recreate`.
     Compose,
-    /// `docker rmi -f` of the image before, and of the published one.
+    /// `docker rmi -f` of the previous image, and of the published one.
     RmiOld,
     RmiNew,
     /// `docker container prune`.
@@ -89,7 +89,7 @@ impl Act {
         matches!(self, Self::Update(Target::Serving) | Self::Connect)
     }
 
-    /// Whether it interrupts the container that it is done to.
+    /// Whether it interrupts its target.
     pub(crate) fn interrupts(self) -> bool {
         matches!(
             self,
@@ -106,7 +106,7 @@ impl fmt::Display for Act {
     }
 }
 
-/// What came of an act.
+/// The result of an act.
 #[derive(Clone, Debug)]
 pub(crate) enum Done {
     Yes(Given),
@@ -118,20 +118,20 @@ pub(crate) enum Done {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Given {
-    /// The configuration that the person asked for.
+    /// The configuration that the person requested.
     pub(crate) configuration: Value,
-    /// The id of the container that it was done to.
+    /// The id of the act's target.
     pub(crate) target: Option<String>,
     /// Whether a container of the delegate is left after it.
     pub(crate) something_is_left: bool,
 }
 
-/// Where a person acts.
+/// The place of an act: the engine, the delegate and its images.
 #[derive(Clone)]
 pub(crate) struct Site {
     pub(crate) engine: Engine,
     pub(crate) name: String,
-    /// What the delegate was created from, and its document.
+    /// The delegate's create body, and its document.
     pub(crate) body: Value,
     pub(crate) before: Value,
     pub(crate) images: Images,
@@ -140,7 +140,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// The name that the person gives to the container that they rename.
+    /// The name that a person gives to the container that they rename.
     pub(crate) fn kept_name(&self) -> String {
         format!("{}.kept", self.name)
     }
@@ -176,7 +176,7 @@ impl Site {
         }
     }
 
-    /// The id of the container that has this part now.
+    /// The id of the container that is the target now.
     async fn find(&self, target: Target) -> Option<String> {
         let rows = self.engine.list(&self.name).await;
         let row = rows.into_iter().find(|row| {
@@ -190,7 +190,7 @@ impl Site {
         Some(row?.id)
     }
 
-    /// Makes the call of an act, and returns the configuration that the person asked for.
+    /// Makes the call of an act, and returns the configuration that the person requested.
     async fn call_for(&self, act: Act, id: &str) -> Result<Value, String> {
         let on = |verb: &str| ("POST", format!("/containers/{id}/{verb}"), None);
         let images = &self.images;
@@ -217,7 +217,7 @@ impl Site {
         };
         self.call(method, &path, body.as_ref()).await?;
         let mut given = configuration(&self.before);
-        // One with `--rm` takes a moment to vanish.
+        // A container with `--rm` takes a moment to vanish.
         let vanishes = given["HostConfig"]["AutoRemove"] == true && matches!(act, Act::Stop(_));
         if vanishes || matches!(act, Act::Remove(_)) {
             self.until_gone(id, vanishes).await;
@@ -235,7 +235,7 @@ impl Site {
         Ok(given)
     }
 
-    /// Waits for the end of a removal; only for a moment where the container may stay.
+    /// Waits for the end of a removal; only for a moment if the container may stay.
     async fn until_gone(&self, id: &str, may_stay: bool) {
         let longest = if may_stay { REMOVAL / 10 } else { REMOVAL };
         let begin = Instant::now();
@@ -244,7 +244,7 @@ impl Site {
         }
     }
 
-    /// Does what Compose does, with a file that still names the old image.
+    /// Recreates the container as Compose does, with a file that still names the old image.
     async fn recreate(&self, id: &str) -> Result<Value, String> {
         let name = &self.name;
         let mut body = self.body.clone();

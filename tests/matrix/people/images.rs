@@ -1,4 +1,4 @@
-//! The images of a point. What is done to an image must not reach other points, so such a point has images of its own.
+//! The images of a point. Acts on an image must not affect other points, so such a point has images of its own.
 
 use tokio::process::Command;
 
@@ -7,7 +7,7 @@ use crate::point::Bench;
 use kit::lab::engine::Engine;
 use kit::lab::{V1, V2, image};
 
-/// The image of the delegate and the one that is published.
+/// The image of the delegate and the published image.
 #[derive(Clone, Debug)]
 pub(crate) struct Images {
     pub(crate) old: String,
@@ -18,12 +18,12 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// Those that all points share.
+    /// The images that all points share.
     pub(crate) async fn shared(bench: &Bench) -> Self {
         Self::of(&bench.engine, image(V1), image(V2), false).await
     }
 
-    /// Images that only this point uses. The new one is in the registry only.
+    /// Images that only this point uses. The new one is only in the registry.
     pub(crate) async fn own(engine: &Engine, number: usize) -> Self {
         let number = 20_000 + number;
         let [old, new] = ["26.01", "26.02"].map(|release| image(&format!("{release}.{number}")));

@@ -1,4 +1,4 @@
-//! What is on the host at the end of a point, and whether it may be: the same few invariants for every act.
+//! The host at the end of a point, and whether it may be in that state: the same few invariants for every act.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use crate::proxy::Made;
 use crate::scenario::Scenario;
 use kit::lab::engine::Row;
 
-/// What Docker does by itself after the upgrader's end may take this long.
+/// The maximum time of Docker's own work after the upgrader's end.
 const COMES_TO_REST: Duration = Duration::from_secs(60);
-/// One that is made in vain, since the person acted, and another one.
+/// One candidate that the person's act makes useless, and another one.
 const MOST_CANDIDATES: usize = 2;
-/// How often any other change may be asked for in one run.
+/// The maximum number of requests for any other change in one run.
 const MOST_CHANGES: usize = 5;
-/// How many calls are too many, and in which time. An upgrade inspects up to five containers four times a second.
+/// The number of calls in a period that is too many. An upgrade inspects up to five containers four times a second.
 const MOST_CALLS: (usize, Duration) = (300, Duration::from_secs(5));
-/// The label that has the image of a container that was created by the image's id.
+/// The label with the image of a container that was created by the image's id.
 const IMAGE_LABEL: &str = "/Config/Labels/io.delegate-upgrader.image";
 
-/// How the delegate may end.
+/// The possible ends of a delegate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// It works.
@@ -36,7 +36,7 @@ enum End {
     Gone,
 }
 
-/// An act at a stage, and what came of it.
+/// An act at a stage, and its result.
 pub(crate) struct Case<'a> {
     pub(crate) site: &'a Site,
     pub(crate) scenario: Scenario,
@@ -46,7 +46,7 @@ pub(crate) struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// What is wrong with the host.
+    /// The errors on the host.
     pub(crate) async fn wrongs(&self) -> Vec<String> {
         let begin = Instant::now();
         loop {
@@ -62,19 +62,19 @@ impl Case<'_> {
         }
     }
 
-    /// How it may end. Everything that is missing is brought back, so there are few other ends than a delegate that works.
+    /// The permitted ends. The upgrader brings back a missing delegate, so nearly every end is a working delegate.
     fn ends(&self) -> Vec<End> {
         let Stage { phase, .. } = self.stage;
-        // The call that is held, and everything else that is there, may change who serves.
+        // The held call, and other containers on the host, may change which one serves.
         let is_settled =
             matches!(phase, Phase::Alone | Phase::Beside | Phase::Over) && !self.stage.is_commit();
         let was_last = !self.given.something_is_left;
         let is_rm = self.scenario.shape.rm;
         let serves_alone = match self.stage.kind() {
             _ if self.stage.moment == Moment::After => false,
-            // Docker removes the old container in this moment, whatever the person does.
+            // Docker removes the old container at this moment, whatever the person does.
             "remove-old" => self.act.target() == Some(Target::Serving),
-            // The candidate gets the name in this moment, and an old container with `--rm` has vanished.
+            // The candidate gets the name at this moment, and an old container with `--rm` has vanished.
             "rename-candidate-to-service" => self.act.target() == Some(Target::Candidate) && is_rm,
             _ => false,
         };
@@ -95,7 +95,7 @@ impl Case<'_> {
         }
     }
 
-    /// What is left over: only NAME, the container that the person renamed, and one rejected candidate may be there.
+    /// The leftovers: only NAME, the container that the person renamed, and one rejected candidate may be there.
     fn leftovers(&self, rows: &[Row]) -> Vec<String> {
         let Site { name, .. } = self.site;
         let is_ended = |row: &Row| matches!(row.state.as_str(), "exited" | "created");
@@ -106,7 +106,7 @@ impl Case<'_> {
             let is_kept = may_be_kept && row.name == self.site.kept_name();
             let is_failed = self.may_reject() && row.name.starts_with(&format!("{name}.failed-"));
             failed += usize::from(is_failed);
-            // Both were stopped, and nothing is done until one of them runs again.
+            // Both were stopped, and nothing happens until one of them runs again.
             let is_stopped = self.act == Act::Stop(Target::Serving) && self.stage.phase == Phase::Replaced;
             let is_behind = is_stopped && row.name.starts_with(&format!("{name}.draining-"));
             if !(is_kept || (is_failed && failed == 1 || is_behind) && is_ended(row)) {
@@ -116,7 +116,7 @@ impl Case<'_> {
         wrongs
     }
 
-    /// A candidate that a person interrupts is rejected, and a new container that they take out of service, too.
+    /// An interrupted candidate is rejected, and so is a new container that the person takes out of service.
     fn may_reject(&self) -> bool {
         let is_new = match self.act.target() {
             Some(Target::Candidate) => true,
@@ -126,7 +126,7 @@ impl Case<'_> {
         is_new && self.act.interrupts()
     }
 
-    /// The fewest wrongs of all ends, and of all containers that may be the delegate.
+    /// The fewest errors over all permitted ends, and over all containers that may be the delegate.
     async fn delegate_wrongs(&self, rows: &[Row]) -> Option<Vec<String>> {
         let Site { name, engine, .. } = self.site;
         let is_rejected = rows.iter().any(|row| row.name.contains(".failed-"));
@@ -169,7 +169,7 @@ impl Case<'_> {
             wrongs.push(format!("it is not healthy: {problem}"));
         }
         let image = image_of(document);
-        // One that is kept up by Docker and that a person stops is withdrawn, and not tried again in this run.
+        // A candidate that Docker keeps up and a person stops is withdrawn, and not tried again in this run.
         let may_be_old = is_rejected || self.act == Act::Stop(Target::Candidate);
         if image != images.new && !(may_be_old && image == images.old) {
             wrongs.push(format!("it has the image {image}"));
@@ -214,7 +214,7 @@ impl Case<'_> {
     }
 }
 
-/// All containers of this delegate, those that Compose calls `<id>_NAME` too.
+/// All containers of this delegate, including those that Compose names `<id>_NAME`.
 pub(crate) async fn rows(site: &Site) -> Vec<Row> {
     let listed = site.engine.expect("GET", "/containers/json?all=1", None).await;
     let rows = listed.as_array().into_iter().flatten().map(|row| Row {
@@ -240,7 +240,7 @@ fn image_of(document: &Value) -> String {
     }
 }
 
-/// What is wrong with how a run ended. `log` is what it printed.
+/// The error in how a run ended. `log` is its output.
 pub(crate) async fn exit(site: &Site, code: Option<i32>, log: &str) -> Option<String> {
     let mut serves = false;
     for place in [site.name.clone(), site.kept_name()] {
@@ -251,7 +251,7 @@ pub(crate) async fn exit(site: &Site, code: Option<i32>, log: &str) -> Option<St
         Some(1) if serves && !log.contains(&format!("{}.kept", site.name)) => {
             Some("exit code 1, and the new image serves".to_owned())
         }
-        // A delegate of which nothing is left is not one of the host's.
+        // A delegate without any container is not one of the host's.
         Some(_) if !serves && !log.contains("reason=") && !rows(site).await.is_empty() => {
             Some("the new image does not serve, and the log does not say why".to_owned())
         }
@@ -259,7 +259,7 @@ pub(crate) async fn exit(site: &Site, code: Option<i32>, log: &str) -> Option<St
     }
 }
 
-/// What was repeated too often in one run.
+/// The calls that were repeated too often in one run.
 pub(crate) fn repetitions(calls: &[Made]) -> Vec<String> {
     let mut wrongs = Vec::new();
     let mut changes: BTreeMap<&str, usize> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The people's matrix: at every stage of an upgrade, what a person may do on the host, on a real engine. Run with
+//! The people's matrix: acts of a person on the host, at every stage of an upgrade, on a real engine. Run with
 //! `make matrix MATRIX=people`.
 //!
 //! The upgrader is held at a call, or observed for a while after it; a person acts on the engine directly; the upgrader
@@ -23,12 +23,12 @@ use act::Act;
 use point::Point;
 use stage::{Moment, stages};
 
-/// The points take them in turn. A delegate with `--rm` has none.
+/// The restart policies, which the points use in turn. A delegate with `--rm` has none.
 const POLICIES: [&str; 4] = ["always", "unless-stopped", "on-failure", "no"];
-/// A point whose stage was not reached is tried so often.
+/// The number of tries for a point whose stage is not reached.
 const TRIES: usize = 3;
 
-/// Tries what is selected.
+/// Tries the selected points.
 pub(crate) async fn try_all(bench: &Arc<Bench>, selection: &Selection, tally: &mut Tally) {
     let recorded = record(bench, Scenario::is_good, tally).await;
     let mut points = points(&recorded);
@@ -48,7 +48,7 @@ pub(crate) async fn try_all(bench: &Arc<Bench>, selection: &Selection, tally: &m
     }
 }
 
-/// Every act at every stage that has what it is done to.
+/// Every act at every stage that has the target of the act.
 fn points(recorded: &BTreeMap<Scenario, Vec<(String, bool)>>) -> Vec<Point> {
     let mut points = Vec::new();
     for (scenario, calls) in recorded {

@@ -1,5 +1,5 @@
-//! One point: a delegate, an upgrade, a person who acts at one stage of it, another scheduled run, and what is on the host
-//! then.
+//! One point: a delegate, an upgrade, a person who acts at one stage of it, another scheduled run, and the host at the
+//! end.
 
 use std::collections::HashMap;
 use std::env;
@@ -25,13 +25,13 @@ use crate::tally::Tally;
 use crate::upgrader::{self, Ended};
 use kit::lab::image;
 
-/// How long after the candidate is healthy a person acts in the middle of its proof, which takes three seconds.
+/// The time after the candidate is healthy at which a person acts in the middle of its proof, which takes three seconds.
 const INTO_THE_PROOF: Duration = Duration::from_secs(1);
-/// How long after the request to stop they act in the middle of a drain.
+/// The time after the stop request at which they act in the middle of a drain.
 const INTO_THE_DRAIN: Duration = Duration::from_millis(1500);
-/// How long a run may take, whatever the person does.
+/// The maximum time of a run, whatever the person does.
 const LONGEST: Duration = Duration::from_secs(120);
-/// How long a drain takes that is to outlast the act, and any other.
+/// The length of a drain that must outlast the act, and of any other drain.
 const DRAINS: (u64, u64) = (5, 1);
 /// The run in which the person acts, and the next scheduled one.
 const RUNS: usize = 2;
@@ -47,7 +47,7 @@ pub(crate) struct Point {
     pub(crate) act: Act,
 }
 
-/// How it went.
+/// The result of a point.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) failures: Vec<String>,
@@ -55,7 +55,7 @@ pub(crate) struct Outcome {
     pub(crate) reached: bool,
     /// The first run kept the old image.
     pub(crate) kept_old: bool,
-    /// Docker's words, where it refused the act. It may have done half of what Compose does, so the point says nothing.
+    /// Docker's message, if it refused the act. Half of Compose's work may be done then, so the point says nothing.
     refused: Option<String>,
 }
 
@@ -225,7 +225,7 @@ async fn judge(bench: &Bench, case: &Case<'_>, proxy: &Proxy) -> Vec<String> {
     let trespasses = proxy.trespasses().into_iter();
     failures.extend(trespasses.map(|call| format!("it touched what is not its own: {call}")));
     let end = events::now();
-    // What Docker has reported by now arrives here a moment later.
+    // Reports that Docker has sent by now arrive here a moment later.
     sleep(Duration::from_millis(300)).await;
     let events = bench.recorder.of(&case.site.name);
     failures.extend(case.cut_short(&events));
@@ -252,7 +252,7 @@ fn is_proof(stage: &Stage) -> bool {
     stage.moment == Moment::After && stage.kind() == "start-candidate"
 }
 
-/// Before a call there is nothing to wait for.
+/// Waits for the moment of the stage. Before a call, there is nothing to wait for.
 async fn wait_for_moment(site: &Site, stage: &Stage) {
     if stage.moment == Moment::Before {
         return;

@@ -5,10 +5,10 @@ use std::fmt;
 
 use super::act::{Act, Target};
 
-/// Who has the name.
+/// The owner of the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// The old container, and there is no candidate.
+    /// The old container, without a candidate.
     Alone,
     /// The old container, beside a candidate.
     Beside,
@@ -20,12 +20,12 @@ pub(crate) enum Phase {
     Over,
 }
 
-/// When, as seen from a call.
+/// The moment relative to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// Docker has not received it: the upgrader decided without knowing of the act.
+    /// Docker has not received the call: the upgrader decided without knowledge of the act.
     Before,
-    /// Some time after it, while the upgrader observes.
+    /// Some time after the call, while the upgrader observes.
     After,
 }
 
@@ -44,19 +44,19 @@ impl Stage {
         kind(&self.call)
     }
 
-    /// Whether the name is about to be given up: what a person does to the container at this moment comes too late.
+    /// Whether the name is about to be given up: an act on the container at this moment comes too late.
     pub(crate) fn is_commit(&self) -> bool {
         self.moment == Moment::Before
             && self.phase == Phase::Beside
             && self.kind().starts_with("rename-old-to-")
     }
 
-    /// Whether there is anything to act on.
+    /// Whether the target of the act exists.
     pub(crate) fn permits(&self, act: Act) -> bool {
         match act.target() {
             Some(Target::Serving) => self.phase != Phase::Free,
             Some(Target::Candidate) => matches!(self.phase, Phase::Beside | Phase::Free),
-            // A stop request that arrives after a whole restart is the matrix's own doing.
+            // The matrix itself would cause a stop request that arrives after a whole restart.
             Some(Target::Old)
                 if matches!(act, Act::Restart(_))
                     && self.moment == Moment::Before

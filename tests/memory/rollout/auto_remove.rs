@@ -1,5 +1,5 @@
-//! Delegates that were started with `--rm`: Docker removes them once they have ended, and when it restarts. What the
-//! upgrader makes in their place has no `--rm`, and the upgrader removes it itself once it has ended.
+//! Delegates that were started with `--rm`: Docker removes them once they have ended, and when it restarts. Their
+//! successors have no `--rm`; the upgrader itself removes them once they have ended.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn assert_is_back(host: &Host, context: &str) {
     assert!(host.is_fleeting("dd"), "{context}: --rm is lost");
 }
 
-/// As Docker would: at once, but for a restart.
+/// As Docker would: soon, unless the container is restarted.
 #[tokio::test(start_paused = true)]
 async fn removes_the_successor_of_an_rm_delegate_once_it_has_ended() {
     let host = Host::new();
@@ -52,7 +52,7 @@ async fn removes_the_successor_of_an_rm_delegate_once_it_has_ended() {
     assert!(host.names().is_empty(), "{:?}", host.names());
 }
 
-/// The old one is back, as it was, and the image is in quarantine.
+/// The old container is back unchanged, and the image is in quarantine.
 #[tokio::test(start_paused = true)]
 async fn keeps_rm_delegate_and_settings_despite_bad_image() {
     for bad in bad_images() {
@@ -63,7 +63,7 @@ async fn keeps_rm_delegate_and_settings_despite_bad_image() {
             assert_eq!(host.reason(NEW).await, "rejected");
             assert_is_back(&host, &format!("{bad:?}"));
             assert_eq!(host.names(), ["dd", "dd.failed-1"]);
-            // An hour later it is tried again, and the number counts on.
+            // An hour later the image is tried again, and the attempts are still counted.
             assert_eq!(host.reason(NEW).await, "quarantined");
             tokio::time::sleep(HOUR).await;
             assert_eq!(host.reason(NEW).await, "rejected");
@@ -75,8 +75,8 @@ async fn keeps_rm_delegate_and_settings_despite_bad_image() {
     }
 }
 
-/// Docker takes all `--rm` containers away when it restarts. In the middle of a replacement the delegate comes back from
-/// its candidate; once the candidate has taken over, it is gone, as it would be without an upgrader.
+/// Docker removes all `--rm` containers when it restarts. In the middle of a replacement, the delegate comes back from its
+/// candidate; once the candidate has taken over, the delegate is gone, as it would be without an upgrader.
 #[tokio::test(start_paused = true)]
 async fn brings_an_rm_delegate_back_when_the_engine_restarts_during_its_replacement() {
     let (mut back, mut gone) = (0, 0);
@@ -89,7 +89,7 @@ async fn brings_an_rm_delegate_back_when_the_engine_restarts_during_its_replacem
             let names = host.names();
             let is_over = names.contains(&"dd".to_owned()) && host.find("dd").image == NEW;
             host.twin.restart_engine(SECOND * 3);
-            // The image is blamed for what the engine took, but not for long.
+            // The image is blamed for the containers that the engine removed, but not for long.
             for _ in 0..3 {
                 host.scheduled_run(&mut upgrader).await;
                 tokio::time::sleep(HOUR).await;
@@ -107,7 +107,7 @@ async fn brings_an_rm_delegate_back_when_the_engine_restarts_during_its_replacem
     assert!(back > 10 && gone > 5, "{back} {gone}");
 }
 
-/// The old one ends since it was asked to stop, and the candidate by itself, between two observations.
+/// Between two observations, the old one ends because it was asked to stop, and the candidate ends by itself.
 #[tokio::test(start_paused = true)]
 async fn rejects_candidate_that_ends_at_once() {
     let host = Host::new();
@@ -124,7 +124,7 @@ async fn rejects_candidate_that_ends_at_once() {
     );
 }
 
-/// A process is killed at each call; the next one does not know what the candidate was like.
+/// A process is killed at each call; the next one does not know how the candidate did.
 #[tokio::test(start_paused = true)]
 async fn brings_an_rm_delegate_back_as_it_was_whenever_the_process_is_killed() {
     for k in points(2) {
@@ -141,8 +141,8 @@ async fn brings_an_rm_delegate_back_as_it_was_whenever_the_process_is_killed() {
     }
 }
 
-/// The old one was asked to stop, and Docker removes it then: a copy takes its place. A new process cannot know that it was
-/// asked.
+/// The old container was asked to stop, so Docker removes it at its end: a copy takes its place. A new process cannot know
+/// about that request.
 #[tokio::test(start_paused = true)]
 async fn recreates_an_rm_delegate_that_drains_when_its_successor_ends() {
     let dies_after_the_commit = Behaviour::exits(SECOND * 30, 3).ready_in(SECOND * 5);
@@ -163,8 +163,8 @@ async fn recreates_an_rm_delegate_that_drains_when_its_successor_ends() {
     }
 }
 
-/// The process is gone between the second rename and the stop, and the successor gets unhealthy: the old one was never asked
-/// to stop, so it has its name back.
+/// The process dies between the second rename and the stop, and the successor becomes unhealthy: the old container was
+/// never asked to stop, so it gets its name back.
 #[tokio::test(start_paused = true)]
 async fn gives_the_name_back_to_an_old_container_that_was_never_asked_to_stop() {
     for change in [auto_remove as fn(&mut Value), |_| ()] {
@@ -189,7 +189,7 @@ async fn gives_the_name_back_to_an_old_container_that_was_never_asked_to_stop() 
     }
 }
 
-/// One that Docker has removed does not come back, so its successor is all there is.
+/// Docker has removed the old container for good, so its successor is the only one left.
 #[tokio::test(start_paused = true)]
 async fn keeps_a_successor_that_loses_its_health_when_the_old_container_is_gone() {
     let host = Host::new();
@@ -202,8 +202,8 @@ async fn keeps_a_successor_that_loses_its_health_when_the_old_container_is_gone(
     assert_eq!(host.names(), ["dd"]);
 }
 
-/// `docker commit` copies our labels into an image. What an owner makes of that image is the owner's: it is neither removed
-/// once it has ended, nor started when it never was, whatever its name.
+/// `docker commit` copies our labels into an image. A container of that image belongs to its owner: the upgrader neither
+/// removes it once it has ended, nor starts it if it never ran, whatever its name.
 #[tokio::test(start_paused = true)]
 async fn labels_that_came_with_an_image_are_not_ours() {
     for name in ["backup", "dd"] {

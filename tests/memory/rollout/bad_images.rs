@@ -1,4 +1,4 @@
-//! Every kind of bad image, each way of replacement, a run every second, and the process killed at each call that
+//! Every kind of bad image, in each way of replacement, with a run every second, and the process killed at each call that
 //! changes something: the image is tried once, and again only when its quarantine is over.
 
 use std::collections::BTreeSet;
@@ -14,8 +14,8 @@ use kit::twin::{Behaviour, Call, Happened, Wellness};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Ten kinds of image that no delegate can run. The last two fail once they have taken over, while the old one drains; where it
-/// has ended by the time at which that shows, they fail just before.
+/// Ten kinds of image that no delegate can run. The last two fail after they have taken over, while the old container
+/// drains; if the old one would have ended by then, they fail just before they take over.
 fn kinds(way: Way) -> [(&'static str, Behaviour); 10] {
     let fails = SECOND * if way == Way::Fleeting { 30 } else { 12 };
     let is_ill = SECOND * if way == Way::StartFirst { 30 } else { 12 };
@@ -50,7 +50,7 @@ fn kinds(way: Way) -> [(&'static str, Behaviour); 10] {
     ]
 }
 
-/// A run every second for a minute, and then every ten, for five minutes in all. A run that is not over yet is joined.
+/// A run every second for a minute, and then every ten seconds, for five minutes in all. A run joins one in progress.
 async fn many_runs(host: &Host, upgrader: &mut Upgrader) {
     for tick in 0..84 {
         let pause = if tick < 60 { SECOND } else { SECOND * 10 };
@@ -61,7 +61,7 @@ async fn many_runs(host: &Host, upgrader: &mut Upgrader) {
     }
 }
 
-/// How many candidates were made of the new image.
+/// The number of candidates of the new image.
 pub fn attempts(host: &Host, image: &ImageId) -> usize {
     let events = host.twin.events();
     let created = events.iter().filter(|event| {
@@ -76,14 +76,14 @@ async fn assert_tried_once(host: &Host, way: Way, image: &ImageId, context: &str
     assert!(containers.contains(&serving), "{context}: {containers:?}");
     assert_eq!(host.is_fleeting("dd"), way.is_fleeting(), "{context}");
     assert_eq!(host.names(), ["dd", "dd.failed-1"], "{context}");
-    // Nearly until its quarantine is over.
+    // Nearly the whole quarantine.
     tokio::time::sleep(HOUR * 3 / 4).await;
     host.scheduled_run(&mut host.upgrader(NEW)).await;
     assert_eq!(attempts(host, image), 1, "{context}: {:#?}", host.twin.writes());
 }
 
-/// Kills the process at some writes, others for each kind of image, and at more of them for one that cannot be started: with
-/// `--rm`, nothing is left of the start that was refused.
+/// Kills the process at some writes, at different ones for each kind of image, and at more of them if the image cannot be
+/// started: with `--rm`, a refused start leaves nothing behind.
 async fn tried_once_in_each_quarantine(way: Way) {
     for (number, (kind, behaviour)) in kinds(way).into_iter().enumerate() {
         let step = stride(if number == 0 { 2 } else { 12 });

@@ -14,7 +14,7 @@ use delegate_upgrader::status::report::BlockerReport;
 use super::host::{Host, NEW, OLD, row};
 use kit::twin::Behaviour;
 
-/// The host's clock begins on 2026-01-01 at 00:00, a Thursday.
+/// The host's clock starts on 2026-01-01 at 00:00, a Thursday.
 fn with_window(text: &str) -> Host {
     let window = UpgradeWindow::parse(text, Zone::utc()).unwrap();
     let timing = Timing {
@@ -39,13 +39,13 @@ async fn what_a_run_found_due_begins_when_the_window_opens() {
     assert!(!report.has_failures() && report.has_succeeded());
     assert_eq!(host.twin.writes(), [], "nothing is pulled before");
 
-    // No other run comes: the daemon looks at the health of its delegates.
+    // No other run comes: the daemon only checks the health of its delegates.
     tokio::time::sleep(Duration::from_secs(2 * 3600)).await;
     let report = host.finish(&mut upgrader).await;
     assert_eq!(row(&report, "dd").image, NEW);
 }
 
-/// The words of a list, without that of the schedule, which a plan does not have.
+/// The words of a list, except the schedule's, which a plan does not have.
 fn listed(blockers: &[BlockerReport]) -> Vec<(&'static str, Option<DateTime<Utc>>)> {
     let of_plan = blockers
         .iter()
@@ -55,7 +55,7 @@ fn listed(blockers: &[BlockerReport]) -> Vec<(&'static str, Option<DateTime<Utc>
         .collect()
 }
 
-/// What a plan, a daemon before its first scheduled run and a run say of each delegate: the same words in the same order.
+/// A plan, a daemon before its first scheduled run and a run say the same words of each delegate, in the same order.
 async fn agree(host: &Host, expected: &[(&str, &[&str])]) {
     let plan = host.upgrader(NEW).plan(|_| ()).await.unwrap();
     let mut daemon = host.upgrader(NEW);
@@ -88,7 +88,7 @@ async fn plan_daemon_and_run_give_all_reasons_in_the_same_order() {
     host.run("dd");
     agree(&host, &[("dd", &["outside_window"])]).await;
 
-    // The replica of an image that failed, and a pause over a rejected image.
+    // The image failed on one replica, which halts the other; then a pause on top of a rejected image.
     let host = Host::new();
     host.publish(NEW, Behaviour::never_healthy());
     for name in ["aa", "bb"] {

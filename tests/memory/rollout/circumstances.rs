@@ -1,4 +1,4 @@
-//! What else is wrong when a candidate fails: the message of its rejection names it, and nothing is decided by it.
+//! Other problems at the time when a candidate fails: the message of its rejection names them, but they decide nothing.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::host::{
 };
 use kit::twin::{Behaviour, OperatorAction, Wellness};
 
-/// The Manager goes away right after it has been asked, and is back after so long.
+/// The Manager goes away at this second, after it has been asked, and comes back after the outage.
 async fn with_an_outage(host: &Host, begins: u64, outage: Duration) -> String {
     let outage = async {
         tokio::time::sleep(Duration::from_secs(begins)).await;
@@ -20,7 +20,7 @@ async fn with_an_outage(host: &Host, begins: u64, outage: Duration) -> String {
     format!("{} {}", row.reason.as_str(), row.message)
 }
 
-/// It is tried again after an hour, and then it works.
+/// The candidate is tried again after an hour, and then it works.
 #[tokio::test(start_paused = true)]
 async fn rejects_a_candidate_in_an_outage_of_the_manager_and_names_it() {
     for change in [
@@ -54,8 +54,8 @@ async fn promotes_a_candidate_that_recovers_within_its_deadline() {
     );
 }
 
-/// While the Manager is away no delegate is healthy. As long as the old one drains, its successor is not rejected; once it has
-/// ended, it comes back, which costs an hour.
+/// While the Manager is away, no delegate is healthy. As long as the old container drains, its successor is not rejected;
+/// once the old one has ended, it comes back, which costs an hour.
 #[tokio::test(start_paused = true)]
 async fn keeps_delegate_through_outage_after_the_commit() {
     let host = Host::new();
@@ -67,7 +67,7 @@ async fn keeps_delegate_through_outage_after_the_commit() {
     host.upgrade(NEW).await;
 }
 
-/// The message says how it ended: a kill by hand looks like a crash.
+/// The message says how the candidate ended: a kill by hand looks like a crash.
 #[tokio::test(start_paused = true)]
 async fn names_an_unhealthy_delegate_in_service_and_how_the_candidate_ended() {
     let host = Host::new();

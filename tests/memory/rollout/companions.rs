@@ -1,4 +1,4 @@
-//! A delegate that lives in another container's network, or is linked to one, and that one stops in the middle.
+//! A delegate lives in another container's network, or is linked to one, and that container stops in the middle.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ fn host(change: Change) -> (Host, ContainerId) {
     (host, old)
 }
 
-/// The one run of a process. The companion stops right before call `k` has its effect; `false` where there is no such call.
+/// One run of a process. The companion stops right before call `k` takes effect; `false` if there are fewer calls.
 async fn stopped_at(host: &Host, k: usize) -> bool {
     let reached = Arc::new(Notify::new());
     let reach = Arc::clone(&reached);
@@ -50,7 +50,7 @@ async fn stopped_at(host: &Host, k: usize) -> bool {
     let stop = async {
         reached.notified().await;
         host.by_hand(OperatorAction::Stop, "companion");
-        // At once: it has no tasks.
+        // It ends at once, since it has no tasks.
         host.twin.crash(&host.find("companion").id, 0);
         std::future::pending::<()>().await;
     };
@@ -63,7 +63,7 @@ async fn stopped_at(host: &Host, k: usize) -> bool {
     host.twin.calls().len() > k
 }
 
-/// The companion stopped at call `k`, was away for a while, and came back; `false` where there is no such call.
+/// The companion stops at call `k`, is away for a while, and comes back; `false` if there are fewer calls.
 async fn is_survived_at(change: Change, k: usize) -> bool {
     let (host, old) = host(change);
     if !stopped_at(&host, k).await {
@@ -74,7 +74,7 @@ async fn is_survived_at(change: Change, k: usize) -> bool {
     let context = format!("{:?} {:?} {containers:?}", calls[k], calls[k + 1..].first());
     let mut successors = containers.iter();
     let has_successor = successors.any(|(_, state, image)| image == NEW && *state == RunState::Running);
-    // The list of the next observation shows it.
+    // The list of the next observation shows that it stopped.
     let mut later = calls
         .iter()
         .skip(k)
@@ -86,7 +86,7 @@ async fn is_survived_at(change: Change, k: usize) -> bool {
     );
     tokio::time::sleep(DRAIN * 2).await;
     host.by_hand(OperatorAction::Restart, "companion");
-    // The first run finishes what was begun, the second one starts over; none blames the image.
+    // The first run finishes the replacement, the second one starts over; neither blames the image.
     let mut upgrader = host.upgrader(NEW);
     for _ in 0..2 {
         host.scheduled_run(&mut upgrader).await;

@@ -1,9 +1,9 @@
-//! Creates that the engine fails at.
+//! Create calls at which the engine fails.
 
 use super::host::{Host, NEW, auto_remove, row};
 use kit::twin::{Fault, Operation, Twin, TwinSettings};
 
-/// The first so many creates meet this fault.
+/// The first so many create calls meet this fault.
 fn fails(host: &Host, mut failures: usize, fault: Fault) {
     host.twin.set_faults(move |call| {
         if call.operation != Operation::Create || failures == 0 {
@@ -14,7 +14,7 @@ fn fails(host: &Host, mut failures: usize, fault: Fault) {
     });
 }
 
-/// Podman answers 500 to a request that it can never carry out, too. Only another attempt shows that.
+/// Podman also answers 500 to a request that it can never carry out. Only another attempt shows that.
 #[tokio::test(start_paused = true)]
 async fn gives_up_a_create_that_podman_fails_at_twice() {
     for (failures, is_fleeting, reason) in [
@@ -44,7 +44,7 @@ async fn gives_up_a_create_that_podman_fails_at_twice() {
     }
 }
 
-/// Docker answers 400 to what it can never do: a 500 may pass.
+/// Docker answers 400 to a request that it can never carry out: a 500 may pass.
 #[tokio::test(start_paused = true)]
 async fn repeats_a_create_that_docker_fails_at() {
     let host = Host::new();

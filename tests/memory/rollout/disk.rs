@@ -1,4 +1,4 @@
-//! Room for the image is checked before it is pulled.
+//! Free disk space is checked before the image is pulled.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use super::host::{GROUP, HOUR, Host, NEW, OLD, good, row};
 use kit::twin::{Fault, Operation, delegate_body};
 
 const MIB: u64 = 1024 * 1024;
-/// The old image has 500 MiB.
+/// Just enough room: the old image has 500 MiB.
 const ENOUGH: u64 = 564 * MIB;
 const LATEST: &str = "harness/delegate:latest";
 const FULL: &str = "failed to register layer: write /usr/lib/x: no space left on device";
 
-/// A host with one delegate and so much room.
+/// A host with one delegate and this much free disk space.
 fn host(free_disk: impl Into<Option<u64>>) -> Host {
     let mut host = Host::new();
     host.free_disk = free_disk.into();
@@ -30,7 +30,7 @@ async fn does_not_pull_an_image_that_may_not_fit() {
     let host = host(ENOUGH - 1);
     host.run("d2");
     let report = host.once(NEW).await;
-    // Another replica would want the same disk.
+    // The other replica needs the same disk space.
     assert!(
         row(&report, "dd").failed && row(&report, "d2").failed,
         "{report:?}"
@@ -42,7 +42,7 @@ async fn does_not_pull_an_image_that_may_not_fit() {
     assert_eq!((dd.reason.as_str(), &dd.message), ("too_little_disk", &why));
 }
 
-/// It just fits, it is there already, or it is unknown how much room there is.
+/// The image just fits, or is already on the host, or the free space is unknown.
 #[tokio::test(start_paused = true)]
 async fn pulls_an_image_that_fits() {
     host(ENOUGH).upgrade(NEW).await;
@@ -60,7 +60,7 @@ async fn pulls_an_image_that_fits() {
     refused.upgrade(NEW).await;
 }
 
-/// It reports the size of the compressed layers, and keeps the files beside them.
+/// containerd's store reports the size of the compressed layers, and keeps the files beside them.
 #[tokio::test(start_paused = true)]
 async fn containerd_s_store_needs_room_for_layers_and_files() {
     for (room, reason) in [(4 * 500 + 63, "too_little_disk"), (4 * 500 + 64, "up_to_date")] {
@@ -98,7 +98,7 @@ async fn an_image_under_a_tag_that_moved_needs_room() {
     assert_eq!(host.count(Operation::Pull), 0);
 }
 
-/// Neither the image from before nor the pull could be learned about: then the old image is not the published one.
+/// Neither the previous image nor the pull could be read: then the old image is not the published one.
 #[tokio::test(start_paused = true)]
 async fn does_not_take_the_image_of_a_tag_that_moved_for_the_published_one() {
     let host = with_latest(None);
@@ -128,7 +128,7 @@ async fn does_not_take_the_image_of_a_tag_that_moved_for_the_published_one() {
     assert_eq!(document["Image"], published.as_str());
 }
 
-/// A pool tells when there is more room; without one it is tried again after an hour.
+/// A storage pool shows when there is more room; without one, the pull is tried again after an hour.
 #[tokio::test(start_paused = true)]
 async fn pulls_an_image_that_filled_the_disk_again_once_there_may_be_room() {
     let host = host(None);
@@ -163,7 +163,7 @@ async fn pulls_an_image_that_filled_the_disk_again_once_there_may_be_room() {
         assert_eq!(host.count(Operation::Pull), pulls);
         assert_eq!(row(&report, "dd").reason.as_str(), "pull_failed");
     }
-    // Another failure is not a reason to wait.
+    // Any other failure is not a reason to wait.
     host.twin.break_pull(NEW, Some("toomanyrequests: slow down"));
     tokio::time::sleep(HOUR).await;
     for pulls in [3, 4] {

@@ -1,4 +1,4 @@
-//! Why a candidate was rejected, in its own words.
+//! The reason for a rejection, in the candidate's own words.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ async fn collects_evidence_before_the_candidate_is_asked_to_stop() {
     assert_eq!(order, [Operation::Logs, Operation::Rename, Operation::Stop]);
 }
 
-/// Another process reads it from the container that is kept, once.
+/// Another process reads it once, from the container that is kept.
 #[tokio::test(start_paused = true)]
 async fn shows_evidence_as_long_as_the_rejected_container_is_kept() {
     let host = host(unhealthy());
@@ -148,7 +148,7 @@ async fn rejects_a_candidate_without_evidence_all_the_same() {
     }
 }
 
-/// No delegate serves while it is collected.
+/// No delegate serves while the evidence is collected.
 #[tokio::test(start_paused = true)]
 async fn an_engine_that_does_not_answer_delays_a_restore_by_two_seconds_at_most() {
     let mut took = Vec::new();

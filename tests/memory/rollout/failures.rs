@@ -1,4 +1,4 @@
-//! A candidate that does not work: the old container is not touched.
+//! A candidate that fails: the old container is not touched.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use kit::twin::{Behaviour, Event, Fault, Happened, Operation, Wellness};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Same id, same name, still running, not one write to it, and the run reports that it failed.
+/// The old container has its id and name, still runs and got no write, and the run reports its failure.
 fn assert_untouched(host: &Host, old: &ContainerId, report: &Report) {
     let now = host.find("dd");
     assert_eq!((&now.id, now.state), (old, RunState::Running));
@@ -59,7 +59,7 @@ async fn rejects_every_bad_image_with_its_cause_and_keeps_it_stopped() {
     }
 }
 
-/// What a crash of the engine left behind is removed by the engine, if late.
+/// The engine removes the leftovers of its own crash, though late.
 #[tokio::test(start_paused = true)]
 async fn repeats_a_start_that_a_leftover_endpoint_holds_up() {
     let host = Host::new();
@@ -75,7 +75,7 @@ async fn repeats_a_start_that_a_leftover_endpoint_holds_up() {
     host.upgrade(NEW).await;
 }
 
-/// A copy of the tag that is on the host already does not hide it.
+/// A copy of the tag that is already on the host does not hide the failure.
 #[tokio::test(start_paused = true)]
 async fn reports_a_failed_pull_in_the_registry_s_words() {
     for is_there in [false, true] {
@@ -109,8 +109,8 @@ async fn does_not_try_an_image_for_another_platform() {
     assert_eq!(writes, [Operation::Pull]);
 }
 
-/// One of them was recreated while the tag stood for an image of another platform. It is the first to want the image, or the
-/// last.
+/// One of them was recreated while the tag stood for an image of another platform. It is the first or the last that wants
+/// the image.
 #[tokio::test(start_paused = true)]
 async fn upgrades_the_others_beside_a_delegate_of_another_platform() {
     const FOREIGN: &str = "harness/delegate:foreign";
@@ -163,7 +163,7 @@ async fn a_newer_image_ends_the_quarantine_and_replaces_the_evidence() {
     }
 }
 
-/// The successor fails right after it took over, while the old one drains. The old one was asked to stop, or it was not.
+/// The successor fails right after it took over, while the old one drains. Either the old one was asked to stop, or not.
 #[tokio::test(start_paused = true)]
 async fn returns_the_name_when_the_successor_fails_after_the_commit() {
     for was_asked in [true, false] {
@@ -193,8 +193,8 @@ async fn returns_the_name_when_the_successor_fails_after_the_commit() {
     }
 }
 
-/// The engine cannot start the old one again, whatever is tried. A single run ends and reports it; a later one, when the
-/// engine works again, brings it back.
+/// The engine cannot start the old container again, whatever is tried. A single run ends and reports that; a later run,
+/// when the engine works again, brings the old one back.
 #[tokio::test(start_paused = true)]
 async fn reports_a_step_that_keeps_failing_and_repeats_it_in_the_next_run() {
     let host = Host::new();
@@ -214,7 +214,7 @@ async fn reports_a_step_that_keeps_failing_and_repeats_it_in_the_next_run() {
     );
 }
 
-/// Docker 20.10, killed in the middle of a start, can never start that container again.
+/// A container that Docker 20.10 was starting when it was killed can never start again.
 #[tokio::test(start_paused = true)]
 async fn recreates_an_old_container_that_the_engine_cannot_start() {
     let host = Host::new();
@@ -234,7 +234,7 @@ async fn recreates_an_old_container_that_the_engine_cannot_start() {
     host.upgrade(NEWER).await;
 }
 
-/// Another image is tagged between the pull and the create: what was pulled is what is tried, or nothing.
+/// Another image gets the tag between the pull and the create: only the pulled image is tried, or none.
 #[tokio::test(start_paused = true)]
 async fn starts_what_was_pulled_although_its_tag_moves_right_after_the_pull() {
     let host = Host::new();
@@ -244,7 +244,7 @@ async fn starts_what_was_pulled_although_its_tag_moves_right_after_the_pull() {
         while !host.twin.images().contains(&published) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // Until the next observation includes what was pulled.
+        // Until the next observation includes the pulled image.
         tokio::time::sleep(Duration::from_millis(10)).await;
         let other = host.twin.image(Behaviour::never_healthy());
         host.twin.add_image(NEW, other)

@@ -1,4 +1,4 @@
-//! Whatever fails, whenever it fails: a whole rollout, with something going wrong at every single call.
+//! Whatever fails, whenever it fails: a whole rollout, with a fault at every single call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::host::{
 };
 use kit::twin::{Behaviour, Call, Fault, Happened, Twin, TwinSettings};
 
-/// Which way a delegate is replaced.
+/// The way in which a delegate is replaced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Way {
     StartFirst,
@@ -59,7 +59,7 @@ impl Way {
     }
 }
 
-/// The distance between two points that are tried: `usual`, or 1 with EVERY_CALL=1, which `make sim` sets.
+/// The distance between two tested points: `usual`, or 1 with EVERY_CALL=1, which `make sim` sets.
 pub fn stride(usual: usize) -> usize {
     if std::env::var_os("EVERY_CALL").is_some() {
         1
@@ -68,19 +68,19 @@ pub fn stride(usual: usize) -> usize {
     }
 }
 
-/// The points at which something goes wrong: a third of them, another third for each `first`; or all.
+/// The points for faults: every third one, starting at `first`; or all.
 pub fn points(first: usize) -> impl Iterator<Item = usize> {
     let stride = stride(3);
     (first % stride..).step_by(stride)
 }
 
-/// Kills a process that upgrades at the first matching call, which never reaches the engine. Returns `false` without such a call.
+/// Kills an upgrading process at the first matching call, which never reaches the engine. `false` without such a call.
 pub async fn killed_when(host: &Host, when: impl FnMut(&Call) -> bool + Send + 'static) -> bool {
     let mut upgrader = host.upgrader(NEW);
     killed_during(host, when, host.scheduled_run(&mut upgrader)).await
 }
 
-/// A process that does a run is killed once it has changed so much.
+/// Kills a process in a run once it has made this many changes.
 pub async fn killed_after_writes(host: &Host, done: usize) -> bool {
     let mut writes = 0;
     let is_too_many = move |call: &Call| {
@@ -90,7 +90,7 @@ pub async fn killed_after_writes(host: &Host, done: usize) -> bool {
     killed_when(host, is_too_many).await
 }
 
-/// The same of a process that does this.
+/// Kills a process at the first matching call of this work.
 pub async fn killed_during<T>(
     host: &Host,
     mut when: impl FnMut(&Call) -> bool + Send + 'static,
@@ -130,7 +130,7 @@ fn assert_kept_promise(host: &Host, way: Way, context: &str) {
     }
 }
 
-/// The runs of a day, one an hour, until the delegate runs the new image and nothing is left over.
+/// The runs of a day, one per hour, until one succeeds: the delegate runs the new image and nothing is left over.
 async fn hourly(host: &Host) {
     let mut upgrader = host.upgrader(NEW);
     for _ in 0..24 {
@@ -156,7 +156,7 @@ async fn killed_at_every_call(way: Way, first: usize, away: Duration) {
     }
 }
 
-/// The next process comes at once, shortly before a stop timeout is over, or hours later.
+/// The next process comes at once, shortly before a stop timeout ends, or hours later.
 async fn survives_a_kill_at_every_call(way: Way) {
     for (first, away) in [0, 3500, 10_800].into_iter().enumerate() {
         killed_at_every_call(way, first, Duration::from_secs(away)).await;
@@ -188,7 +188,7 @@ async fn lets_a_delegate_without_restart_policy_finish_its_tasks() {
     for k in points(0) {
         let host = Host::new();
         host.run_with("dd", never_restarted);
-        // It needs longer than what would be left of the timeout.
+        // It needs longer than the rest of the timeout.
         host.twin
             .set_behaviour(OLD, &Behaviour::drains(Duration::from_secs(3000)));
         let finished = !killed_when(&host, move |call| call.index >= k).await;
@@ -259,7 +259,7 @@ async fn two_upgraders_at_once_converge() {
     }
 }
 
-/// The daemon last heard that the old image is current; a manual run knows better. It observes at any moment.
+/// The daemon last heard that the old image is current; a manual run knows better. The daemon may observe at any moment.
 #[tokio::test(start_paused = true)]
 async fn a_manual_run_succeeds_beside_a_daemon_that_knows_less() {
     for way in [StartFirst, StopFirst] {
@@ -298,7 +298,7 @@ async fn survives_a_restart_of_the_engine_at_every_moment() {
     }
 }
 
-/// Below API 1.44 a second network is connected after the create, and the process may be killed between the two.
+/// Below API 1.44, a second network is connected after the create call, and the process may be killed between the two.
 #[tokio::test(start_paused = true)]
 async fn keeps_all_networks_whenever_the_process_is_killed() {
     for way in [StartFirst, FleetingStopFirst] {
@@ -325,7 +325,7 @@ async fn keeps_all_networks_whenever_the_process_is_killed() {
     }
 }
 
-/// What the daemon asked an hour ago is older than what an operator's run has just learned.
+/// The daemon's answer is an hour old; an operator's run has just got a newer one.
 #[tokio::test(start_paused = true)]
 async fn a_daemon_does_not_undo_a_later_run_of_another_process() {
     for change in [|_: &mut serde_json::Value| (), host_network] {

@@ -1,4 +1,4 @@
-//! Health by a command in the container.
+//! Health that a command in the container checks.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::health_restarts::{MINUTE, live, restarts};
 use super::host::{DRAIN, Host, NEW, OLD, good, row};
 use kit::twin::{Behaviour, Fault, Operation};
 
-/// A host whose unhealthy delegates are restarted, and are asked by this command.
+/// A host whose unhealthy delegates are restarted, and whose health check is this command.
 fn host(command: &'static str) -> Host {
     let mut host = Host::new();
     (host.probe, host.health_command) = (ProbeKind::Exec, command);
@@ -19,7 +19,7 @@ fn host(command: &'static str) -> Host {
     host
 }
 
-/// How the delegate does after so long.
+/// The report of the delegate after this time.
 async fn delegate(host: &Host, time: Duration) -> DelegateReport {
     let report = live(host, &mut host.upgrader(OLD), time).await;
     row(&report, "dd").clone()
@@ -46,7 +46,7 @@ async fn an_exit_code_is_the_verdict() {
         assert_eq!(delegate.health, status);
         assert_eq!(delegate.health_probe.as_str(), "exec");
         assert_eq!(delegate.health_detail, detail);
-        // Once in `HEALTH_INTERVAL`.
+        // It runs once per `HEALTH_INTERVAL`.
         assert_eq!(host.count(Operation::CreateExec), 2);
     }
 }
@@ -62,7 +62,7 @@ async fn what_it_prints_is_one_line_without_the_containers_secrets() {
     assert_eq!(delegate.health_detail, "the health command exits with 7: no ***");
 }
 
-/// No engine ends it, so it is not started again and again.
+/// No engine ends such a command, so it is not started again and again.
 #[tokio::test(start_paused = true)]
 async fn a_command_that_does_not_end_is_a_failure_and_runs_once() {
     let mut host = host("sleep 3600; exit 0");
@@ -85,7 +85,7 @@ async fn a_command_that_does_not_end_is_a_failure_and_runs_once() {
     assert_eq!(created.count(), 1);
 }
 
-/// Neither a program that is missing nor an engine that refuses says anything of the delegate.
+/// Neither a missing program nor an engine that refuses says anything about the delegate.
 #[tokio::test(start_paused = true)]
 async fn command_that_cannot_run_restarts_nothing() {
     let missing = host("exit 127");
@@ -104,14 +104,14 @@ async fn command_that_cannot_run_restarts_nothing() {
     }
 }
 
-/// The upgrader is on another network than the delegates, so that HTTP reaches none of them.
+/// The upgrader and the delegates are on different networks, so HTTP reaches none of them.
 #[tokio::test(start_paused = true)]
 async fn proves_unreachable_candidate_by_command_or_running() {
     let sleeps = Behaviour::never_healthy();
     for (behaviour, refuses, image, last) in [
         (good(), false, NEW, "up_to_date"),
         (sleeps.clone(), false, OLD, "rejected"),
-        // A socket proxy permits no command: then it is only known to run.
+        // A socket proxy permits no command: then it is known only that the delegate runs.
         (sleeps, true, NEW, "up_to_date"),
     ] {
         let host = Host::new();

@@ -1,4 +1,4 @@
-//! Unhealthy delegates are restarted where that is asked for, and only where it can help.
+//! Unhealthy delegates are restarted if the settings ask for it, and only if a restart can help.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use kit::twin::{Behaviour, Fault, Happened, OnStop, Operation, OperatorAction, W
 
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
 
-/// A host where unhealthy delegates are restarted, and its delegates behave so.
+/// A host that restarts unhealthy delegates, and whose delegates behave this way.
 pub(super) fn host(behaviour: &Behaviour) -> Host {
     let mut host = Host::new();
     host.restarts_unhealthy = true;
@@ -23,12 +23,12 @@ pub(super) fn host(behaviour: &Behaviour) -> Host {
     host
 }
 
-/// Healthy for five minutes of each life.
+/// Each life is healthy for five minutes.
 pub(super) fn ailing() -> Behaviour {
     Behaviour::drains(DRAIN).with_health(Wellness::For(5 * MINUTE))
 }
 
-/// Does what the daemon does, for so long: it wakes at least every minute.
+/// Acts like the daemon for this time: it wakes at least every minute.
 pub(super) async fn live(host: &Host, upgrader: &mut Upgrader, time: Duration) -> Report {
     let end = host.twin.elapsed() + time;
     loop {
@@ -51,22 +51,22 @@ pub(super) async fn live(host: &Host, upgrader: &mut Upgrader, time: Duration) -
     }
 }
 
-/// When the engine was asked to restart this container.
+/// The times at which the engine was asked to restart this container.
 pub(super) fn restarts(host: &Host, name: &str) -> Vec<Duration> {
     let calls = host.writes_on(name).into_iter();
     let calls = calls.filter(|call| call.operation == Operation::Restart);
     calls.map(|call| call.at).collect()
 }
 
-/// When its lives began.
+/// The times at which its lives began.
 fn lives(host: &Host, id: &ContainerId) -> Vec<Duration> {
     let events = host.events_of(id).into_iter();
     let starts = events.filter(|event| event.what == Happened::Started);
     starts.map(|event| event.at).collect()
 }
 
-/// An engine says for as long as the interval of a HEALTHCHECK that it failed, and an upgrader that has just started does
-/// not know how long ago that was.
+/// An engine reports a failed HEALTHCHECK for a whole interval, and an upgrader that has just started does not know how
+/// long ago it failed.
 #[tokio::test(start_paused = true)]
 async fn waits_for_the_next_healthcheck_of_a_delegate_that_may_have_recovered() {
     for recovers in [true, false] {
@@ -106,7 +106,7 @@ async fn restarts_a_delegate_after_three_failed_checks_and_logs_the_outcome() {
     let [asked] = restarts(&host, "dd")[..] else {
         panic!("{:?}", host.twin.writes());
     };
-    // The checks at 5, 6 and 7 minutes.
+    // The checks at 5, 6 and 7 minutes fail.
     assert!(asked >= 7 * MINUTE && asked < 8 * MINUTE, "{asked:?}");
     let [_, second] = lives(&host, &id)[..] else {
         panic!("{:?}", host.events_of(&id));
@@ -195,7 +195,7 @@ async fn restarts_a_delegate_once_although_the_upgrader_is_killed_meanwhile() {
     let [asked] = restarts(&host, "dd")[..] else {
         panic!("{:?}", host.twin.writes());
     };
-    // The next one knows nothing of it, and asks once more, which changes nothing.
+    // The next process does not know about that, and asks once more, which changes nothing.
     let mut next = host.upgrader(OLD);
     live(&host, &mut next, 10 * MINUTE).await;
     assert!(restarts(&host, "dd").len() <= 2, "{:?}", restarts(&host, "dd"));
@@ -253,7 +253,7 @@ async fn restarts_an_rm_delegate_without_losing_it() {
     assert!(host.is_fleeting("dd"));
 }
 
-/// The engine ends in the middle of the restart, and its policy does not bring back what was stopped by request.
+/// The engine ends in the middle of the restart, and the restart policy does not bring back a container that was stopped.
 #[tokio::test(start_paused = true)]
 async fn starts_a_delegate_that_the_engine_does_not_start_again() {
     let behaviour = Behaviour {
@@ -289,7 +289,7 @@ async fn repeats_a_refused_restart_in_the_next_run() {
     assert_eq!(lives(&host, &id).len(), 2);
 }
 
-/// Whatever becomes of the call, it is restarted once, with all the time that its tasks need.
+/// Whatever happens to the call, the delegate is restarted once, with all the time that its tasks need.
 #[tokio::test(start_paused = true)]
 async fn restarts_a_delegate_once_whatever_becomes_of_the_call() {
     for fault in [
@@ -346,7 +346,7 @@ async fn counts_no_check_before_or_during_a_pause() {
         let report = live(&host, &mut upgrader, 4 * MINUTE).await;
         let restarts = restarts(&host, "dd");
         assert_eq!(restarts.is_empty(), recovers, "{:?}", row(&report, "dd"));
-        // Three checks, a minute apart.
+        // Three checks come a minute apart.
         assert!(
             restarts.iter().all(|at| *at >= unpaused + 2 * MINUTE),
             "{restarts:?}"

@@ -1,4 +1,4 @@
-//! The Manager learns that an upgrader is there while it waits for its schedule.
+//! The Manager sees that an upgrader is there while the upgrader waits for its schedule.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::health_restarts::MINUTE;
 use super::host::{GROUP, HOUR, Host, NEW, OLD, Upgrader, host_network};
 use kit::twin::{Behaviour, delegate_body};
 
-/// After so long without a question the Manager shows AUTO UPGRADE as off.
+/// After this time without a request, the Manager shows AUTO UPGRADE as off.
 const LIMIT: Duration = Duration::from_secs(90 * 60);
 
-/// As the daemon does between two ticks of its schedule.
+/// Acts like the daemon between two ticks of its schedule.
 async fn idle(host: &Host, upgrader: &mut Upgrader, time: Duration) {
     let end = host.twin.elapsed() + time;
     while host.twin.elapsed() < end {
@@ -23,14 +23,14 @@ async fn idle(host: &Host, upgrader: &mut Upgrader, time: Duration) {
     }
 }
 
-/// A daemon after its check at the start, which may not change anything.
+/// A daemon after its check at the start, which may change nothing.
 fn daemon(host: &Host) -> Upgrader {
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::ReportOnly);
     upgrader
 }
 
-/// The same with a run so often.
+/// The same with runs at this interval.
 async fn scheduled(host: &Host, every: Duration, runs: usize) {
     let mut upgrader = host.upgrader(NEW);
     for _ in 0..runs {
@@ -50,7 +50,7 @@ fn assert_never_silent(host: &Host, about: &[&str]) {
     }
 }
 
-/// Two replicas are one question, with the image they run.
+/// Two replicas cause one request, with the image that they run.
 #[tokio::test(start_paused = true)]
 async fn asks_often_enough_before_a_nightly_window_and_changes_nothing() {
     let host = Host::new();
@@ -98,8 +98,8 @@ async fn heartbeat_skips_opted_out_delegate() {
     assert!(!host.asked.lock().unwrap().is_empty());
 }
 
-/// For an hour no delegate is in service: the old one gave up its name, and the new one does not have it yet. What runs ask
-/// about one delegate says nothing about another one, which they leave out.
+/// For an hour no delegate is in service: the old one gave up its name, and the new one does not have it yet. The requests
+/// of runs about one delegate do not cover another one, which the runs leave out.
 #[tokio::test(start_paused = true)]
 async fn asks_often_enough_during_a_stop_first_drain_and_about_what_runs_leave_out() {
     let host = Host::new();

@@ -1,4 +1,4 @@
-//! What the engine remembers holds replacements back: a pause, and when an image was first seen.
+//! The engine remembers two facts that hold replacements back: a pause, and the time when an image was first seen.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn delay(delay: Duration) -> Timing {
     }
 }
 
-/// A host with one delegate that is paused without an end.
+/// A host with one delegate that is paused indefinitely.
 async fn paused() -> Host {
     let host = with(Timing::default());
     pause(&host.twin, None, host.twin.wall_clock(), None)
@@ -47,7 +47,7 @@ async fn pause_survives_the_upgrader_and_expires() {
     let until = now + TimeDelta::hours(3);
     pause(&host.twin, None, now, Some(until)).await.unwrap();
     for _ in 0..2 {
-        // Another process each time.
+        // Each run is another process.
         let report = host.once(NEW).await;
         let waits = row(&report, "dd");
         assert_eq!((waits.reason.as_str(), waits.until), ("paused", Some(until)));
@@ -57,11 +57,11 @@ async fn pause_survives_the_upgrader_and_expires() {
     let mut upgrader = host.upgrader(NEW);
     host.scheduled_run(&mut upgrader).await;
     tokio::time::sleep(3 * HOUR).await;
-    // No other run comes: the daemon looks at the health of its delegates.
+    // No other run comes: the daemon only checks the health of its delegates.
     assert_eq!(row(&host.finish(&mut upgrader).await, "dd").image, NEW);
 }
 
-/// Somebody pauses the host when the first candidate is there.
+/// The host is paused when the first candidate is there.
 #[tokio::test(start_paused = true)]
 async fn finishes_what_was_begun_before_a_pause() {
     let host = with(Timing::default());
@@ -139,7 +139,7 @@ async fn the_engine_s_records_are_read_at_the_start_and_when_one_has_changed() {
     assert_eq!(host.count(Operation::Volumes), calls + 1);
 }
 
-/// Within two seconds, by the commands of another process.
+/// The commands come from another process, and show within two seconds.
 #[tokio::test(start_paused = true)]
 async fn a_pause_and_its_end_are_seen_at_once() {
     let host = with(Timing::default());
@@ -176,7 +176,7 @@ async fn a_plan_shows_what_holds_a_replacement_back_and_notes_nothing() {
     assert_eq!(plan[0].action, "replace", "{:?}", plan[0].message);
 }
 
-/// Its failure says nothing of a pause, so it is asked again.
+/// A failed list says nothing about a pause, so the engine is asked again.
 #[tokio::test(start_paused = true)]
 async fn an_engine_that_fails_to_list_its_volumes_does_not_end_a_pause() {
     let host = paused().await;

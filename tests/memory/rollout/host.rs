@@ -28,17 +28,17 @@ pub const OLD: &str = "harness/delegate:26.02.1";
 pub const NEW: &str = "harness/delegate:26.03.1";
 pub const NEWER: &str = "harness/delegate:26.04.1";
 
-/// How long after its start a delegate created by an upgrader is healthy.
+/// The time from its start until a delegate created by an upgrader is healthy.
 pub const READY: Duration = Duration::from_secs(5);
-/// How long an old delegate needs to finish its tasks.
+/// The time that an old delegate needs to finish its tasks.
 pub const DRAIN: Duration = Duration::from_secs(60);
-/// Where an upgrader in a container of the host listens.
+/// The address on which an upgrader in a container of the host listens.
 pub const OWN_LISTENER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 9464);
 pub const HOUR: Duration = Duration::from_secs(3600);
 
 pub type Upgrader = Reconciler<Twin, Source, Endpoint>;
 
-/// A Manager that publishes one image, where it can be reached.
+/// A Manager that publishes one image, if it can be reached.
 pub struct Source {
     published: ImageReference,
     published_to: BTreeMap<String, ImageReference>,
@@ -49,16 +49,16 @@ pub struct Source {
     mood: Arc<Mutex<Mood>>,
 }
 
-/// What the Manager does beside being reachable or not.
+/// How the Manager answers, if it can be reached.
 #[derive(Clone, Default)]
 pub enum Mood {
     #[default]
     Answers,
-    /// So long after the question.
+    /// It answers this long after the request.
     Slow(Duration),
 }
 
-/// When the Manager was asked, for whom and with which image.
+/// The times of the requests to the Manager, with the `DELEGATE_NAME` and the image.
 pub type Asked = Arc<Mutex<Vec<(Duration, String, String)>>>;
 
 impl ImageSource for Source {
@@ -92,13 +92,13 @@ impl ImageSource for Source {
     }
 }
 
-/// How long the answer of the endpoint at an address takes, and what it is; `None` for what is there, at once.
+/// The delay and the answer of the endpoint at an address; `None` for its own answer at once.
 pub type SlowProbe = fn(SocketAddr) -> Option<(Duration, HttpOutcome)>;
 
-/// How many tasks the delegate at an address says that it executes; `None` where it does not say so.
+/// The number of tasks that the delegate at an address reports; `None` if it reports none.
 pub type Tasks = fn(&Twin, SocketAddr) -> Option<u64>;
 
-/// What probes find at the twin's addresses.
+/// The health endpoints at the twin's addresses.
 pub struct Endpoint {
     twin: Twin,
     slow: Arc<Mutex<SlowProbe>>,
@@ -131,7 +131,6 @@ impl HealthEndpoint for Endpoint {
     }
 }
 
-/// A host.
 pub struct Host {
     pub twin: Twin,
     pub health_only: bool,
@@ -143,7 +142,7 @@ pub struct Host {
     pub free_memory: Option<u64>,
     pub free_disk: Option<u64>,
     pub asked: Asked,
-    /// Further `DELEGATE_NAME`s that are managed.
+    /// Further managed `DELEGATE_NAME`s.
     pub further: Vec<String>,
     /// `ACCOUNT_ID`.
     pub account: Option<&'static str>,
@@ -153,11 +152,11 @@ pub struct Host {
     pub max_stop_timeout: Option<Duration>,
     /// `KEEP_IMAGES`.
     pub keep_images: usize,
-    /// Those of which the Manager wants to hear nothing.
+    /// The `DELEGATE_NAME`s for which the Manager refuses requests.
     pub refused: BTreeSet<String>,
-    /// What the Manager publishes for those of these `DELEGATE_NAME`s only.
+    /// The image that the Manager publishes for these `DELEGATE_NAME`s only.
     pub published_to: BTreeMap<String, String>,
-    /// What the Manager publishes for upgraders.
+    /// The image that the Manager publishes for upgraders.
     pub published_upgrader: Option<&'static str>,
     pub mood: Arc<Mutex<Mood>>,
     pub slow: Arc<Mutex<SlowProbe>>,
@@ -165,7 +164,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// The old image is on the host, and the new one, a good one, in the registry.
+    /// The old image is on the host, and the new one, which is good, is in the registry.
     pub fn new() -> Self {
         Self::on(Twin::default())
     }
@@ -205,30 +204,30 @@ impl Host {
         self.twin.publish(reference, self.twin.image(behaviour))
     }
 
-    /// A replica of the group as the documentation runs it.
+    /// Runs a replica of the group as the documentation does.
     pub fn run(&self, name: &str) -> ContainerId {
         self.run_with(name, |_| ())
     }
 
-    /// A replica of the group, run otherwise than the documentation does.
+    /// Runs a replica of the group with a change.
     pub fn run_with(&self, name: &str, change: impl FnOnce(&mut Value)) -> ContainerId {
         let mut body = delegate_body(GROUP, OLD);
         change(&mut body);
         self.twin.run(name, &body)
     }
 
-    /// The delegate `dd`, which is replaced stop-first or start-first.
+    /// Runs the delegate `dd`, which is replaced stop-first or start-first.
     pub fn run_either(&self, stop_first: bool) -> ContainerId {
         let change: fn(&mut Value) = if stop_first { host_network } else { |_| () };
         self.run_with("dd", change)
     }
 
-    /// A process that knows nothing yet.
+    /// A process with no knowledge yet.
     pub fn upgrader(&self, published: &str) -> Upgrader {
         self.instance(published, None)
     }
 
-    /// The same, in a container of this host that it replaces, too.
+    /// The same in a container of this host, which it also replaces.
     pub fn instance(&self, published: &str, own: Option<(ContainerId, usize)>) -> Upgrader {
         let client = own.as_ref().map_or(0, |(_, client)| *client);
         let twin = self.twin.client(client);
@@ -286,35 +285,35 @@ impl Host {
         *self.mood.lock().unwrap() = mood;
     }
 
-    /// One scheduled run to its end, drains included. An engine that is out of reach is retried, as the daemon
+    /// Runs one scheduled run to its end, drains included. If the engine is out of reach, it is retried, as the daemon
     /// does.
     pub async fn scheduled_run(&self, upgrader: &mut Upgrader) -> Report {
         upgrader.start_run(Mode::Upgrade);
         self.finish(upgrader).await
     }
 
-    /// A new process whose first run starts.
+    /// A new process that starts its first run.
     pub fn starting(&self, published: &str) -> Upgrader {
         let mut upgrader = self.upgrader(published);
         upgrader.start_run(Mode::Upgrade);
         upgrader
     }
 
-    /// A run by a new process, which is not over after so long.
+    /// A run by a new process that is not over after this time.
     pub async fn begin(&self, published: &str, so_far: Duration) -> Upgrader {
         let mut upgrader = self.starting(published);
         assert!(self.continue_for(&mut upgrader, so_far).await.is_none());
         upgrader
     }
 
-    /// The current run, to its end.
+    /// Continues the current run to its end.
     pub async fn finish(&self, upgrader: &mut Upgrader) -> Report {
         self.continue_for(upgrader, Duration::from_secs(24 * 3600))
             .await
             .expect("it does not come to rest within a day")
     }
 
-    /// Goes on for so long at most; the last report, if everything came to rest.
+    /// Continues for this long at most; returns the last report if everything came to rest.
     pub async fn continue_for(&self, upgrader: &mut Upgrader, at_most: Duration) -> Option<Report> {
         let end = self.twin.elapsed() + at_most;
         while self.twin.elapsed() < end {
@@ -364,7 +363,7 @@ impl Host {
         policy.unwrap().to_owned()
     }
 
-    /// Whether a container goes once it has ended: Docker removes it, or the upgrader, which made it without `--rm`.
+    /// Whether a container is removed once it has ended: by Docker, or by the upgrader that created it without `--rm`.
     pub fn is_fleeting(&self, name: &str) -> bool {
         let document = self.twin.document(name).unwrap();
         document["HostConfig"]["AutoRemove"] == json!(true)
@@ -376,24 +375,24 @@ impl Host {
         self.fault_where(fault, move |call| call.operation == operation);
     }
 
-    /// From now on every such call meets this fault.
+    /// From now on every matching call meets this fault.
     pub fn fault_where(&self, fault: Fault, mut is_met: impl FnMut(&Call) -> bool + Send + 'static) {
         self.twin
             .set_faults(move |call| if is_met(call) { fault.clone() } else { Fault::None });
     }
 
-    /// Somebody acts on one container, past the upgrader.
+    /// Acts on one container by hand, past the upgrader.
     pub fn by_hand(&self, act: fn(String) -> OperatorAction, name: &str) {
         self.twin.by_hand(act(name.to_owned())).unwrap();
     }
 
-    /// How many calls of this kind were made.
+    /// The number of calls of this kind.
     pub fn count(&self, operation: Operation) -> usize {
         let calls = self.twin.calls();
         calls.iter().filter(|call| call.operation == operation).count()
     }
 
-    /// A new process upgrades `dd`, and nothing is left over.
+    /// A new process upgrades `dd`, and leaves nothing over.
     pub async fn upgrade(&self, published: &str) -> Report {
         let report = self.once(published).await;
         assert!(!report.has_failures(), "{report:?}");
@@ -401,7 +400,7 @@ impl Host {
         report
     }
 
-    /// Why the delegate `dd` is as it is after one run of a new process.
+    /// The reason that one run of a new process gives for `dd`.
     pub async fn reason(&self, published: &str) -> &'static str {
         row(&self.once(published).await, "dd").reason.as_str()
     }
@@ -415,7 +414,7 @@ impl Host {
             .collect()
     }
 
-    /// When the container was asked to stop, and when and how it ended.
+    /// The time when the container was asked to stop, and the time and exit code of its end.
     pub fn end_of(&self, id: &ContainerId) -> Option<(Duration, Duration, i64)> {
         let events = self.events_of(id);
         let told = events.iter().find(|event| event.what == Happened::Signalled)?.at;
@@ -425,7 +424,7 @@ impl Host {
         })
     }
 
-    /// When this first happened to the container.
+    /// The time when this first happened to the container.
     pub fn first(&self, id: &ContainerId, what: &Happened) -> Duration {
         let events = self.events_of(id);
         let first = events.iter().find(|event| event.what == *what);
@@ -443,8 +442,8 @@ impl Host {
             .collect()
     }
 
-    /// The fewest delegates that worked at any one moment: started, ready, and not asked to stop. What ran from the
-    /// beginning was ready then.
+    /// The fewest delegates that worked at any one moment: started, ready, and not asked to stop. Containers that ran from the
+    /// beginning were ready then.
     pub fn fewest_working(&self) -> usize {
         let now = self.twin.elapsed();
         let mut open: BTreeMap<String, Duration> = BTreeMap::new();
@@ -475,7 +474,7 @@ impl Host {
         working.min().unwrap_or_default()
     }
 
-    /// These delegates run this image under their own names with their own restart policies, and nothing else is there.
+    /// These delegates run this image under their own names with their own restart policies, without any other container.
     pub fn assert_settled(&self, names: &[&str], image: &str, context: &str) {
         let writes = || {
             let writes = self.twin.writes();
@@ -505,19 +504,19 @@ impl Host {
         }
     }
 
-    /// The delegate runs this image, goes once it has ended, and nothing else is there.
+    /// The delegate runs this image and is removed once it has ended, without any other container.
     pub fn assert_fleeting_on(&self, name: &str, image: &str, context: &str) {
         self.assert_settled(&[name], image, context);
         assert!(self.is_fleeting(name), "{context}: --rm is lost");
     }
 
-    /// The delegate runs this image, and nothing else is there.
+    /// The delegate runs this image, without any other container.
     pub fn assert_settled_on(&self, name: &str, image: &str, context: &str) {
         self.assert_settled(&[name], image, context);
     }
 }
 
-/// A delegate that is ready in a while and finishes its tasks when asked to stop.
+/// A delegate that becomes ready after a while and finishes its tasks when asked to stop.
 pub fn good() -> Behaviour {
     Behaviour::drains(DRAIN).ready_in(READY)
 }

@@ -1,4 +1,4 @@
-//! Stop-first, a delegate is replaced in a moment in which it has no task to finish.
+//! Stop-first, a delegate is replaced at a moment when it has no task to finish.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -62,7 +62,7 @@ async fn replaces_a_delegate_that_is_never_idle_at_the_end_of_the_wait() {
     assert_asked_at(&host, &old, HOUR);
 }
 
-/// One that stops answering while it is busy is waited for a minute longer.
+/// If a delegate stops answering while it is busy, the upgrader waits for a minute longer.
 #[tokio::test(start_paused = true)]
 async fn does_not_wait_for_a_delegate_that_says_nothing_of_its_work() {
     let host = Host::new();
@@ -94,7 +94,7 @@ async fn keeps_owner_changes_made_during_the_wait() {
 #[tokio::test(start_paused = true)]
 async fn replaces_the_replica_with_the_fewest_tasks_first() {
     let mut host = Host::new();
-    // By its address: the first one has the most.
+    // The number depends on the address: the first delegate has the most tasks.
     host.tasks = |_, address| match address.ip() {
         IpAddr::V4(ip) => Some(10 - u64::from(ip.octets()[3])),
         IpAddr::V6(_) => None,
@@ -109,7 +109,7 @@ async fn replaces_the_replica_with_the_fewest_tasks_first() {
     assert_eq!(names, ["cc.candidate", "bb.candidate", "aa.candidate"]);
 }
 
-/// Every two minutes one of its tasks is done.
+/// The delegate finishes one task every two minutes.
 #[tokio::test(start_paused = true)]
 async fn reports_and_logs_the_tasks_and_the_deadline_of_a_drain() {
     let mut host = Host::new();

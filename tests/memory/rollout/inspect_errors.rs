@@ -11,7 +11,7 @@ use super::faults::killed_when;
 use super::host::{Host, NEW, NEWER, OLD, Upgrader, good, row};
 use kit::twin::{Call, Fault, Operation, OperatorAction};
 
-/// Each inspect of this container meets this fault.
+/// Makes each inspect of this container meet this fault.
 fn hide(host: &Host, name: &str, fault: Fault) {
     let name = name.to_owned();
     host.fault_where(fault, move |call| {
@@ -25,7 +25,7 @@ fn inspects_of(host: &Host, name: &str) -> usize {
     calls.iter().filter(is_one).count()
 }
 
-/// One that has seen all containers.
+/// An upgrader that has seen all containers.
 async fn knowing(host: &Host) -> Upgrader {
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Mode::ReportOnly);
@@ -33,7 +33,7 @@ async fn knowing(host: &Host) -> Upgrader {
     upgrader
 }
 
-/// An answer or none: what is not known to be a delegate is skipped, and asked for again.
+/// With an error or without any answer, a container that may not be a delegate is skipped, and inspected again later.
 #[tokio::test(start_paused = true)]
 async fn skips_and_retries_an_unknown_container_that_cannot_be_inspected() {
     for fault in [Fault::Refuse(500), Fault::Hang] {
@@ -90,7 +90,7 @@ async fn leaves_a_known_delegate_alone_that_cannot_be_inspected_and_serves_the_o
     host.assert_settled(&["d1", "d2"], NEW, "");
 }
 
-/// A moment's trouble costs a moment.
+/// A momentary problem delays it only for a moment.
 #[tokio::test(start_paused = true)]
 async fn serves_a_delegate_as_soon_as_it_can_be_inspected_again() {
     let host = Host::new();
@@ -106,7 +106,7 @@ async fn serves_a_delegate_as_soon_as_it_can_be_inspected_again() {
     assert_ne!(row(&report, "dd").reason.as_str(), "engine_error", "{report:?}");
 }
 
-/// While one inspect hangs, the others grow old: a step must not rest on what they showed a minute ago.
+/// While one inspect hangs, the other answers grow old: a step must not rest on answers from a minute ago.
 #[tokio::test(start_paused = true)]
 async fn does_nothing_by_what_was_read_before_an_inspect_that_hung() {
     for nth in 1..60 {
@@ -138,8 +138,8 @@ async fn does_nothing_by_what_was_read_before_an_inspect_that_hung() {
     }
 }
 
-/// An earlier process left a rollout half done, and one of its containers at a time cannot be inspected. The upgrader waits for a
-/// container that may be serving. The failure to inspect any other container takes no delegate out of service.
+/// An earlier process left a rollout half done, and one of its containers at a time cannot be inspected. The upgrader
+/// waits for a container that may be serving. Any other failed inspect takes no delegate out of service.
 #[tokio::test(start_paused = true)]
 async fn touches_no_part_of_a_rollout_while_one_that_may_serve_cannot_be_inspected() {
     use Operation::{Remove, Rename, Start, Stop};
@@ -185,7 +185,7 @@ async fn changes_nothing_when_a_pull_ends_during_failed_inspects() {
     assert_eq!(host.twin.writes().len(), before);
 }
 
-/// No delegate was found; or the engine cannot be reached at all, or hangs on everything.
+/// No delegate was found; or the engine cannot be reached at all, or hangs on every call.
 #[tokio::test(start_paused = true)]
 async fn observation_fails_on_engine_errors() {
     let host = Host::new();
@@ -211,7 +211,7 @@ async fn observation_fails_on_engine_errors() {
     assert!(took <= Duration::from_secs(61), "{took:?}");
 }
 
-/// A known fault of engines: the inspect of one container never ends, and all other calls are answered.
+/// A known engine fault: the inspect of one container never ends, while all other calls are answered.
 #[tokio::test(start_paused = true)]
 async fn names_a_container_whose_inspect_hangs_and_delays_the_others_once() {
     let host = Host::new();
@@ -238,7 +238,7 @@ async fn names_a_container_whose_inspect_hangs_and_delays_the_others_once() {
     assert!(!host.scheduled_run(&mut upgrader).await.has_failures());
 }
 
-/// A list and its inspects are not one moment.
+/// A list and its inspects do not show the same moment.
 #[tokio::test(start_paused = true)]
 async fn repeats_an_observation_where_something_changed_meanwhile() {
     let host = Host::new();

@@ -1,4 +1,4 @@
-//! Other hands on the host: they prune, remove, recreate, and set the clock.
+//! Others act on the host: they prune, remove, recreate, and set the clock.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn reports_a_delegate_that_is_gone_at_the_end_of_a_run_once() {
     assert!(!host.scheduled_run(&mut upgrader).await.has_failures());
 }
 
-/// A host that wakes up after hours, or whose clock was wrong at its boot, in the proof, in the drain, or while its containers
+/// A host wakes up after hours, or its clock was wrong at its boot: in the proof, in the drain, or while its containers
 /// are read.
 #[tokio::test(start_paused = true)]
 async fn cuts_no_drain_short_when_the_clock_is_set() {
@@ -64,7 +64,7 @@ async fn cuts_no_drain_short_when_the_clock_is_set() {
     }
 }
 
-/// Another upgrader promotes the candidate before a rename to a name like this arrives there, which finds nothing.
+/// Before a rename to such a name arrives, another upgrader promotes the candidate, so the rename finds nothing.
 async fn promoted_before(host: &Host, to: &'static str, upgrade: impl Future) {
     host.fault_where(Fault::Slow(Duration::from_secs(20)), move |call| {
         call.operation == Operation::Rename && call.detail.starts_with(to)
@@ -115,8 +115,8 @@ async fn a_late_withdrawal_does_not_reach_a_candidate_that_was_promoted() {
     promoted_before(&host, "dd.withdrawn-", upgrade).await;
 }
 
-/// `docker compose stop`, or a backup that stops everything, while the old container drains: nobody starts anything, and no image is
-/// blamed.
+/// `docker compose stop`, or a backup that stops everything, while the old container drains: the upgrader starts nothing
+/// and blames no image.
 #[tokio::test(start_paused = true)]
 async fn keeps_a_container_stopped_that_its_owner_stopped_during_the_drain() {
     for (is_stop_first, stops_old) in [(false, true), (false, false), (true, false)] {
@@ -125,7 +125,7 @@ async fn keeps_a_container_stopped_that_its_owner_stopped_during_the_drain() {
         let old = host.run_either(is_stop_first);
         let mut upgrader = host.upgrader(NEW).watching();
         upgrader.start_run(Mode::Upgrade);
-        // Start-first, the old one drains until 76; stop-first, the candidate starts then.
+        // Start-first, the old one drains until second 76; stop-first, the candidate starts then.
         let after = Duration::from_secs(if is_stop_first { 65 } else { 30 });
         host.continue_for(&mut upgrader, after).await;
         let new = if is_stop_first { "dd.candidate" } else { "dd" };
@@ -162,7 +162,7 @@ async fn keeps_a_container_stopped_that_its_owner_stopped_during_the_drain() {
     }
 }
 
-/// Its limits change in the middle of each attempt, as an engine that shows another setting each time would have it.
+/// The delegate's limits change in the middle of each attempt, as if an engine showed another setting each time.
 #[tokio::test(start_paused = true)]
 async fn a_delegate_whose_settings_change_in_each_attempt_is_left_alone_after_two() {
     let host = Host::new();
@@ -187,7 +187,7 @@ async fn a_delegate_whose_settings_change_in_each_attempt_is_left_alone_after_tw
     }
 }
 
-/// A unit or a loop around `docker rm --force` and `docker run --rm` owns the container: each upgrade would cut tasks.
+/// A unit or a loop around `docker rm --force` and `docker run --rm` owns the container: each upgrade would cut off tasks.
 #[tokio::test(start_paused = true)]
 async fn delegate_that_another_tool_recreates_after_each_upgrade_is_left_to_it() {
     let host = Host::new();
@@ -208,7 +208,7 @@ async fn delegate_that_another_tool_recreates_after_each_upgrade_is_left_to_it()
         host.continue_for(&mut upgrader, Duration::from_secs(2)).await;
         host.run("dd");
     }
-    // Another image of its owner's is a new beginning.
+    // Another image from its owner is a fresh start.
     host.by_hand(OperatorAction::Remove, "dd");
     host.twin.add_image(NEWER, host.twin.image(good()));
     host.run_with("dd", |body| body["Image"] = json!(NEWER));

@@ -14,7 +14,7 @@ use super::upgraders::{
 };
 
 const EVERY_ONE: fn(Role) -> bool = |_| true;
-/// It fails where it has the port.
+/// The image fails when it has the port.
 const ONLY_THE_HELPER: fn(Role) -> bool = |role| matches!(role, Role::Helper { .. });
 
 fn never_ready() -> Behaviour {
@@ -25,7 +25,7 @@ fn never_ready() -> Behaviour {
     }
 }
 
-/// Why it is as it is, by its own report.
+/// The reason that the upgrader reports about itself.
 fn reason(world: &World) -> &'static str {
     let own = world.report(NAME).upgrader.expect("a row of its own");
     own.reason.as_str()
@@ -36,7 +36,7 @@ async fn the_candidate_proves_itself_and_takes_the_name_itself() {
     let mut world = World::new(ready());
     world.host.run("dd");
     let first = world.host.find(NAME).id;
-    // The delegate comes first: while its new one proves itself, there is no new upgrader.
+    // The delegate comes first: no new upgrader is created while the delegate's candidate proves itself.
     world.run_for(Duration::from_secs(20)).await;
     assert_eq!(world.host.find("dd.candidate").state, RunState::Running);
     assert_eq!(world.states().len(), 1, "{:?}", world.states());
@@ -58,13 +58,13 @@ async fn the_candidate_proves_itself_and_takes_the_name_itself() {
         .map(|call| world.clients[&call.client].clone())
         .collect();
     assert_eq!(by, [second]);
-    // It has no tasks, so it is not given the hour that a delegate has for its own.
+    // An upgrader has no tasks, so it does not get a delegate's hour.
     let stops = world.host.writes_on(first.as_str()).into_iter();
     let stops = stops.filter(|call| call.operation == Operation::Stop);
     assert_eq!(stops.map(|call| call.detail).collect::<Vec<_>>(), ["10s"]);
 }
 
-/// What came meanwhile waits for the schedule.
+/// Work that came up meanwhile waits for the schedule.
 #[tokio::test(start_paused = true)]
 async fn the_new_one_starts_no_run_when_it_takes_over() {
     let mut world = World::new(ready());
@@ -77,13 +77,13 @@ async fn the_new_one_starts_no_run_when_it_takes_over() {
     assert_eq!(world.host.find("dd").image, NEW);
 }
 
-/// Its entry point does not exist.
+/// An image whose entry point does not exist.
 fn without_a_program() -> Behaviour {
     ready().refused(r#"OCI runtime create failed: exec: "/upgrader": executable file not found"#)
 }
 
-/// The old one stays, or vanishes by stopping; a helper has the new image, too, so most bad ones show before the old one has
-/// stopped.
+/// The old one stays, or vanishes when it stops; a helper also runs the new image, so most bad images show before the old
+/// one has stopped.
 #[tokio::test(start_paused = true)]
 async fn rejects_a_bad_upgrader_and_keeps_the_old_one() {
     for change in [
@@ -124,7 +124,7 @@ async fn rejects_a_bad_upgrader_and_keeps_the_old_one() {
     }
 }
 
-/// The same where a helper makes the exchange.
+/// The same if a helper makes the exchange.
 #[tokio::test(start_paused = true)]
 async fn rejects_a_container_that_only_stays_up_where_two_cannot_run_at_once() {
     let mut world = World::with(ready(), cannot_run_twice);
@@ -175,7 +175,7 @@ async fn a_helper_makes_the_exchange_where_two_cannot_run_at_once() {
     assert!(events.iter().any(|event| event.name == "upgrader.helper-ready"));
 }
 
-/// A label of the owner.
+/// The owner's label requires it.
 #[tokio::test(start_paused = true)]
 async fn reports_required_start_first_that_is_impossible() {
     let mut world = World::with(ready(), |body| {
@@ -200,7 +200,7 @@ async fn an_upgrader_with_rm_replaces_itself_in_memory() {
     }
 }
 
-/// A service has no container, but is of a version.
+/// A service has no container, but it has a version.
 #[tokio::test(start_paused = true)]
 async fn a_service_reports_a_newer_version() {
     let mut host = Host::new();

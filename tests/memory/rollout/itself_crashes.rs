@@ -1,4 +1,4 @@
-//! The upgrader, its successor or their helper crashes, at every call of their exchange.
+//! The upgrader, its successor or their helper crashes at every call of their exchange.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use super::upgraders::{
     vanishes_and_cannot_run_twice,
 };
 
-/// Crashes between two writes leave the host as one of them does, so these will do where a story is long.
+/// A crash between two writes leaves the host as a crash at one of them does, so the writes suffice for a long story.
 fn is_write(call: &Call) -> bool {
     call.operation.is_write()
 }
 
-/// Each call of the exchange that counts is the last one of the process that makes it: before it, or after it. In the end
-/// one of the images runs, the last of them where nobody crashes.
+/// Each counted call of the exchange is the last one of the process that makes it, which crashes before or after it. In
+/// the end one of the images runs: the last of them if nothing crashes.
 async fn crash_at_each_call(
     second: impl Fn() -> Behaviour,
     change: fn(&mut Value),
@@ -27,7 +27,7 @@ async fn crash_at_each_call(
     is_counted: fn(&Call) -> bool,
 ) {
     let acts: fn(Role) -> bool = match images {
-        // It fails where it has the port.
+        // The image fails when it has the port.
         [FIRST] => |role| matches!(role, Role::Helper { .. }),
         _ => |_| true,
     };
@@ -84,7 +84,7 @@ async fn helper_finishes_exchange_after_crash_at_any_write() {
     crash_at_each_call(ready, cannot_run_twice, &[SECOND], is_write).await;
 }
 
-/// The new one is never ready, so the exchange is undone.
+/// The new upgrader is never ready, so the exchange is undone.
 #[tokio::test(start_paused = true)]
 async fn helper_undoes_exchange_after_crash_at_any_write() {
     let never = || Behaviour {
@@ -94,7 +94,7 @@ async fn helper_undoes_exchange_after_crash_at_any_write() {
     crash_at_each_call(never, cannot_run_twice, &[FIRST], is_write).await;
 }
 
-/// Nothing starts one with `--rm` again. Where the one that crashes is not the only one, the exchange is finished or undone.
+/// Nothing restarts a container with `--rm`. If another upgrader is left, the exchange is finished or undone.
 #[tokio::test(start_paused = true)]
 async fn leaves_one_upgrader_with_rm_after_crash_at_any_write() {
     crash_at_each_call(ready, auto_remove, &[FIRST, SECOND], is_write).await;

@@ -1,4 +1,4 @@
-//! Containers that the upgrader does not touch.
+//! Containers that the upgrader leaves alone.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn what_only_has_the_name_of_a_delegate_is_named_and_not_touched() {
     let one_off = json!({ "com.docker.compose.oneoff": "True" });
     let own_word = json!({ "io.delegate-upgrader.enable": "true" });
     let sidecar = |body: &mut Value| body["Image"] = json!(SIDECAR);
-    // What listens on the delegate's port answers as one does.
+    // Whatever listens on the delegate's port answers as a delegate does.
     for (what, port, is_delegate, change) in [
         ("sidecar", 80, false, &sidecar as &dyn Fn(&mut Value)),
         ("sidecar in the host's network", 80, false, &|body| {
@@ -82,7 +82,7 @@ async fn what_only_has_the_name_of_a_delegate_is_named_and_not_touched() {
     }
 }
 
-/// Two accounts on one host may have delegates of one name, and an upgrader each.
+/// Two accounts on one host may have delegates of the same name, each with its own upgrader.
 #[tokio::test(start_paused = true)]
 async fn leaves_delegate_of_another_account_alone() {
     for (account, is_ours) in [(Some("ours"), true), (Some("theirs"), false), (None, true)] {
@@ -124,7 +124,7 @@ async fn leaves_a_delegate_alone_whose_owner_opted_out() {
         (json!({ ours: "false" }), Some(ours)),
         (json!({ watchtower: "false" }), Some(watchtower)),
         (json!({ ours: "false", watchtower: "true" }), Some(ours)),
-        // Ours goes first.
+        // Our label takes precedence.
         (json!({ ours: "true", watchtower: "false" }), None),
         (json!({ watchtower: "true" }), None),
     ] {
@@ -185,7 +185,7 @@ async fn writes_nothing_while_it_observes_or_plans() {
     assert_eq!(host.twin.writes(), []);
 }
 
-/// The number of a draining one would be the second at which it was asked to stop.
+/// In a draining container's name, the number would be the second of its stop request.
 #[tokio::test(start_paused = true)]
 async fn keeps_owner_name_that_resembles_ours() {
     for name in ["dd.candidate", "dd.failed-1", "dd.draining-5", "dd.helper"] {
@@ -205,7 +205,7 @@ async fn keeps_owner_name_that_resembles_ours() {
     host.assert_settled(&["dd", "dd.draining-5"], NEW, "");
 }
 
-/// Another container that a delegate needs, or that needs the delegate, and how the delegate says so.
+/// Asserts that an obstacle holds `dd` back: another container that it needs, or that needs it.
 async fn is_held_back(host: &Host, words: &str) {
     let report = host.once(NEW).await;
     let dd = row(&report, "dd");
@@ -215,7 +215,7 @@ async fn is_held_back(host: &Host, words: &str) {
     assert_eq!(host.find("dd").image, OLD);
 }
 
-/// Once stopped, neither it nor a successor could be started.
+/// Once it is stopped, neither the delegate nor a successor could start.
 #[tokio::test(start_paused = true)]
 async fn leaves_a_delegate_alone_that_needs_a_container_which_does_not_run() {
     for (field, what) in [
@@ -248,7 +248,7 @@ async fn leaves_a_delegate_alone_that_needs_a_container_which_does_not_run() {
     }
 }
 
-/// A link is to the container, whatever it is called, and to no other one after it.
+/// A link belongs to the container, whatever its name, and not to a later container of the same name.
 #[tokio::test(start_paused = true)]
 async fn leaves_a_delegate_alone_that_a_container_is_linked_to_under_another_name() {
     let host = Host::new();
@@ -272,7 +272,7 @@ async fn leaves_a_delegate_alone_that_a_container_is_linked_to_under_another_nam
     assert_eq!(host.find("ee").image, NEW);
 }
 
-/// A sidecar in its network, say: it would be cut off, and to recreate that one is not ours.
+/// For example a sidecar in its network: it would be cut off, and the upgrader does not recreate other containers.
 #[tokio::test(start_paused = true)]
 async fn leaves_delegate_alone_while_another_container_depends_on_it() {
     for what in [
@@ -290,7 +290,7 @@ async fn leaves_delegate_alone_while_another_container_depends_on_it() {
             "PID namespace" => json!({ "PidMode": "container:dd" }),
             "IPC namespace" => json!({ "IpcMode": by_id }),
             "volumes" => json!({ "VolumesFrom": ["dd:ro"] }),
-            // The engine takes as much of an id as is needed, and keeps what it was given.
+            // The engine accepts any unique prefix of an id, and keeps it as it was given.
             _ => json!({ "VolumesFrom": [&id.as_str()[..5]] }),
         };
         let logger = json!({ "Image": OLD, "HostConfig": host_config });

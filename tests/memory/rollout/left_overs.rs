@@ -1,4 +1,4 @@
-//! What is left over and broken never holds up the living, and no call is repeated without a pause.
+//! Broken leftovers never hold up the living, and no call is repeated without a pause.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use kit::twin::{Behaviour, Fault, Operation, OperatorAction};
 
 const BAD: &str = "harness/delegate:26.03.9";
 
-/// These calls about the container of this name meet this fault.
+/// Makes these calls for the container of this name meet this fault.
 fn broken(host: &Host, name: &str, operations: &'static [Operation], fault: Fault) {
     let name = name.to_owned();
     host.fault_where(fault, move |call| {
@@ -21,7 +21,7 @@ fn broken(host: &Host, name: &str, operations: &'static [Operation], fault: Faul
     });
 }
 
-/// A host on which a bad image was rejected; `stop_first` says how.
+/// A host on which a bad image was rejected, stop-first or start-first.
 async fn with_failure(stop_first: bool) -> Host {
     let host = Host::new();
     host.publish(BAD, Behaviour::never_healthy());
@@ -40,7 +40,7 @@ const ALL: &[Operation] = &[
     Operation::Remove,
 ];
 
-/// A dead mount, a device that is busy, a task that is stuck: whichever call fails, and however.
+/// A dead mount, a busy device, a stuck task: whichever call fails, and however it fails.
 #[tokio::test(start_paused = true)]
 async fn a_broken_failed_container_does_not_block_a_good_image() {
     for stop_first in [false, true] {
@@ -56,7 +56,7 @@ async fn a_broken_failed_container_does_not_block_a_good_image() {
                 assert_eq!(row(&report, "dd").reason.as_str(), "up_to_date", "{context}");
                 assert!(!report.has_failures(), "{context}: {report:?}");
                 assert_eq!(host.find("dd").image, NEWER, "{context}");
-                // It is cleared away once that succeeds.
+                // The leftover is removed once that succeeds.
                 host.twin.clear_faults();
                 host.once(NEWER).await;
                 host.assert_settled_on("dd", NEWER, &context);
@@ -65,7 +65,7 @@ async fn a_broken_failed_container_does_not_block_a_good_image() {
     }
 }
 
-/// Its image stays in quarantine, and a free name is found for the next failure.
+/// The image of a leftover stays in quarantine, and the next failure finds a free name.
 #[tokio::test(start_paused = true)]
 async fn one_that_cannot_be_inspected_is_a_quarantine_as_before_and_its_name_is_taken() {
     let host = with_failure(false).await;
@@ -78,11 +78,11 @@ async fn one_that_cannot_be_inspected_is_a_quarantine_as_before_and_its_name_is_
     assert_eq!(host.find("dd").image, OLD);
 }
 
-/// What an earlier process left, of which nothing can be done about one part: it was not the one that serves.
+/// One part of an earlier process's leftovers cannot be changed: it was not the serving container.
 #[tokio::test(start_paused = true)]
 async fn what_is_left_of_a_replacement_keeps_no_later_image_out() {
     use Operation::{Create, Remove, Start, Stop};
-    // The call at which the process ends, and what is broken then.
+    // The call at which the process ends, and the container that breaks then.
     for (killed_at, name) in [
         (Start, "dd.candidate"),
         (Remove, "dd.draining"),
@@ -96,7 +96,7 @@ async fn what_is_left_of_a_replacement_keeps_no_later_image_out() {
             assert!(killed_when(&host, move |call| call.operation == killed_at).await);
             let all = host.names();
             assert!(all[1].starts_with(name), "{context}: {all:?}");
-            // A process that is stuck can be neither stopped nor removed.
+            // A stuck process can be neither stopped nor removed.
             let calls = if killed_at == Stop { &[Stop, Remove] } else { ALL };
             broken(&host, &all[1], calls, fault);
             let mut upgrader = host.upgrader(NEWER);
@@ -112,7 +112,7 @@ async fn what_is_left_of_a_replacement_keeps_no_later_image_out() {
     }
 }
 
-/// An engine that makes broken containers only makes few of them.
+/// An engine that creates only broken containers creates few of them.
 #[tokio::test(start_paused = true)]
 async fn broken_candidates_are_not_made_without_end() {
     let host = Host::new();
@@ -127,7 +127,7 @@ async fn broken_candidates_are_not_made_without_end() {
     host.upgrade(NEW).await;
 }
 
-/// Stop-first, the candidate cannot even be described once it has ended, and nobody serves: the old one comes back.
+/// Stop-first, the ended candidate cannot even be inspected, and no delegate serves: the old one comes back.
 #[tokio::test(start_paused = true)]
 async fn a_broken_candidate_does_not_keep_the_old_one_from_its_name() {
     for operations in [&[Operation::Inspect][..], ALL] {
@@ -158,7 +158,7 @@ async fn a_broken_candidate_does_not_keep_the_old_one_from_its_name() {
     }
 }
 
-/// A left-over that runs has what a stop-first candidate needs, so it is waited for, and the reason says for what.
+/// A running leftover holds the resources of a stop-first candidate, so the upgrader waits for it, and the reason names it.
 #[tokio::test(start_paused = true)]
 async fn one_that_runs_and_cannot_be_stopped_is_named_where_the_next_one_cannot_run_beside_it() {
     for stop_first in [false, true] {
@@ -182,7 +182,7 @@ async fn one_that_runs_and_cannot_be_stopped_is_named_where_the_next_one_cannot_
     }
 }
 
-/// An engine that answers 200 to an update and ignores it: 482 calls a second.
+/// An engine answers 200 to an update and ignores it, which once led to 482 calls a second.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_has_no_effect_is_repeated_ever_more_rarely() {
     for (operation, name) in [
@@ -213,7 +213,7 @@ async fn a_call_that_has_no_effect_is_repeated_ever_more_rarely() {
     }
 }
 
-/// What one replica lacks is its own problem.
+/// A resource that only one replica lacks is that replica's own problem.
 #[tokio::test(start_paused = true)]
 async fn the_problem_of_one_replica_does_not_halt_the_other() {
     const MOUNT: &str = "invalid mount config for type \"bind\": bind source path does not exist: /srv/gone";
@@ -237,7 +237,7 @@ async fn the_problem_of_one_replica_does_not_halt_the_other() {
     }
 }
 
-/// Its owner takes one replica out in the middle of its replacement: the other one does not wait for that.
+/// Its owner takes one replica out in the middle of its replacement: the other one does not wait.
 #[tokio::test(start_paused = true)]
 async fn a_replica_that_rests_in_the_middle_of_its_replacement_is_not_waited_for() {
     let host = Host::new();
@@ -254,7 +254,7 @@ async fn a_replica_that_rests_in_the_middle_of_its_replacement_is_not_waited_for
     assert_eq!(host.find("bb").image, NEW, "{report:?}");
 }
 
-/// So long, looked at once a minute, whether or not it is at rest.
+/// Watches for this many minutes, once a minute, whether or not the upgrader is at rest.
 async fn watch_for(host: &Host, upgrader: &mut Upgrader, minutes: u32) {
     for _ in 0..minutes {
         host.continue_for(upgrader, Duration::from_secs(30)).await;
@@ -262,7 +262,7 @@ async fn watch_for(host: &Host, upgrader: &mut Upgrader, minutes: u32) {
     }
 }
 
-/// It may hold what the old container needs, and it may not: the engine says so.
+/// The candidate may or may not hold a resource of the old container: only the engine knows.
 #[tokio::test(start_paused = true)]
 async fn a_rejected_candidate_that_cannot_be_stopped_does_not_keep_the_old_container_stopped() {
     let device =
@@ -279,7 +279,7 @@ async fn a_rejected_candidate_that_cannot_be_stopped_does_not_keep_the_old_conta
     assert_eq!(back.state, RunState::Running, "{:?}", host.containers());
 }
 
-/// The commit is long over; an outage hours later is no verdict.
+/// The commit was long ago; an outage hours later says nothing about it.
 #[tokio::test(start_paused = true)]
 async fn an_old_container_that_cannot_be_removed_does_not_bring_back_its_version() {
     for change in [|_: &mut Value| (), host_network as fn(&mut Value)] {

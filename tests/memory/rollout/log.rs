@@ -1,4 +1,4 @@
-//! What a user reads in the log of one run.
+//! The log of one run, as a user reads it.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -12,10 +12,10 @@ use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use kit::twin::{Behaviour, Fault, Operation};
 
-/// What is logged meanwhile.
+/// The log lines of this work.
 pub(super) async fn log_of<T>(work: impl Future<Output = T>) -> Vec<String> {
-    // Other tests run beside this one without a subscriber. With one of the whole process's, which wants every line and
-    // writes none, no line that is first logged by one of them is taken for one that nobody wants.
+    // Other tests run at the same time without a subscriber. With a global subscriber, which wants every line and writes
+    // none, no line that they log first is cached as unwanted.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
     let log = tempfile::NamedTempFile::new().unwrap();
     let subscriber = tracing_subscriber::fmt()
@@ -31,7 +31,7 @@ pub(super) async fn log_of<T>(work: impl Future<Output = T>) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// The sentence of a line, with `ID` and `TIME` for what differs in each run.
+/// The sentence of a line, with `ID` and `TIME` in place of the parts that differ in each run.
 fn sentence(line: &str) -> String {
     let sentence = line.split(" container=").next().unwrap().trim();
     let mut words = Vec::new();
@@ -89,7 +89,7 @@ async fn logs_each_step_with_its_result() {
     assert_eq!(log.iter().filter(has_result).count(), 9, "{log:#?}");
 }
 
-/// The run that begins then pulls the image again.
+/// The next run starts when the pull fails, and pulls the image again.
 #[tokio::test(start_paused = true)]
 async fn logs_a_pull_that_fails_as_the_next_run_begins() {
     let host = Host::new();
@@ -140,7 +140,7 @@ async fn does_not_log_a_refused_start_as_done() {
     assert!(!log.iter().any(|line| line.contains("started dd")), "{log:#?}");
 }
 
-/// Each way. With `--rm` the old one is recreated.
+/// In each way of replacement. With `--rm`, the old one is recreated.
 #[tokio::test(start_paused = true)]
 async fn does_not_log_restored_container_as_replaced() {
     for way in Way::ALL {
@@ -164,7 +164,7 @@ async fn does_not_log_restored_container_as_replaced() {
     }
 }
 
-/// Collects the names of the fields of all that is logged.
+/// Collects the field names of all logged events.
 #[derive(Clone, Default)]
 struct Fields(Arc<Mutex<BTreeSet<&'static str>>>);
 
@@ -227,7 +227,7 @@ async fn a_run_that_changes_nothing_logs_nothing_for_a_delegate() {
     host.scheduled_run(&mut upgrader).await;
     let log = log_of(host.scheduled_run(&mut upgrader)).await;
     assert!(log.is_empty(), "{log:#?}");
-    // A failure that lasts is in the outcome of each run.
+    // The outcome of each run includes a lasting failure.
     host.publish(NEWER, Behaviour::never_healthy());
     let mut upgrader = host.upgrader(NEWER);
     host.scheduled_run(&mut upgrader).await;
@@ -243,7 +243,7 @@ async fn shows_how_far_a_pull_is_and_logs_it_every_30_seconds_at_most() {
     const MIB: u64 = 1024 * 1024;
     let host = Host::new();
     let mut image = host.twin.image(good());
-    // The engine says so at each quarter.
+    // The engine reports each quarter.
     image.pull_time = Duration::from_secs(80);
     host.twin.publish(NEWER, image);
     host.run("dd");
@@ -266,7 +266,7 @@ async fn shows_how_far_a_pull_is_and_logs_it_every_30_seconds_at_most() {
     .await;
     let shown = shown.unwrap();
     assert_eq!((shown.current, shown.total), (250 * MIB, 500 * MIB));
-    // A quarter, 125 MiB, in the half minute since the first.
+    // A quarter, 125 MiB, has come in the half minute since the first.
     assert!((4 * MIB..=5 * MIB).contains(&shown.rate), "{shown:?}");
     assert!((50..=65).contains(&shown.eta.unwrap()), "{shown:?}");
     let told: Vec<&String> = lines.iter().filter(|line| line.contains("pulling: ")).collect();

@@ -1,4 +1,4 @@
-//! Whole rollouts on an engine in memory: what the host looks like at every moment, whatever goes wrong.
+//! Whole rollouts on an engine in memory: the state of the host at every moment, whatever goes wrong.
 
 mod auto_remove;
 mod bad_images;

@@ -1,4 +1,4 @@
-//! Nobody in service is the loudest fact: the quickest way to a delegate is taken, whatever else is in progress.
+//! No delegate in service is the worst state: the upgrader takes the quickest way to a delegate, whatever else is in progress.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::faults::{killed_after_writes, killed_when};
 use super::host::{DRAIN, HOUR, Host, NEW, OLD, bad_images, good, host_network, never_restarted, row};
 
-/// The engine's restarts double their pause, up to a minute.
+/// The engine doubles the pause between restarts, up to a minute.
 fn restarts_always(body: &mut Value) {
     body["HostConfig"]["RestartPolicy"] = json!({ "Name": "always" });
 }
@@ -32,7 +32,7 @@ async fn a_rejected_candidate_that_ignores_sigterm_holds_up_the_old_container_fo
     assert_eq!(host.find("dd").state, RunState::Running);
 }
 
-/// The second in its name is still to come, so each new life seems to be the one that was asked to stop.
+/// The time in its name is still to come, so each new life seems to be the life that was asked to stop.
 #[tokio::test(start_paused = true)]
 async fn the_old_container_serves_again_at_once_where_the_clock_was_set_back() {
     let host = Host::new();
@@ -48,7 +48,7 @@ async fn the_old_container_serves_again_at_once_where_the_clock_was_set_back() {
     assert_eq!(host.find("dd").state, RunState::Running);
 }
 
-/// It may have taken tasks by then.
+/// The candidate may have taken tasks by then.
 #[tokio::test(start_paused = true)]
 async fn a_rejected_candidate_that_reports_tasks_has_its_whole_time() {
     let mut host = Host::new();
@@ -75,7 +75,7 @@ async fn a_copy_of_the_old_container_serves_while_that_finishes_its_tasks() {
         host.twin.set_behaviour(OLD, &Behaviour::drains(HOUR / 2));
         let old = host.run_with("dd", never_restarted);
         let before = host.twin.document("dd").unwrap();
-        // The new one works when it takes the name, and soon after that no longer.
+        // The new one works when it takes the name, and fails soon after.
         let behaviour = if is_ill {
             good().with_health(Wellness::For(Duration::from_secs(200)))
         } else {
@@ -120,7 +120,7 @@ async fn settings_of_health_only_let_a_stop_first_replacement_end() {
     }
 }
 
-/// An old container that ended after the replacement was done does not come back because its successor's owner stopped that.
+/// The old container ended after the replacement was done. It stays down when the owner stops its successor.
 #[tokio::test(start_paused = true)]
 async fn health_checks_only_leave_a_delegate_stopped_that_its_owner_stopped() {
     let mut host = Host::new();
@@ -171,7 +171,7 @@ async fn comes_back_after_prune_took_the_old_container_and_its_image() {
     }
 }
 
-/// The canary protects delegates that work.
+/// The canary protects working delegates.
 #[tokio::test(start_paused = true)]
 async fn replicas_of_which_none_works_need_no_turn() {
     let host = Host::new();
@@ -194,7 +194,7 @@ async fn replicas_of_which_none_works_need_no_turn() {
     assert!(host.containers().iter().all(|(_, _, image)| image == NEW));
 }
 
-/// The very case for which an upgrade exists: the version is no longer accepted, and the delegate ends at once.
+/// Upgrades exist for this very case: the version is no longer accepted, and the delegate ends at once.
 #[tokio::test(start_paused = true)]
 async fn replaces_a_delegate_that_ends_at_once() {
     for change in [|_: &mut Value| (), host_network as fn(&mut Value)] {

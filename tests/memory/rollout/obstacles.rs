@@ -9,7 +9,7 @@ use kit::twin::{Fault, Operation, delegate_body};
 const COMPOSE: &str = "com.docker.compose.project";
 const FILE: &str = "/etc/delegate/config.yml";
 
-/// A delegate with these labels and a file that was copied into it.
+/// Runs a delegate with these labels and a file that was copied into it.
 async fn with_file(host: &Host, labels: Value) {
     let mut body = delegate_body(GROUP, OLD);
     body["Labels"] = labels;
@@ -38,7 +38,7 @@ async fn leaves_a_delegate_alone_that_compose_copied_a_file_into() {
     assert_eq!(host.twin.writes().len(), before);
 }
 
-/// Who copies a file in by hand knows of it, and its time is that of the file it was copied from.
+/// An owner who copies a file in by hand knows about it, and the copy has the original's time.
 #[tokio::test(start_paused = true)]
 async fn checks_only_the_files_that_compose_copies_in() {
     let host = Host::new();
@@ -58,7 +58,7 @@ async fn asks_for_copied_files_once_and_upgrades_where_a_proxy_forbids_it() {
     }
 }
 
-/// Half a million files changed in it: any of them may have been copied.
+/// Half a million files have changed in the delegate: any of them may have been copied.
 #[tokio::test(start_paused = true)]
 async fn too_many_changed_files_are_an_obstacle() {
     let host = Host::new();
@@ -70,7 +70,7 @@ async fn too_many_changed_files_are_an_obstacle() {
     assert!(dd.message.contains("too many files changed"), "{}", dd.message);
 }
 
-/// Without an answer a file may be there, and would be lost. Mostly there is one at the next observation.
+/// Without an answer, there may be a file, which would be lost. Usually the next observation gets an answer.
 #[tokio::test(start_paused = true)]
 async fn checks_for_copied_files_again_before_any_change() {
     use Fault::{ErrBefore, Hang, Refuse};
@@ -121,7 +121,7 @@ async fn asks_again(fault: Fault, has_file: bool, mut failures: usize) {
     }
 }
 
-/// A container that only holds volumes is mostly not even started.
+/// A container that only holds volumes is often never started.
 #[tokio::test(start_paused = true)]
 async fn takes_volumes_from_a_stopped_container_but_not_from_none() {
     let host = Host::new();

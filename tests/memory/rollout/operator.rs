@@ -1,4 +1,4 @@
-//! `retry` and `rollback`: what an operator asks for one delegate.
+//! `retry` and `rollback`: an operator's commands for one delegate.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn image_id(host: &Host) -> Value {
     host.twin.document("dd").unwrap()["Image"].clone()
 }
 
-/// A scheduled run begins right after the candidate was made, and another while it proves itself.
+/// A scheduled run begins right after the candidate was created, and another while it proves itself.
 #[tokio::test(start_paused = true)]
 async fn succeeds_beside_the_runs_of_a_daemon() {
     for drain in [DRAIN, Duration::from_millis(10)] {
@@ -75,7 +75,7 @@ async fn rolls_back_by_image_id_where_the_tag_has_moved() {
     assert!(row(&report, "dd").runs_the_target(), "{report:?}");
     assert_eq!(image_id(&host), before);
     assert_eq!(row(&report, "dd").image, OLD);
-    // It is still compared by its reference, and upgraded like any other.
+    // Its image is still compared by its reference, and upgraded like any other.
     host.publish(NEWER, good());
     host.upgrade(NEWER).await;
 }

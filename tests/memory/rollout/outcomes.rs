@@ -1,4 +1,4 @@
-//! What the audit log has of whole rollouts: each outcome once, whichever process is killed and when.
+//! The audit log of whole rollouts: it has each outcome once, whichever process is killed and when.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ impl Audited {
     fn new(host: Host) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let at = Self { host, directory };
-        // By the clock of the host, the log begins before everything else.
+        // By the host's clock, the log begins before everything else.
         let first = delegate_upgrader::text::json::text(&template(at.host.twin.wall_clock())).unwrap();
         std::fs::write(at.path(), first + "\n").unwrap();
         at
@@ -44,12 +44,12 @@ impl Audited {
         Ledger::new("a-host".to_owned(), Duration::from_secs(60)).with_audit(Some(audit))
     }
 
-    /// A process that knows nothing but the log.
+    /// A process that knows only the log.
     fn upgrader(&self, published: &str) -> Upgrader {
         self.host.upgrader(published).with_ledger(self.ledger())
     }
 
-    /// A process that an operator starts.
+    /// A process of an operator's command.
     fn command(&self) -> Upgrader {
         let ledger = self.ledger().of_operator();
         self.host.upgrader(NEW).with_ledger(ledger)
@@ -69,7 +69,7 @@ impl Audited {
     }
 }
 
-/// All but the first.
+/// All records except the first.
 fn records(path: &Path) -> Vec<Event> {
     read(path).skip(1).collect()
 }
@@ -78,7 +78,7 @@ fn actions(events: &[Event]) -> Vec<&'static str> {
     events.iter().map(|event| event.action.as_str()).collect()
 }
 
-/// Every id stands for one outcome, and no outcome has two.
+/// Every id stands for one outcome, and every outcome has one id.
 fn assert_each_once(events: &[Event], context: &str) {
     let mut ids = BTreeMap::new();
     let mut outcomes = BTreeMap::new();
@@ -126,7 +126,7 @@ async fn records_upgrade_with_all_details() {
         seconds.pull.is_some() && seconds.downtime.is_none(),
         "{seconds:?}"
     );
-    // Nothing more comes of the same image.
+    // The same image leads to no further record.
     at.once(NEW).await;
     assert_eq!(at.records().len(), 1);
 
@@ -148,7 +148,7 @@ async fn names_a_proof_that_was_weak() {
     assert!(message.ends_with("so the proof was that it ran"), "{message}");
 }
 
-/// Kills a process at each write, which never arrives, and at the first call after each.
+/// Kills a process at each write, which never arrives, and at the first call after each write.
 async fn killed_around_every_write(way: Way, check: impl Fn(&[Event], &str), bad: Option<Behaviour>) {
     for k in points(0) {
         let host = way.host();
@@ -355,7 +355,7 @@ async fn rolls_back_to_a_release_that_the_log_remembers() {
     for image in [NEW, BAD, NEWER] {
         at.once(image).await;
     }
-    // Another container keeps the image in between.
+    // Another container keeps the image between the first and the last one.
     at.host.twin.run("another", &delegate_body("another", NEW));
     let mut command = at.command();
     let histories = command.history(Some("dd"), at.records()).await.unwrap();
@@ -373,7 +373,7 @@ async fn rolls_back_to_a_release_that_the_log_remembers() {
         format!("3 {NEWER} upgraded true"),
     ];
     assert_eq!(shown(&histories), all);
-    // The containers show the release in service and the one before, whose numbers need not follow each other.
+    // The containers show the release in service and the one before; their numbers need not be consecutive.
     let unlogged = command.history(Some("dd"), []).await.unwrap();
     assert_eq!(shown(&unlogged), [all[1].clone(), all[4].clone()]);
     let unknown = command.rollback("dd", Some(7), at.records()).await.unwrap_err();
@@ -385,7 +385,7 @@ async fn rolls_back_to_a_release_that_the_log_remembers() {
     command.rollback("dd", Some(0), at.records()).await.unwrap();
     at.host.finish(&mut command).await;
     assert_eq!(at.host.find("dd").image, OLD);
-    // From one rollback to another release: the published one stays the one that was left.
+    // From one rollback to another release: the image that the first rollback left stays rolled back.
     let mut command = at.command();
     command.rollback("dd", Some(1), at.records()).await.unwrap();
     at.host.finish(&mut command).await;

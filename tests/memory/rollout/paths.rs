@@ -1,4 +1,4 @@
-//! The examples of docs/development/rollout.md, replayed: what is decided, by which row, and what Docker is asked to do.
+//! Replays the examples of docs/development/rollout.md: each decision, its row, and the Docker calls for it.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use super::health_restarts::live;
 use super::host::{HOUR, Host, NEW, OLD, auto_remove, host_network};
 use super::upgraders::{EXCHANGE, World, ready};
 
-/// One decision, as the log shows it, and how many writes were made before.
+/// One decision, as the log shows it, and the number of writes before it.
 #[derive(Clone, Debug, Default)]
 struct Logged {
     row: Option<String>,
@@ -42,7 +42,7 @@ impl Visit for Logged {
     }
 }
 
-/// Keeps the decisions that are logged.
+/// Records the logged decisions.
 #[derive(Clone)]
 struct Decisions {
     twin: Twin,
@@ -60,7 +60,7 @@ impl<S: Subscriber> Layer<S> for Decisions {
     }
 }
 
-/// A call as one would type it.
+/// A call in the form of a command that a user could type.
 fn command(call: &Call) -> String {
     let (subject, detail) = (undated(&call.subject), undated(&call.detail));
     let seconds = detail.trim_end_matches('s');
@@ -80,7 +80,7 @@ fn command(call: &Call) -> String {
     }
 }
 
-/// Without the second or the id in a name.
+/// A name without its second or id.
 fn undated(name: &str) -> String {
     for part in [".draining-", ".withdrawn-", ".rejected-", ".trial-"] {
         if let Some((base, _)) = name.split_once(part) {
@@ -90,9 +90,9 @@ fn undated(name: &str) -> String {
     name.to_owned()
 }
 
-/// Asserts that the example of the page is what is decided meanwhile, from this row on.
+/// Asserts that the decisions of this work, from this row on, equal the example on the page.
 async fn replay<T>(twin: &Twin, mark: &str, from: &str, work: impl Future<Output = T>) {
-    // Other tests run beside this one without a subscriber: see `log_of`.
+    // Other tests run at the same time without a subscriber: see `log_of`.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
     let decisions = Decisions {
         twin: twin.clone(),
@@ -109,7 +109,7 @@ async fn replay<T>(twin: &Twin, mark: &str, from: &str, work: impl Future<Output
     for (index, entry) in logged.iter().enumerate().skip(first) {
         let commands = calls.iter().enumerate().filter(|(number, call)| {
             let last = logged.iter().rposition(|entry| entry.writes_before <= *number);
-            // A pull runs beside what is decided next.
+            // A pull runs during the next decision.
             let last = last.map(|last| last - usize::from(call.operation == Operation::Pull));
             last == Some(index)
         });
@@ -213,7 +213,7 @@ async fn name_is_free() {
     replay(&host.twin, "example-name-is-free", "prepare", host.once(NEW)).await;
 }
 
-/// Stop-first, and the candidate crashes.
+/// Stop-first, the candidate crashes.
 #[tokio::test(start_paused = true)]
 async fn restoring() {
     let host = Host::new();

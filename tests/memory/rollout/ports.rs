@@ -1,4 +1,4 @@
-//! Ports of the host that are all taken: no fault of the image.
+//! All host ports are taken, which is not the image's fault.
 
 use delegate_upgrader::config::UpdateOrder;
 use delegate_upgrader::container::RunState;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::host::{DRAIN, Host, NEW, NEWER, OLD, auto_remove, good, published_port, row};
 use kit::twin::{Operation, OperatorAction};
 
-/// Room for two.
+/// A range with room for two.
 fn range(body: &mut Value) {
     body["HostConfig"]["PortBindings"] = json!({ "3460/tcp": [{ "HostPort": "3460-3461" }] });
 }
@@ -60,14 +60,14 @@ async fn reports_a_range_that_is_used_up_where_start_first_is_required() {
         2,
         "one candidate for each of them"
     );
-    // A port is free by the next run.
+    // A port is free at the next run.
     host.by_hand(OperatorAction::Stop, "bb");
     tokio::time::sleep(DRAIN).await;
     let report = host.scheduled_run(&mut upgrader).await;
     assert_eq!(host.find("aa").image, NEW, "{report:?}");
 }
 
-/// The engine refuses whatever the order is, and the message says why.
+/// The engine refuses the port in either order, and the message says why.
 #[tokio::test(start_paused = true)]
 async fn rejects_a_candidate_whose_port_something_else_has() {
     for change in [range, published_port] {
@@ -88,7 +88,7 @@ async fn rejects_a_candidate_whose_port_something_else_has() {
     }
 }
 
-/// A plan tries nothing, so it counts.
+/// A plan tries nothing, so it counts the ports.
 #[tokio::test(start_paused = true)]
 async fn a_plan_says_that_a_range_is_used_up() {
     let mut host = Host::new();
@@ -99,7 +99,7 @@ async fn a_plan_says_that_a_range_is_used_up() {
         Some("start-first"),
         "{planned:?}"
     );
-    // Somebody else's counts as well.
+    // Another container's port counts as well.
     let other =
         json!({ "Image": OLD, "HostConfig": { "PortBindings": { "1/tcp": [{ "HostPort": "3461" }] } } });
     host.twin.run("other", &other);

@@ -1,4 +1,4 @@
-//! What is known of a bad image does not hang on what others tidy away, on a rollback, or on time in which nobody looked.
+//! Knowledge about a bad image survives a prune, a rollback, and time in which no upgrader looked.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::host::{HOUR, Host, NEW, NEWER, OLD, READY, good, row};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A run of a new process, after which a cron job prunes what has stopped. Says why the delegate is as it is.
+/// A run of a new process, after which a cron job prunes stopped containers. Returns the delegate's reason.
 async fn run_and_prune(host: &Host, published: &str) -> String {
     let reason = host.reason(published).await.to_owned();
     host.twin.by_hand(OperatorAction::PruneContainers).unwrap();
     reason
 }
 
-/// A host with an image that is never healthy, which the delegate was to run.
+/// A host whose delegate rejected an image that is never healthy.
 async fn rejected(way: Way) -> (Host, ImageId) {
     let host = way.host();
     let bad = host.publish(NEW, Behaviour::never_healthy());
@@ -37,7 +37,7 @@ async fn bad_image_whose_evidence_was_pruned_is_tried_once_in_each_quarantine() 
         }
         tokio::time::sleep(HOUR).await;
         assert_eq!(run_and_prune(&host, NEW).await, "rejected", "{way:?}");
-        // The second quarantine is twice as long.
+        // The second quarantine is twice as long as the first.
         tokio::time::sleep(HOUR * 3 / 2).await;
         assert_eq!(run_and_prune(&host, NEW).await, "quarantined", "{way:?}");
         assert_eq!(attempts(&host, &bad), 2, "{way:?}");
@@ -49,7 +49,7 @@ async fn recorded_rejection_is_lifted_by_retry_and_by_another_image() {
     let (host, _) = rejected(Way::StartFirst).await;
     host.publish(NEWER, good());
     assert_eq!(run_and_prune(&host, NEWER).await, "up_to_date");
-    // A later success says that the host was not at fault, nor will the same attempt be the next.
+    // A later success shows that the host was not at fault, and that the same attempt will not come next.
     host.twin.set_behaviour(NEW, &good());
     assert_eq!(run_and_prune(&host, NEW).await, "up_to_date");
     let (host, _) = rejected(Way::StopFirst).await;
@@ -60,7 +60,7 @@ async fn recorded_rejection_is_lifted_by_retry_and_by_another_image() {
     assert_eq!(row(&report, "dd").image, NEW);
 }
 
-/// The record is of no use to the old container: it comes back as soon as without one.
+/// The old container does not need the record: it comes back as fast as without one.
 #[tokio::test(start_paused = true)]
 async fn record_that_cannot_be_written_holds_nothing_up() {
     for fault in [Fault::Refuse(403), Fault::Refuse(500), Fault::Hang, Fault::None] {
@@ -76,7 +76,7 @@ async fn record_that_cannot_be_written_holds_nothing_up() {
         let back = events.iter().rfind(|event| event.what == Happened::Started);
         let away = back.unwrap().at.saturating_sub(ended.unwrap().at);
         assert!(away < SECOND * 45, "{fault:?}: {away:?}");
-        // The failed container still says it.
+        // The failed container still shows the rejection.
         assert_eq!(host.reason(NEW).await, "quarantined", "{fault:?}");
     }
 }
@@ -101,13 +101,13 @@ async fn rollback_leaves_the_published_image_in_quarantine() {
     }
 }
 
-/// A backup stops the upgrader's process for a while, as `docker pause` and SIGSTOP do, in the middle of a proof.
+/// A backup stops the upgrader's process for a while in the middle of a proof, as `docker pause` and SIGSTOP do.
 #[tokio::test(start_paused = true)]
 async fn time_in_which_nobody_looked_does_not_count_against_a_candidate() {
     for away in [60, 100, 130, 3600] {
         let host = Host::new();
         host.run("dd");
-        // It needs nearly all of its time.
+        // The candidate needs nearly its whole deadline.
         let slow = crate::settings::settings().policy.healthy_deadline - READY - SECOND * 15;
         host.publish(NEW, good().ready_in(slow + SECOND * away));
         let mut upgrader = host.starting(NEW);

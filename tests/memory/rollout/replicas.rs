@@ -1,4 +1,4 @@
-//! Several containers of one `DELEGATE_NAME`: one at a time, and the first is the canary.
+//! Several containers of one `DELEGATE_NAME` are replaced one at a time, and the first is the canary.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ async fn tries_a_failed_pull_once_for_all_of_them() {
     assert_eq!(host.count(Operation::Pull), 1);
 }
 
-/// While a replica is between two containers, the one to go back to is no less a delegate than one in service.
+/// While a replica is between two containers, its old container counts as a delegate like one in service.
 #[tokio::test(start_paused = true)]
 async fn keeps_the_previous_image_of_a_replica_between_two_containers() {
     const NEWEST: &str = "harness/delegate:26.05.1";
@@ -78,7 +78,7 @@ async fn keeps_the_previous_image_of_a_replica_between_two_containers() {
     );
 }
 
-/// A host with so many delegates of as many names, which have no tasks, and this limit of memory, or none.
+/// A host with delegates of this many names, which have no tasks and this memory limit (0 means none).
 fn of_many_names(delegates: usize, memory: u64) -> (Host, Vec<String>) {
     let mut host = Host::new();
     host.twin.set_behaviour(OLD, &Behaviour::default());
@@ -93,7 +93,7 @@ fn of_many_names(delegates: usize, memory: u64) -> (Host, Vec<String>) {
     (host, names)
 }
 
-/// How many candidates are up at once at most while all of these are replaced, and how long it takes.
+/// The most candidates that are up at once while all of these are replaced, and the total time.
 async fn side_by_side((host, names): (Host, Vec<String>)) -> (usize, Duration) {
     let begun = host.twin.elapsed();
     let report = host.once(NEW).await;
@@ -115,7 +115,7 @@ async fn side_by_side((host, names): (Host, Vec<String>)) -> (usize, Duration) {
     (most, took)
 }
 
-/// The old ones have no tasks: the time is that of the proof.
+/// The old ones have no tasks, so only the proof takes time.
 #[tokio::test(start_paused = true)]
 async fn replaces_ten_names_at_once_and_more_in_their_turn() {
     let (_, alone) = side_by_side(of_many_names(1, 0)).await;
@@ -127,8 +127,8 @@ async fn replaces_ten_names_at_once_and_more_in_their_turn() {
     assert!(in_turn > alone + alone / 2, "{in_turn:?} against {alone:?}");
 }
 
-/// Each would fit alone. In LXC and in a virtual machine, /proc/meminfo is that of a larger machine; of an engine elsewhere,
-/// only its own word is known. The containers use 64 MiB each.
+/// Each would fit alone. In LXC and in a virtual machine, /proc/meminfo belongs to a larger machine; of a remote engine,
+/// only its own figure is known. The containers use 64 MiB each.
 #[tokio::test(start_paused = true)]
 async fn those_that_do_not_fit_beside_each_other_wait_their_turn() {
     const GIB: u64 = 1 << 30;
@@ -140,7 +140,7 @@ async fn those_that_do_not_fit_beside_each_other_wait_their_turn() {
         host.twin.set_storage(storage);
         assert_eq!(side_by_side((host, names)).await.0, 1, "{here:?} {engine:?}");
     }
-    // Beside what the old one uses, 4 GiB are not left.
+    // In addition to the old one's usage, 4 GiB are not free.
     let (host, _) = of_many_names(1, 4 * GIB);
     let mut storage = Storage::new("/var/lib/docker", "overlay2", &[]);
     storage.memory = Some(4 * GIB);
@@ -149,7 +149,7 @@ async fn those_that_do_not_fit_beside_each_other_wait_their_turn() {
     assert_eq!(host.fewest_working(), 0, "stop-first");
 }
 
-/// An operator who goes back does not wait for the upgrade of others.
+/// An operator who rolls back does not wait for the upgrade of others.
 #[tokio::test(start_paused = true)]
 async fn a_rollback_does_not_wait_for_others() {
     let (mut host, names) = of_many_names(11, 0);
@@ -174,7 +174,7 @@ async fn a_rollback_does_not_wait_for_others() {
     assert_eq!(host.find(goes_back).image, OLD, "{report:?}");
 }
 
-/// When calls of a kind were made.
+/// The times at which calls of a kind were made.
 fn times(host: &Host, operation: Operation) -> Vec<Duration> {
     let calls = host.twin.calls();
     let calls = calls.iter().filter(|call| call.operation == operation);
@@ -202,7 +202,7 @@ async fn pulls_ten_images_at_once_and_more_in_their_turn() {
     assert!(pulls[10] - pulls[0] >= 2 * second, "{pulls:?}");
 }
 
-/// A real engine takes a second for each.
+/// A real engine takes a second for each sample.
 #[tokio::test(start_paused = true)]
 async fn samples_the_memory_of_ten_delegates_at_once() {
     let (mut host, _) = of_many_names(10, 0);
@@ -215,7 +215,7 @@ async fn samples_the_memory_of_ten_delegates_at_once() {
     assert!(creates[0] > samples[9] && creates.len() == 10, "{creates:?}");
 }
 
-/// What one of them has learned of the memory is not forgotten while another one learns it.
+/// The memory figures of one delegate are kept while another one's are sampled.
 #[tokio::test(start_paused = true)]
 async fn asks_one_question_for_each_delegate_that_cannot_be_replaced() {
     let mut host = Host::new();

@@ -1,4 +1,4 @@
-//! What failed for something that may pass is tried again, and not only by the next run, which may be a day away.
+//! Temporary failures are retried soon, and not only by the next run, which may be a day away.
 
 use delegate_upgrader::config::UpdateOrder;
 use delegate_upgrader::image::Pull;
@@ -24,7 +24,7 @@ async fn a_registry_that_fails_is_asked_again_ever_less_often_and_five_times() {
     let host = Host::new();
     host.twin.break_pull(NEW, Some(PASSES));
     let mut upgrader = started(&host);
-    // After 1, 2, 5, 10 and 30 minutes.
+    // The retries come after 1, 2, 5, 10 and 30 minutes.
     for (minutes, pulls) in [
         (0.5, 1),
         (1.0, 2),
@@ -60,7 +60,7 @@ async fn pulls_once_the_registry_recovers() {
     assert_eq!(row(&report, "dd").image, NEW, "{}", row(&report, "dd").message);
 }
 
-/// The registry may be away by then.
+/// The registry may be away at the second run.
 #[tokio::test(start_paused = true)]
 async fn a_due_run_keeps_what_the_run_before_pulled_and_did_not_use() {
     for (image, pulls, reason) in [(NEW, 1, "cannot_start_first"), (LATEST, 2, "pull_failed")] {
@@ -110,7 +110,7 @@ async fn a_manager_that_is_back_is_asked_within_the_run() {
     assert_eq!(row(&report, "dd").image, NEW);
 }
 
-/// The commands that do one run end with it.
+/// A command that does one run ends with it.
 #[tokio::test(start_paused = true)]
 async fn a_single_run_does_not_wait() {
     let host = Host::new();
@@ -124,7 +124,7 @@ async fn a_single_run_does_not_wait() {
     );
 }
 
-/// An image on the host is as good as the registry's where its reference stands for one image.
+/// A local image is as good as the registry's if its reference stands for a single image.
 #[tokio::test(start_paused = true)]
 async fn pull_says_whether_an_image_on_the_host_is_enough() {
     const AWAY: &str = "Get \"https://r.example/v2/\": dial tcp: lookup r.example: no such host";
@@ -153,7 +153,7 @@ async fn pull_says_whether_an_image_on_the_host_is_enough() {
     }
 }
 
-/// What was loaded under a tag that moves is its image, where no registry is asked.
+/// If no registry is asked, an image that was loaded under a moving tag is the tag's image.
 #[tokio::test(start_paused = true)]
 async fn pull_never_takes_what_was_loaded_under_a_tag() {
     for (policy, asked) in [(Pull::Never, 0), (Pull::Always, 1)] {

@@ -1,4 +1,4 @@
-//! A bad image, and something more going wrong at every single change on the way back from it.
+//! A bad image, and another fault at every single change on the way back from it.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn host(way: Way, bad: &Behaviour) -> Host {
     host
 }
 
-/// The old image serves under its own name, as it was configured; of the new one the evidence is left.
+/// The old image serves under its own name with its own configuration; only the evidence of the new one is left.
 fn assert_back(host: &Host, way: Way, context: &str) {
     let containers = host.containers();
     let (served, rest) = containers.split_first().unwrap();
@@ -75,8 +75,8 @@ async fn a_rollback_survives_a_fault_at_every_change() {
     }
 }
 
-/// The image is never the right one and each process is killed right after its first change: no step is repeated for
-/// ever, and each process gets further.
+/// The image is always bad and each process is killed right after its first change: no step is repeated forever, and each
+/// process gets further.
 #[tokio::test(start_paused = true)]
 async fn completes_even_if_each_process_is_killed_after_one_change() {
     for way in Way::ALL {
@@ -85,7 +85,7 @@ async fn completes_even_if_each_process_is_killed_after_one_change() {
         loop {
             let mut writes = 0;
             let killed = killed_when(&host, move |call| {
-                // What was pulled is pulled again at no cost, and a trial is made again.
+                // Pulling an image again costs nothing, and a trial is created again.
                 let is_again = call.operation == Operation::Pull || call.subject.contains(".trial-");
                 writes += u32::from(call.is_write() && !is_again);
                 writes > 1
@@ -100,7 +100,7 @@ async fn completes_even_if_each_process_is_killed_after_one_change() {
     }
 }
 
-/// As a proxy before the socket that lets nothing but `GET`s through, from any moment on.
+/// Like a socket proxy that lets only `GET` through, from any moment on.
 #[tokio::test(start_paused = true)]
 async fn keeps_delegate_on_engine_that_stops_taking_changes() {
     for way in [Way::StartFirst, Way::Fleeting] {
@@ -132,7 +132,7 @@ async fn keeps_delegate_on_engine_that_stops_taking_changes() {
     }
 }
 
-/// It is down for as long as its engine restarts, not longer.
+/// The delegate is down while its engine restarts, and no longer.
 #[tokio::test(start_paused = true)]
 async fn a_rollback_outlasts_repeated_restarts_of_the_engine() {
     for way in [Way::StartFirst, Way::StopFirst] {

@@ -8,7 +8,7 @@ use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, STOP_TIMEOUT, auto_remove,
 use kit::twin::{Behaviour, Fault, Happened, Operation};
 
 const NEWEST: &str = "harness/delegate:26.05.1";
-/// An hour, nearly.
+/// Nearly an hour.
 const LONG_DRAIN: Duration = Duration::from_secs(3540);
 
 #[tokio::test(start_paused = true)]
@@ -25,13 +25,13 @@ async fn replaces_a_delegate_while_one_works_at_every_moment() {
         let (told, ended, code) = host.end_of(&old).unwrap();
         assert_eq!((ended - told, code), (DRAIN, 0), "the old one finishes its tasks");
         let started = host.first(&host.find("dd").id, &Happened::Started);
-        // Five seconds until it is ready, ten seconds of health.
+        // Five seconds until it is ready, and ten seconds of health.
         let proof = (told - started).as_secs_f64();
         assert!((15.0..20.0).contains(&proof), "{proof}");
     }
 }
 
-/// What the owner brought is the owner's; of what we pulled the present one stays, and as many before it as the setting says.
+/// The owner's images stay; of the pulled images, the current one stays, and as many former ones as the setting says.
 #[tokio::test(start_paused = true)]
 async fn keeps_as_many_former_images_as_the_setting_says() {
     let as_it_is = |_: &mut Value| ();
@@ -67,7 +67,7 @@ async fn removes_a_rejected_image_with_its_evidence() {
     assert!(!host.twin.images().contains(&bad));
 }
 
-/// The label goes before the setting; of the setting and `docker run --stop-timeout` the longer one counts, up to the bound.
+/// The label overrides the setting; the longer of the setting and `docker run --stop-timeout` counts, up to the bound.
 #[tokio::test(start_paused = true)]
 async fn kills_a_container_that_ignores_its_signal_at_its_stop_timeout() {
     let label = "io.delegate-upgrader.stop-timeout";
@@ -160,7 +160,7 @@ async fn times_of_owners_end_after_thirty_days() {
     }
 }
 
-/// Its time begins when it receives the signal, however long the engine takes to pass the request on.
+/// Its time starts when it receives the signal, however long the engine takes to pass the request on.
 #[tokio::test(start_paused = true)]
 async fn gives_a_draining_container_its_whole_time_beside_a_slow_engine() {
     let host = Host::new();
@@ -209,7 +209,7 @@ async fn upgrades_to_a_newer_release_while_the_one_before_still_drains() {
     );
 }
 
-/// The registry does not answer for a minute. An old container that ends meanwhile is removed at once.
+/// The registry does not answer for a minute. An old container that ends meanwhile is still removed at once.
 #[tokio::test(start_paused = true)]
 async fn removes_a_drained_container_while_a_pull_hangs() {
     let host = Host::new();

@@ -1,4 +1,4 @@
-//! Where two cannot run at once, the old container stops first, and comes back itself if the new one fails.
+//! If two cannot run at once, the old container stops first, and comes back itself if the new one fails.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ async fn stops_the_old_container_first_where_the_operator_or_the_owner_asks_for_
     .await;
 }
 
-/// It keeps its restart policy all the time, and is started before it gets its name.
+/// It keeps its restart policy all the time, and is started before it gets its name back.
 #[tokio::test(start_paused = true)]
 async fn brings_back_the_old_container_itself_from_every_bad_image() {
     use Operation::{Rename, Start, Stop};
@@ -72,7 +72,7 @@ async fn brings_back_the_old_container_itself_from_every_bad_image() {
     }
 }
 
-/// What would not be the same is found out before the old container is touched.
+/// The upgrader finds a difference before it touches the old container.
 #[tokio::test(start_paused = true)]
 async fn withdraws_a_successor_that_differs_without_downtime() {
     let host = Host::new();
@@ -84,7 +84,7 @@ async fn withdraws_a_successor_that_differs_without_downtime() {
     assert_eq!(host.names(), ["dd"]);
 }
 
-/// What runs goes on to run where an update broke what starts containers: Docker has to show first that it can start one.
+/// A delegate keeps running if an update broke the runtime: Docker must first show that it can start a container.
 #[tokio::test(start_paused = true)]
 async fn stops_nothing_where_docker_can_start_nothing() {
     for change in [host_network, published_port] {
@@ -103,7 +103,7 @@ async fn stops_nothing_where_docker_can_start_nothing() {
     }
 }
 
-/// Nor where the engine fails, but not for long.
+/// Nor is anything stopped if the engine fails, but only briefly.
 #[tokio::test(start_paused = true)]
 async fn tries_again_where_the_engine_failed_to_start_a_trial() {
     let host = Host::new();
@@ -120,7 +120,7 @@ async fn tries_again_where_the_engine_failed_to_start_a_trial() {
     host.upgrade(NEW).await;
 }
 
-/// Nor where someone removed the new image meanwhile. It is pulled again, in the next run.
+/// Nor if someone removed the new image meanwhile. The next run pulls it again.
 #[tokio::test(start_paused = true)]
 async fn withdraws_a_candidate_whose_image_is_gone_before_its_trial() {
     let host = Host::new();
@@ -138,7 +138,7 @@ async fn withdraws_a_candidate_whose_image_is_gone_before_its_trial() {
     host.upgrade(NEW).await;
 }
 
-/// A trial whose image has its command may run when it is to be removed, or stay behind a process that was killed.
+/// If the image has the trial's command, the trial may run when it should be removed, or outlive a killed process.
 #[tokio::test(start_paused = true)]
 async fn removes_every_trial() {
     let host = Host::new();
@@ -160,7 +160,7 @@ async fn removes_every_trial() {
     assert_eq!(started.count(), 3, "the old one, the trial and the new one");
 }
 
-/// It came back once; that says nothing about the next time it is asked to stop.
+/// It came back once, which says nothing about the next time it is asked to stop.
 #[tokio::test(start_paused = true)]
 async fn starts_an_old_container_that_comes_back_twice_twice() {
     let host = Host::new();

@@ -1,4 +1,4 @@
-//! A host on which upgraders in containers replace themselves: one process for each of its containers that runs, and each
+//! A host with upgraders in containers that replace themselves: one process for each of their running containers, and each
 //! may crash.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,11 +18,11 @@ use super::host::{Host, NEW, OWN_LISTENER, auto_remove, good};
 pub(super) const FIRST: &str = "harness/upgrader:1.0.0";
 pub(super) const SECOND: &str = "harness/upgrader:1.1.0";
 pub(super) const NAME: &str = "upgrader";
-/// How often the world looks after its processes.
+/// The interval at which the world looks after its processes.
 const TICK: Duration = Duration::from_millis(100);
-/// As long as an exchange takes, whichever process crashes: the run after the next one is over.
+/// The time of an exchange, whichever process crashes: until the run after the next one is over.
 pub(super) const EXCHANGE: Duration = Duration::from_secs(500);
-/// After that no process waits for a removal.
+/// After this time, no process waits for a removal any longer.
 pub(super) const REMOVAL: Duration = Duration::from_secs(660);
 
 pub(super) fn ready() -> Behaviour {
@@ -33,25 +33,25 @@ pub(super) fn ready() -> Behaviour {
     }
 }
 
-/// A host with one upgrader in a container, and what it may run.
+/// A host with one upgrader in a container, and the images that it may run.
 pub(super) struct World {
     pub(super) host: Arc<Host>,
     tasks: LocalSet,
-    /// The process in each container that runs, with the client that it is, and when its container started.
+    /// The process in each running container, with its client number and the start time of the container.
     processes: BTreeMap<ContainerId, Process>,
-    /// The container that each client is in.
+    /// The container of each client.
     pub(super) clients: BTreeMap<usize, ContainerId>,
     /// The last report of each client.
     reports: Arc<Mutex<BTreeMap<usize, Report>>>,
     /// The client that crashes now.
     pub(super) crash: Arc<Mutex<Option<usize>>>,
-    /// Whether the one that crashed was the last one that nobody had asked to stop, and nothing starts it again.
+    /// Whether the last upgrader without a stop request has crashed, and nothing restarts it.
     pub(super) is_extinct: bool,
-    /// Whether its owner gave it `--rm`.
+    /// Whether the upgrader's owner gave it `--rm`.
     pub(super) auto_remove: bool,
-    /// Whether two of it cannot run at once.
+    /// Whether two upgraders cannot run at once.
     pub(super) single_instance: bool,
-    /// Whether a container of the new image acts as an upgrader, by its role. One that does not only stays up and answers.
+    /// Whether a container of the new image acts as an upgrader in this role. Otherwise it only stays up and answers.
     pub(super) acts: fn(Role) -> bool,
 }
 
@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// The process of this client crashes, and its container with it.
+    /// Crashes the process of this client, and its container with it.
     fn crash(&mut self, client: usize) {
         let twin = &self.host.twin;
         let mut processes = self.processes.iter();
@@ -110,7 +110,7 @@ impl World {
         self.is_extinct |= self.auto_remove && !another_survives(twin, &crashed);
     }
 
-    /// Starts a process in each container of an upgrader that was started, and ends those of containers that ended.
+    /// Starts a process in each upgrader's container that was started, and ends the processes of containers that ended.
     fn look_after(&mut self) {
         let victim = self.crash.lock().unwrap().take();
         if let Some(client) = victim {
@@ -160,7 +160,7 @@ impl World {
         }
     }
 
-    /// The container of that name with its image, and that it runs.
+    /// The upgrader's containers: name, state and image.
     pub(super) fn states(&self) -> Vec<(String, String, String)> {
         let all = self.host.containers().into_iter();
         let own = all.filter(|(name, ..)| Role::parse(name).0 == NAME);
@@ -181,15 +181,15 @@ fn own(twin: &Twin) -> impl Iterator<Item = Glance> {
     all.filter(|it| Role::parse(&it.name).0 == NAME)
 }
 
-/// Those of them that run.
+/// The upgrader's running containers.
 fn running(twin: &Twin) -> impl Iterator<Item = ContainerId> {
     let running = own(twin).filter(|it| it.state == RunState::Running);
     running.map(|it| it.id)
 }
 
-/// Whether another upgrader survives that nobody has asked to stop, after this one has crashed.
+/// Whether, after this crash, another upgrader survives that was not asked to stop.
 fn another_survives(twin: &Twin, crashed: &Glance) -> bool {
-    // A helper does not start what its owner gave `--rm` and what crashes in service, as nobody else would.
+    // Like everybody else, a helper does not restart a container with `--rm` that crashes in service.
     let is_in_service = crashed.name == NAME;
     let helps = |it: &Glance| !is_in_service || !matches!(Role::parse(&it.name).1, Role::Helper { .. });
     let events = twin.events();
@@ -205,7 +205,7 @@ fn another_survives(twin: &Twin, crashed: &Glance) -> bool {
     own(twin).any(|it| lives(&it) && helps(&it) && !is_asked_to_stop(&it))
 }
 
-/// A daemon: a run at the start reports only, and one comes ten seconds later, and every two minutes.
+/// A daemon: the run at its start only reports, the next one comes ten seconds later, and then one every two minutes.
 async fn live(
     host: Arc<Host>,
     own: ContainerId,
@@ -241,8 +241,8 @@ async fn live(
     }
 }
 
-/// By the names and states at the moment of each write: the one that has the name makes it. While none of that name runs, the
-/// candidate takes the name, and the helper or an old one does the rest.
+/// By the names and states at each write, the upgrader with the name makes it. While no container of that name runs, the
+/// candidate takes the name, and the helper or an old upgrader does the rest.
 pub(super) fn assert_only_one_acted(world: &World) {
     let events = world.host.twin.events();
     for call in world.host.twin.writes() {
@@ -274,7 +274,7 @@ pub(super) fn assert_only_one_acted(world: &World) {
         let turn = ranked.max();
         let (own_name, _) = known.get(own.as_str()).copied().unwrap_or_default();
         let may_rename = match Role::parse(own_name).1 {
-            // It says that it is ready.
+            // It renames itself to say that it is ready.
             Role::Helper { is_ready: false } => true,
             Role::Candidate => turn.is_none_or(|((rank, _), _)| rank < 3),
             _ => false,
@@ -287,11 +287,11 @@ pub(super) fn assert_only_one_acted(world: &World) {
     }
 }
 
-/// What has to hold in the end, whatever happened: one upgrader, which runs this image, and nothing beside it but what
-/// was rejected.
+/// Requirements for the end, whatever happened: one upgrader, which runs this image, and otherwise only rejected
+/// containers.
 pub(super) fn assert_at_rest(world: &World, image: &str, story: &str) {
     let states = world.states();
-    // An engine never gets done with the removal of one that was renamed in the moment when it ended.
+    // An engine never finishes the removal of a container that was renamed at the moment when it ended.
     let is_over =
         |(name, state, _): &&(String, String, String)| name.contains(".failed-") || state == "removing";
     let others: Vec<_> = states.iter().filter(|it| !is_over(it)).cloned().collect();
@@ -306,12 +306,12 @@ pub(super) fn assert_at_rest(world: &World, image: &str, story: &str) {
     assert_only_one_acted(world);
 }
 
-/// Two of it would want one port of the host, or its network.
+/// Two upgraders would want the host's network at once.
 pub(super) fn cannot_run_twice(body: &mut Value) {
     body["HostConfig"]["NetworkMode"] = json!("host");
 }
 
-/// Whether one of its containers, the helper too, ran at every moment.
+/// Whether one of its containers, including the helper, ran at every moment.
 pub(super) fn assert_one_always_ran(world: &World) {
     let mut running = BTreeSet::new();
     let mut begun = false;

@@ -1,4 +1,4 @@
-//! A Manager or a registry that takes its time: nothing else waits for its answer.
+//! A slow Manager or registry: nothing else waits for its answer.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn glimpse(host: &Host, upgrader: &mut Upgrader) -> Report {
     report
 }
 
-/// Proof, commit, drain and removal take as long with a Manager that hangs as with one that answers.
+/// Proof, commit, drain and removal take as long with a hanging Manager as with an answering one.
 #[tokio::test(start_paused = true)]
 async fn a_replacement_in_progress_does_not_wait_for_the_answer_to_the_next_run() {
     for stop_first in [false, true] {
@@ -66,7 +66,7 @@ async fn a_run_joins_a_question_that_is_open() {
     assert_eq!(questions(&host), 1, "two replicas, ten runs");
     let report = glimpse(&host, &mut upgrader).await;
     assert_eq!(row(&report, "d1").message, "waiting for the Manager for 20s");
-    // The answer serves the last run, which began after the question.
+    // The answer serves the last run, which began after the request.
     host.finish(&mut upgrader).await;
     assert_eq!(questions(&host), 1);
     host.assert_settled(&["d1", "d2"], NEW, "");
@@ -133,7 +133,7 @@ async fn an_answer_during_an_outage_of_the_engine_does_not_keep_the_loop_busy() 
     assert!(row(&report.unwrap(), "dd").runs_the_target());
 }
 
-/// However the answers come. A change that makes this more says why.
+/// At whatever speed the answers come. A change that needs more calls must give a reason.
 #[tokio::test(start_paused = true)]
 async fn a_run_with_nothing_to_do_costs_one_list_and_an_inspect_of_each_delegate() {
     const DELEGATES: usize = 3;
@@ -144,7 +144,7 @@ async fn a_run_with_nothing_to_do_costs_one_list_and_an_inspect_of_each_delegate
     let mut upgrader = host.upgrader(OLD);
     for mood in [Mood::Answers, Mood::Slow(SECOND / 3), Mood::Slow(SECOND)] {
         host.set_mood(mood);
-        // The first run asks what does not change, too.
+        // The first run also asks for facts that do not change.
         for is_steady in [false, true] {
             let before = host.twin.calls().len();
             let report = host.scheduled_run(&mut upgrader).await;
@@ -169,7 +169,7 @@ async fn continues_at_once_after_a_pull() {
     assert!(gap < SECOND / 5, "{gap:?}");
 }
 
-/// What was healthy before it fell silent does not prove itself by silence.
+/// A candidate that was healthy does not prove itself by silence.
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_stops_answering_is_not_promoted() {
     let host = Host::new();
@@ -180,7 +180,7 @@ async fn a_candidate_that_stops_answering_is_not_promoted() {
     }
     host.continue_for(&mut upgrader, SECOND * 8).await;
     assert_ne!(host.find("dd").image, NEW, "it has been promoted already");
-    // The connection is accepted, and nobody answers.
+    // The connection is accepted without an answer.
     host.set_slow(|_| {
         Some((
             SECOND * 10,

@@ -10,7 +10,7 @@ use kit::twin::{Behaviour, Fault, Operation, OperatorAction};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// An upgrader that watches for changes, at rest.
+/// An idle upgrader that watches for changes.
 async fn at_rest(host: &Host) -> Upgrader {
     let mut upgrader = host.upgrader(OLD).watching();
     host.scheduled_run(&mut upgrader).await;
@@ -42,7 +42,7 @@ async fn observes_within_a_second_whatever_happens_to_a_delegate() {
         upgrader.reconcile().await.unwrap();
         assert!(!wakes(&mut upgrader).await, "{what} has been observed");
     }
-    // It ends by itself in the middle of an hour in which nothing is to be done.
+    // The delegate ends by itself in the middle of an idle hour.
     let host = Host::new();
     host.twin.set_behaviour(OLD, &Behaviour::exits(HOUR, 1));
     host.run("dd");
@@ -51,7 +51,7 @@ async fn observes_within_a_second_whatever_happens_to_a_delegate() {
     assert!(late <= SECOND, "{late:?}");
 }
 
-/// Something else may wake it just then.
+/// Another event may wake the upgrader at that moment.
 #[tokio::test(start_paused = true)]
 async fn remembers_an_event_that_was_not_awaited_to_its_end() {
     let host = Host::new();
@@ -73,7 +73,7 @@ async fn ignores_events_of_other_containers() {
     assert!(!wakes(&mut upgrader).await);
 }
 
-/// A drain that ends long before its deadline is over at once.
+/// A drain that finishes long before its deadline is over at once.
 #[tokio::test(start_paused = true)]
 async fn removes_an_old_container_as_soon_as_it_has_finished_its_tasks() {
     let host = Host::new();
@@ -86,7 +86,7 @@ async fn removes_an_old_container_as_soon_as_it_has_finished_its_tasks() {
     assert!(removed - ended <= SECOND, "{:?}", removed - ended);
 }
 
-/// Where a socket proxy refuses it, nothing is asked again, and the next observation shows what happened.
+/// If a socket proxy refuses the events, the upgrader does not ask again, and the next observation shows the change.
 #[tokio::test(start_paused = true)]
 async fn observes_as_before_where_the_engine_reports_no_events() {
     for (fault, asked) in [
@@ -107,7 +107,7 @@ async fn observes_as_before_where_the_engine_reports_no_events() {
     }
 }
 
-/// A restarted engine has forgotten the connection.
+/// A restarted engine has lost the connection.
 #[tokio::test(start_paused = true)]
 async fn watches_an_engine_again_that_was_restarted() {
     let host = Host::new();

@@ -1,5 +1,5 @@
-//! At the end of a story, whichever image is published then: `plan` says what a run begun in that moment does, and the status of
-//! a daemon that waits for its schedule is the plan and the schedule.
+//! At the end of a story, for every published image: `plan` says what a run at that moment does, and the status of a
+//! daemon that waits for its schedule is the plan plus the schedule.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use tokio::time::{sleep, timeout};
 use super::upgraders::{OBSERVER, reconciler};
 use super::world::World;
 
-/// The contradictions, and how many answers were compared.
+/// The contradictions, and the number of compared answers.
 pub async fn contradictions(world: &Arc<World>) -> (Vec<String>, u64) {
     let (mut found, mut compared) = (Vec::new(), 0);
-    // What a run began, and was killed at, is what the next one finds.
+    // The next image meets the changes of a run that was killed.
     for image in (0..world.scenario.images.len())
         .cycle()
         .take(2 * world.scenario.images.len())
@@ -52,7 +52,7 @@ pub async fn contradictions(world: &Arc<World>) -> (Vec<String>, u64) {
     (found, compared)
 }
 
-/// Whether a run pulls a tag in quarantine, which may have moved. A plan cannot know what it would find.
+/// Whether a run pulls a quarantined tag to see whether it has moved. A plan cannot know the outcome.
 fn looks_whether_it_moved(call: &Call, plan: &[Planned]) -> bool {
     let is_quarantined = |planned: &Planned| {
         planned.reason == Some(ReasonKind::Quarantined) && planned.message.starts_with(&call.subject)
@@ -60,10 +60,10 @@ fn looks_whether_it_moved(call: &Call, plan: &[Planned]) -> bool {
     call.operation == Operation::Pull && plan.iter().any(is_quarantined)
 }
 
-/// The report of a new process, once it waits for no answer.
+/// The report of a new process, once it no longer waits for an answer.
 async fn rested(world: &Arc<World>, mode: Mode) -> Option<Report> {
     let mut reconciler = reconciler(world, OBSERVER);
-    // Before the first run a daemon reports only, and asks.
+    // Before its first run, a daemon only reports and asks.
     reconciler.start_run(mode);
     for _ in 0..20 {
         let report = reconciler.reconcile().await.ok()?;
@@ -81,7 +81,7 @@ async fn rested(world: &Arc<World>, mode: Mode) -> Option<Report> {
     None
 }
 
-/// The report of a run that changes nothing; `None` once it changes something, where it is killed.
+/// The report of a run that changes nothing; `None` if it changes something, at which point it is killed.
 async fn begun(world: &Arc<World>, before: usize) -> Option<Report> {
     let changes = async {
         while world.twin.writes().len() == before {

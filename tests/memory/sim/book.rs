@@ -1,4 +1,4 @@
-//! The book of a story: what happened, for the invariants and for the reader.
+//! The book of a story: its events, for the invariants and for the reader.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,40 +9,40 @@ use serde_json::Value;
 use super::world::World;
 use kit::twin::Operation;
 
-/// What happened in a story.
+/// The events of a story.
 #[derive(Default)]
 pub struct Book {
     /// The story in words.
     pub lines: Vec<(Duration, String)>,
-    /// How often each thing happened: faults, acts, steps, reasons.
+    /// The count of each kind of event: faults, acts, steps, reasons.
     pub counts: BTreeMap<String, u64>,
     /// Decisions taken by reconcilers.
     pub steps: u64,
-    /// The names that each delegate has or had, with the delegate's index: people give further ones.
+    /// The names that each delegate has or had, with the delegate's index: people add further names.
     pub names: BTreeMap<String, usize>,
-    /// Of each delegate, the documents with the settings that its owner gave it.
+    /// For each delegate, the documents with the settings that its owner gave it.
     pub settings: Vec<Vec<Given>>,
-    /// When people paused and unpaused containers, by id.
+    /// The times when people paused and unpaused containers, by id.
     pub pauses: Vec<(Duration, String, bool)>,
-    /// The reports that nothing is left to do.
+    /// The reports with nothing left to do.
     pub finals: Vec<Final>,
-    /// It did not come to rest.
+    /// Whether the story did not come to rest.
     pub endless: bool,
     /// The times when the delegates could not reach the Manager, from and to.
     pub outages: Vec<(Duration, Duration)>,
-    /// The times when an engine was away, or could start nothing, from and to.
+    /// The times when an engine was away or could start nothing, from and to.
     pub standstills: Vec<(Duration, Duration)>,
-    /// When upgraders began and ceased to look after the host.
+    /// The times when upgraders began and ceased to look after the host.
     pub watches: Vec<(Duration, usize, bool)>,
-    /// Since when a call of a kind has failed on a container, by id.
+    /// The calls that fail on a container, by its id, with the time since when.
     pub broken: Vec<(Duration, String, Operation)>,
     /// `DISABLE_AUTO_UPGRADE`.
     pub health_only: bool,
-    /// The index of the image that is published.
+    /// The index of the published image.
     pub published: usize,
-    /// When all faults ended.
+    /// The time when all faults ended.
     pub calm_since: Option<Duration>,
-    /// Scheduled runs begun since all faults ended, by upgrader.
+    /// The number of scheduled runs since all faults ended, by upgrader.
     pub runs: Vec<u32>,
     /// Each upgrader's last report: whether it is done, and whether anything failed.
     pub last: Vec<Option<(bool, bool)>>,
@@ -51,7 +51,7 @@ pub struct Book {
 /// Settings that an owner gave a delegate.
 pub struct Given {
     pub document: Value,
-    /// When its owner gave the one in service other ones, and that one's id.
+    /// When the owner gave the container in service different settings, and that container's id.
     pub until: Option<(Duration, String)>,
 }
 
@@ -67,7 +67,7 @@ impl Book {
 
 type Steps = BTreeMap<&'static str, u64>;
 
-/// A report that nothing is in progress.
+/// A report with nothing in progress.
 pub struct Final {
     pub at: Duration,
     pub upgrader: usize,

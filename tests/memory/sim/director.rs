@@ -1,4 +1,4 @@
-//! Plays a scenario: publishes images, lets things go wrong on the host, and waits for the end.
+//! Plays a scenario: publishes images, makes things go wrong on the host, and waits for the end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,7 +88,7 @@ async fn direct(world: &Arc<World>, mut todo: mpsc::Receiver<Act>) {
     come_to_rest(world).await;
 }
 
-/// All faults end. Waits until everything has come to rest.
+/// Ends all faults, and waits until everything has come to rest.
 pub async fn come_to_rest(world: &World) {
     let scenario = &world.scenario;
     restore_manager(world);
@@ -110,7 +110,7 @@ pub async fn come_to_rest(world: &World) {
             break;
         }
     }
-    // The judge must not see a retry halfway, and a container that has just come back needs its time.
+    // The judge must not see a retry halfway, and a container that has just come back needs some time.
     let (mut restful, mut changes) = (0, 0);
     let attempt = (scenario.healthy_deadline + scenario.stop_timeout) * 2;
     let round = attempt.as_secs() * scenario.delegates.len() as u64;

@@ -1,4 +1,4 @@
-//! What is on the host when all has come to rest.
+//! The state of the host when everything has come to rest.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -64,7 +64,7 @@ impl End<'_> {
 
     fn problems(&self) -> Vec<String> {
         let mut problems: Vec<String> = self.left_over().collect();
-        // Evidence that a person gave another name is not a delegate.
+        // Evidence that a person renamed is not a delegate.
         let is_evidence = |id: &str| self.timeline.shadow(id).is_some_and(Shadow::was_given_up);
         let serves = |container: &&&Glance| {
             Role::parse(&container.name).1 == Role::Serving && !is_evidence(container.id.as_str())
@@ -95,13 +95,13 @@ impl End<'_> {
         problems
     }
 
-    /// Only the one in service is left, and one that was rejected, which does not come back.
+    /// Only the container in service is left, and one rejected container, which does not come back.
     fn left_over(&self) -> impl Iterator<Item = String> {
         let is_left = |container: &&&Glance| match Role::parse(&container.name).1 {
             Role::Serving => false,
-            // A person removed an image that it needs to go back.
+            // A person removed an image without which it cannot go back.
             Role::Candidate | Role::Next if self.is_stranded(container) => false,
-            // An engine never ends the removal of a container that was renamed meanwhile.
+            // An engine never finishes the removal of a container that was renamed meanwhile.
             _ if container.state == RunState::Removing => false,
             Role::Failed { .. } => {
                 !matches!(container.state, RunState::Exited | RunState::Created) || container.policy != "no"
@@ -120,7 +120,7 @@ impl End<'_> {
         left.chain(has_two.then(|| "two rejected ones are kept".to_owned()))
     }
 
-    /// Whether it is a candidate that can neither prove itself nor be undone, since a person removed one of its images.
+    /// Whether it is a candidate that can neither prove itself nor be undone, because a person removed one of its images.
     fn is_stranded(&self, container: &Glance) -> bool {
         let world = self.world();
         let document = world.twin.document(container.id.as_str()).unwrap();
@@ -135,7 +135,7 @@ impl End<'_> {
                 .all(|other| !Role::parse(&other.name).1.is_old())
     }
 
-    /// Whether a person, or the engine with `--rm`, took away the last container that could have served.
+    /// Whether a person, or the engine with `--rm`, removed the last container that could have served.
     fn was_taken_away(&self) -> bool {
         let events = self.world().twin.events();
         let could_serve = |name: &str| {
@@ -149,7 +149,7 @@ impl End<'_> {
             _ => false,
         });
         let auto_remove = self.world().scenario.delegates[self.line].auto_remove;
-        // Another one was there when it was given up.
+        // Another container was there when this one was given up.
         let had_another = |last: &kit::twin::Event| {
             let shadow = self.timeline.shadow(&last.id);
             shadow.is_some_and(|shadow| {
@@ -171,7 +171,7 @@ impl End<'_> {
         match shadow.lives.last() {
             None => shadow.created.1 == Cause::OperatorAction || shadow.is_renamed_by_hand(),
             Some(life) => {
-                // Nobody finishes a health restart in the middle of which the engine ended.
+                // Nobody finishes a health restart during which the engine ended.
                 let by_engine = life.end.is_some_and(|(_, cause)| cause == Cause::Engine);
                 let is_cut = |cause: Cause| by_engine && self.moments.is_health_restart(cause);
                 let mut first = life.signals.iter().take(1).map(|(_, cause)| *cause);
@@ -191,7 +191,7 @@ impl End<'_> {
         !self.timeline.shadows.iter().any(|shadow| by_hand(&shadow))
     }
 
-    /// What is wrong with one that is up.
+    /// The problems of a container that is up.
     fn works_as_wanted(&self, serving: &Glance) -> Vec<String> {
         let world = self.world();
         let delegate = &world.scenario.delegates[self.line];
@@ -234,7 +234,7 @@ impl End<'_> {
         problems
     }
 
-    /// Whether it is in service for the second time: the image before was not needed then.
+    /// Whether it came back into service, so that its previous image was not needed any longer.
     fn was_restored(&self, serving: &Glance) -> bool {
         let shadow = self.timeline.shadow(serving.id.as_str());
         let failed = self
@@ -245,8 +245,8 @@ impl End<'_> {
         shadow.is_some_and(|shadow| failed.into_iter().any(|other| other.created.0 > shadow.created.0))
     }
 
-    /// Whether another replica that came to grief with the published image holds up this one, or a person removed an image
-    /// that is needed, which the report says.
+    /// Whether another replica that has trouble with the published image holds up this one, or the report says that a person
+    /// removed a needed image.
     fn is_held_back(&self, serving: &Glance) -> bool {
         let world = self.world();
         let reasons = self.book.finals.iter().rev().find_map(|last| {
@@ -275,7 +275,7 @@ impl End<'_> {
         }
     }
 
-    /// In which settings it differs from all that its owner gave it.
+    /// The settings in which it differs from everything that its owner gave it.
     fn settings(&self, serving: &Glance) -> Option<String> {
         let world = self.world();
         let now = world.twin.document(serving.id.as_str()).unwrap();
@@ -297,13 +297,13 @@ impl End<'_> {
         ))
     }
 
-    /// Whether these settings were the last ones, or were so for the observation on which a later rename rests.
+    /// Whether these were the last settings, or the last ones for the observation behind a later rename.
     fn may_hold(&self, given: &Given) -> bool {
-        // With two delegates, those of either one hold.
+        // With two delegates, the settings of either one hold.
         let Some((until, touched)) = given.until.as_ref().filter(|_| self.has_no_second()) else {
             return true;
         };
-        // The container with the later ones was rejected after the commit, and the one before came back as it was.
+        // The container with the later settings was rejected after the commit, and the previous one came back unchanged.
         if self.timeline.shadow(touched).is_some_and(Shadow::was_given_up) {
             return true;
         }
@@ -323,7 +323,7 @@ fn differ(world: &World, given: &Value, now: &Value) -> Vec<String> {
         json!({ "Id": world.images[index].id, "Config": world.images[index].config })
     };
     let mut given = given.clone();
-    // The label says it on a successor.
+    // On a successor, the label replaces this setting.
     given["HostConfig"]["AutoRemove"] = now["HostConfig"]["AutoRemove"].clone();
     let (old, new) = (image(&given), image(now));
     let images = Images { old: &old, new: &new };

@@ -1,4 +1,4 @@
-//! The fault hook of the simulation: what goes wrong with each call, and when the director has to act.
+//! The fault hook of the simulation: it decides which fault each call meets, and when the director must act.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use kit::twin::{Call, Fault};
 /// More calls than the longest story needs.
 const ENDLESS_CALLS: usize = 1_500_000;
 
-/// What the fault hook asks the director to do.
+/// An act that the fault hook requests from the director.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Act {
     Kill(usize),
@@ -47,7 +47,7 @@ pub(super) fn watch_calls(world: &Arc<World>, acts: mpsc::Sender<Act>) {
                 Fault::None
             };
         }
-        // There are some twenty reads for each change.
+        // There are about twenty reads for each change.
         let rarity = if call.is_write() { 1 } else { 20 };
         for (rate, act) in [
             (faults.kill, Act::Kill(call.client - 1)),
@@ -61,7 +61,7 @@ pub(super) fn watch_calls(world: &Arc<World>, acts: mpsc::Sender<Act>) {
             (faults.hardship, Act::Hardship),
         ] {
             if random.one_in(rate * rarity) {
-                // One act at a time; others that come meanwhile are dropped.
+                // One act at a time; others that come up meanwhile are dropped.
                 let _ = acts.try_send(act);
             }
         }

@@ -1,5 +1,5 @@
-//! Acts of a host that lets the upgrader down: containers that cannot be inspected, updated, removed or started, a runtime that
-//! starts nothing, and an operator who changes the settings in the middle.
+//! Acts of a host that lets the upgrader down: containers that cannot be inspected, updated, removed or started, a runtime
+//! that starts nothing, and an operator who changes the settings in the middle.
 
 use std::time::Duration;
 
@@ -15,17 +15,17 @@ use super::upgraders::IDLE;
 use super::world::World;
 use kit::twin::{OnStop, Operation};
 
-/// How long the engine may need from the moment in which a delegate can be started: two health checks, and the start.
+/// The time that the engine may need once a delegate can be started: two health checks, and the start.
 pub(super) const START: Duration = Duration::from_secs(180);
 
 /// An act of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hardship {
-    /// The engine can start nothing for some minutes; what runs goes on.
+    /// The engine can start nothing for some minutes; running containers continue.
     NothingStarts,
     /// The operator changes `DISABLE_AUTO_UPGRADE`.
     HealthOnly,
-    /// A call of this kind fails on a container that is left over.
+    /// A call of this kind fails on a leftover container.
     Broken(Operation),
 }
 
@@ -38,8 +38,8 @@ const HARDSHIPS: [Hardship; 6] = [
     Hardship::Broken(Operation::Start),
 ];
 
-/// Gives a scenario such a host, in place of most of its faults: images that do not hear SIGTERM, a job that prunes what is
-/// stopped, and acts of one or two kinds.
+/// Gives a scenario such a host, in place of most of its faults: images that ignore SIGTERM, a job that prunes stopped
+/// containers, and acts of one or two kinds.
 pub(super) fn move_in(scenario: &mut Scenario) {
     let mut random = Random::new(scenario.seed ^ 0x6861_7264);
     if !random.one_in(4) {
@@ -72,7 +72,7 @@ pub(super) fn move_in(scenario: &mut Scenario) {
     }
 }
 
-/// One act.
+/// Carries out one act.
 pub(super) async fn strike(world: &World, random: &mut Random) {
     if world.scenario.hardships.is_empty() {
         return;
@@ -82,7 +82,7 @@ pub(super) async fn strike(world: &World, random: &mut Random) {
             let time = random.seconds(10..600);
             world.count("hardship: nothing starts");
             world.tell(format!("RUNTIME starts nothing for {time:?}"));
-            // After nine failures the next one is tried when an idle daemon looks.
+            // After nine failures, the next attempt waits until an idle daemon looks.
             note_standstill(world, time + IDLE);
             let reason = "failed to create shim task: OCI runtime create failed";
             world.twin.break_runtime(Some(reason));
@@ -97,7 +97,7 @@ pub(super) async fn strike(world: &World, random: &mut Random) {
     }
 }
 
-/// The operator changes `DISABLE_AUTO_UPGRADE`, for which each upgrader starts again.
+/// The operator changes `DISABLE_AUTO_UPGRADE`, so each upgrader restarts.
 fn set_health_only(world: &World, on: bool) {
     world.count("hardship: health only");
     world.tell(format!("SETTINGS health_only={on}"));
@@ -107,7 +107,7 @@ fn set_health_only(world: &World, on: bool) {
     }
 }
 
-/// A call fails on a container that is left over: while no other one works, on a rejected or withdrawn one only.
+/// Makes a call fail on a leftover container: while no delegate works, only on a rejected or withdrawn one.
 fn break_left_over(world: &World, random: &mut Random, operation: Operation) {
     let mut left = Vec::new();
     for line in 0..world.scenario.delegates.len() {
@@ -132,7 +132,7 @@ fn break_left_over(world: &World, random: &mut Random, operation: Operation) {
     world.book().broken.push((now, id, operation));
 }
 
-/// The host is as it should be again.
+/// The host works properly again.
 pub(super) fn end(world: &World) {
     world.twin.mend();
     world.twin.break_runtime(None);

@@ -1,5 +1,5 @@
-//! What holds at every moment of a story, whatever goes wrong. A step rests on an observation, so a step is right if it
-//! was right at some moment from that observation to the step's effect.
+//! The invariants of every moment of a story, whatever goes wrong. A step rests on an observation, so a step is right if
+//! it was right at some moment between that observation and the step's effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use super::timeline::{Shadow, Timeline, is_ours};
 use super::world::World;
 use kit::twin::{Call, Cause, Event, Happened, Operation};
 
-/// What has ended is left to others for that long.
+/// An ended container is left to others for this long.
 const GRACE: Duration = Duration::from_secs(10);
-/// So long a candidate has to stop that keeps the delegate from serving.
+/// The stop time of a candidate that keeps the delegate from serving.
 const GIVEN_UP: Duration = Duration::from_secs(10);
 
 /// All violations of the promise.
@@ -53,13 +53,13 @@ pub fn violations(world: &World) -> (Vec<String>, BTreeSet<String>) {
     (violations, states)
 }
 
-/// Of two replicas whose image falls ill again and again, one is always being restarted.
+/// Whether, of two replicas whose image keeps falling ill, one is always restarting.
 fn is_restless(world: &World) -> bool {
     let mut images = world.scenario.images.iter();
     world.scenario.restarts_unhealthy && images.any(|made| !made.kind.serves() && !made.kind.never_serves())
 }
 
-/// For each client, the calls with which it began to observe.
+/// For each client, the calls with which its observations began.
 fn lists(calls: &[Call]) -> BTreeMap<usize, Vec<usize>> {
     let mut lists: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for call in calls
@@ -83,7 +83,7 @@ impl Moments<'_> {
         matches!(cause, Cause::Call(call) if self.calls[call].operation == Operation::Restart)
     }
 
-    /// How many of our calls in this time brought no answer of the engine.
+    /// The number of our calls in this time that got no answer from the engine.
     pub(super) fn failed_calls(&self, from: Duration, to: Duration) -> u32 {
         let first = self.calls.partition_point(|call| call.at < from);
         let calls = self.calls[first..].iter().take_while(|call| call.at <= to);
@@ -94,14 +94,14 @@ impl Moments<'_> {
         u32::try_from(calls.filter(is_lost).count()).unwrap()
     }
 
-    /// When the observation began on which the step of this call rests.
+    /// The start of the observation on which the step of this call rests.
     pub(super) fn observed(&self, call: usize) -> Duration {
         let lists = self.lists.get(&self.calls[call].client);
         let before = lists.and_then(|lists| lists[..lists.partition_point(|list| *list < call)].last());
         before.map_or(Duration::ZERO, |list| self.calls[*list].at)
     }
 
-    /// Whether this was so at some moment from the observation to the effect of the step.
+    /// Whether this was so at some moment between the observation and the effect of the step.
     pub(super) fn was_right(&self, event: &Event, is_right: impl Fn(Duration) -> bool) -> bool {
         let Cause::Call(call) = event.cause else {
             return true;
@@ -118,7 +118,7 @@ impl Moments<'_> {
         is_right(effect)
     }
 
-    /// What this event violates, if anything.
+    /// The violation of this event, if any.
     fn check(&self, event: &Event) -> Option<String> {
         let world = self.timeline.world;
         let Some(shadow) = self.timeline.shadow(&event.id) else {
@@ -147,7 +147,7 @@ impl Moments<'_> {
         }
     }
 
-    /// Whether another container of the delegate works that is no candidate.
+    /// Whether another container of the delegate works that is not a candidate.
     fn another_works(&self, shadow: &Shadow, at: Duration) -> bool {
         let mut others = self.timeline.others(shadow);
         others.any(|other| {
@@ -157,7 +157,7 @@ impl Moments<'_> {
         })
     }
 
-    /// Whether another container of the delegate is there that was not given up.
+    /// Whether another container of the delegate exists that was not given up.
     pub(super) fn another_serves(&self, shadow: &Shadow, at: Duration) -> bool {
         let is_given_up = |role: Role| matches!(role, Role::Failed { .. } | Role::Withdrawn { .. });
         self.another_is(shadow, at, |role| !is_given_up(role))
@@ -172,8 +172,8 @@ impl Moments<'_> {
         self.timeline.world.scenario.delegates[shadow.line].way == Way::StopFirst
     }
 
-    /// A delegate that works is asked to stop only while another one works; where two cannot run at once, only for its
-    /// candidate. One that may have been asked before serves in its next life.
+    /// A working delegate is asked to stop only while another one works; if two cannot run at once, only for its candidate. A
+    /// container that may have been asked before serves in its next life.
     fn is_stopped_too_soon(&self, shadow: &Shadow, event: &Event) -> Option<String> {
         let before = event.at.saturating_sub(Duration::from_nanos(1));
         let role = shadow.role(before)?;
@@ -202,7 +202,7 @@ impl Moments<'_> {
         (!is_right).then(|| violated(event, "the last working container was asked to stop"))
     }
 
-    /// Where nothing goes wrong, the gap of a stop-first replacement ends: its candidate is started, or the old one again.
+    /// If nothing goes wrong, the gap of a stop-first replacement ends: its candidate starts, or the old one starts again.
     fn is_not_followed(&self, shadow: &Shadow, event: &Event) -> Option<String> {
         let world = self.timeline.world;
         let scenario = &world.scenario;
@@ -226,7 +226,7 @@ impl Moments<'_> {
         (!is_followed).then(|| violated(event, "asked to stop, and nothing follows"))
     }
 
-    /// No process ends before its stop timeout is over, unless a person or the engine ends it.
+    /// No process ends before its stop timeout, unless a person or the engine ends it.
     fn is_cut_short(&self, shadow: &Shadow, event: &Event) -> Option<String> {
         let life = shadow
             .lives
@@ -243,7 +243,7 @@ impl Moments<'_> {
             shadow.role(first),
             Some(Role::Failed { .. } | Role::Withdrawn { .. })
         );
-        // A copy that was not started yet serves nobody.
+        // A copy that has not started yet does not serve.
         let has_started = |other: &Shadow| other.lives.first().is_some_and(|life| life.from <= event.at);
         let mut others = self.timeline.others(shadow).filter(|other| has_started(other));
         let is_served = others.any(|other| other.role(event.at) == Some(Role::Serving));
@@ -253,7 +253,7 @@ impl Moments<'_> {
         is_short.then(|| violated(event, &format!("killed after {had:?} of {timeout:?}")))
     }
 
-    /// Two containers of a stop-first delegate do not run at once, and what its owner stopped stays so.
+    /// Two containers of a stop-first delegate do not run at once, and a container that its owner stopped stays stopped.
     fn is_started_wrongly(&self, shadow: &Shadow, event: &Event) -> Option<String> {
         let lives = &shadow.lives;
         let place = lives.iter().position(|life| life.from == event.at)?;
@@ -264,7 +264,7 @@ impl Moments<'_> {
         {
             return Some(violated(event, "its owner stopped it, and it was started"));
         }
-        // What a person gave another name is a delegate of its own.
+        // A container that a person renamed is a delegate of its own.
         let runs = |at: Duration| {
             let mut others = self.timeline.others(shadow);
             others.any(|other| other.base(at) == shadow.base(event.at) && other.life(at).is_some())
@@ -273,8 +273,8 @@ impl Moments<'_> {
         (!is_right).then(|| violated(event, "two containers that cannot run at once"))
     }
 
-    /// The one in service gives up its name only for a candidate: one that works, or, stop-first, one that is there. It is
-    /// rejected only where it does not work.
+    /// The container in service gives up its name only for a candidate: a working one or, stop-first, an existing one. It is
+    /// rejected only if it does not work.
     fn gives_up_name_too_soon(&self, shadow: &Shadow, event: &Event) -> Option<String> {
         let before = event.at.saturating_sub(Duration::from_nanos(1));
         let works = |at: Duration, is: fn(Role) -> bool| {
@@ -284,7 +284,7 @@ impl Moments<'_> {
         let is_right = match (shadow.role(before)?, shadow.role(event.at)?) {
             (Role::Serving, Role::Retired) => self.was_right(event, |at| works(at, Role::is_candidate)),
             (Role::Serving, Role::Draining { .. }) => {
-                // One that Docker could not rename was asked to stop under its own name, as the candidate's says.
+                // A container that Docker could not rename was asked to stop under its own name, as the candidate's name says.
                 let is_announced =
                     self.was_right(event, |at| self.another_is(shadow, at, |role| role == Role::Next));
                 let is_next = |at| self.another_is(shadow, at, Role::is_candidate);
@@ -302,7 +302,7 @@ impl Moments<'_> {
         (!is_right).then(|| violated(event, "it gave up its name too soon"))
     }
 
-    /// A container that was in service is removed only behind a successor that works, or with `--rm`.
+    /// A container that was in service is removed only if a successor works, or with `--rm`.
     fn is_removed_too_soon(&self, shadow: &Shadow, event: &Event) -> Option<String> {
         let before = event.at.saturating_sub(Duration::from_nanos(1));
         let role = shadow.role(before)?;
@@ -344,7 +344,7 @@ impl Moments<'_> {
                 }
                 _ => None,
             });
-            // Docker shows times by its own clock, and a name has whole seconds.
+            // Docker shows times by its own clock, and a name contains whole seconds.
             ends.any(|end| at + Duration::from_secs(1) < end)
         };
         let is_right = self.was_right(event, |at| !in_quarantine(at));
@@ -360,7 +360,7 @@ impl Moments<'_> {
         let ours = self.calls.iter().filter(|call| call.client > 0);
         let is_change = |call: &&Call| match (call.operation, Role::parse(&call.subject).1) {
             (_, Role::Failed { .. } | Role::Withdrawn { .. }) => false,
-            // One that was removed meanwhile is not changed.
+            // A container that was removed meanwhile is not changed.
             (Operation::SetRestartPolicy, _) => call.id.is_some(),
             (Operation::Connect, role) => !role.is_candidate() && has_served(call),
             _ => false,
@@ -381,7 +381,7 @@ fn violated(event: &Event, rule: &str) -> String {
     format!("{rule}: {} at {:?} ({:?})", event.name, event.at, event.what)
 }
 
-/// The image before that of the one in service stays, so that `rollback` finds it.
+/// The image before the one in service stays, so that `rollback` finds it.
 pub(super) fn previous_image(document: &serde_json::Value) -> Option<&str> {
     document["Config"]["Labels"][label::PREVIOUS_IMAGE_ID].as_str()
 }

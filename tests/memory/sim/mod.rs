@@ -1,5 +1,5 @@
-//! Whole lives of a host, drawn from seeds: delegates, images good and bad, and everything that goes wrong; and the
-//! invariants that hold at every moment and at the end.
+//! Whole lives of a host, drawn from seeds: delegates, good and bad images, and all kinds of faults; and the invariants
+//! that hold at every moment and at the end.
 //!
 //! `make sim SEEDS=1000` plays that many seeds, `SEEDS=a..b` a range, and `SEED=n` prints the whole story of one.
 

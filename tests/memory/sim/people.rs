@@ -12,26 +12,26 @@ use super::scenario::{HOUR, Scenario};
 use super::world::World;
 use kit::twin::{Glance, OperatorAction};
 
-/// The longest that Compose waits for a container that it stops.
+/// The longest time that Compose waits for a container to stop.
 const COMPOSE_STOP: Duration = Duration::from_secs(11);
 
-/// How much people do on the host.
+/// How often people act on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Density {
     /// An act or two in most replacements, now and then more.
     Some,
-    /// Several in each, at its every stage: they also undo one another's work.
+    /// Several in each, at every stage: they also undo one another's work.
     Crowd,
 }
 
-/// What the people of a story do, and how often.
+/// The acts of the people of a story, and their frequency.
 #[derive(Clone, Debug)]
 pub struct People {
-    /// At one in so many calls that change something.
+    /// One act in this many calls that change something.
     pub often: u64,
-    /// And once in this time or so.
+    /// In addition, about one act in this time.
     pub every: Duration,
-    /// A few acts: with all of them at once no upgrade would get far.
+    /// A few acts: with all of them at once, no upgrade would get far.
     pub acts: Vec<Act>,
 }
 
@@ -54,7 +54,7 @@ pub enum Act {
     Prune,
     /// `docker rmi -f`.
     RemoveImage,
-    /// `docker compose up` of an unchanged file: where it finds two containers, it removes one.
+    /// `docker compose up` of an unchanged file: if it finds two containers, it removes one.
     ComposeUp,
     /// `docker compose up` of a changed file.
     ComposeRecreate,
@@ -89,7 +89,7 @@ impl People {
             let act = random.pick(&ACTS);
             acts.push(act);
             match act {
-                // What is done is undone one day, mostly.
+                // Most acts are undone one day.
                 Act::Stop | Act::Kill if random.one_in(2) => acts.push(Act::Start),
                 Act::Pause => acts.push(Act::Unpause),
                 Act::Connect => acts.push(Act::Disconnect),
@@ -109,20 +109,20 @@ impl People {
         }
     }
 
-    /// When the next act is due that no call leads to.
+    /// The time of the next act that is independent of calls.
     pub fn next(&self, random: &mut Random, now: Duration) -> Duration {
         now + random.seconds(1..self.every.as_secs() * 2)
     }
 }
 
-/// Gives a scenario people, in place of some of its faults.
+/// Gives a scenario people in place of some of its faults.
 pub(super) fn move_in(scenario: &mut Scenario, density: Density) {
     let mut random = Random::new(scenario.seed ^ 0x7065_6f70_6c65);
     if random.one_in(2) {
         scenario.faults = super::scenario::Faults::default();
     }
     scenario.faults.person = 0;
-    // A dependency that all delegates share is away for minutes or for hours.
+    // A dependency that all delegates share is away for minutes or hours.
     if random.one_in(4) {
         scenario.faults.manager = random.pick(&[12, 25]);
         scenario.long_outages = true;
@@ -133,7 +133,7 @@ pub(super) fn move_in(scenario: &mut Scenario, density: Density) {
     if random.one_in(4) {
         scenario.calm_at += HOUR * u32::try_from(random.below(3..10)).unwrap();
     }
-    // One of them has settings that keep it from ever being healthy.
+    // The settings of one delegate keep it from ever being healthy.
     if random.one_in(8) {
         let delegate = random.below(0..scenario.delegates.len() as u64);
         let delegate = &mut scenario.delegates[usize::try_from(delegate).unwrap()];
@@ -155,7 +155,7 @@ pub fn family(world: &World, line: usize) -> Vec<(Role, Glance)> {
     world.twin.glance().into_iter().filter_map(of_it).collect()
 }
 
-/// Someone does one of these acts to some container of some delegate.
+/// Does one of these acts to some container of some delegate.
 pub(super) async fn act(world: &World, random: &mut Random, acts: &[Act]) {
     let act = random.pick(acts);
     let line = usize::try_from(random.below(0..world.scenario.delegates.len() as u64)).unwrap();
@@ -175,7 +175,7 @@ pub(super) async fn act(world: &World, random: &mut Random, acts: &[Act]) {
     }
 }
 
-/// Someone does something to this container, or beside it.
+/// Does an act to this container, or beside it.
 pub async fn perform(world: &World, random: &mut Random, act: Act, line: usize, target: &Glance) {
     let id = target.id.as_str().to_owned();
     let network = random.pick(&["backend", "extra"]).to_owned();
@@ -195,7 +195,7 @@ pub async fn perform(world: &World, random: &mut Random, act: Act, line: usize, 
         }
         Act::Memory => OperatorAction::SetMemory(id, random.below(1024..4096) << 20),
         Act::Connect => OperatorAction::Connect(id, network),
-        // Without the network of its mode no engine could create it again.
+        // Without the network of its network mode, no engine could create it again.
         Act::Disconnect if network_mode(world, &id) == json!(network) => return,
         Act::Disconnect => OperatorAction::Disconnect(id, network),
         Act::Pause => OperatorAction::Pause(id),
@@ -220,7 +220,7 @@ fn network_mode(world: &World, id: &str) -> Value {
     world.twin.document(id).unwrap_or_default()["HostConfig"]["NetworkMode"].clone()
 }
 
-/// Carries out a command, and notes which settings and names the owner gave. Whether the engine did it.
+/// Carries out a command, and notes the settings and names that the owner gave. Returns whether the engine did it.
 fn by_hand(world: &World, line: usize, name: &str, hand: OperatorAction) -> bool {
     let outcome = world.twin.by_hand(hand.clone());
     let (shown, word, now) = (format!("{hand:?}"), hand.word(), world.twin.elapsed());
@@ -245,8 +245,8 @@ fn by_hand(world: &World, line: usize, name: &str, hand: OperatorAction) -> bool
     true
 }
 
-/// Notes the settings that an owner has just given. Those of the one in service hold from then on. Those of another
-/// container of a replacement hold if that one is in service one day.
+/// Notes the settings that an owner has just given. For the container in service, they hold from then on. For another
+/// container of a replacement, they hold if it is in service one day.
 fn note_settings(world: &World, line: usize, id: &str) {
     let document = world.twin.document(id).unwrap();
     let name = document["Name"]
@@ -268,7 +268,7 @@ fn note_settings(world: &World, line: usize, id: &str) {
     });
 }
 
-/// Stops a container as Compose does, and removes it. Whether the engine did it.
+/// Stops a container as Compose does, and removes it. Returns whether the engine did it.
 async fn compose_removes(world: &World, line: usize, name: &str, id: &str) -> bool {
     if !by_hand(world, line, name, OperatorAction::Stop(id.to_owned())) {
         return false;
@@ -290,8 +290,8 @@ async fn wait_for_end(world: &World, id: &str) {
     }
 }
 
-/// `docker compose up` of an unchanged file. Where it finds two containers of a service that has one, it stops and removes
-/// either of them.
+/// `docker compose up` of an unchanged file. If it finds two containers of a service that should have one, it stops and
+/// removes either of them.
 async fn compose_up(world: &World, line: usize, extra: &Glance) {
     let is_up = |(role, container): &&(Role, Glance)| {
         let is_given_up = matches!(role, Role::Failed { .. } | Role::Withdrawn { .. });
@@ -339,7 +339,7 @@ async fn compose_recreate(world: &World, random: &mut Random, line: usize, old: 
         OperatorAction::Remove(id.clone()),
     );
     let start = OperatorAction::Start(name.clone());
-    // The second version creates first; the first one gives the old one the temporary name.
+    // Compose v2 creates the new container first; v1 gives the old one the temporary name.
     let steps = if random.one_in(2) {
         vec![create(&temporary), stop, remove, rename(&temporary, &name), start]
     } else {
@@ -350,7 +350,7 @@ async fn compose_recreate(world: &World, random: &mut Random, line: usize, old: 
         sleep(random.millis(0..600)).await;
         let is_stop = matches!(step, OperatorAction::Stop(_));
         if !by_hand(world, line, &name, step) {
-            // Its user tidies up.
+            // The user tidies up.
             by_hand(world, line, &temporary, OperatorAction::Remove(temporary.clone()));
             return;
         }

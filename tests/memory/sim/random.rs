@@ -1,4 +1,4 @@
-//! Random numbers that are the same for the same seed.
+//! Random numbers that a seed determines.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -20,7 +20,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Another generator: draws from it do not change the draws from this one.
+    /// Another generator, whose draws do not change the draws from this one.
     pub fn fork(&mut self) -> Self {
         Self::new(self.next())
     }
@@ -29,7 +29,7 @@ impl Random {
         range.start + self.next() % (range.end - range.start)
     }
 
-    /// Whether a draw that succeeds once in so many times does; never for 0.
+    /// Whether a draw succeeds that does so once in this many times; never for 0.
     pub fn one_in(&mut self, times: u64) -> bool {
         times > 0 && self.next().is_multiple_of(times)
     }

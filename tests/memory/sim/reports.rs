@@ -1,4 +1,4 @@
-//! Whether reports are true: a run that ends without the wanted image says that it failed, and one that ends with it does
+//! Whether reports are true: a run that ends without the wanted image reports a failure, and a run that ends with it does
 //! not.
 
 use delegate_upgrader::status::report::DelegateReport;
@@ -7,7 +7,7 @@ use super::book::{Book, Final};
 use super::scenario::MOVING;
 use super::world::World;
 
-/// Reasons for which nothing is wanted of a delegate.
+/// Reasons for leaving a delegate as it is.
 const LEFT_AS_IT_IS: [&str; 4] = ["opted_out", "not_running", "health_only", "awaiting_schedule"];
 
 pub(super) fn reports(world: &World, book: &Book) -> Vec<String> {
@@ -26,7 +26,7 @@ fn lie(world: &World, last: &Final, row: &DelegateReport) -> Option<String> {
     }
     let (image, _) = last.seen.get(name)?;
     let runs = world.image_of(image)?;
-    // A tag that moves may have moved between the answer and the pull.
+    // A moving tag may have moved between the answer and the pull.
     let is_moving = world.scenario.images[wished].reference == MOVING;
     let is_right = world.same(runs, wished) || is_moving;
     if !is_right && !row.failed && !LEFT_AS_IT_IS.contains(&reason) && !is_recreated(world, last, name) {
@@ -39,7 +39,7 @@ fn lie(world: &World, last: &Final, row: &DelegateReport) -> Option<String> {
     is_wrong.then(|| format!("{name} at {:?} failed for nothing: {message}", last.at))
 }
 
-/// Whether a person gave that name to another container right before the report.
+/// Whether a person gave that name to another container shortly before the report.
 fn is_recreated(world: &World, last: &Final, name: &str) -> bool {
     let age = std::time::Duration::from_secs(90);
     world.twin.events().iter().any(|event| {

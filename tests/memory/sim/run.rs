@@ -14,21 +14,21 @@ use super::people::Density;
 use super::scenario::Scenario;
 use super::world::World;
 
-/// How many seeds a plain `cargo test` plays.
+/// The number of seeds that a plain `cargo test` plays.
 const FIXED_SHARE: u64 = 60;
 const FIXED_SHARE_WITH_PEOPLE: u64 = 30;
 
-/// So many broken stories are listed.
+/// The maximum number of broken stories that are listed.
 const SHOWN: usize = 200;
 
 #[derive(Default)]
 struct Tally {
     seeds: u64,
     steps: u64,
-    /// The seconds that it took, and the seed.
+    /// The seconds of the slowest seed, and the seed.
     slowest: Option<(f64, u64)>,
     counts: BTreeMap<String, u64>,
-    /// The distinct states of a name in which somebody has to serve.
+    /// The distinct states of a name in which a delegate must serve.
     states: BTreeSet<String>,
     violations: Vec<(u64, Vec<String>)>,
 }
@@ -51,7 +51,7 @@ enum People {
 }
 
 impl People {
-    /// What `PEOPLE` says.
+    /// The value of `PEOPLE`.
     fn as_asked_for() -> Self {
         match std::env::var("PEOPLE").as_deref() {
             Err(_) | Ok("" | "0") => Self::None,
@@ -104,7 +104,7 @@ fn play_seed(people: People, seed: u64, tally: &Mutex<Tally>) {
                 *tally.counts.entry(what).or_default() += count;
             }
             if let Some(first) = violations.first() {
-                // A run of hours may be stopped before its end.
+                // A run of hours may be stopped early.
                 println!("SEED={seed} VIOLATED: {first}");
                 tally.violations.push((seed, violations));
             }
@@ -226,7 +226,7 @@ fn story(seed: u64) {
     assert!(violations.is_empty());
 }
 
-/// Prints all that happened.
+/// Prints the whole book.
 pub fn print(world: &World) {
     let mut lines = std::mem::take(&mut world.book().lines);
     for call in world.twin.writes() {

@@ -1,4 +1,4 @@
-//! What a seed determines: a host, its delegates, the images that are published and when, and what goes wrong.
+//! Everything that a seed determines: a host, its delegates, the published images and their times, and the faults.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::random::Random;
 pub use crate::settings::GROUP;
 use kit::twin::{Behaviour, Exit, OnStop, Wellness, delegate_body};
 
-/// A tag that moves to another image each time.
+/// A tag that moves to another image at each publication.
 pub const MOVING: &str = "harness/delegate:latest";
 pub const HOUR: Duration = Duration::from_secs(3600);
 
-/// All that a seed decides before the story begins.
+/// Everything that a seed decides before the story begins.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     pub seed: u64,
@@ -26,7 +26,7 @@ pub struct Scenario {
     /// Whether `HEALTH_ACTION` is `restart`.
     pub restarts_unhealthy: bool,
     pub delegates: Vec<Delegate>,
-    /// The first is what the delegates run at the beginning; the others are published, some in vain.
+    /// The first image runs on the delegates at the beginning; the others are published, some of them in vain.
     pub images: Vec<Made>,
     /// The times at which images are published, by index.
     pub publications: Vec<(Duration, usize)>,
@@ -36,9 +36,9 @@ pub struct Scenario {
     pub hardships: Vec<Hardship>,
     /// The people who work on the host.
     pub people: Option<People>,
-    /// Outages of the Manager last hours, too.
+    /// Whether some outages of the Manager last hours.
     pub long_outages: bool,
-    /// When faults end.
+    /// The time when faults end.
     pub calm_at: Duration,
     pub random: Random,
 }
@@ -63,7 +63,7 @@ pub enum Way {
     LeftAlone,
 }
 
-/// An image and what its containers do.
+/// An image and the behaviour of its containers.
 #[derive(Clone, Debug)]
 pub struct Made {
     pub reference: String,
@@ -79,7 +79,7 @@ pub enum Kind {
     Slow,
     CrashesAtOnce,
     CrashesSoon,
-    /// It crashes only after it has proven itself.
+    /// It crashes only after it has proved itself.
     CrashesLate,
     TurnsIll,
     NeverHealthy,
@@ -91,7 +91,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether its containers work for good, once they are ready.
+    /// Whether its containers keep working once they are ready.
     pub fn serves(self) -> bool {
         matches!(self, Self::Good | Self::Slow)
     }
@@ -110,10 +110,10 @@ impl Kind {
     }
 }
 
-/// An upgrader's process.
+/// The settings of one upgrader.
 #[derive(Clone, Debug)]
 pub struct Upgrader {
-    /// The time after the full hour of its scheduled runs.
+    /// The minute within the hour at which its scheduled runs start.
     pub minute: Duration,
     /// Whether each run is a new process.
     pub once: bool,
@@ -121,7 +121,7 @@ pub struct Upgrader {
     pub run_on_start: bool,
 }
 
-/// How often each fault happens: once in so many calls, 0 for never.
+/// The rate of each fault: once in this many calls, or never if 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     pub error_before: u64,
@@ -202,7 +202,7 @@ impl Scenario {
 }
 
 impl Delegate {
-    /// What `UPDATE_ORDER=stop-first` makes of it.
+    /// Applies `UPDATE_ORDER=stop-first`.
     pub fn become_stop_first(&mut self) {
         if self.way == Way::StartFirst {
             self.way = Way::StopFirst;
@@ -235,7 +235,7 @@ fn images(random: &mut Random, timing: &Timing) -> Vec<Made> {
                 ]),
                 _ => kind(random),
             };
-            // Someone pushed another image under the same tag, although it is not meant to move.
+            // Someone pushed another image under the same tag, although the tag should not move.
             let tag = if index > 1 && random.one_in(6) {
                 index - 1
             } else {
@@ -391,11 +391,11 @@ fn upgraders(random: &mut Random) -> Vec<Upgrader> {
         .collect()
 }
 
-/// A few kinds of fault, each at its own rate: with all of them at once no upgrade would get far.
+/// A few kinds of fault, each at its own rate: with all of them at once, no upgrade would get far.
 fn faults(random: &mut Random) -> Faults {
     let mut faults = Faults::default();
     for _ in 0..random.pick(&[0, 1, 2, 2, 3, 4, 6]) {
-        // One in so many of the calls that change something; reads are some twenty times as many.
+        // One in this many calls that change something; reads are about twenty times as many.
         let often = random.pick(&[3, 6, 12, 25, 50]);
         match random.below(0..15) {
             0 => faults.error_before = often,

@@ -1,5 +1,5 @@
-//! In no reachable state does a name stay without a delegate at work for longer than the engine needs to start one, whatever
-//! else on the host is broken.
+//! In no reachable state does a name stay without a working delegate for longer than the engine needs to start one,
+//! whatever else on the host is broken.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use super::scenario::{Kind, Way};
 use super::timeline::{Shadow, Timeline, is_ours};
 use kit::twin::{Cause, Operation};
 
-/// A moment in which a person or the engine acted on a container may be so long before the gap that follows.
+/// The longest time between an act of a person or the engine on a container and the gap that follows.
 const BEFORE: Duration = Duration::from_secs(15);
 /// The delay that a failed call may cause.
 const FAULT: Duration = Duration::from_secs(120);
 /// The shortest time.
 const NOW: Duration = Duration::from_nanos(1);
 
-/// The gaps that nothing excuses, and the distinct states that were looked at.
+/// The unexcused gaps, and the distinct states that were examined.
 pub(super) fn serves(
     timeline: &Timeline<'_>,
     book: &Book,
@@ -63,7 +63,7 @@ impl Name<'_> {
     fn violations(&self, states: &mut BTreeSet<String>) -> Vec<String> {
         let moments = self.boundaries();
         let mut violations = Vec::new();
-        // Since when no delegate has been at work; the first one needs its time.
+        // The time since which no delegate has worked; the first one needs its time.
         let mut gap: Option<Duration> = None;
         let mut has_begun = false;
         let mut unexcused = Duration::ZERO;
@@ -128,7 +128,7 @@ impl Name<'_> {
         all.into_iter().filter(|at| *at <= end).collect()
     }
 
-    /// What may keep a name without a delegate for as long as it lasts.
+    /// Whether a circumstance excuses a name without a delegate for as long as it lasts.
     fn is_excused(&self, gap: Duration, at: Duration) -> bool {
         let is_in = |(from, to): &(Duration, Duration)| *from <= at && at < *to;
         let is_standing_still = self.book.standstills.iter().any(is_in);
@@ -142,7 +142,7 @@ impl Name<'_> {
             || !self.can_serve(at)
     }
 
-    /// The engine's start, the readiness of the slowest good image, and what failed calls delay.
+    /// The engine's start, the readiness of the slowest good image, and the delay of failed calls.
     fn allowed(&self, gap: Duration, at: Duration) -> Duration {
         let images = self.timeline.world.scenario.images.iter();
         let ready = images
@@ -163,7 +163,7 @@ impl Name<'_> {
         })
     }
 
-    /// Whether its owner stopped, paused or took it away, or it ended by itself while nothing replaced it. What a prune removes
+    /// Whether its owner stopped, paused or removed it, or it ended by itself while nothing replaced it. A pruned container
     /// did not run.
     fn is_its_owners(&self, gap: Duration, at: Duration) -> bool {
         let by_hand = |(when, cause): (Duration, Cause)| {
@@ -179,14 +179,14 @@ impl Name<'_> {
         touched || self.has_lost_images() || self.ended_by_itself(gap) || self.ended_by_itself_since(gap, at)
     }
 
-    /// Whether one that was given its place back ended by itself once more.
+    /// Whether a container that got its place back ended by itself once more.
     fn ended_by_itself_since(&self, gap: Duration, at: Duration) -> bool {
         let lives = self.shadows.iter().flat_map(|shadow| &shadow.lives);
         let mut ends = lives.filter_map(|life| life.end).map(|(end, _)| end);
         ends.any(|end| gap < end && end <= at && self.ended_by_itself(end))
     }
 
-    /// Whether the one in service ended by itself then, and none was there that it had replaced.
+    /// Whether the container in service ended by itself then, without a predecessor to fall back to.
     fn ended_by_itself(&self, then: Duration) -> bool {
         let before = then.saturating_sub(NOW);
         let is_old = |shadow: &Shadow| shadow.role(before).is_some_and(Role::is_old);
@@ -204,7 +204,7 @@ impl Name<'_> {
         shadows().any(has_ended) && !shadows().any(is_old)
     }
 
-    /// Whether a person removed images, without which nothing can be made again.
+    /// Whether a person removed images without which nothing can be created again.
     fn has_lost_images(&self) -> bool {
         self.book.counts.contains_key("person removes image")
     }
@@ -221,7 +221,7 @@ impl Name<'_> {
         })
     }
 
-    /// Whether the old container finishes its tasks, in its time.
+    /// Whether the old container finishes its tasks within its time.
     fn drains(&self, at: Duration) -> bool {
         let timeout = self.timeline.world.scenario.stop_timeout;
         self.shadows.iter().any(|shadow| {
@@ -235,7 +235,7 @@ impl Name<'_> {
         })
     }
 
-    /// Whether the only one that can run now proves itself, in its time.
+    /// Whether the only container that can run now proves itself within its time.
     fn proves_itself(&self, at: Duration) -> bool {
         let deadline = self.timeline.world.scenario.healthy_deadline;
         self.shadows.iter().any(|shadow| {
@@ -248,8 +248,8 @@ impl Name<'_> {
         })
     }
 
-    /// Whether one of its containers has an image that serves, or its candidate knows such an image from the container that it was
-    /// made from.
+    /// Whether one of its containers has an image that serves, or its candidate knows such an image from the container that
+    /// it was created from.
     fn can_serve(&self, at: Duration) -> bool {
         let serves = |shadow: &Shadow| self.timeline.world.scenario.images[shadow.image].kind.serves();
         let is_broken = |shadow: &Shadow| {
@@ -275,7 +275,7 @@ impl Name<'_> {
         })
     }
 
-    /// Its containers in words: what each is, what it does, and how good its image is.
+    /// Its containers in words: the role, the state and the quality of the image of each.
     fn state(&self, at: Duration) -> String {
         let mut words: Vec<String> = self
             .shadows

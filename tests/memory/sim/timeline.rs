@@ -1,4 +1,4 @@
-//! What each container was at each moment of a story, read from the events of the engine in memory.
+//! The role and state of each container at each moment of a story, read from the events of the engine in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,29 +8,29 @@ use delegate_upgrader::container::Role;
 use super::world::World;
 use kit::twin::{Cause, Event, Happened};
 
-/// How old the verdict of a health check may be: an engine's own HEALTHCHECK is the slowest.
+/// The greatest age of a health check's verdict: an engine's own HEALTHCHECK is the slowest.
 const CHECK_AGE: Duration = Duration::from_secs(15);
 
 /// One container of a delegate, from its creation to its removal.
 pub struct Shadow {
     pub id: String,
-    /// The delegate it belongs to, by index.
+    /// The index of its delegate.
     pub line: usize,
-    /// Its image, by index.
+    /// The index of its image.
     pub image: usize,
     pub created: (Duration, Cause),
     pub removed: Option<(Duration, Cause)>,
-    /// Its names, each with the time from which it had it and who gave it.
+    /// Its names, each with the time when it got the name, and from whom.
     names: Vec<(Duration, String, Cause)>,
     pub lives: Vec<Life>,
-    /// When a person paused it, and when that ended.
+    /// The times when a person paused it, from and to.
     pauses: Vec<(Duration, Duration)>,
 }
 
 /// One life of its process.
 pub struct Life {
     pub from: Duration,
-    /// The signals that it received, the first one first.
+    /// The signals that it received, in order.
     pub signals: Vec<(Duration, Cause)>,
     pub end: Option<(Duration, Cause)>,
 }
@@ -42,7 +42,7 @@ impl Shadow {
         Some(names.rfind(|(from, ..)| *from <= at)?.1.as_str())
     }
 
-    /// Its role at that moment; `None` where it did not exist.
+    /// Its role at that moment; `None` if it did not exist.
     pub fn role(&self, at: Duration) -> Option<Role> {
         self.name(at).map(|name| Role::parse(name).1)
     }
@@ -52,12 +52,12 @@ impl Shadow {
         self.name(at).map(|name| Role::parse(name).0)
     }
 
-    /// When it got other names.
+    /// The times when it got its names.
     pub fn renames(&self) -> impl Iterator<Item = Duration> {
         self.names.iter().map(|(at, ..)| *at)
     }
 
-    /// When it got other names, and by whom.
+    /// The times when it was renamed, and by whom.
     pub fn renames_by(&self) -> impl Iterator<Item = (Duration, Cause)> {
         self.names.iter().skip(1).map(|(at, _, by)| (*at, *by))
     }
@@ -73,13 +73,13 @@ impl Shadow {
         roles.any(|role| matches!(role, Role::Failed { .. } | Role::Withdrawn { .. }))
     }
 
-    /// The life that it had at that moment.
+    /// Its life at that moment.
     pub fn life(&self, at: Duration) -> Option<&Life> {
         let is_over = |life: &Life| life.end.is_some_and(|(end, _)| end <= at);
         self.lives.iter().rfind(|life| life.from <= at && !is_over(life))
     }
 
-    /// Whether it had been in service by then: up under a name that is no part of a replacement.
+    /// Whether it had been in service by then: up under a plain name, outside a replacement.
     pub fn has_served(&self, at: Duration) -> bool {
         let serves = |at: Duration| self.role(at) == Some(Role::Serving) && self.life(at).is_some();
         let begins = self.names.iter().map(|(from, ..)| *from);
@@ -87,13 +87,13 @@ impl Shadow {
         moments.any(|moment| moment <= at && serves(moment))
     }
 
-    /// Whether one of us gave it another name at or after that moment.
+    /// Whether an upgrader renamed it at or after that moment.
     pub fn was_renamed_since(&self, at: Duration) -> bool {
         let is_ours = |(from, _, by): &(Duration, String, Cause)| *from >= at && is_ours(*by);
         self.names.iter().skip(1).any(is_ours)
     }
 
-    /// Whether a person gave it another name at some time.
+    /// Whether a person renamed it at some time.
     pub fn was_renamed_by_hand(&self) -> bool {
         self.names
             .iter()
@@ -101,7 +101,7 @@ impl Shadow {
             .any(|(.., by)| *by == Cause::OperatorAction)
     }
 
-    /// Whether a person gave it the name it has now.
+    /// Whether a person gave it its current name.
     pub fn is_renamed_by_hand(&self) -> bool {
         self.names.len() > 1
             && self
@@ -169,7 +169,7 @@ impl<'a> Timeline<'a> {
         self.shadows.iter().filter(is_other)
     }
 
-    /// Whether a container works, or does not, by a health check that was made by that moment.
+    /// Whether a container works, or does not, according to a health check by that moment.
     pub fn seems_to_work(&self, shadow: &Shadow, at: Duration, works: bool) -> bool {
         let steps = CHECK_AGE.as_millis() / 500;
         let mut checks = (0..=steps)
@@ -177,8 +177,8 @@ impl<'a> Timeline<'a> {
         checks.any(|check| self.works(shadow, check) == works)
     }
 
-    /// Whether a container takes tasks at that moment: up, healthy, and not asked to stop by us. What a person stops answers
-    /// until its end.
+    /// Whether a container takes tasks at that moment: it is up, healthy, and we have not asked it to stop. A container that
+    /// a person stops answers until its end.
     pub fn works(&self, shadow: &Shadow, at: Duration) -> bool {
         let behaviour = &self.world.scenario.images[shadow.image].behaviour;
         let is_in = |(from, to): &(Duration, Duration)| *from <= at && at < *to;

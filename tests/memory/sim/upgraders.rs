@@ -1,4 +1,4 @@
-//! The upgraders of a scenario at work: processes that are killed and started again, and what they see of the world.
+//! The upgraders of a scenario at work: processes that are killed and restarted, and their view of the world.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -23,7 +23,7 @@ use kit::twin::Twin;
 /// The longest time between two observations of an idle daemon.
 pub(super) const IDLE: Duration = Duration::from_secs(600);
 
-/// The longest that an answer of the Manager takes, with the engine away meanwhile.
+/// The longest time that an answer of the Manager takes if the engine is away meanwhile.
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// More decisions than the longest story needs.
@@ -83,7 +83,7 @@ pub async fn supervise(world: Arc<World>, slot: usize) {
     }
 }
 
-/// The client of a process beside the story.
+/// The client of a process outside the story.
 pub(super) const OBSERVER: usize = 99;
 
 /// A process that has just started.
@@ -98,7 +98,7 @@ pub(super) fn reconciler(world: &Arc<World>, client: usize) -> Reconciler<Twin, 
     )
 }
 
-/// One process: a daemon that never ends, or one `once`.
+/// One process: a daemon that never ends, or a single `once`.
 async fn upgrade(world: &Arc<World>, slot: usize) {
     let Upgrader {
         minute,
@@ -106,7 +106,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
         run_on_start,
     } = world.scenario.upgraders[slot].clone();
     let mut reconciler = reconciler(world, slot + 1);
-    // Half of the stories are told to a process that hears of changes, half to one that has to look.
+    // In half of the stories, the processes are notified of changes; in the other half, they must look.
     if !once && world.scenario.seed.is_multiple_of(2) {
         reconciler = reconciler.watching();
     }
@@ -143,7 +143,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
         }
         let outcome: Result<Report, EngineError> = reconciler.reconcile().await;
         if let (Some(mode), Ok(_)) = (begin, &outcome) {
-            // It is asked in the background, and answers with what is published by then.
+            // It is asked in the background, and answers with the image that is published by then.
             let now = world.twin.elapsed();
             let changes = |at: Duration| (now..now + ANSWER).contains(&at);
             let mut publications = world.scenario.publications.iter();

@@ -100,7 +100,7 @@ impl World {
         }
     }
 
-    /// Notes that an upgrader begins or ceases to look after the host.
+    /// Notes that an upgrader starts or stops looking after the host.
     pub(super) fn note_watch(&self, slot: usize, begins: bool) {
         let at = self.twin.elapsed();
         self.book().watches.push((at, slot, begins));

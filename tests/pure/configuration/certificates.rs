@@ -1,4 +1,4 @@
-//! The files with certificates and keys: what they hold is checked at start, whether or not a connection needs it.
+//! Files with certificates and keys: their contents are checked at start, whether or not a connection needs them.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,14 +10,14 @@ const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/tls/
 const CERTIFICATES: &str = "expected the path of a PEM file with one or more certificates";
 const CHAIN: &str = "expected the path of a PEM file with a certificate and the chain behind it";
 const KEY: &str = "expected the path of a PEM file with the private key of CLIENT_CERT, not encrypted";
-/// Base64 that shows nowhere.
+/// Base64 that no output may show.
 const SECRET: &str = "aHVudGVyMi1odW50ZXIyLWh1bnRlcjI=";
 
 fn fixture(name: &str) -> String {
     format!("{FIXTURES}{name}")
 }
 
-/// A Manager that is asked over TLS, one that is not, and none: a file matters in the first only.
+/// A Manager over TLS, a Manager without TLS, and no Manager: a file matters only in the first case.
 const SOURCES: [Vars<'static>; 3] = [
     &[],
     &[("MANAGER_HOST_AND_PORT", "http://manager.example")],
@@ -164,7 +164,7 @@ fn reports_all_wrong_files_at_once_with_exit_code_78() {
     }
 }
 
-/// The files of a Docker client that may use an engine.
+/// The files of a Docker client with access to an engine.
 pub(super) fn docker_certificates(directory: &Path) {
     for (name, content) in [
         ("ca.pem", "ca.pem"),
@@ -187,7 +187,7 @@ fn what_the_certificates_of_the_engine_hold_is_checked_at_start_and_each_wrong_f
     ];
     docker_certificates(directory);
     settings(docker);
-    // One that signed itself, too.
+    // A self-signed certificate also counts.
     fs::copy(fixture("own.pem"), directory.join("ca.pem")).unwrap();
     settings(docker);
     let garbage = format!("-----BEGIN CERTIFICATE-----\n{SECRET}\n-----END CERTIFICATE-----\n{SECRET}");
@@ -201,7 +201,7 @@ fn what_the_certificates_of_the_engine_hold_is_checked_at_start_and_each_wrong_f
         ("key.pem", &other_key, "its private key does not belong to the certificate in cert.pem"),
     ];
     let assert_refused = |expected: &[String]| {
-        // Whatever else is wrong.
+        // The problem is reported in addition to any other.
         let errors = errors(&[docker, &[("LOG_FORMAT", "xml")]].concat());
         let text = errors.to_string();
         assert_eq!(errors.problems.len(), 2, "{text}");

@@ -1,10 +1,10 @@
-//! The forms of single values: what they become, or why they are refused.
+//! The forms of single values: the result, or the reason for refusing them.
 
 use delegate_upgrader::config::{Needs, Settings};
 
 use super::{errors, over_base, settings};
 
-/// Asserts what `config` shows for a value, or a part of the line that refuses it.
+/// Asserts the value that `config` shows, or a part of the line that refuses it.
 #[track_caller]
 fn assert_forms(variable: &'static str, forms: &[(&str, Result<&str, &str>)]) {
     for (text, expected) in forms {
@@ -191,7 +191,7 @@ fn recognises_misspelt_name() {
         ("DELEGATE_TOKEN", None),
         ("MY_PROXY", None),
     ] {
-        // What is meant must be unset: then the name is likely a slip.
+        // The intended variable must be unset: only then is the name likely a slip.
         let unset = expected.unwrap_or("LOG_FORMAT");
         let warnings = match Settings::from_env(over_base(&[(unset, ""), (name, "x")]), Needs::All) {
             Ok(settings) => settings.warnings,
@@ -310,6 +310,6 @@ fn warns_of_health_settings_that_the_probe_ignores() {
         http.warnings,
         ["HEALTH_COMMAND: not used without HEALTH_PROBE=exec or auto"]
     );
-    // A candidate may need it.
+    // A candidate may need the command.
     assert!(settings(&[("HEALTH_COMMAND", "true")]).warnings.is_empty());
 }

@@ -1,4 +1,4 @@
-//! Environments, right and wrong: every problem of a wrong one is reported at once, and no secret ever.
+//! Right and wrong environments: every problem of a wrong one is reported at once, and never a secret.
 
 mod certificates;
 mod forms;
@@ -15,7 +15,7 @@ const TOKEN_BASE64: &str = "MDAwMTAyMDMwNDA1MDYwNzA4MDkwYTBiMGMwZDBlMGY=";
 const KEY: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 const PASSWORD: &str = "hunter2-hunter2";
 
-/// Nothing of these may show anywhere.
+/// Secrets that no output may show.
 const SECRETS: [&str; 4] = [TOKEN, TOKEN_BASE64, PASSWORD, "not-a-token-but-secret"];
 
 type Vars<'a> = &'a [(&'a str, &'a str)];
@@ -31,7 +31,7 @@ const BASE: Vars<'static> = &[
     ("PATH", "/usr/bin"),
 ];
 
-/// The base with these on top; an empty value takes one away.
+/// The base with these variables on top; an empty value removes a variable.
 fn over_base(vars: Vars<'_>) -> Vec<(OsString, OsString)> {
     let kept = BASE
         .iter()

@@ -8,7 +8,7 @@ use strum::VariantArray as _;
 
 use super::{assert_no_secret, errors, settings};
 
-/// It holds a key, as those of Slack do.
+/// The URL contains a key, like Slack's webhook URLs.
 const URL: &str = "https://hooks.example/services/T0/hunter2-hunter2";
 
 #[test]
@@ -25,7 +25,7 @@ fn urls_are_secrets() {
         ("WEBHOOK_SECRET", "not-a-token-but-secret, and long"),
         ("WEBHOOK_EVENTS", "upgraded, rejected,upgraded"),
         ("DEADMAN_URL", "http://me:hunter2-hunter2@ping.example"),
-        // Pasted into the wrong variable as well.
+        // The URL was also pasted into the wrong variable.
         ("NO_PROXY", URL),
     ]);
     let webhook = settings.notifications.webhook.as_ref().unwrap();

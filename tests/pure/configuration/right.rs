@@ -1,4 +1,4 @@
-//! What right environments mean.
+//! The settings that right environments lead to.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -222,7 +222,7 @@ fn needs_fixed_image_or_no_upgrades_without_a_manager() {
     let health_only = settings(&with(("DISABLE_AUTO_UPGRADE", "true")));
     assert!(matches!(health_only.source, Source::None));
 
-    // Both: the image wins, and is said to.
+    // With both, the image wins, and a warning says so.
     let both = settings(&[("PUBLISHED_IMAGE", "harness/delegate:26.03.88501")]);
     assert!(matches!(both.source, Source::Fixed(_)));
     assert!(
@@ -231,7 +231,7 @@ fn needs_fixed_image_or_no_upgrades_without_a_manager() {
         both.warnings
     );
 
-    // Health only with a Manager asks it.
+    // Health-only mode with a Manager still asks it.
     assert!(matches!(
         settings(&[("DISABLE_AUTO_UPGRADE", "1")]).source,
         Source::Manager(_)
@@ -279,7 +279,7 @@ fn odd_schedules_produce_a_warning() {
         warnings.len() == 1 && warnings[0].starts_with("SCHEDULE: "),
         "{warnings:?}"
     );
-    // Between two runs the Manager is asked all the same.
+    // Between two runs, the Manager is still asked.
     for window in [("SCHEDULE", "0 22 * * *"), ("SCHEDULE_JITTER", "45m")] {
         assert_eq!(settings(&[window]).warnings, Vec::<String>::new());
     }
@@ -301,7 +301,7 @@ fn the_redacted_settings_show_what_is_in_effect() {
         ("CONTAINER_STOP_TIMEOUT", "5400"),
         ("MANAGER_HOST_AND_PORT", "https://app.harness.io/"),
         ("HTTPS_PROXY", "http://me:hunter2-hunter2@proxy.example:3128"),
-        // Not read without TLS to the engine.
+        // This is not read if the engine is reached without TLS.
         ("DOCKER_TLS_VERIFY", "1"),
         ("REGISTRY_USERNAME", "me"),
         ("REGISTRY_PASSWORD", PASSWORD),
@@ -405,7 +405,7 @@ fn reads_systemd_credential_without_a_variable() {
     }
     assert!(matches!(settings.source, Source::Manager(_)));
     assert_no_secret("config", &format!("{:?}", settings.redacted()));
-    // A variable wins.
+    // The variable wins over systemd's file.
     let errors = errors(&[of_systemd, ("UPGRADER_TOKEN", "ffff")]);
     assert!(errors.to_string().contains("UPGRADER_TOKEN"), "{errors}");
 }

@@ -1,4 +1,4 @@
-//! What wrong environments report.
+//! The reports on wrong environments.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -7,7 +7,7 @@ use delegate_upgrader::config::{self, Needs, Settings};
 
 use super::{PASSWORD, TOKEN, assert_no_secret, errors, over_base, settings};
 
-/// For each environment the variables set over the base and, indented, all that is reported.
+/// For each environment, the variables on top of the base and, indented, the complete report.
 const WRONG: &str = r#"
 ACCOUNT_ID=
 MANAGER_HOST_AND_PORT=
@@ -196,7 +196,7 @@ UPGRADER_TOKEN_FILE="/etc/hostname"
 
 type Pairs = Vec<(&'static str, &'static str)>;
 
-/// Each environment with its lines of variable and words.
+/// Each environment with the variable and the words of its lines.
 fn wrong() -> Vec<(Pairs, Pairs)> {
     let mut table = Vec::new();
     let mut lines = WRONG
@@ -258,7 +258,7 @@ fn reports_every_wrong_variable_of_one_environment() {
         "DOCKER_CONFIG",
         "DOCKER_TLS_VERIFY",
         "DOCKER_CERT_PATH",
-        // Any text is a command, and a password.
+        // Any text is a valid command, or a valid password.
         "HEALTH_COMMAND",
         "REGISTRY_PASSWORD",
     ];

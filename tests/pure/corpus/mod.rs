@@ -1,4 +1,4 @@
-//! The fuzz targets' checks over the corpus that is kept in the repository, without a fuzzer.
+//! Runs the fuzz targets' checks over the corpus in the repository, without a fuzzer.
 
 mod seeds;
 
@@ -13,7 +13,7 @@ fn corpus(target: &str) -> PathBuf {
         .join(target)
 }
 
-/// Feeds every file of a corpus to its target's check. Of one that fails, the name was printed last.
+/// Feeds every file of a corpus to its target's check. If a file fails, its name is the last one printed.
 fn replay(target: &str, check: fn(&[u8])) {
     let mut files: Vec<_> = fs::read_dir(corpus(target))
         .unwrap()
@@ -42,7 +42,7 @@ fn an_image_reference_keeps_its_promises_over_the_corpus() {
     replay("image_reference", image_reference::check);
 }
 
-/// Every exit shows every hostile value, on one line, with an end and without what steers a terminal.
+/// Every exit shows every hostile value on one line, with a limited length and without terminal control codes.
 #[test]
 fn a_foreign_text_keeps_its_promises_at_every_exit() {
     replay("border", border::check);

@@ -1,4 +1,4 @@
-//! The corpus has every recorded container in it. With `UPDATE_GOLDEN=1` they are rewritten.
+//! The corpus contains every recorded container. With `UPDATE_GOLDEN=1` these files are rewritten.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::corpus;
 use crate::document::golden::{read, recorded};
 
-/// What is looked at of a document, and no more: a corpus is better small.
+/// Only the parts of a document that the target reads: a small corpus is better.
 fn only(document: &Value, parts: &[&str]) -> Value {
     let parts = parts.iter().filter_map(|part| {
         let value = document.get(part)?;

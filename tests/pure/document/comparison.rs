@@ -1,4 +1,4 @@
-//! What a container differs in from the one it was made from, and what two containers share.
+//! The differences between a container and its original, and the parts that two containers share.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use super::rules::{
     overrides, upgrade_on, volume,
 };
 
-/// The settings of a container as they are compared while its candidate is there, and whether a candidate of other spelling is the
-/// same.
+/// The settings of a container in the form in which they are compared while its candidate is there, and whether a candidate
+/// with a different spelling has the same ones.
 fn settings(host_config: &Value) -> String {
     let container = inspected(&container(&json!({}), host_config.clone()));
     let health = Health {
@@ -35,7 +35,7 @@ fn settings(host_config: &Value) -> String {
     .settings
 }
 
-/// An engine shows ulimits in another order at each inspect where several are the daemon's own.
+/// If several ulimits are the daemon's own, an engine shows them in a different order at each inspect.
 #[test]
 fn sets_are_compared_as_sets_and_lists_as_lists() {
     let ulimit = |name: &str, soft: u64| json!({"Name": name, "Soft": soft, "Hard": 9});
@@ -183,7 +183,7 @@ fn keeps_compose_labels_even_where_the_image_has_them() {
     lost["Config"]["Labels"]["com.docker.compose.project"] = json!("q");
     assert_eq!(differences(&container, &lost, images).len(), 1);
 
-    // Without compose they are labels of the image like others.
+    // Without Compose, these are ordinary labels of the image.
     let container = inspect(ID, &json!({}), &built);
     let made = body(&container, &built);
     assert_eq!(made["Labels"], json!({}));
@@ -191,7 +191,7 @@ fn keeps_compose_labels_even_where_the_image_has_them() {
     assert_eq!(differences(&container, &recreated, images), []);
 }
 
-// The image's platform, and what a container has of another one
+// The image's platform, and resources that a container has from another one
 
 #[test]
 fn compares_platforms_where_both_images_name_one() {

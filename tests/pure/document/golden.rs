@@ -1,7 +1,7 @@
-//! Documents recorded from real engines, with the bodies they lead to, reviewed as text.
+//! Documents recorded from real engines, with the resulting bodies, reviewed as text.
 //!
-//! `container.json` is a running container, `successor.json` what its successor is created from, and
-//! `recreated.json` what the engine then said of that one, before its start. With `UPDATE_GOLDEN=1` the bodies are
+//! `container.json` is a running container, `successor.json` is the body for creating its successor, and
+//! `recreated.json` is the engine's document of that successor before its start. With `UPDATE_GOLDEN=1` the bodies are
 //! rewritten.
 
 use std::fs;
@@ -36,7 +36,7 @@ impl Recorded {
         }
     }
 
-    /// What differs between the container and a document of its recreated self.
+    /// The differences between the container and a document of its recreated self.
     fn differences(&self, recreated: &Value) -> Vec<Difference> {
         document::differences(&inspected(&self.container), &inspected(recreated), self.images())
     }
@@ -118,7 +118,7 @@ fn every_recorded_container_leads_to_the_reviewed_body() {
     }
 }
 
-/// What an engine does not show is unknown, which is not the same as empty.
+/// A part that an engine does not show is unknown, which is not the same as empty.
 #[test]
 fn incomplete_document_gives_the_same_body_or_none() {
     let mut refused = 0;
@@ -154,7 +154,7 @@ fn incomplete_document_gives_the_same_body_or_none() {
     assert!(refused > 0, "no part is needed");
 }
 
-/// Leaves out what Docker 29 does, by its list of changes: whatever store it has, and at whichever version of the API it is asked.
+/// Leaves out what Docker 29 leaves out, by its changelog, with any store and at any version of the API.
 fn as_docker_29_shows(document: &Value) -> Value {
     const GONE: [&str; 7] = [
         "GraphDriver",
@@ -267,7 +267,7 @@ fn any_single_change_of_a_recorded_successor_is_noticed() {
             if path == "/Config/Image"
                 || path.starts_with("/Config/Labels/io.delegate-upgrader.")
                 || (borrowed && (path == "/Config/Hostname" || path == "/Config/Domainname"))
-                // Sets: the next test.
+                // Sets, which the next test covers.
                 || path.starts_with("/Config/ExposedPorts")
                 || path.starts_with("/Config/Volumes")
             {
@@ -311,7 +311,7 @@ fn a_lost_network_setting_is_noticed() {
                     continue;
                 };
                 let blank = matches!(value, Value::Null) || *value == json!(0) || *value == json!({});
-                // The engine's own alias is no loss.
+                // An alias that the engine itself adds is not a loss.
                 let id = case.recreated["Id"].as_str().unwrap();
                 let own = value.as_array().is_some_and(|aliases| {
                     aliases
@@ -333,7 +333,7 @@ fn notices_lost_mount_and_other_volume() {
     for case in recorded() {
         let mounts = case.recreated["Mounts"].as_array().unwrap().clone();
         for (index, mount) in mounts.iter().enumerate() {
-            // New in the new image.
+            // This mount is new in the new image.
             if mount["Destination"] == "/new" {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The container document, from outside: rules one by one, and documents of real engines.
+//! The container document from outside: the rules one by one, and documents of real engines.
 
 mod comparison;
 pub(crate) mod golden;

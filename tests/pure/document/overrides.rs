@@ -1,4 +1,4 @@
-//! What is ours on a new container: the image, and our labels. Everything else is its owner's.
+//! Our own parts of a new container: the image and our labels. Everything else belongs to its owner.
 
 use delegate_upgrader::container::{ApiVersion, Inspected, label, restart_policy_document};
 use delegate_upgrader::document::{Images, create_request, verify};
@@ -14,7 +14,7 @@ const COPY: &str = "222222222222222222222222222222222222222222222222222222222222
 const CANDIDATE: &str = "3333333333333333333333333333333333333333333333333333333333333333";
 const POLICIES: [&str; 5] = ["no", "always", "unless-stopped", "on-failure", "on-failure:3"];
 
-/// An owner's container on an engine of some age.
+/// An owner's container on an engine with this API version.
 #[derive(Debug)]
 struct Case {
     document: Value,
@@ -23,12 +23,12 @@ struct Case {
     api: ApiVersion,
 }
 
-/// Every policy, with and without `--rm`, on no network, one, and two.
+/// Every policy, with and without `--rm`, on no network, one network, and two networks.
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for policy in POLICIES {
         for (auto_remove, remembers) in [(false, false), (true, false), (false, true)] {
-            // No engine takes `--rm` with a policy; to a copy of one with `--rm` somebody may give one.
+            // No engine accepts `--rm` with a policy; a person may give a policy to the copy of a container with `--rm`.
             if auto_remove && policy != "no" {
                 continue;
             }
@@ -92,8 +92,8 @@ fn changed(container: &Inspected, pointer: &str, value: Value) -> Inspected {
     inspected(&document)
 }
 
-/// Whatever a fuzz target holds of any container holds of these: its successors and their copies are what it was, but for our
-/// labels and the image.
+/// The fuzz target's rule for any container also holds for these: successors and their copies equal the original, except
+/// for our labels and the image.
 #[test]
 fn successor_equals_original_but_for_our_parts() {
     let image = image(&json!({}));

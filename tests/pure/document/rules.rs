@@ -1,4 +1,4 @@
-//! The rules one by one. The letters are those of docs on what other tools got wrong: networks (B), volumes (C),
+//! The rules one by one. The letters come from the documentation on other tools' mistakes: networks (B), volumes (C),
 //! configuration (D).
 
 use delegate_upgrader::container::label;
@@ -193,26 +193,26 @@ fn d6_entrypoint_and_command_keep_their_source() {
         (&both, json!([null, null]), json!([null, null])),
         (&entrypoint, json!([null, null]), json!([null, null])),
         (&command, json!([null, null]), json!([null, null])),
-        // A command.
+        // A command is given.
         (&both, json!([null, ["mine"]]), json!([null, ["mine"]])),
         (&entrypoint, json!([null, ["mine"]]), json!([null, ["mine"]])),
         (&command, json!([null, ["mine"]]), json!([null, ["mine"]])),
-        // An entry point: the image's command is gone and must not come back.
+        // An entry point is given: the image's command is gone and must not come back.
         (&both, json!([["/mine"], null]), json!([["/mine"], null])),
         (&command, json!([["/mine"], null]), json!([["/mine"], null])),
         (&both, json!([["/mine"], []]), json!([["/mine"], []])),
         (&both, json!([["/mine"], ["mine"]]), json!([["/mine"], ["mine"]])),
-        // The image's own entry point, repeated without a command.
+        // The image's own entry point is repeated without a command.
         (&both, json!([["/e"], null]), json!([["/e"], null])),
         (&both, json!([["/e"], []]), json!([["/e"], []])),
         (&entrypoint, json!([["/e"], []]), json!([["/e"], []])),
-        // No entry point at all.
+        // The entry point is removed.
         (&both, json!([[""], ["mine"]]), json!([[""], ["mine"]])),
         (&both, json!([[""], ["c"]]), json!([[""], ["c"]])),
-        // An empty one, behind which the image's command still applies.
+        // The entry point is empty, so the image's command still applies.
         (&both, json!([[], null]), json!([[], null])),
         (&both, json!([[], ["mine"]]), json!([[], ["mine"]])),
-        // An image that took away what it was built on: the owner took nothing.
+        // The image cleared its base image's values: the owner cleared nothing.
         (&cleared, json!([null, null]), json!([null, null])),
         (&cleared, json!([null, ["mine"]]), json!([null, ["mine"]])),
         (&cleared, json!([["/mine"], null]), json!([["/mine"], null])),
@@ -356,7 +356,7 @@ fn b5_a_mac_address_is_kept_only_where_the_owner_set_it() {
     let made = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
     assert_eq!(made.body["MacAddress"], "02:00:00:00:00:01");
     assert_eq!(endpoints(&made.body), &json!({"mine": {}}));
-    // From 1.52 the engine refuses it at the top.
+    // Since 1.52 the engine refuses it at the top level.
     let made = upgrade_on(NEW_ENGINE, &container, &json!({}), &json!({})).unwrap();
     assert_eq!(made.body.get("MacAddress"), None);
     assert_eq!(
@@ -482,7 +482,7 @@ fn containers_of_other_managers_are_left_to_them() {
     }
 }
 
-/// Podman 5.4.2 shows the secret's name, whatever the variable's is.
+/// Podman 5.4.2 shows the secret's name, whatever the variable's name.
 #[test]
 fn a_variable_that_is_a_secret_of_podmans_is_an_obstacle() {
     let told = |env: Value| {
@@ -496,7 +496,7 @@ fn a_variable_that_is_a_secret_of_podmans_is_an_obstacle() {
     assert_eq!(told(json!(["A=1", "STARS=**", "DELEGATE_TOKEN=x*******"])), None);
 }
 
-/// Podman 5.4.2 shows all three for `--cpus`, and answers 500 to a create that has them.
+/// Podman 5.4.2 shows all three for `--cpus`, and answers 500 to a create request with them.
 #[test]
 fn requests_cpus_once_that_podman_shows_twice() {
     let asked = |shown: Value| {
@@ -528,7 +528,7 @@ fn a21_names_platform_where_the_store_keeps_several() {
     assert_eq!(made.platform.as_deref(), Some("linux/arm/v7"));
 }
 
-/// The next image may not have the variable, and its container would be nobody's.
+/// The next image may lack the variable, and then its container would not be a delegate.
 #[test]
 fn what_makes_a_container_a_delegate_is_kept_even_if_its_image_gave_it() {
     let container = container(&json!({"Env": ["DELEGATE_NAME=dd", "MODE=x"]}), json!({}));
@@ -554,8 +554,8 @@ fn rejects_document_of_wrong_shape_with_its_path() {
     }
 }
 
-/// Documents of 28.5 with containerd's store, in which another image has the image's layer in another compression. To be
-/// without defaults is another matter.
+/// Documents of 28.5 with containerd's store, in which another image has the same layer in a different compression. An
+/// image without defaults is a different case.
 #[test]
 fn unknown_defaults_of_an_image_are_not_taken_for_none() {
     let container = container(&json!({"Env": ["PATH=/bin"], "Cmd": ["run"]}), json!({}));

@@ -1,11 +1,11 @@
-//! What engines write differently, and what only looks alike: the comparison of a container with its recreated self.
+//! Different spellings of engines, and false friends: the comparison of a container with its recreated self.
 
 use delegate_upgrader::container::Inspected;
 use delegate_upgrader::document::{Images, differences};
 use kit::document::{image, inspect, object};
 use serde_json::{Value, json};
 
-/// The paths of all differences between two containers that have these parts in their documents.
+/// The paths of all differences between two containers with these parts in their documents.
 fn between_documents(old: &Value, new: &Value) -> Vec<String> {
     let image = image(&json!({}));
     let images = Images {
@@ -25,7 +25,7 @@ fn between_documents(old: &Value, new: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Fields of the host configuration as they were asked for, and as they may be found; `-` where one is missing. They are
+/// Fields of the host configuration as they were requested, and as they may be found; `-` if a field is missing. They are
 /// the same (`=`), the same only in this order (`>`), or different (`!`).
 const SPELLINGS: &str = r#"
 Links ["/db:/dd/db", "/mq:/dd/q"] = ["/mq:/dd.candidate/q", "/db:/dd.candidate/db"]
@@ -137,7 +137,7 @@ fn a_network_is_found_by_its_name_or_by_its_id() {
             "/NetworkSettings/Networks/other"
         ]
     );
-    // Before its first start a container has no network's id.
+    // Before its first start, a container has no id of a network.
     let (unnamed, unstarted) = (json!({"NetworkID": ""}), json!({"NetworkID": ""}));
     assert_eq!(
         of(json!({"mine": unnamed}), json!({"other": unstarted})),
@@ -161,7 +161,7 @@ fn a_mount_has_the_same_source() {
         of(mount("bind", "/a"), mount("bind", "/b")),
         ["/Mounts/data/Source"]
     );
-    // The directory of another type is made for the container.
+    // For a mount of another type, the directory is created for the container.
     assert_eq!(of(mount("tmpfs", "/a"), mount("tmpfs", "/b")), [""; 0]);
     assert_eq!(of(mount("bind", "/a"), json!({"Mounts": []})), ["/Mounts/data"]);
     assert_eq!(of(json!({"Mounts": []}), mount("bind", "/a")), ["/Mounts/data"]);

@@ -1,4 +1,4 @@
-//! References: what is read, what is refused, what is the same.
+//! References: which are read, which are refused, and which are the same.
 
 use delegate_upgrader::image::{ImageReference, ReferenceProblem, TargetSettings, manager_reference};
 
@@ -92,7 +92,7 @@ fn the_manager_is_asked_by_the_short_form() {
         ("index.docker.io/harness/delegate", "harness/delegate:latest"),
         ("docker.io/library/a/b", "library/a/b:latest"),
         ("quay.io/library/nginx:1", "quay.io/library/nginx:1"),
-        // Shorter they would mean something else.
+        // Shortened, they would have a different meaning.
         ("docker.io/localhost/x:1", "docker.io/localhost/x:1"),
         ("docker.io/a.b/c:1", "docker.io/a.b/c:1"),
         ("docker.io/sha256:5", "docker.io/library/sha256:5"),

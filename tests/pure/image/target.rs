@@ -1,4 +1,4 @@
-//! From the published image to the target, row by row.
+//! The target for a published image, row by row.
 
 use delegate_upgrader::image::{
     ImagePolicy, ImageReference, Target, TargetSettings, manager_reference, resolve, resolve_upgrader,
@@ -151,7 +151,7 @@ fn keeps_unknown_suffix() {
         ("harness/delegate:26.03.1",         "harness/delegate:26.02.1rc2",                  "replace harness/delegate:26.03.1rc2"),
         ("harness/delegate:26.03.1-tools",   "harness/delegate:26.02.1-tools",               "replace harness/delegate:26.03.1-tools"),
         ("harness/delegate:26.03.1",         "harness/delegate:26.03.1-tools",               "current"),
-        // Another build is published, and nobody says whether it has the tools.
+        // Another build is published, which may lack the tools.
         ("harness/delegate:26.03.1.minimal", "harness/delegate:26.02.1-tools",               "unresolvable"),
         // An administrator's own repository.
         ("r.corp/team/worker:26.03.1",       "harness/delegate:26.02.1-tools",               "replace r.corp/team/worker:26.03.1"),
@@ -255,7 +255,7 @@ fn a_digest_decides_where_the_published_reference_has_one() {
         ("harness/delegate:26.03.1",   "harness/delegate:26.03.1@A",         "current"),
         ("harness/delegate:26.03.1",   "harness/delegate:26.02.1@A",         "replace harness/delegate:26.03.1"),
         ("harness/delegate:26.03.1",   "harness/delegate:26.02.1.minimal@A", "replace harness/delegate:26.03.1.minimal"),
-        // Without a tag nothing says which version it is.
+        // Without a tag, its version is unknown.
         ("harness/delegate:26.03.1",   "harness/delegate@A",                 "replace harness/delegate:26.03.1"),
     ]);
 }
@@ -269,7 +269,7 @@ fn leaves_forbidden_image_alone() {
         ("harness/delegate:26.03.1",         "harness/delegate:26.02.1",          "replace harness/delegate:26.03.1"),
         ("harness/delegate:26.04.1",         "harness/delegate:26.02.1",          "held back harness/delegate:26.04.1 by 26.03"),
         ("harness/delegate:26.04.1",         "harness/delegate:26.02.1.minimal",  "held back harness/delegate:26.04.1.minimal by 26.03"),
-        // What runs is newer already: a downgrade within the bound is one like any other.
+        // The running image is newer: a downgrade within the bound is ordinary.
         ("harness/delegate:26.02.1",         "harness/delegate:26.04.1",          "replace harness/delegate:26.02.1"),
         ("harness/delegate:26.04.1",         "harness/delegate:26.04.1",          "current"),
         ("harness/delegate:latest",          "harness/delegate:26.02.1",          "unresolvable"),
@@ -287,7 +287,7 @@ fn leaves_forbidden_image_alone() {
         ("harness/delegate:26.03.1",   "harness/delegate:26.02.1",         "not pinned harness/delegate:26.03.1"),
         ("harness/delegate:26.03.1",   "harness/delegate:26.03.1",         "current"),
         ("harness/delegate:latest",    "harness/delegate:latest",          "not pinned harness/delegate:latest"),
-        // The digest is that of the plain build.
+        // The digest belongs to the plain build.
         ("harness/delegate:26.03.1@A", "harness/delegate:26.02.1.minimal", "not pinned harness/delegate:26.03.1.minimal"),
     ]);
     assert_rows(&pinned(own_build("corp/d")), &[
@@ -356,7 +356,7 @@ fn upgrader_takes_self_image_or_later_version_of_its_repository() {
     let plain = TargetSettings::default();
     let mirrored = mirror("mirror.corp/hub");
     let told = TargetSettings { self_image: Some(reference("r.corp/own:1.2.0")), ..plain.clone() };
-    // A month of the delegate is no version of the upgrader; a digest is asked of both.
+    // A month of the delegate is not a version of the upgrader; both need a digest.
     let policy = ImagePolicy { max_version: "26.01".parse().ok(), require_digest: true };
     let strict = TargetSettings { policy, ..plain.clone() };
     for (current, published, settings, expected) in [
@@ -365,10 +365,10 @@ fn upgrader_takes_self_image_or_later_version_of_its_repository() {
         ("team/upgrader:1.3.0", "team/upgrader:1.2.9", &plain, "current"),
         ("team/upgrader:1.2.0", "harness/upgrader:1.3.0", &plain, "unresolvable"),
         ("team/upgrader:latest", "team/upgrader:1.3.0", &plain, "unresolvable"),
-        // It stays in the registry it came from.
+        // It stays in its original registry.
         ("mirror.corp/hub/team/upgrader:1.2.0", "team/upgrader:1.3.0", &mirrored,
             "replace mirror.corp/hub/team/upgrader:1.3.0"),
-        // What is set is right, be it older or of another repository.
+        // The configured image is right, even if it is older or from another repository.
         ("team/upgrader:1.3.0", "r.corp/own:1.2.0", &told, "replace r.corp/own:1.2.0"),
         ("r.corp/own:1.2.0", "r.corp/own:1.2.0", &told, "current"),
         ("team/upgrader:1.0.0", "team/upgrader:99.1.0", &strict, "not pinned team/upgrader:99.1.0"),

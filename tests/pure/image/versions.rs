@@ -1,4 +1,4 @@
-//! Versions in tags: how they are read and compared, what they permit, and how long they are supported.
+//! Versions in tags: how they are read and compared, which bounds they meet, and how long they are supported.
 
 use delegate_upgrader::image::{Expiry, ImageName, ImagePolicy, ImageReference, Pin, Version, Violation};
 

@@ -83,7 +83,7 @@ fn what_the_engine_remembers_is_read_before_an_image_is_tried() {
     assert!(matches!(seen, Decision::Act(Step::Begin { .. })), "{seen:?}");
 }
 
-/// An operator who names a service wants the image in spite of what became of it.
+/// An operator who names a service wants the image in spite of its failure or rollback.
 #[test]
 fn operator_overrules_quarantine_and_manual_rollback() {
     let failed = Managed {

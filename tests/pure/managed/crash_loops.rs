@@ -1,9 +1,9 @@
-//! Images whose tasks run for a while, and end again and again.
+//! Images whose tasks keep ending after a while.
 
 use super::*;
 
-/// Two tasks that end in turn, each so many seconds after it began, of an update that was complete at the beginning; after
-/// how many seconds the image goes back, if ever.
+/// Two tasks end in turn, each so many seconds after its start, in an update that was complete at the beginning. Returns
+/// the seconds after which the image is rolled back, if ever.
 fn rolled_back_after(life: i64, restart: i64) -> Option<i64> {
     let cycle = life + restart;
     (0..4000).step_by(2).find(|second| {
@@ -35,7 +35,7 @@ fn rolled_back_after(life: i64, restart: i64) -> Option<i64> {
     })
 }
 
-/// Each new start is no progress: the deadline runs from the moment when Swarm was content.
+/// A new start is not progress: the deadline runs from the moment when Swarm was content.
 #[test]
 fn an_image_that_ends_again_and_again_before_it_is_proven_goes_back() {
     for (life, restart) in [(10, 5), (50, 5), (55, 20), (59, 1)] {

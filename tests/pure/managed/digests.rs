@@ -1,4 +1,4 @@
-//! The digest of an image, by the answer of its registry.
+//! The digest of an image in the answer of its registry.
 
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::managed::pinned;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const DIGEST: &str = "sha256:1111111111111111111111111111111111111111111111111111111111111111";
 const OTHER: &str = "sha256:2222222222222222222222222222222222222222222222222222222222222222";
 
-/// What comes of an answer of the registry, for a service with an image of [`DIGEST`] on nodes of two platforms.
+/// The result of a registry's answer for a service with an image of [`DIGEST`] on nodes of two platforms.
 fn answered(published: &str, answer: &Value) -> Result<ImageReference, Reason> {
     let image = format!("harness/delegate:26.01.1@{DIGEST}");
     let platforms = ["linux/amd64".to_owned(), "linux/arm64".to_owned()];
@@ -53,7 +53,7 @@ fn an_image_has_to_have_the_platforms_of_all_nodes() {
         matches!(&refused, Err(Reason::WrongPlatform { needed, .. }) if needed == "linux/arm64"),
         "{refused:?}"
     );
-    // A manifest alone does not say for which.
+    // A single manifest does not name its platform.
     let answer = json!({ "Descriptor": { "digest": OTHER }, "Platforms": [{}] });
     assert!(answered("harness/delegate:26.02.2", &answer).is_ok());
 }

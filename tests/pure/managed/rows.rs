@@ -4,7 +4,7 @@ use delegate_upgrader::managed::Row;
 
 use super::*;
 
-/// A workload for each row, with the image that is wanted; each scene is as the row's sentence says.
+/// A workload for each row, with the wanted image; each scene matches the row's sentence.
 fn scenes() -> Vec<(Row, Managed, Desired)> {
     let elsewhere = |progress| Managed {
         progress,
@@ -53,7 +53,7 @@ fn scenes() -> Vec<(Row, Managed, Desired)> {
     ]
 }
 
-/// `next` asks the rows in the order of the page, so the row of a scene is the first that holds there.
+/// `next` asks the rows in the order of the page, so a scene's row is the first that holds there.
 #[test]
 fn each_row_decides_in_its_scene() {
     let mut rows = Row::all();

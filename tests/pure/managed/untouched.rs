@@ -1,4 +1,4 @@
-//! What is never written, in whichever state a workload is.
+//! Writes that never happen, in whatever state a workload is.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn all_progress() -> Vec<Progress> {
     ]
 }
 
-/// Every combination of what a workload can look like.
+/// Every combination of a workload's states.
 fn each(mut look: impl FnMut(&Managed, &Desired)) {
     let desired = [keep(), wanted(OLD), wanted(NEW), wanted(THIRD)];
     for image in [OLD, NEW, THIRD] {
@@ -59,7 +59,7 @@ fn each(mut look: impl FnMut(&Managed, &Desired)) {
     }
 }
 
-/// Each update of a service ends the one that is in progress, and Swarm forgets how far it was.
+/// Each update of a service ends the one in progress, and Swarm forgets how far that one was.
 #[test]
 fn nothing_but_the_way_back_is_written_while_something_updates() {
     let (mut seen, mut ways_back) = (0, 0);
@@ -101,7 +101,7 @@ fn reports_pause_by_someone_else() {
     });
 }
 
-/// An image is given only after it was written down, and taken back only to the image that was written down.
+/// An image is applied only after it was recorded, and taken back only to the recorded image.
 #[test]
 fn no_step_is_about_an_image_that_was_not_written_down() {
     each(|managed, desired| {
@@ -120,7 +120,7 @@ fn no_step_is_about_an_image_that_was_not_written_down() {
     });
 }
 
-/// Swarm does nothing more after its own way back has failed, and so nothing more is asked of it.
+/// Swarm does nothing more after its own rollback has failed, so the upgrader asks nothing more of it.
 #[test]
 fn a_way_back_that_failed_is_the_end() {
     let mut failed = back(stuck_rollback(), false);

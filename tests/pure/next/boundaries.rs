@@ -1,4 +1,4 @@
-//! The last moment of a time, where no table has it.
+//! The last moment of a period, if no table has it.
 
 use chrono::TimeDelta;
 use delegate_upgrader::container::RunState;
@@ -49,7 +49,7 @@ fn checks_a_candidate_six_times_in_its_healthy_time() {
     ]);
 }
 
-/// By a clock that was set back, the present second may be before the life that is to end.
+/// By a clock that was set back, the current second may be before the life that must end.
 #[test]
 fn a_name_has_the_second_after_which_nobody_asked() {
     let since = |started: TimeDelta, nanoseconds: i64| {

@@ -1,4 +1,4 @@
-//! What an engine makes of a step, and what time makes of the containers.
+//! The effects of a step on an engine, and of time on the containers.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use delegate_upgrader::rollout::{
 
 use super::scene::{Change, STOP_TIMEOUT, Scene, V1, copy, holds, image_id, new, now, verdict};
 
-/// How long the tasks of a container take, in seconds.
+/// The duration of a container's tasks, in seconds.
 const TASKS: i64 = 20;
-/// How long a delegate takes to become healthy.
+/// The time until a delegate is healthy, in seconds.
 const BOOT: i64 = 5;
 
-/// What becomes of containers with another image than V1 once they are started.
+/// The fate of containers with another image than V1 once they are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Works,
@@ -25,7 +25,7 @@ pub(super) enum Fate {
 }
 
 impl Scene {
-    /// Finds out.
+    /// Learns a fact.
     pub(super) fn learn(&mut self, fact: &Fact) {
         let facts = &mut self.facts;
         match fact {
@@ -137,7 +137,7 @@ impl Scene {
         }
     }
 
-    /// No walk takes hours.
+    /// Shortens the stop timeouts, so that no walk takes hours.
     pub(super) fn shorten_stops(&mut self) {
         let ids: Vec<ContainerId> = self.rollout.members().map(|member| member.id.clone()).collect();
         for id in ids {
@@ -148,7 +148,7 @@ impl Scene {
         }
     }
 
-    /// Lets time pass, and what was asked for or begun happen.
+    /// Lets time pass, in which requested and started actions take place.
     pub(super) fn pass(&mut self, until: DateTime<Utc>, fate: Fate) {
         let since = std::mem::replace(&mut self.now, until);
         let free_for = self.facts.name_free_for + (until - since).to_std().unwrap();
@@ -163,7 +163,7 @@ impl Scene {
         let members: Vec<Member> = self.rollout.members().cloned().collect();
         for member in members {
             let (id, started) = (&member.id, member.life.started_at);
-            // One that was asked long ago ignores that.
+            // A container that was asked long ago ignores the request.
             let asked = member
                 .history
                 .stop_requested_at
@@ -249,7 +249,7 @@ impl Scene {
         panic!("no {id}")
     }
 
-    /// A name is a mutex, and a container between two lives keeps its own.
+    /// Every name is unique, and a container between two lives keeps its own.
     fn rename(&mut self, id: &ContainerId, to: &str) {
         assert!(
             self.rollout.members().all(|member| member.name != to),
@@ -270,7 +270,7 @@ impl Scene {
             Role::Withdrawn { .. } => rollout.withdrawn.push(member),
             Role::Failed { .. } => rollout.failed.push(member),
         }
-        // Draining ones first, as they are read.
+        // Draining ones come first, in the order in which they are read.
         rollout
             .old
             .sort_by_key(|old| (old.role == Role::Retired, old.role));

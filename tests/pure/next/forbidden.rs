@@ -1,4 +1,4 @@
-//! What must never be decided, whatever the state.
+//! Decisions that must never be made, whatever the state.
 
 use delegate_upgrader::container::{ContainerId, Role, RunState};
 use delegate_upgrader::rollout::{AutoRemove, ChosenOrder, Comparison, Member, Row, Step};
@@ -17,7 +17,7 @@ impl Scene {
         self.rollout.serving.as_ref().is_some_and(Member::works)
     }
 
-    /// Whether the candidate's name says that the one in service is asked to stop under its own.
+    /// Whether the candidate's name says that the container in service is asked to stop under its own name.
     fn is_announced(&self) -> bool {
         let candidate = self.rollout.candidate.as_ref();
         candidate.is_some_and(|candidate| candidate.role == Role::Next)
@@ -55,7 +55,7 @@ impl Scene {
         let rollout = &self.rollout;
         match member.role {
             Role::Failed { .. } | Role::Withdrawn { .. } | Role::Trial { .. } | Role::Helper { .. } => true,
-            // Its name says that it was never asked; between two lives Docker cannot rename it.
+            // Its name says that it was never asked to stop; between two lives Docker cannot rename it.
             Role::Retired => member.is_between_lives() && (row == Row::CopyStart || self.serving_works()),
             Role::Draining { .. } => match row {
                 Row::DrainingStop => {
@@ -81,10 +81,10 @@ impl Scene {
         }
     }
 
-    /// Whether another container runs that this one cannot run beside.
+    /// Whether another container runs beside which this one cannot run.
     fn would_collide(&self, member: &Member) -> bool {
         let is_other = |other: &&Member| other.id != member.id;
-        // What ran beside the one before can run beside this one.
+        // A container that ran beside its predecessor can run beside this one.
         let is_earlier =
             |other: &Member| other.role.is_old() && (member.role.is_old() || !member.is_successor_of(other));
         let mut others = self.rollout.members().filter(is_other);
@@ -117,7 +117,7 @@ impl Scene {
             return is_needed.then_some("the image is needed");
         };
         let is = |role: Role| target.role == role;
-        // Beside a candidate that is given up, which could not serve again.
+        // Beside a candidate that is given up and could not serve again.
         let leaves = target.auto_remove == AutoRemove::ByDocker && target.is_up();
         let nothing_else = serving.is_none() && (rollout.candidate.is_none() || leaves);
         let (is_allowed, rule) = match step {

@@ -1,4 +1,4 @@
-//! The decision: what each row says, what is never decided in any state, and that every state comes to rest.
+//! The decision: the outcome of each row, the decisions that no state allows, and that every state comes to rest.
 
 mod boundaries;
 mod effects;

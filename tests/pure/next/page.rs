@@ -7,7 +7,7 @@ use delegate_upgrader::rollout::{Row, blocker_table};
 use kit::page;
 
 const PAGE: &str = "docs/development/rollout.md";
-/// A decision that fits in one head.
+/// The most rows that one person can keep in mind.
 const MOST_ROWS: usize = 80;
 const MOST_WORDS: usize = 25;
 

@@ -22,7 +22,7 @@ const DELAYED: &str = "blocked: rest, delayed";
 const WAVE: &str = "blocked: rest, awaiting_wave";
 const UNSEEN: &str = "first_seen: note that harness/delegate:26.02.1 is first seen";
 
-/// The moment of the tests is 08:00 on a Friday.
+/// The tests play at 08:00 on a Friday.
 const OPEN: &str = "Fri 07:00-09:00";
 const CLOSED: &str = "Fri 09:00-10:00";
 const HOUR: u64 = 3600;
@@ -119,7 +119,7 @@ fn an_expired_version_waits_for_no_window_and_no_wave_where_that_is_set() {
         let scene = scene.serving(old().image(image));
         scene.timing(|timing| timing.now_if_expired = now_if_expired)
     };
-    // The life of 26.05 ends with January 2027, that of 26.04 ended with December 2026.
+    // The support of 26.05 ends with January 2027, that of 26.04 ended with December 2026.
     let expired = |scene| runs(scene, "harness/delegate:26.04.1", true);
     let own_window = base().owner(|owner| owner.window = Some(window(CLOSED)));
     let seen = |scene: Scene| scene.holds(|holds| holds.first_seen = Some(ago(60)));
@@ -130,7 +130,7 @@ fn an_expired_version_waits_for_no_window_and_no_wave_where_that_is_set() {
         (runs(closed(), "harness/delegate:latest", true), OUTSIDE),
         (runs(closed(), "harness/delegate:26.04.1", false), OUTSIDE),
         (expired(seen(waved("1%"))), PULL),
-        // Not so for what is about the image, or was said for this time.
+        // This does not lift a reason about the image, or a request for this time.
         (expired(seen(delayed(1))), DELAYED),
         (expired(snoozed(base(), 60)), SNOOZED),
         (expired(pinned(base(), "26.01")), PINNED),
@@ -156,7 +156,7 @@ fn labels_of_the_owner_hold_a_delegate_back() {
     ]);
 }
 
-/// The order is that of the table, and each has its own end.
+/// The order is the table's, and each blocker has its own end.
 #[test]
 fn of_several_reasons_all_are_given() {
     let scene = paused(None).timing(|timing| timing.window = Some(window(CLOSED)));

@@ -1,4 +1,4 @@
-//! Rollouts put together by hand, so that a test reads as a sentence.
+//! Rollouts built by hand, so that a test reads like a sentence.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
 }
 
-/// So many seconds before it.
+/// So many seconds before `now`.
 pub fn ago(seconds: i64) -> DateTime<Utc> {
     now() - TimeDelta::seconds(seconds)
 }
@@ -57,7 +57,7 @@ pub fn verdict(status: HealthStatus) -> Health {
     }
 }
 
-/// A delegate that has run for a day, as its owner made it: image V1, healthy, `--restart unless-stopped`.
+/// A delegate that has run for a day, as its owner created it: image V1, healthy, `--restart unless-stopped`.
 pub fn old() -> Member {
     Member {
         id: ContainerId::new("old"),
@@ -108,7 +108,7 @@ pub fn new() -> Member {
     })
 }
 
-/// A copy of the old one, never started.
+/// A copy of the old delegate, never started.
 pub fn copy() -> Member {
     old().id("copy").replaces("old").created().change(|m| {
         m.is_copy = true;
@@ -116,12 +116,12 @@ pub fn copy() -> Member {
     })
 }
 
-/// An upgrader of the new image that makes the exchange; never started.
+/// An upgrader of the new image that makes the exchange, never started.
 pub fn helper() -> Member {
     new().id("helper").change(|m| m.created_at = ago(999))
 }
 
-/// What can be said of a member.
+/// Changes to a member.
 pub trait Change: Sized {
     fn change(self, change: impl FnOnce(&mut Member)) -> Self;
 
@@ -140,7 +140,7 @@ pub trait Change: Sized {
         self.change(|m| m.replaces = Some(ContainerId::new(id)))
     }
 
-    /// Executes so many tasks, as it says itself.
+    /// It reports that it executes so many tasks.
     fn tasks(self, tasks: u64) -> Self {
         let is_connected = None;
         self.change(|m| m.work = Some(Work { tasks, is_connected }))
@@ -156,7 +156,7 @@ pub trait Change: Sized {
         })
     }
 
-    /// Running since so many seconds, seen from the first, and healthy since so many.
+    /// It has been running for so many seconds, observed from the start, and healthy for so many.
     fn running(self, since: i64, healthy: i64) -> Self {
         self.change(|m| {
             m.state = RunState::Running;
@@ -166,7 +166,7 @@ pub trait Change: Sized {
         .seen_healthy_for(healthy)
     }
 
-    /// Running, but not healthy since so many seconds.
+    /// It has been running for so many seconds, and unhealthy for so many.
     fn unhealthy(self, since: i64, unhealthy: i64) -> Self {
         self.running(since, 0).change(|m| {
             m.health = verdict(HealthStatus::Unhealthy);
@@ -193,7 +193,7 @@ pub trait Change: Sized {
         })
     }
 
-    /// Ended so many seconds ago.
+    /// It ended so many seconds ago.
     fn exited(self, seconds: i64) -> Self {
         let started = |m: &Member| m.life.started_at.unwrap_or(ago(seconds + 60));
         self.state(RunState::Exited).change(|m| {
@@ -215,17 +215,17 @@ pub trait Change: Sized {
         self.change(|m| policy.clone_into(&mut m.restart_policy))
     }
 
-    /// Docker refused to start it so many times, and may do it the next time.
+    /// Docker has refused so many times to start it, but may start it the next time.
     fn refused(self, count: u32) -> Self {
         self.change(|m| m.history.starts.count = count)
     }
 
-    /// Docker will not start it, ever.
+    /// Docker will never start it.
     fn refused_for_good(self) -> Self {
         self.change(|m| m.history.starts.for_good = Some("no such file".to_owned()))
     }
 
-    /// Asked to stop by this process so many seconds ago.
+    /// This process asked it to stop so many seconds ago.
     fn asked_to_stop(self, seconds: i64) -> Self {
         self.change(|m| {
             (m.history.stop_requested_at, m.history.was_asked_to_stop) = (Some(ago(seconds)), true);
@@ -244,7 +244,7 @@ impl Change for Member {
     }
 }
 
-/// A rollout, what is desired, and what is allowed.
+/// A rollout, the desired image, and the permissions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
     pub rollout: Rollout,
@@ -266,7 +266,7 @@ pub fn holds() -> Holds {
 }
 
 impl Scene {
-    /// No container; nothing new is desired. All facts are known, and none stands in the way.
+    /// A scene without containers or a new desired image. All facts are known, and none stands in the way.
     pub fn new() -> Self {
         Self {
             rollout: Rollout {
@@ -328,7 +328,7 @@ impl Scene {
         self
     }
 
-    /// Not removed when it was tried, so many seconds ago.
+    /// A trial that was not removed when it was tried, so many seconds ago.
     pub fn trial(mut self, seconds: i64, member: Member) -> Self {
         let since = ago(seconds).timestamp();
         self.rollout.withdrawn.push(named(member, Role::Trial { since }));
@@ -347,14 +347,14 @@ impl Scene {
         self
     }
 
-    /// Its owner gave this one another name, under which it is a delegate of its own.
+    /// Its owner renamed this container, which makes it a delegate of its own.
     pub fn renamed(mut self, mut member: Member) -> Self {
         "renamed".clone_into(&mut member.name);
         self.rollout.relatives.push(member);
         self
     }
 
-    /// Not a delegate, but the upgrader itself, seen by the container with this id.
+    /// The rollout is the upgrader's own, seen by the container with this id.
     pub fn upgrader(self, own: &str) -> Self {
         self.with(|rollout| OWN_WORKLOAD.clone_into(&mut rollout.workload))
             .knowing(|facts| facts.own = Some(ContainerId::new(own)))
@@ -380,7 +380,7 @@ impl Scene {
         self
     }
 
-    /// Who wants the image.
+    /// Sets the intent behind the image.
     pub fn demanded(mut self, by: Intent) -> Self {
         if let Desired::Image { intent, .. } = &mut self.desired {
             *intent = by;
@@ -408,7 +408,7 @@ impl Scene {
         self
     }
 
-    /// Two of its containers cannot run at the same time.
+    /// Two containers cannot run at the same time.
     pub fn host_network(self) -> Self {
         self.with(|rollout| rollout.single_instance = Some(SingleInstance::HostNetwork))
     }
@@ -487,7 +487,7 @@ impl Scene {
         }
     }
 
-    /// The reason of a rest or a wait.
+    /// The reason for a rest or a wait.
     pub fn reason(&self) -> Reason {
         let decision = self.decided().decision;
         decision.reason().unwrap_or_else(|| panic!("{decision}")).clone()
@@ -504,7 +504,7 @@ fn named(mut member: Member, role: Role) -> Member {
     member
 }
 
-/// `d.draining-now` for the name of this moment, `d.draining-5` for that of five seconds ago.
+/// `d.draining-now` for the name of this moment, `d.draining-5` for the name of five seconds ago.
 fn relative(name: &str) -> String {
     let (base, word, since) = match Role::parse(name) {
         (base, Role::Draining { since }) => (base, "draining", since),
@@ -518,7 +518,7 @@ fn relative(name: &str) -> String {
     }
 }
 
-/// Asserts what is decided in each of these scenes.
+/// Asserts the decision in each of these scenes.
 pub fn check(cases: Vec<(Scene, &str)>) {
     let found = cases
         .into_iter()

@@ -1,4 +1,4 @@
-//! Every combination of what the containers of a rollout can be.
+//! Every combination of the states of a rollout's containers.
 
 use delegate_upgrader::container::{Role, RunState};
 use delegate_upgrader::rollout::reason::Reason;
@@ -15,7 +15,7 @@ fn nothing() -> Part {
     Box::new(|scene| scene)
 }
 
-/// None, a copy, the delegate as its owner made it, and its successor.
+/// None, a copy, the delegate as its owner created it, and its successor.
 fn servings() -> Vec<Option<Member>> {
     let mut all = vec![None, Some(copy()), Some(copy().running(5, 0).unhealthy(5, 5))];
     for base in [old, || new().running(1000, 900)] {
@@ -148,7 +148,7 @@ fn desires() -> [Desired; 4] {
     ]
 }
 
-/// Visits every n-th combination. The published image matters little to what is given up.
+/// Visits every n-th combination. The published image hardly matters to containers that are given up.
 pub(super) fn each_scene(n: usize, mut visit: impl FnMut(Scene)) -> usize {
     let (candidates, olds, given_up, desires) = (candidates(), olds(), given_up(), desires());
     let mut count = 0;
@@ -163,7 +163,7 @@ pub(super) fn each_scene(n: usize, mut visit: impl FnMut(Scene)) -> usize {
             }
             let has_retired = behind.rollout.old.iter().any(|old| old.role == Role::Retired);
             for candidate in &candidates {
-                // A candidate is made once the retired one drains.
+                // A candidate is created once the retired container drains.
                 if serving.is_some() && candidate.is_some() && has_retired {
                     continue;
                 }

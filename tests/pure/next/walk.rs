@@ -1,5 +1,5 @@
-//! A walk through every combination of containers: no step is forbidden, and every walk ends at rest, with a delegate that
-//! serves and nothing left over.
+//! A walk through every combination of containers: no step is forbidden, and every walk ends at rest, with a serving
+//! delegate and no leftovers.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -13,25 +13,25 @@ use super::effects::Fate;
 use super::scene::{Scene, now};
 use super::states::each_scene;
 
-/// So many scenes are left out between two that are walked; `WALK=1` walks from all of them.
+/// The distance between two scenes from which walks start; `WALK=1` walks from all of them.
 const STRIDE: usize = 11;
-/// The most decisions until a rest. Most are waits for a health check.
+/// The most decisions until a rest. Most of them are waits for a health check.
 const DECISIONS: usize = 200;
 
-/// For how many seconds nobody may be there to take tasks: the pauses before what ended is started, and a candidate that does
-/// not hear that it is to stop.
+/// The maximum time in seconds without a container that takes tasks: the pauses before an ended container is started, and
+/// a candidate that ignores its stop request.
 const UNSERVED: i64 = 40;
 
 struct Walk {
     scene: Scene,
     fate: Fate,
     taken: Vec<(Row, &'static str)>,
-    /// For how long nobody has been there to take tasks.
+    /// The time without a container that takes tasks.
     unserved: TimeDelta,
 }
 
 impl Walk {
-    /// Decides, acts and waits until there is nothing to do.
+    /// Decides, acts and waits until nothing is left to do.
     fn run(&mut self) -> Result<(), &'static str> {
         while self.taken.len() < DECISIONS {
             let Decided { row, decision } = self.scene.decided();
@@ -74,8 +74,8 @@ impl Walk {
         is_long && !rollout.old.is_empty() && rollout.serving.as_ref().is_some_and(|serving| !serving.works())
     }
 
-    /// Whether a container is up that takes tasks, or its owner stopped it. If two cannot run at once, one that finishes its tasks
-    /// has its time before another one can start.
+    /// Whether a running container takes tasks, or its owner stopped it. If two cannot run at once, a container that finishes
+    /// its tasks has its time before another one can start.
     fn takes_tasks(&self) -> bool {
         let rollout = &self.scene.rollout;
         let named = rollout
@@ -107,16 +107,16 @@ impl Walk {
         }
     }
 
-    /// What holds at rest.
+    /// The requirements at rest.
     fn check_rest(&self, start: &Rollout) -> Result<(), &'static str> {
         let end = &self.scene.rollout;
         let can_serve = |member: &Member| member.state != RunState::Removing;
         let was_served = match &start.serving {
-            // One that its owner stopped stays as it is.
+            // A container that its owner stopped stays as it is.
             Some(serving) => serving.is_in_use() || serving.is_created(),
             None => start.candidate.iter().chain(&start.old).any(can_serve) || !start.relatives.is_empty(),
         };
-        // The one that would serve is as its owner left it, and so is all beside it.
+        // The owner stopped the container that would serve, so everything stays as it is.
         let mut new_ones = end.serving.iter().chain(&end.candidate);
         if new_ones.any(|member| member.life.was_stopped) {
             return Ok(());
@@ -137,7 +137,7 @@ impl Walk {
     }
 }
 
-/// A line for each container.
+/// An outline with a line for each container.
 fn outline(rollout: &Rollout) -> String {
     let line = |member: &Member| {
         let state = format!("{:?}, {}", member.state, member.health.status.as_str());
@@ -221,8 +221,8 @@ fn odd_clocks_do_no_harm() {
     }
 }
 
-/// The one way in which an upgrade starts, or is prepared. A plan has the same list, and so has a moment at which all that was read is
-/// old.
+/// An upgrade starts, or is prepared, only in this way. A plan has the same list of blockers, and so has a moment at which
+/// everything that was read is old.
 #[test]
 fn an_upgrade_starts_where_the_list_of_blockers_is_empty_and_nowhere_else() {
     let (mut starts, mut rests) = (0, 0);

@@ -1,4 +1,4 @@
-//! `docs/reference/causes.md`: what the line says where a reason has several kinds.
+//! `docs/reference/causes.md`: the text of the line if a reason has several causes.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use super::examples::{OLD, not_healthy_in_time};
 
 const PAGE: &str = "docs/reference/causes.md";
 
-/// The rows of one enum, whose examples must be all of its variants.
+/// The rows of one enum, whose examples must cover all of its variants.
 fn rows<T: VariantNames + ToString>(
     reasons: &str,
     examples: &[T],
@@ -135,7 +135,7 @@ fn the_page_has_every_cause() {
     page::has(PAGE, "causes", &table.concat());
 }
 
-/// After an outage the Manager is asked again, and no delegate is at fault.
+/// After an outage, the Manager is asked again, and no delegate is at fault.
 #[test]
 fn an_outage_is_an_error_without_an_answer_of_the_manager() {
     let errors = manager_errors();

@@ -51,7 +51,7 @@ fn type_of(property: &Value) -> String {
     }
 }
 
-/// The schema, which a test holds to the type.
+/// The schema, which another test compares with the type.
 #[test]
 fn the_page_has_every_field() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/event.schema.json");

@@ -1,4 +1,4 @@
-//! `docs/reference/exit-codes.md`: what each exit code means, for each command.
+//! `docs/reference/exit-codes.md`: the meaning of each exit code for each command.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use strum::VariantArray as _;
 
 const PAGE: &str = "docs/reference/exit-codes.md";
 
-/// What an exit code means, and where the pages say what to do.
+/// The meaning of an exit code, and where the pages say what to do.
 #[rustfmt::skip]
 pub(super) fn words(exit: Exit) -> (&'static str, &'static str) {
     match exit {
@@ -25,7 +25,7 @@ pub(super) fn words(exit: Exit) -> (&'static str, &'static str) {
     }
 }
 
-/// Commands, and what each exit code of theirs means, in the order of the codes.
+/// Commands, and the meaning of each of their exit codes, in the order of the codes.
 #[rustfmt::skip]
 const COMMANDS: &[(&[&str], [&str; 5])] = &[
     (&["run"], ["stopped by a signal", "", "wrong command line", "it cannot start at all", "wrong configuration, or `LISTEN_ADDR` is in use"]),
@@ -57,7 +57,7 @@ fn the_page_has_every_exit_code() {
 fn the_page_has_the_exit_codes_of_every_command() {
     let listed: BTreeSet<&str> = COMMANDS.iter().flat_map(|(names, _)| *names).copied().collect();
     let cli = Cli::command();
-    // A hidden one says only where the command is.
+    // A hidden command only says where to find the real one.
     let shown = cli.get_subcommands().filter(|command| !command.is_hide_set());
     let known: BTreeSet<&str> = shown.map(clap::Command::get_name).collect();
     assert_eq!(listed, known);

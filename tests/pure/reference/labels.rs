@@ -1,4 +1,4 @@
-//! `docs/reference/labels.md`: the labels that owners set, and those that the upgrader writes.
+//! `docs/reference/labels.md`: the labels for owners, and the labels that the upgrader writes.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use kit::page;
 
 const PAGE: &str = "docs/reference/labels.md";
 
-/// What an owner may set: the label, its values, and what it does.
+/// The labels for owners: the label, its values, and its effect.
 #[rustfmt::skip]
 const OWNERS: &[(&str, &str, &str)] = &[
     (label::ENABLE, "`false`, `no`, `off`, `0`", "never upgrade this delegate; its health is still reported"),
@@ -41,7 +41,7 @@ const WRITTEN: &[(&str, &str, &str)] = &[
     (label::ROLLED_BACK_FROM_ID, "a container that `rollback` created", "the id of that image"),
 ];
 
-/// What the upgrader writes on empty volumes: the label, what it is on, and its value.
+/// The labels that the upgrader writes on empty volumes: the label, its volume, and its value.
 #[rustfmt::skip]
 const RECORDS: &[(&str, &str, &str)] = &[
     (label::RECORD, "an empty volume", "`pause`, `first-seen` or `rejected`: the record of [a pause](../usage/changing.md#pause-and-resume), perhaps of one delegate (`io.delegate-upgrader.name`), of [an image](../usage/schedules.md#delay-and-waves) (`io.delegate-upgrader.image`), or of a rejected candidate, which keeps its image in quarantine (with `io.delegate-upgrader.release`)"),
@@ -51,7 +51,7 @@ const RECORDS: &[(&str, &str, &str)] = &[
     (label::UNTIL, "the volume of a pause or a rejection", "when the pause or the quarantine ends, if that is known"),
 ];
 
-/// What the upgrader writes on services: the label, and its value.
+/// The labels that the upgrader writes on services: the label, and its value.
 #[rustfmt::skip]
 const OF_SERVICES: &[(&str, &str)] = &[
     (record::HISTORY, "the last five attempts that are over, each with its number, outcome, time and image; more than two failures make room first"),

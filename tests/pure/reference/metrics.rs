@@ -1,4 +1,4 @@
-//! `docs/reference/metrics.md`: every metric, with the name that Prometheus knows it by, and the values of its labels.
+//! `docs/reference/metrics.md`: every metric under its Prometheus name, and the values of its labels.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use crate::status::with_every_metric;
 
 const PAGE: &str = "docs/reference/metrics.md";
 
-/// What the pages say of each metric, without the prefix.
+/// The text of the pages about each metric, without the prefix.
 #[rustfmt::skip]
 const WORDS: &[(&str, &str)] = &[
     ("build_info", "1"),
@@ -80,7 +80,7 @@ fn labels(exposed: &str, name: &str) -> Vec<String> {
 fn the_page_has_every_metric() {
     let mut status = with_every_metric();
     let exposed = metrics::text(&status);
-    // The label `cause` is there where a reason has one.
+    // The label `cause` appears if a reason has one.
     for delegate in &mut status.report.as_mut().unwrap().delegates {
         delegate.cause = Some("crash_loop".into());
     }

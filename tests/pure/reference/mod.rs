@@ -1,7 +1,7 @@
 //! The pages of `docs/reference` are written from the code: `UPDATE_DOCS=1 cargo test --test pure reference` writes them.
 //!
-//! The words that the code does not have, such as what to do about a reason, are in these files, in a `match` that the
-//! compiler asks to be complete, or in a list that a test compares with the code.
+//! Words that the code does not contain, such as the advice on a reason, are in these files: in a `match` that the
+//! compiler requires to be complete, or in a list that a test compares with the code.
 
 mod causes;
 mod events;

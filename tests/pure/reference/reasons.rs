@@ -1,5 +1,5 @@
-//! `docs/reference/reasons.md`: every reason with an example, what it means, what to do, and where more is said. The program
-//! has the page for `explain`, so each word costs.
+//! `docs/reference/reasons.md`: every reason with an example, its meaning, advice, and a place to read more. The program
+//! contains the page for `explain`, so each word costs.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::kinds;
 
 const PAGE: &str = "docs/reference/reasons.md";
 
-/// What a reason means, what to do about it, and where more is said, if that helps.
+/// The meaning of a reason, the advice, and a place to read more, if that helps.
 pub(super) struct Words(&'static str, &'static str, &'static str);
 
 const NOTHING: &str = "nothing.";
@@ -121,7 +121,7 @@ pub(super) fn words(kind: Kind) -> Words {
     }
 }
 
-/// The text in lines of at most 125 characters.
+/// The text wrapped into lines of at most 125 characters.
 fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

@@ -1,4 +1,4 @@
-//! `docs/usage/tested-versions.md`: the versions of `tests/lab/tested`, from which the lab's scripts take theirs.
+//! `docs/usage/tested-versions.md`: the versions in `tests/lab/tested`, which the lab's scripts also read.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,4 +1,4 @@
-//! From every exit code and every error of the Manager, `docs/usage/troubleshooting.md` leads to what to do.
+//! `docs/usage/troubleshooting.md` leads from every exit code and every error of the Manager to the remedy.
 
 use std::path::Path;
 

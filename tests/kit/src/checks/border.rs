@@ -1,4 +1,4 @@
-//! What holds of a text that another wrote, wherever it leaves the program, and of the times and durations in it.
+//! The rules for foreign text wherever it leaves the program, and for the times and durations in it.
 
 use chrono::{DateTime, Utc};
 use delegate_upgrader::config::WebhookFormat;
@@ -13,7 +13,7 @@ use delegate_upgrader::status::{Status, metrics, page, terminal};
 use delegate_upgrader::text::{Foreign, duration, foreign, json as json_text, time};
 use serde_json::{Value, json};
 
-/// What steers a terminal or turns the direction of writing; a line break is a matter of its own.
+/// Characters that control a terminal or change the writing direction; line breaks have their own rule.
 fn steers(c: char) -> bool {
     (c.is_control() && c != '\n') || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -35,7 +35,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// Its durations and times can be added up.
+/// The sum of its durations and times does not overflow.
 fn numbers(text: &str) {
     let last = DateTime::<Utc>::MAX_UTC - duration::span(std::time::Duration::MAX) * 2;
     let time = time::parse(text).unwrap_or_default().min(last);
@@ -66,7 +66,7 @@ fn numbers(text: &str) {
     }
 }
 
-/// The exits, with this text in each place that may have it.
+/// The exits, with this text in every place where it may occur.
 fn exits(text: &str) -> Vec<(&'static str, String)> {
     let mut look = Table::new(&["CONTAINER", "STATUS"]);
     look.row(Tone::Bad, vec![text.to_owned(), text.to_owned()]);
@@ -75,10 +75,10 @@ fn exits(text: &str) -> Vec<(&'static str, String)> {
         ("paragraph", Look::default().paragraph("", 0, text).join("\n")),
         ("terminal", foreign::lines(text)),
     ];
-    // Lines of a table are as many as its rows.
+    // A table has as many lines as rows.
     assert_eq!(exits[0].1.matches('\n').count(), 1);
     assert_eq!(exits[1].1.matches('\n').count(), 0);
-    // The escapes of its colours are its own.
+    // The escapes of its colours are the program's own.
     exits[2].1 = exits[2].1.replace('\u{1b}', "");
     let now = "2026-11-21T05:20:00Z".parse().expect("a time");
     let quiet = terminal::text(&status("x"), Look::default(), now);

@@ -1,8 +1,8 @@
-//! What holds of image references, whoever wrote them.
+//! The rules for image references from any source.
 
 use delegate_upgrader::image::{ImageReference, Target, TargetSettings, manager_reference, resolve};
 
-/// Checks each line of a text, and the first two with each other.
+/// Checks each line of a text, and the first two lines together.
 pub fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let whole = text.strip_suffix('\n').unwrap_or(&text);
@@ -55,13 +55,13 @@ fn alone(text: &str, reference: &ImageReference) {
     );
 }
 
-/// Nothing that a URL, a header, a shell or a terminal takes for more than a letter.
+/// No character means more than a letter to a URL, a header, a shell or a terminal.
 fn assert_is_plain(text: &str) {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@[]".contains(c);
     assert!(text.chars().all(plain), "{text:?}");
 }
 
-/// Put into a URL, each part stays in its place.
+/// In a URL, each part stays in its place.
 fn parts_lead_nowhere_else(reference: &ImageReference) {
     let path = reference.path();
     assert!(path.len() <= 255);
@@ -87,7 +87,7 @@ fn parts_lead_nowhere_else(reference: &ImageReference) {
     }
 }
 
-/// What is decided of two references is a reference again, and settles.
+/// The decision about two references is a reference again, and repeating it changes nothing.
 fn together(published: &ImageReference, current: &ImageReference, mirror: Option<&str>) {
     let settings = TargetSettings {
         registry_mirror: mirror.map(str::to_owned),

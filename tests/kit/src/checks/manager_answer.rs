@@ -1,6 +1,6 @@
-//! What holds of the Manager's answers, whoever gives them.
+//! The rules for answers that claim to come from the Manager.
 //!
-//! An input is an answer as curl shows it: the status, header lines, an empty line, the body.
+//! An input is an answer in curl's form: the status, header lines, an empty line, the body.
 
 use chrono::{DateTime, Utc};
 use delegate_upgrader::image::ImageReference;
@@ -31,7 +31,7 @@ fn parse(data: &[u8]) -> Response {
         body: body[..body.len().min(MOST_BODY)].to_vec(),
         ..Response::default()
     };
-    // What is not visible ASCII in a header is no header to the client either.
+    // The client also ignores a header that is not visible ASCII.
     let visible = |line: &[u8]| line.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
     let mut lines = head
         .split(|byte| *byte == b'\n')
@@ -47,7 +47,7 @@ fn parse(data: &[u8]) -> Response {
             "Date" => &mut answer.date,
             "Retry-After" => &mut answer.retry_after,
             "X-Harness-Error" => &mut answer.harness_error,
-            // Made short before it gets here.
+            // The client shortens it before it gets here.
             "Location" if value.len() <= 200 => &mut answer.redirected_to,
             _ => continue,
         };
@@ -56,7 +56,7 @@ fn parse(data: &[u8]) -> Response {
     answer
 }
 
-/// Only success publishes, only what the envelope says, and only what can be pulled.
+/// Only a success publishes an image, only the one in the envelope, and only one that can be pulled.
 fn published(answer: &Response, image: &ImageReference) {
     assert!((200..300).contains(&answer.status));
     let envelope: serde_json::Value = serde_json::from_slice(&answer.body).expect("it was read");
@@ -64,7 +64,7 @@ fn published(answer: &Response, image: &ImageReference) {
     super::image_reference::check(image.to_string().as_bytes());
 }
 
-/// Told on one line of a log, and not at length.
+/// The error is reported on one log line, and at limited length.
 fn refused(answer: &Response, error: &ManagerError) {
     let told = error.to_string();
     assert!(!told.contains(char::is_control), "{told:?}");

@@ -1,4 +1,4 @@
-//! What must hold of each fuzz target's input, whatever it is. The fuzzer runs these, and `cargo test` does over the kept
+//! The rules for each fuzz target's input, whatever it is. The fuzzer runs them, and `cargo test` runs them over the kept
 //! corpus.
 
 pub mod border;

@@ -1,4 +1,4 @@
-//! What an operator does on a real engine, as the docker command does it.
+//! An operator's actions on a real engine, carried out as the docker command does it.
 
 use bollard::Docker;
 use bollard::errors::Error;
@@ -13,7 +13,7 @@ use delegate_upgrader::engine::{DockerEngine, Engine};
 
 use crate::twin::OperatorAction;
 
-/// Does it on the engine; the error is the engine's answer.
+/// Carries out the action on the engine; the error is the engine's answer.
 pub(super) async fn by_hand(
     docker: &Docker,
     engine: &DockerEngine,

@@ -1,4 +1,4 @@
-//! What an engine reports about itself and its list, and how it answers for objects that it does not have.
+//! An engine's reports about itself and its list, and its answers for objects that it does not have.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ pub async fn the_list_shows_stopped_and_created_ones_too<L: Lab>(lab: &L) {
         assert_eq!(row.name, lab.name(name));
         assert_eq!(row.labels.get(label::NAME).map(String::as_str), Some("blue"));
         assert_eq!(row.labels.get("io.example.colour"), None);
-        // The state may be a moment late; nothing rests on that.
+        // The state may be a moment late; nothing depends on that.
         let begun = Instant::now();
         while listed(&id).await.state != state {
             assert!(begun.elapsed() < PATIENCE, "{name} is not listed as {state:?}");

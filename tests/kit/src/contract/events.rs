@@ -1,4 +1,4 @@
-//! What an engine tells of what happened to its containers.
+//! An engine's reports of events of its containers.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub async fn change_of_a_container_is_reported_as_it_happens<L: Lab>(lab: &L) {
         begun.elapsed() < patience
     };
     let acts = async {
-        // The watch begins with this future, and nothing shows when the engine knows of it.
+        // The watch begins with this future, and nothing shows when the engine has started it.
         for number in 1.. {
             assert!(number < 30, "a rename is never told");
             act(OperatorAction::Rename(

@@ -11,7 +11,7 @@ use crate::twin::Behaviour;
 pub async fn a_create_from_an_unknown_image_is_not_found<L: Lab>(lab: &L) {
     let body = lab.body("contract/nothing:1");
     assert_not_found(&lab.engine().create(&lab.name("no-image"), None, &body).await);
-    // The name is not taken by the attempt.
+    // The failed attempt does not take the name.
     let image = lab.image(Behaviour::default()).await;
     created(lab, "no-image", &lab.body(&image)).await;
 }

@@ -11,7 +11,7 @@ use crate::twin::{Behaviour, OperatorAction, Twin};
 
 pub use super::real::RealLab;
 
-/// An engine, and what a test needs around it.
+/// An engine, and the means that a test needs around it.
 pub trait Lab {
     /// The engine under test.
     type Engine: Engine;
@@ -22,16 +22,16 @@ pub trait Lab {
     /// A container name that no other test has.
     fn name(&self, base: &str) -> String;
 
-    /// Creates an image whose containers have that behaviour, under that reference.
+    /// Creates an image under that reference whose containers behave this way.
     fn image_named(&self, reference: &str, behaviour: Behaviour) -> impl Future<Output = ()>;
 
-    /// Creates an image whose containers have that behaviour, and returns its reference.
+    /// Creates an image whose containers behave this way, and returns its reference.
     fn image(&self, behaviour: Behaviour) -> impl Future<Output = String>;
 
-    /// Copies a file with the present time into a container, as Compose does with a config.
+    /// Copies a file with the current time into a container, as Compose does with a config.
     fn copy_in(&self, id: &ContainerId, path: &str) -> impl Future<Output = ()>;
 
-    /// Does what an operator does on the host.
+    /// Carries out an operator's action on the host.
     fn by_hand(&self, action: OperatorAction) -> impl Future<Output = Result<(), String>>;
 
     /// Creates a network, and returns its name.
@@ -40,10 +40,10 @@ pub trait Lab {
     /// The smallest create body for an image.
     fn body(&self, reference: &str) -> Value;
 
-    /// `Binds` of a file of the host's.
+    /// `Binds` with a file of the host.
     fn fragile_binds(&self) -> Value;
 
-    /// Takes that file away: what has these binds can no longer be started.
+    /// Removes that file: containers with these binds can no longer start.
     fn take_away(&self);
 }
 

@@ -1,4 +1,4 @@
-//! The rules of an engine that the rollout rests on, each a check that runs against the twin and a real engine.
+//! The engine rules on which the rollout rests, each a check that runs against the twin and a real engine.
 
 mod by_hand;
 mod engine;

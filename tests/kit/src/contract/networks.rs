@@ -67,7 +67,7 @@ pub async fn a_link_is_by_the_container_and_needs_it_running<L: Lab>(lab: &L) {
     assert_eq!(state_of(lab, &id).await, RunState::Created);
     lab.engine().start(&target).await.expect("start");
     lab.engine().start(&id).await.expect("start");
-    // Neither another one of the name nor none at all takes its place.
+    // Another container of that name does not take its place, and the link does not vanish.
     lab.engine().stop(&target, Duration::ZERO).await.expect("stop");
     until_exited(lab, &target).await;
     lab.engine().remove(&target).await.expect("remove");
@@ -111,7 +111,7 @@ pub async fn a_taken_host_port_is_found_out_at_the_start<L: Lab>(lab: &L) {
     lab.engine().start(&two).await.expect_err("the port is taken");
     assert_eq!(state_of(lab, &two).await, RunState::Created);
     assert_eq!(state_of(lab, &one).await, RunState::Running);
-    // Once it is free, the same container starts.
+    // Once the port is free, the same container starts.
     sleep(seconds(1)).await;
     lab.engine().stop(&one, seconds(10)).await.expect("stop");
     until_exited(lab, &one).await;

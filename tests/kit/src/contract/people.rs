@@ -1,4 +1,4 @@
-//! What the commands of an operator do: kills, pauses, restarts, changed settings and networks, images taken away.
+//! The effects of an operator's commands: kills, pauses, restarts, changed settings and networks, removed images.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn refused<L: Lab>(lab: &L, action: OperatorAction) {
         .expect_err(&format!("{what} is refused"));
 }
 
-/// One that comes back after each end, and is past its first moments.
+/// A container that comes back after each end, and is past its first moments.
 async fn always<L: Lab>(lab: &L, name: &str, behaviour: Behaviour) -> ContainerId {
     let image = lab.image(behaviour).await;
     let mut body = lab.body(&image);
@@ -62,7 +62,7 @@ pub async fn a_restart_is_a_new_life_of_the_same_container<L: Lab>(lab: &L) {
     let seen = lab.engine().inspect(&id).await.expect("inspect");
     assert_eq!((seen.state(), seen.restart_count()), (RunState::Running, 0));
     assert!(seen.started_at() > first);
-    // What does not run is started.
+    // A restart starts a stopped container.
     by_hand(lab, OperatorAction::Stop(lab.name("restarted"))).await;
     until_exited(lab, &id).await;
     by_hand(lab, OperatorAction::Restart(lab.name("restarted"))).await;
@@ -146,7 +146,7 @@ pub async fn a_network_comes_and_goes_with_its_address<L: Lab>(lab: &L) {
     assert_eq!(addresses().await, (true, 2));
     by_hand(lab, OperatorAction::Disconnect(name.clone(), network.clone())).await;
     assert_eq!(addresses().await, (false, 1));
-    // Of one that has ended, too.
+    // The same for an ended container.
     lab.engine().stop(&id, Duration::ZERO).await.expect("stop");
     until_exited(lab, &id).await;
     by_hand(lab, OperatorAction::Connect(name.clone(), network.clone())).await;
@@ -194,7 +194,7 @@ pub async fn a_forced_removal_takes_the_image_of_what_does_not_run<L: Lab>(lab: 
         lab.engine().inspect(&id).await.expect("inspect").image_id(),
         image_id
     );
-    // The container has what it needs.
+    // The container still has everything that it needs.
     lab.engine().start(&id).await.expect("start");
     assert_eq!(state_of(lab, &id).await, RunState::Running);
 }
@@ -211,7 +211,7 @@ pub async fn a_tag_moves_to_the_image_that_gets_it<L: Lab>(lab: &L) {
     assert_eq!(image_id_of(lab, first.as_str()).await, first);
 }
 
-/// A restart that was asked for ends in another life, whatever somebody does to the one before meanwhile.
+/// A requested restart leads to another life, whatever happens to the previous one meanwhile.
 pub async fn container_ended_during_its_restart_is_started_again<L: Lab>(lab: &L) {
     let lives_again = async |base: &str, act: fn(String) -> OperatorAction| {
         let id = started_of(lab, base, Behaviour::ignores_stop()).await;

@@ -1,4 +1,4 @@
-//! A real engine as a lab: the one that `DOCKER_HOST` names.
+//! A real engine as a lab: the engine that `DOCKER_HOST` names.
 
 use std::collections::HashMap;
 use std::env;
@@ -25,7 +25,7 @@ use crate::twin::{Behaviour, OnStop, OperatorAction, Wellness};
 
 /// The label by which a run's containers, images and networks are found and removed.
 const LABEL: &str = "io.delegate-upgrader.test";
-/// A statically linked one.
+/// A statically linked busybox.
 const BUSYBOX: &str = "/bin/busybox";
 
 /// A real engine; the lab removes everything that it created there.
@@ -37,7 +37,7 @@ pub struct RealLab {
 }
 
 impl RealLab {
-    /// Runs a check in a lab of its own and cleans up after it, however it ends.
+    /// Runs a check in a lab of its own and cleans up after it, however the check ends.
     pub async fn check(name: &str, check: impl AsyncFnOnce(&Self)) {
         let lab = Self::connect(name);
         let outcome = AssertUnwindSafe(check(&lab)).catch_unwind().await;
@@ -85,7 +85,7 @@ impl RealLab {
         env::temp_dir().join(format!("contract-{}", self.run))
     }
 
-    /// Failures here must not hide the one that a test found.
+    /// Failures here must not hide the failure that a test found.
     async fn clean_up(&self) {
         let filters = Some(self.labelled());
         let containers = ListContainersOptions {
@@ -109,7 +109,7 @@ impl RealLab {
                 .remove_container(&row.id.unwrap_or_default(), Some(force))
                 .await;
         }
-        // In its place the engine made a directory.
+        // The engine made a directory in its place.
         let _gone = std::fs::remove_dir(self.fragile());
         let networks = ListNetworksOptions {
             filters: filters.clone(),
@@ -255,7 +255,7 @@ fn command(behaviour: &Behaviour) -> Vec<String> {
     };
     let mut prints = String::new();
     for (line, stream) in behaviour.prints.iter().zip(["1", "2"].into_iter().cycle()) {
-        // Lines that come at once on two streams have no order.
+        // Lines that arrive at the same time on two streams have no order.
         prints.extend(["echo '", line, "' >&", stream, "; sleep 0.1; "]);
     }
     let life = match behaviour.exits {
@@ -269,7 +269,7 @@ fn command(behaviour: &Behaviour) -> Vec<String> {
     ]
 }
 
-/// A busybox, and a probe that finds what the behaviour says.
+/// A layer with a busybox, and a probe with the result that the behaviour says.
 fn layer(behaviour: &Behaviour) -> Vec<u8> {
     let busybox = std::fs::read(BUSYBOX)
         .unwrap_or_else(|error| panic!("{BUSYBOX}: {error}; the package busybox-static has it"));

@@ -1,4 +1,4 @@
-//! What an engine keeps of a container: its settings, files copied into it, health check results and log.
+//! The data that an engine keeps about a container: its settings, files copied into it, health check results and log.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub async fn files_copied_in_before_the_start_are_known<L: Lab>(lab: &L) {
     let writes = "echo x >/written; while :; do sleep 1 & wait $!; done";
     body["Cmd"] = json!(["/bin/sh", "-c", writes]);
     let id = created(lab, "copied", &body).await;
-    // One that is new, and one in the place of a file of the image's.
+    // A new file, and one in the place of a file of the image.
     let both = ["/bin/probe", "/etc/delegate/config.yml"];
     for path in both {
         lab.copy_in(&id, path).await;
@@ -51,7 +51,7 @@ pub async fn files_copied_in_before_the_start_are_known<L: Lab>(lab: &L) {
     lab.copy_in(&id, "/later").await;
     let copied = lab.engine().copied_files(&id).await.expect("copied files");
     assert_eq!(copied, both, "a file of now is no file of then");
-    // compose writes them again before it starts a container that was stopped.
+    // Compose writes them again before it starts a stopped container.
     lab.engine().stop(&id, Duration::ZERO).await.expect("stop");
     lab.copy_in(&id, "/new.yml").await;
     lab.engine().start(&id).await.expect("start");

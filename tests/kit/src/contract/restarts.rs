@@ -157,7 +157,7 @@ pub async fn an_exit_shows_its_code<L: Lab>(lab: &L) {
     assert!(exited.started_at() < exited.finished_at());
 }
 
-/// Sooner than the engine's client stops waiting by itself.
+/// Less than the time for which the engine's client itself waits.
 const SOON: Duration = Duration::from_millis(400);
 
 async fn life_of<L: Lab>(lab: &L, id: &ContainerId) -> Option<DateTime<Utc>> {

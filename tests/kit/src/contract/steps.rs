@@ -1,4 +1,4 @@
-//! The steps that the rules share: containers in the state that a rule starts from, and polls for the state it expects.
+//! The steps that the rules share: containers in a rule's initial state, and polls for the expected state.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(super) async fn created_of<L: Lab>(lab: &L, name: &str, behaviour: Behaviour
     created(lab, name, &lab.body(&image)).await
 }
 
-/// A container that runs and is past its first moments: a process that has not set its traps yet does not drain.
+/// A running container that is past its first moments: a process that has not set its traps yet does not drain.
 pub(super) async fn started_of<L: Lab>(lab: &L, name: &str, behaviour: Behaviour) -> ContainerId {
     let id = created_of(lab, name, behaviour).await;
     lab.engine().start(&id).await.expect("start");

@@ -24,7 +24,7 @@ pub async fn second_start_is_not_an_error<L: Lab>(lab: &L) {
     assert_eq!(first, second, "the same life goes on");
 }
 
-/// Some engines go on with a start whose caller went away; others cancel it, and record the cancellation as an error.
+/// Some engines continue a start whose caller went away; others cancel it, and record the cancellation as an error.
 pub async fn abandoned_start_can_be_repeated<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     for milliseconds in [1, 5, 10, 20, 50] {
@@ -32,7 +32,7 @@ pub async fn abandoned_start_can_be_repeated<L: Lab>(lab: &L) {
         let _abandoned = timeout(Duration::from_millis(milliseconds), lab.engine().start(&id)).await;
         sleep(seconds(1)).await;
         let seen = lab.engine().inspect(&id).await.expect("inspect");
-        // Engines from 26 say in its state that the start was cancelled, which is no cause of an end.
+        // Since version 26, engines record in the state that the start was cancelled, which does not cause an end.
         let ending = format!("exited with code {}", seen.exit_code());
         assert_eq!(health::ending(&seen), ending, "after {milliseconds} ms");
         let states = [RunState::Created, RunState::Running];
@@ -58,7 +58,7 @@ pub async fn a_container_that_cannot_start_stays_created<L: Lab>(lab: &L) {
     assert_ne!(seen.exit_code(), 0);
 }
 
-/// So that a start with such a command shows that all else is there.
+/// This makes a start with such a command show that everything else is there.
 pub async fn a_command_that_the_image_lacks_is_named<L: Lab>(lab: &L) {
     let mut body = lab.body(&lab.image(Behaviour::default()).await);
     body["Entrypoint"] = json!([TRIAL_COMMAND]);
@@ -68,9 +68,9 @@ pub async fn a_command_that_the_image_lacks_is_named<L: Lab>(lab: &L) {
     assert_eq!(state_of(lab, &id).await, RunState::Created);
 }
 
-/// A bound file was renamed, or the runtime was updated: what runs goes on, and is lost with its life. Its policy does not
-/// bring it back, and the code is that of the life. (A missing source of a bind among `Mounts` is refused before the start: that
-/// leaves no error.)
+/// A bound file was renamed, or the runtime was updated: a running container continues until its life ends. Its policy
+/// does not bring it back, and the exit code is that life's. (A missing source of a bind among `Mounts` is refused before
+/// the start, which leaves no error.)
 pub async fn what_can_no_longer_be_started_stays_exited_and_says_why<L: Lab>(lab: &L) {
     let mut ids = Vec::new();
     for (name, behaviour) in [
@@ -179,7 +179,7 @@ pub async fn a_stop_without_grace_kills_at_once<L: Lab>(lab: &L) {
     assert_eq!(until_exited(lab, &id).await.exit_code(), 137);
 }
 
-/// Sooner than the engine's client stops waiting by itself.
+/// Less than the time for which the engine's client itself waits.
 const SOON: Duration = Duration::from_millis(400);
 
 pub async fn a_shorter_stop_overrides_a_longer_one<L: Lab>(lab: &L) {

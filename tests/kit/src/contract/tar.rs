@@ -1,15 +1,15 @@
-//! Enough of tar to make an image's only layer, or to copy a file: small files, and links to them.
+//! Enough of tar for an image's only layer, or for copying a file: small files, and links to them.
 
-/// An archive in the making.
+/// An archive under construction.
 #[derive(Default)]
 pub(super) struct Archive {
     bytes: Vec<u8>,
-    /// When its files were written, in seconds since 1970.
+    /// The modification time of its files, in seconds since 1970.
     written: u64,
 }
 
 impl Archive {
-    /// One of files that were written then, in seconds since 1970.
+    /// An archive whose files have this modification time, in seconds since 1970.
     pub(super) fn of(written: u64) -> Self {
         Self {
             bytes: Vec::new(),

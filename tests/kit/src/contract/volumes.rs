@@ -1,4 +1,4 @@
-//! Empty named volumes, in which an engine remembers what holds replacements back.
+//! Empty named volumes, in which an engine remembers the facts that hold replacements back.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub async fn volumes_are_found_by_a_label_and_keep_theirs<L: Lab>(lab: &L) {
     let first = volume("contract-volume", "1");
     engine.create_volume(&first).await.expect("create");
     assert_eq!(found().await.expect("list"), std::slice::from_ref(&first));
-    // Created once more, it keeps its labels.
+    // If it is created again, it keeps its labels.
     engine
         .create_volume(&volume("contract-volume", "2"))
         .await
@@ -47,7 +47,7 @@ pub async fn an_engine_remembers_a_pause_and_when_an_image_was_first_seen<L: Lab
     assert!(!resume(engine, None).await.expect("resume"), "it was not paused");
     pause(engine, None, now, None).await.expect("pause");
     assert_eq!(records().await.pause("dd").map(|pause| pause.until), Some(None));
-    // Another pause takes its place.
+    // Another pause replaces it.
     let until = now + TimeDelta::hours(1);
     pause(engine, None, now + TimeDelta::seconds(1), Some(until))
         .await
@@ -56,7 +56,7 @@ pub async fn an_engine_remembers_a_pause_and_when_an_image_was_first_seen<L: Lab
     assert_eq!(read.map(|until| until.timestamp()), Some(until.timestamp()));
     assert!(resume(engine, None).await.expect("resume"));
     assert_eq!(records().await.pauses, []);
-    // Noted again, the first time counts; what was seen long ago is forgotten.
+    // If it is noted again, the first time counts; images that were seen long ago are forgotten.
     let image = "contract.example/image:1";
     let long_ago = now - TimeDelta::days(91);
     note_first_seen(engine, "contract.example/old:1", long_ago)
@@ -81,7 +81,7 @@ pub async fn an_engine_remembers_rejections_and_counts_those_of_one_image<L: Lab
         let rejected = Rejected::new(&id, delegate, (&image.0, &image.1), 1, at);
         note_rejection(engine, rejected, |attempt| TimeDelta::hours(attempt.into()))
     };
-    // The last one is noted twice, and the first one was long ago.
+    // The last one is noted twice, and the first one is from long ago.
     for (candidate, delegate, hours_ago) in [
         ("f00", "other", 91 * 24),
         ("f01", "dd", 2),

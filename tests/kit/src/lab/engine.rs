@@ -1,4 +1,4 @@
-//! The engine as the matrix sees it: past the proxies, and past all code that is being tested.
+//! The engine as the matrix sees it: past the proxies, and past all code under test.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use super::PATIENCE;
 use super::wire::Wire;
 
-/// An engine that has not answered a call for so long has come to a deadlock. No busy one takes as long.
+/// An engine that does not answer a call for this long is deadlocked. A busy one does not take as long.
 const DEADLOCK: Duration = Duration::from_secs(300);
 
 /// The way to the engine.
@@ -19,7 +19,7 @@ pub struct Engine {
     pub socket: PathBuf,
 }
 
-/// A container in the list.
+/// A row of the list of containers.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub id: String,
@@ -56,7 +56,7 @@ impl Engine {
             .unwrap_or_else(late)
     }
 
-    /// Asks once whether it is there.
+    /// Asks once whether the engine is there.
     ///
     /// # Errors
     /// It cannot be reached, or does not answer within `limit`, or answers with an error.
@@ -69,7 +69,7 @@ impl Engine {
         }
     }
 
-    /// Status and document.
+    /// Status and document of the answer.
     pub async fn call(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
         let begin = Instant::now();
         loop {
@@ -88,7 +88,7 @@ impl Engine {
         answer
     }
 
-    /// All containers called `name` or `name.…`, stopped ones too.
+    /// All containers named `name` or `name.…`, including stopped ones.
     pub async fn list(&self, name: &str) -> Vec<Row> {
         let text = |row: &Value, pointer| {
             let text = row.pointer(pointer).and_then(Value::as_str);
@@ -105,7 +105,7 @@ impl Engine {
             .collect()
     }
 
-    /// A container's document; `None` where there is no such container.
+    /// A container's document; `None` if there is no such container.
     pub async fn inspect(&self, id_or_name: &str) -> Option<Value> {
         let path = format!("/containers/{id_or_name}/json");
         let (status, document) = self.call("GET", &path, None).await;
@@ -122,7 +122,7 @@ impl Engine {
         self.inspect(id).await.expect("a container that was just started")
     }
 
-    /// Removes all containers called `name` or `name.…`, running ones too.
+    /// Removes all containers named `name` or `name.…`, including running ones.
     pub async fn clear(&self, name: &str) {
         for row in self.list(name).await {
             self.call("DELETE", &format!("/containers/{}?force=1&v=1", row.id), None)
@@ -131,7 +131,7 @@ impl Engine {
     }
 }
 
-/// Sets `live-restore` in the configuration of the lab's engine, beside its image store; it counts from the next start on.
+/// Sets `live-restore` in the lab engine's configuration, beside its image store; it counts from the next start on.
 pub fn set_live_restore(lab: &Path, on: bool) {
     let path = lab.join("daemon.json");
     let text = std::fs::read_to_string(&path).expect("daemon.json");

@@ -1,4 +1,4 @@
-//! What stands at the Manager's address: it fails as it is told, and leads to the Manager when it is well.
+//! The server at the Manager's address: it fails as a test wants, or leads to the Manager.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// What becomes of a question.
+/// The treatment of a request.
 #[derive(Clone)]
 pub enum Fault {
     /// These bytes, then the end.
     Says(Vec<u8>),
-    /// Nothing, for ever.
+    /// No answer, forever.
     Silent,
-    /// These bytes, so long after the question.
+    /// These bytes, this long after the request.
     Slow(Duration, Vec<u8>),
-    /// Somebody else answers, at this address.
+    /// Another server answers, at this address.
     Leads(String),
 }
 
@@ -55,7 +55,7 @@ impl Front {
 
     pub fn set(&self, fault: Fault) {
         *self.fault.lock().expect("the fault") = fault;
-        // As by a restart. A client would keep a good connection for its next question, and wait at a bad one.
+        // As by a restart. Otherwise a client would keep a good connection for its next request, or wait on a bad one.
         for connection in self.open.lock().expect("the connections").drain(..) {
             let _ = connection.shutdown(Shutdown::Both);
         }
@@ -63,7 +63,7 @@ impl Front {
 }
 
 fn answer(mut client: TcpStream, fault: Fault) {
-    // Unread, it would have the end of the connection overtake the answer.
+    // With unread bytes, the end of the connection would overtake the answer.
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {

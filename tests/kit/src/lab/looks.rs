@@ -1,5 +1,5 @@
-//! What the engine says of containers. A test looks several times a second, and the `docker` command would take more of the
-//! processors for that than all upgraders together, so the engine is asked itself.
+//! The engine's view of containers. A test looks several times a second, for which the `docker` command would need more
+//! processor time than all upgraders together, so the tests ask the engine itself.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{env, eventually, wire};
 
-/// Status and body of what the engine answers to a question.
+/// Status and body of the engine's answer to a request.
 fn ask(path: &str) -> io::Result<(u16, String)> {
     let host = env("DOCKER_HOST");
     let socket = host.strip_prefix("unix://").expect("an engine at a unix socket");
@@ -28,7 +28,7 @@ pub(super) fn listed(parameters: &str, filter: &str, value: &str) -> Vec<Value> 
     serde_json::from_str(&body).expect("a list")
 }
 
-/// The name in a row of the list: that of a link to it has another one before it.
+/// The name in a row of the list; the names of links to it contain another name before it.
 pub(super) fn name(row: &Value) -> &str {
     let mut names = row["Names"]
         .as_array()
@@ -40,7 +40,7 @@ pub(super) fn name(row: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// The names, images and addresses of the containers that run and match a filter.
+/// The names, images and addresses of the running containers that match a filter.
 pub fn running(filter: &str, value: &str) -> Vec<(String, String, Option<String>)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let addresses = |row: &Value| {
@@ -70,12 +70,12 @@ pub fn inspect(name: &str) -> Value {
     document(name).unwrap_or_else(|| panic!("there is no container {name}"))
 }
 
-/// Whether there is such a container, and it runs.
+/// Whether the container exists and runs.
 pub fn runs(name: &str) -> bool {
     document(name).is_some_and(|container| container["State"]["Running"] == true)
 }
 
-/// What tells one life of one container from another.
+/// The facts that tell one life of one container from another.
 pub fn life(name: &str) -> (String, String, bool, String) {
     let container = inspect(name);
     let text = |pointer| {
@@ -95,7 +95,7 @@ pub fn image_of(name: &str) -> String {
     image.as_str().unwrap_or_default().to_owned()
 }
 
-/// Waits until a container does not run any more, or is gone; when that was, as the engine says, where it is still there.
+/// Waits until a container no longer runs, or is gone. Returns the time from the engine, if the container still exists.
 pub fn end_of(id: &str, limit: Duration) -> DateTime<Utc> {
     let mut finished_at = None;
     eventually(&format!("{id} has ended"), limit, || {

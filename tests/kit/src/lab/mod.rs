@@ -1,5 +1,5 @@
-//! Delegates, images and the upgrader as tests see them. Everything made here has its test's name at the beginning of
-//! its own, or its label, and is removed at the test's end.
+//! Delegates, images and the upgrader as tests see them. Everything made here starts with its test's name, or has its
+//! label, and is removed at the test's end.
 
 pub mod engine;
 pub mod front;
@@ -22,7 +22,7 @@ use rustix::process::{Pid, kill_process};
 
 /// The label on every container and network of a test.
 pub const LABEL: &str = "io.delegate-upgrader.test";
-/// The versions there are images of, and how each behaves.
+/// The versions for which there are images, and the behaviour of each.
 const IMAGES: [&str; 7] = [
     "26.01.10001",
     "26.02.10002",
@@ -40,13 +40,13 @@ pub const WITH_HEALTHCHECK: &str = "26.05.10005";
 pub const FLAPS: &str = "26.06.10006";
 pub const SLOW: &str = "26.07.10007";
 
-/// One test's own corner of the engine.
+/// The part of the engine that belongs to one test.
 pub struct Lab {
     /// The test's `DELEGATE_NAME`, and the beginning of all its names.
     pub name: String,
 }
 
-/// How a command of the upgrader ended, and all it printed.
+/// The exit code and the whole output of an upgrader's command.
 pub struct Run {
     pub code: Option<i32>,
     pub text: String,
@@ -85,7 +85,7 @@ pub fn project() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Where Cargo put what it built: above the directory of the test that is running.
+/// The directory of Cargo's build output: above the directory of the running test.
 fn built() -> PathBuf {
     let test = std::env::current_exe().expect("the test's own file");
     test.ancestors().nth(2).expect("target/debug/deps").to_owned()
@@ -96,7 +96,7 @@ pub fn program() -> PathBuf {
     built().join("delegate-upgrader")
 }
 
-/// Sends a signal to the process of this id. A bare Debian has no program for that.
+/// Sends a signal to the process with this id. A bare Debian has no program for that.
 pub fn send(signal: Signal, id: &str) {
     let process = id
         .trim()
@@ -107,7 +107,7 @@ pub fn send(signal: Signal, id: &str) {
     kill_process(process, signal).unwrap_or_else(|error| panic!("{signal:?} to {id}: {error}"));
 }
 
-/// Kills the process at the other end of a socket, in whichever container it is.
+/// Kills the process at the other end of a socket, in any container.
 pub fn kill_peer(socket: &UnixStream) {
     let peer = socket_peercred(socket).expect("whose socket it is");
     let _ = kill_process(peer.pid, Signal::KILL);
@@ -136,7 +136,7 @@ pub fn build_images() {
     });
 }
 
-/// Runs a command that must succeed; what it printed.
+/// Runs a command that must succeed; returns its output.
 pub fn expect(command: &mut Command) -> String {
     let output = command
         .output()
@@ -150,7 +150,7 @@ pub fn expect(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// `docker` with these arguments, which must succeed.
+/// Runs `docker` with these arguments, which must succeed.
 pub fn docker(arguments: &[&str]) -> String {
     expect(Command::new("docker").args(arguments))
 }
@@ -165,7 +165,7 @@ pub fn build(tag: &str, dockerfile: &str, context: &Path, options: &[&str]) {
     expect(build.args(options).arg(context));
 }
 
-/// The limit of a wait that ends by what is seen. No measurement: a machine may be busy, and only a test that fails waits that long.
+/// The limit of a wait for an event. It measures nothing: a machine may be busy, and only a failing test waits this long.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Waits until something holds.
@@ -190,7 +190,7 @@ impl Lab {
         format!("{LABEL}={}", self.name)
     }
 
-    /// A container of this test with these further arguments of `docker run`, among them the image. Its name begins
+    /// Runs a container of this test with these further arguments of `docker run`, including the image. Its name begins
     /// with the test's.
     pub fn container(&self, suffix: &str, arguments: &[&str]) -> String {
         let name = format!("{}-{suffix}", self.name);
@@ -201,7 +201,7 @@ impl Lab {
         name
     }
 
-    /// A delegate of this test on `version`, with further arguments of `docker run`. Up and answering.
+    /// Runs a delegate of this test on `version`, with further arguments of `docker run`. It is up and answers.
     pub fn delegate(&self, suffix: &str, version: &str, arguments: &[&str]) -> String {
         let image = image(version);
         let variable = format!("DELEGATE_NAME={}", self.name);
@@ -215,7 +215,7 @@ impl Lab {
         name
     }
 
-    /// A version of this test's own, pushed to the registry: the first one's image with these lines as its behaviour.
+    /// Pushes a version of this test's own to the registry: the first one's image with these lines as its behaviour.
     pub fn image_with(&self, version: &str, behaviour: &str) -> String {
         let version = format!("{version}{}", std::process::id());
         let context = tempfile::tempdir().expect("a directory for an image");
@@ -250,12 +250,12 @@ impl Lab {
         }
     }
 
-    /// A filter for the names of this test's containers. The mark of a rejected image has none of its delegate's labels.
+    /// A filter for the names of this test's containers.
     fn named(&self) -> String {
         format!("^/{}-", self.name)
     }
 
-    /// The names of this test's containers, stopped ones too, without the test's name before them.
+    /// The names of this test's containers, including stopped ones, without the test's name before them.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = looks::listed("all=1&", "name", &self.named())
             .iter()
@@ -279,9 +279,9 @@ pub fn logs(name: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The contract: a drain ends within 2 s of its deadline, and not before it.
+/// The contract: a drain ends within 2 s after its deadline, and not before it.
 pub fn assert_in_time(told: DateTime<Utc>, timeout: f64, ended: DateTime<Utc>, log: &str) {
-    // Told and timed by two processes.
+    // Two different processes took the times.
     let blur = 0.5;
     let took = (ended - told).as_seconds_f64();
     assert!(
@@ -338,7 +338,7 @@ impl Follow {
 #[derive(Clone)]
 pub struct Upgrader {
     variables: BTreeMap<String, String>,
-    /// A command that runs it, with its own arguments.
+    /// A command that runs the program, with its own arguments.
     wrapper: Vec<String>,
 }
 
@@ -349,7 +349,7 @@ impl Upgrader {
         self
     }
 
-    /// Run by this command, to which the program and its arguments are added.
+    /// Runs it by this command, to which the program and its arguments are added.
     #[must_use]
     pub fn run_by(mut self, wrapper: &[&str]) -> Self {
         self.wrapper = wrapper.iter().map(|word| (*word).to_owned()).collect();
@@ -400,7 +400,7 @@ impl Upgrader {
         self.begin("run")
     }
 
-    /// Starts a command that takes its time.
+    /// Starts a command that takes a while.
     pub fn begin(&self, command: &str) -> Daemon {
         let log = tempfile::NamedTempFile::new().expect("a file for the log");
         let child = self
@@ -421,7 +421,7 @@ fn both(output: &Output) -> String {
     )
 }
 
-/// A running daemon; ended with the test.
+/// A running daemon, which ends with the test.
 pub struct Daemon {
     child: Child,
     log: tempfile::NamedTempFile,
@@ -457,7 +457,7 @@ impl Daemon {
         DateTime::parse_from_rfc3339(time).expect("a time").to_utc()
     }
 
-    /// Waits for a command's end; how it ended.
+    /// Waits for a command's end, and returns how it ended.
     pub fn wait(&mut self) -> Run {
         let status = self.child.wait().expect("the command ends");
         Run {
@@ -466,14 +466,14 @@ impl Daemon {
         }
     }
 
-    /// Does something while the process is stopped, as by a backup.
+    /// Acts while the process is stopped, as by a backup.
     pub fn stopped(&self, act: impl FnOnce()) {
         send(Signal::STOP, &self.child.id().to_string());
         act();
         send(Signal::CONT, &self.child.id().to_string());
     }
 
-    /// Sends a signal and waits for the end; the exit code, if there was one, and how long it took.
+    /// Sends a signal and waits for the end. Returns the exit code, if there was one, and the duration.
     pub fn signal(&mut self, signal: Signal) -> (Option<i32>, Duration) {
         let start = Instant::now();
         send(signal, &self.child.id().to_string());

@@ -22,8 +22,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a command once its configuration is written, for a port that is free, and waits until it listens there.
-    /// Somebody else can take the port before the command does: one that ends is started anew, with another port.
+    /// Starts a command for a free port once its configuration is written, and waits until it listens there. Another process
+    /// may take the port first: a command that ends is started again with another port.
     pub fn start(configure: impl Fn(&Path, u16) -> Command) -> Self {
         let mut ends = String::new();
         for _ in 0..3 {
@@ -36,10 +36,10 @@ impl Server {
     }
 
     /// # Errors
-    /// The command ended, or does not listen: what it wrote.
+    /// The command ended, or does not listen: the error is its output.
     fn listening(configure: impl Fn(&Path, u16) -> Command) -> Result<Self, String> {
         let directory = tempfile::tempdir().expect("a directory");
-        // squid gives up being root before it writes its log.
+        // squid drops root before it writes its log.
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777))
             .expect("a directory for all");
         let port = free_port();
@@ -68,7 +68,7 @@ impl Server {
         Ok(server)
     }
 
-    /// A file that it writes.
+    /// A file that the server writes.
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.directory.path().join(name)).unwrap_or_default()
     }
@@ -102,7 +102,7 @@ pub fn fixture(name: &str) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// The local Manager, which publishes this version. Its `output` has a line for each question.
+/// The local Manager, which publishes this version. Its `output` has a line for each request.
 pub fn manager(published: &str) -> Server {
     Server::start(|_, port| {
         let mut command = Command::new(static_binary("manager"));
@@ -114,7 +114,7 @@ pub fn manager(published: &str) -> Server {
     })
 }
 
-/// The upgrader, asking a Manager at this URL.
+/// The upgrader with a Manager at this URL.
 pub fn asking(lab: &Lab, url: &str) -> Upgrader {
     lab.upgrader("0")
         .without("PUBLISHED_IMAGE")
@@ -123,13 +123,13 @@ pub fn asking(lab: &Lab, url: &str) -> Upgrader {
         .with("MANAGER_HOST_AND_PORT", url)
 }
 
-/// Where a server listens. A cluster has a network of its own, and its pods ask, too.
+/// The address on which a server listens. A cluster has its own network, and its pods also send requests.
 fn host() -> &'static str {
     let is_cluster = std::env::var_os("LAB_KUBERNETES").is_some();
     if is_cluster { "0.0.0.0" } else { "127.0.0.1" }
 }
 
-/// A proxy that wants this login, and knows the host `manager.example`. Its `access.log` has a line for each request, and who made it.
+/// A proxy that requires this login, and knows `manager.example`. `access.log` has each request and its user.
 pub fn squid(user: &str, password: &str) -> Server {
     let hashed = expect(Command::new("openssl").args(["passwd", "-apr1", password]));
     Server::start(|directory, port| {
@@ -151,7 +151,7 @@ pub fn squid(user: &str, password: &str) -> Server {
     })
 }
 
-/// Another one. It takes letters and digits only.
+/// Another proxy. It accepts only letters and digits.
 pub fn tinyproxy(user: &str, password: &str) -> Server {
     Server::start(|directory, port| {
         let at = directory.display();
@@ -166,7 +166,7 @@ pub fn tinyproxy(user: &str, password: &str) -> Server {
     })
 }
 
-/// A web server before the Manager, as most sites have one. Who shows no certificate is told so by http.
+/// A web server before the Manager, as on most sites. It reports a missing client certificate by HTTP.
 /// `certificate` is a file and its key.
 pub fn nginx(manager: &str, (certificate, key): (&str, &str), client_ca: Option<&str>) -> Server {
     Server::start(|directory, port| {
@@ -194,7 +194,7 @@ pub fn nginx(manager: &str, (certificate, key): (&str, &str), client_ca: Option<
     })
 }
 
-/// TLS before the Manager that ends the connection of who shows no certificate.
+/// TLS before the Manager, which ends the connection of a client without a certificate.
 pub fn stunnel(to: &str, client_ca: Option<&str>) -> Server {
     Server::start(|directory, port| {
         let verify = client_ca
@@ -211,12 +211,12 @@ pub fn stunnel(to: &str, client_ca: Option<&str>) -> Server {
     })
 }
 
-/// A certificate for 127.0.0.1, from a CA that nobody has heard of; the file and its key.
+/// A certificate for 127.0.0.1 from an unknown CA; returns the file and its key.
 pub fn unknown_certificate(directory: &Path) -> (String, String) {
     own_certificate(directory, "127.0.0.1")
 }
 
-/// A certificate for this address that no authority signed; the file and its key.
+/// A self-signed certificate for this address; returns the file and its key.
 pub fn own_certificate(directory: &Path, address: &str) -> (String, String) {
     let [certificate, key] =
         ["unknown.pem", "unknown.key"].map(|name| directory.join(name).to_string_lossy().into_owned());
@@ -243,7 +243,7 @@ pub fn own_certificate(directory: &Path, address: &str) -> (String, String) {
 }
 
 impl Run {
-    /// It says once that it waits for a Manager that refuses the connection, and then that the image is unknown.
+    /// The run says once that it waits for a Manager that refuses the connection, and then that the image is unknown.
     pub fn assert_manager_is_away(&self) {
         let waits = |line: &&str| line.contains("waiting for the Manager");
         let waits: Vec<&str> = self.text.lines().filter(waits).collect();

@@ -1,5 +1,5 @@
-//! Enough of HTTP/1.1 over a unix socket for a proxy that counts calls, and for asking the engine past it: whole
-//! messages, kept as the bytes they came in. And enough of it for what a daemon serves.
+//! Enough of HTTP/1.1 over a unix socket for a proxy that counts calls, and for requests to the engine past it: whole
+//! messages in their original bytes. It is also enough to read the pages of a daemon.
 
 use std::io;
 use std::net::TcpStream;
@@ -13,13 +13,13 @@ use tokio::net::UnixStream;
 /// One end of a connection.
 pub struct Wire {
     stream: UnixStream,
-    /// What has arrived and is not read yet.
+    /// Bytes that have arrived and are not read yet.
     buffer: Vec<u8>,
 }
 
 /// A request or an answer.
 pub struct Message {
-    /// As it came, head and body.
+    /// The original bytes, head and body.
     pub bytes: Vec<u8>,
     head: String,
     body: Vec<u8>,
@@ -72,7 +72,7 @@ impl Wire {
         self.stream.write_all(bytes).await
     }
 
-    /// The next request; `None` where the client has no more.
+    /// The next request; `None` if the client has no more.
     pub async fn request(&mut self) -> io::Result<Option<Message>> {
         match self.head().await? {
             Some(mut message) => {
@@ -94,7 +94,7 @@ impl Wire {
         Ok(message)
     }
 
-    /// Completes when the other end has gone. Safe to drop: what arrives meanwhile is kept.
+    /// Completes when the other end has gone. Safe to drop: bytes that arrive meanwhile are kept.
     pub async fn gone(&mut self) {
         while matches!(self.fill().await, Ok(count) if count > 0) {}
     }
@@ -133,7 +133,7 @@ impl Wire {
                 let size = usize::from_str_radix(size, 16)
                     .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
                 if size == 0 {
-                    // Trailers, and the empty line that ends them.
+                    // Trailers end with an empty line.
                     while !self.line(message).await?.is_empty() {}
                     return Ok(());
                 }
@@ -184,7 +184,7 @@ fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes.windows(pattern.len()).position(|window| window == pattern)
 }
 
-/// What a server without TLS answers at this URL, which must be a success. A bare Debian has no program for that.
+/// The answer of a server without TLS at this URL, which must be a success. A bare Debian has no program for that.
 pub fn get(url: &str) -> String {
     let rest = url.strip_prefix("http://").expect("plain HTTP");
     let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -197,13 +197,13 @@ pub fn get(url: &str) -> String {
     body
 }
 
-/// Status and body of the answer to a question.
+/// Status and body of the answer to a request.
 pub(super) fn exchange(
     stream: &mut (impl io::Read + io::Write),
     host: &str,
     path: &str,
 ) -> io::Result<(u16, String)> {
-    // The answer to the older version is not in chunks, and ends with the connection.
+    // With the older version, the answer has no chunks, and ends with the connection.
     write!(stream, "GET /{path} HTTP/1.0\r\nHost: {host}\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;

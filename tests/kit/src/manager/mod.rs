@@ -1,4 +1,4 @@
-//! What tests of the Manager client share: its settings, and a server that sends any bytes.
+//! The code that tests of the Manager client share: its settings, and a server that sends any bytes.
 
 mod raw_server;
 
@@ -21,7 +21,7 @@ pub const QUICK: Timing = Timing {
     min_attempt: Duration::from_millis(500),
 };
 
-/// For the tests that wait until the time is over.
+/// For tests that wait until the time is over.
 pub const HASTY: Timing = Timing {
     total: Duration::from_millis(800),
     min_attempt: Duration::from_millis(100),

@@ -6,18 +6,18 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What to do with a request once it was read.
+/// The reaction to a request once it was read.
 #[derive(Clone)]
 pub enum Reply {
     /// These bytes, then close.
     Bytes(Vec<u8>),
-    /// These bytes, then the same chunk again and again until the client has had enough.
+    /// These bytes, then the same chunk again and again until the client stops reading.
     Endless(Vec<u8>, Vec<u8>),
-    /// These bytes, and then one blank after the other, twenty a second.
+    /// These bytes, and then single blanks, twenty per second.
     Drips(Vec<u8>),
-    /// These bytes, then nothing, the connection open.
+    /// These bytes, then nothing, with the connection left open.
     Hang(Vec<u8>),
-    /// The answer made from the request.
+    /// An answer that is made from the request.
     From(Arc<dyn Fn(&str) -> String + Send + Sync>),
 }
 
@@ -27,7 +27,7 @@ impl Reply {
     }
 }
 
-/// A server that answers each request with the next reply, and the last one for ever.
+/// A server that answers each request with the next reply, and repeats the last one forever.
 pub struct RawServer {
     pub url: String,
     seen: Arc<Mutex<Seen>>,
@@ -105,7 +105,7 @@ async fn serve(mut stream: TcpStream, replies: Vec<Reply>, seen: Arc<Mutex<Seen>
     let _ = stream.shutdown().await;
 }
 
-/// A whole answer with the headers it needs.
+/// A whole answer with the necessary headers.
 pub fn answer(status: u16, headers: &str, body: &str) -> Reply {
     Reply::Bytes(answer_text(status, headers, body).into_bytes())
 }

@@ -1,19 +1,19 @@
-//! What the process in a container does, as its image determines it.
+//! The behaviour of the process in a container, which its image determines.
 
 use std::time::Duration;
 
 /// How a container of an image behaves; the default is a delegate that is healthy at once and stops at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Behaviour {
-    /// How long after its start it first answers as healthy.
+    /// The time from its start until it first answers as healthy.
     pub ready_after: Duration,
     /// How it answers from then on.
     pub health: Wellness,
     /// When and how it ends by itself, if it does.
     pub exits: Option<Exit>,
-    /// What it does on its stop signal.
+    /// Its reaction to its stop signal.
     pub on_stop: OnStop,
-    /// The port it listens on: two of them on the host's network collide, and the later one ends with code 1.
+    /// The port it listens on: two containers on the host's network collide, and the later one ends with code 1.
     pub port: u16,
     /// The engine cannot start it at all, for this reason.
     pub start_error: Option<String>,
@@ -32,9 +32,9 @@ pub enum Wellness {
     Never,
     /// Healthy and unhealthy in turns.
     Flaps {
-        /// How long it is healthy.
+        /// How long it stays healthy.
         up: Duration,
-        /// How long it is not.
+        /// How long it stays unhealthy.
         down: Duration,
     },
     /// Healthy for that long, then never again.
@@ -44,13 +44,13 @@ pub enum Wellness {
 /// The end of a process by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
-    /// How long after its start.
+    /// The time of its end after its start.
     pub after: Duration,
     /// Its exit code.
     pub code: i64,
 }
 
-/// What a process does on its stop signal.
+/// The reaction of a process to its stop signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnStop {
     /// Finishes its tasks for that long, then exits with 0.
@@ -114,7 +114,7 @@ impl Behaviour {
         Self::default().with_health(Wellness::Flaps { up, down })
     }
 
-    /// What a container of the image does whose entry point is this instead.
+    /// The behaviour of a container of the image with this entry point instead.
     pub(super) fn with_entry_point(&self, path: &str) -> Self {
         let missing = format!("exec: {path:?}: stat {path}: no such file or directory");
         Self {
@@ -134,7 +134,7 @@ impl Behaviour {
         Self { health, ..self }
     }
 
-    /// Cannot be started: the engine answers this.
+    /// Cannot be started: the engine answers with this message.
     #[must_use]
     pub fn refused(self, error: &str) -> Self {
         Self {
@@ -152,7 +152,7 @@ impl Behaviour {
         }
     }
 
-    /// What a probe finds at that time after the start.
+    /// The result of a probe at that time after the start.
     pub fn is_healthy_at(&self, age: Duration) -> bool {
         let Some(ready) = age.checked_sub(self.ready_after) else {
             return false;

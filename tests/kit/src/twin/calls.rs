@@ -10,7 +10,7 @@ use delegate_upgrader::engine::EngineError;
 pub struct Call {
     /// Its number, from 0.
     pub index: usize,
-    /// How long after the twin's beginning.
+    /// Its time after the twin's beginning.
     pub at: Duration,
     /// Which client made it: see [`Twin::client`](super::Twin::client).
     pub client: usize,
@@ -20,9 +20,9 @@ pub struct Call {
     pub operation: Operation,
     /// The name of the container it was about at that time, or else the id, image or name given.
     pub subject: String,
-    /// What else was given: a new name, a policy, a grace.
+    /// Its other argument: a new name, a policy, a grace.
     pub detail: String,
-    /// What the caller got; `None` while it waits, and for ever if it went away.
+    /// The caller's result; `None` while it waits, and forever if it went away.
     pub outcome: Option<Result<(), EngineError>>,
 }
 
@@ -97,25 +97,25 @@ pub enum Fault {
     ErrBefore,
     /// It has its effect and the caller sees an error.
     ErrAfter,
-    /// It has no effect and the caller waits until its time-out, as the real client does: a minute.
+    /// It has no effect and the caller waits until its timeout, as the real client does: a minute.
     Hang,
-    /// It has its effect and the caller waits until its time-out.
+    /// It has its effect and the caller waits until its timeout.
     HangAfter,
     /// The engine answers with this status, and does nothing.
     Refuse(u16),
     /// The engine answers with this status and these words, and does nothing.
     RefuseWith(u16, &'static str),
-    /// The engine answers that it is done, and does nothing: of a call that has no answer beside that.
+    /// The engine reports success, and does nothing; only for calls whose answer is just their success.
     Ignore,
     /// The engine's answer is too long to be read.
     TooMuch,
     /// It arrives twice in a row, as after a proxy's retry, and the caller gets the second answer.
     Twice,
-    /// Nothing, but it takes this much longer; half of it before its effect.
+    /// No fault, but the call takes this much longer; half of it before its effect.
     Slow(Duration),
 }
 
-/// The time-out of the real client, and so the longest a call can hang.
+/// The timeout of the real client, and so the longest time that a call can hang.
 pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Chooses a fault for each call.

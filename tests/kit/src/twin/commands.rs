@@ -106,7 +106,7 @@ impl State {
         Ok(id)
     }
 
-    /// Takes the links out of a create body: `name:alias`, or `/name:/own-name/alias` as a document shows them.
+    /// Removes the links from a create body: `name:alias`, or `/name:/own-name/alias` as a document shows them.
     pub(super) fn links(&self, host_config: &mut Value) -> Outcome<Vec<Link>> {
         let given = host_config.as_object_mut().and_then(|all| all.remove("Links"));
         let given = given.as_ref().and_then(Value::as_array).into_iter().flatten();
@@ -152,14 +152,14 @@ impl State {
             return refused(400, "Renaming a container with the same name as its current name");
         }
         if let Status::Restarting { .. } = self.containers[index].status {
-            // Seen on 20.10: its network is gone with its process.
+            // As seen on 20.10: its network ends with its process.
             return refused(404, "no such object: sandbox not found");
         }
         self.check_name(name)?;
         let container = &mut self.containers[index];
         let from = std::mem::replace(&mut container.name, name.to_owned());
         if let Status::Removing { gone } = &mut container.status {
-            // Engines lose track of it: it stays in this state until the engine restarts.
+            // Engines lose track of such a container: it stays in this state until the engine restarts.
             *gone = None;
         }
         self.log(index, Happened::Renamed { from });
@@ -213,7 +213,7 @@ impl State {
         let now = self.now;
         let container = &mut self.containers[index];
         if let Status::Paused(life) = &container.status {
-            // It gets its signal, and goes on.
+            // The container gets its signal, and continues.
             container.status = Status::Running(life.clone());
         }
         match &mut container.status {
@@ -242,7 +242,7 @@ impl State {
         Ok(())
     }
 
-    /// A stop, and then a start, whatever its policy is.
+    /// A stop, and then a start, whatever the restart policy.
     pub(super) fn restart(&mut self, id: &str, grace: Duration) -> Outcome<()> {
         let index = self.find(id)?;
         if self.containers[index].life().is_some() {

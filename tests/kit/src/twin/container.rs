@@ -39,19 +39,19 @@ pub(super) struct Container {
     pub error: String,
     pub restart_count: u64,
     pub manually_stopped: bool,
-    /// It was asked to restart, and this life is to be followed by another one.
+    /// It was asked to restart, and another life must follow this one.
     pub starts_again: bool,
     pub backoff: Duration,
     pub addresses: BTreeMap<String, Ipv4Addr>,
-    /// The ports of the host that its last life got.
+    /// The host ports that its last life got.
     pub ports: BTreeSet<u16>,
-    /// The results of its last probes, of earlier lives too.
+    /// The results of its last probes, including those of earlier lives.
     pub probed: Vec<(At, bool)>,
     /// The containers it is linked to.
     pub links: Vec<Link>,
-    /// What was copied into it, and when for the last time.
+    /// The files that were copied into it, and when for the last time.
     pub copied: BTreeMap<String, At>,
-    /// What its lives have printed.
+    /// The output of its lives.
     pub printed: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Container {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Link {
     pub target: String,
-    /// The name that one has, or had at its end.
+    /// The name that the target has, or had at its end.
     pub name: String,
     pub alias: String,
 }
@@ -73,7 +73,7 @@ pub(super) enum Status {
     Restarting {
         at: At,
     },
-    /// Gone at that time; never, if it was renamed meanwhile.
+    /// Gone at that time; never if it was renamed meanwhile.
     Removing {
         gone: Option<At>,
     },
@@ -91,7 +91,7 @@ pub(super) struct Life {
     pub probes: Probes,
 }
 
-/// What the engine's probes of a HEALTHCHECK have found in this life.
+/// The results of the engine's HEALTHCHECK probes in this life.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Probes {
     pub done: u32,
@@ -109,7 +109,7 @@ pub(super) enum Verdict {
 }
 
 impl Status {
-    /// The word the engine has for it.
+    /// The engine's word for it.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -123,7 +123,7 @@ impl Status {
 }
 
 impl Container {
-    /// Whether the engine calls it running: between two lives, too.
+    /// Whether the engine calls it running, which includes the time between two lives.
     pub(super) fn is_running(&self) -> bool {
         matches!(
             self.status,
@@ -152,7 +152,7 @@ impl Container {
         self.body.host_config["NetworkMode"].as_str().unwrap_or_default()
     }
 
-    /// The port of its process; `None` for an upgrader that is to take any free one.
+    /// The port of its process; `None` for an upgrader that takes any free port.
     pub(super) fn listens_on(&self) -> Option<u16> {
         let variables = self.body.config["Env"].as_array();
         let mut variables = variables.into_iter().flatten().filter_map(Value::as_str);
@@ -173,7 +173,7 @@ impl Container {
             .unwrap_or_default()
     }
 
-    /// The ports of the host that its bindings ask for: one of each range.
+    /// The host ports that its bindings request: one of each range.
     pub(super) fn published_ports(&self) -> Vec<RangeInclusive<u16>> {
         let bindings = self.body.host_config["PortBindings"].as_object();
         bindings
@@ -194,7 +194,7 @@ impl Container {
     pub(super) fn next_event(&self) -> Option<At> {
         match &self.status {
             Status::Running(life) => life.end(&self.behaviour).map(|(at, _)| at),
-            // It gets no further by itself.
+            // A paused container makes no progress by itself.
             Status::Paused(life) => life.kill_at,
             Status::Restarting { at } => Some(*at),
             Status::Removing { gone } => *gone,
@@ -229,7 +229,7 @@ impl Container {
         self.backoff
     }
 
-    /// What a probe of its health endpoint finds; `None` if nothing listens.
+    /// The result of a probe of its health endpoint; `None` if nothing listens.
     pub(super) fn answers(&self, now: At, manager_reachable: bool) -> Option<bool> {
         match &self.status {
             Status::Running(life) if !life.collides => {
@@ -325,7 +325,7 @@ impl Life {
         }
     }
 
-    /// When this life ends, and with which code.
+    /// The time and the exit code of this life's end.
     fn end(&self, behaviour: &Behaviour) -> Option<(At, i64)> {
         let drained = match (self.signalled, behaviour.on_stop) {
             (Some(at), OnStop::Drain(time)) => Some((at + time, 0)),
@@ -334,7 +334,7 @@ impl Life {
         let by_itself = behaviour.exits.map(|exit| (self.since + exit.after, exit.code));
         let collision = self.collides.then_some((self.since + Duration::from_secs(1), 1));
         let killed = self.kill_at.map(|at| (at, 137));
-        // At the same moment, the first of these wins: a process that is done in time was not killed.
+        // At the same moment, the first of these wins: a process that finished in time was not killed.
         [drained, by_itself, collision, killed]
             .into_iter()
             .flatten()

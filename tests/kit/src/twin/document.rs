@@ -108,7 +108,7 @@ fn merge_image(config: &mut Map<String, Value>, image: &Value) {
     }
 }
 
-/// The network mode of a body's HostConfig, `default` where none is given.
+/// The network mode of a body's HostConfig, `default` if none is given.
 pub(super) fn network_mode(host_config: &Map<String, Value>) -> String {
     match text(host_config, "NetworkMode") {
         "" => "default".to_owned(),
@@ -116,7 +116,7 @@ pub(super) fn network_mode(host_config: &Map<String, Value>) -> String {
     }
 }
 
-/// A network with this name is Swarm's.
+/// A network with this name belongs to Swarm.
 const OVERLAY: &str = "overlay";
 
 /// The endpoints of a container as its document shows them.

@@ -1,8 +1,8 @@
-//! The events of the twin: what happened to containers, when, and who caused it.
+//! The events of the twin's containers, with their times and causes.
 
 use super::container::At;
 
-/// Something that happened on the host, by command or by itself.
+/// An event on the host, by command or by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     pub at: At,
@@ -15,7 +15,7 @@ pub struct Event {
     pub cause: Cause,
 }
 
-/// What caused an event.
+/// The cause of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cause {
     /// Its process, its restart policy, or the deadline of a stop.
@@ -23,13 +23,13 @@ pub enum Cause {
     Itself,
     /// The call of that index.
     Call(usize),
-    /// The engine, as it went away or came back.
+    /// The engine, when it went away or came back.
     Engine,
     /// An operator.
     OperatorAction,
 }
 
-/// What happened to a container.
+/// The event of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
     Created,

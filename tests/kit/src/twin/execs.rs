@@ -13,7 +13,7 @@ pub(super) struct Exec {
     id: String,
     container: String,
     command: Vec<String>,
-    /// Its end and its exit code, once it was started.
+    /// The time and the exit code of its end, once it was started.
     end: Option<(At, i64)>,
 }
 
@@ -41,7 +41,7 @@ impl State {
         Ok(id)
     }
 
-    /// What it prints, and when it ends.
+    /// Its output, and the time of its end.
     pub(super) fn start_exec(&mut self, id: &str) -> Outcome<(String, At)> {
         let number = self.exec(id)?;
         let index = self.find(&self.execs[number].container)?;
@@ -91,7 +91,7 @@ fn run(command: &[String], is_healthy: bool) -> Ran {
             _ => ran.code = i64::from(!is_healthy),
         }
     }
-    // The real client keeps the last three.
+    // The real client keeps the last three lines.
     let last = lines.split_off(lines.len().saturating_sub(3));
     ran.output = last.into_iter().flat_map(|line| [line, "\n"]).collect();
     ran

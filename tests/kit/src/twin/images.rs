@@ -15,17 +15,17 @@ pub struct Image {
     pub id: String,
     /// The image's defaults, in the words of its document: Env, Cmd, Labels, Healthcheck, …
     pub config: Value,
-    /// What its containers do.
+    /// The behaviour of its containers.
     pub behaviour: Behaviour,
     /// `amd64`.
     pub architecture: String,
     /// Its size, in bytes.
     pub size: u64,
-    /// How long a pull of it takes.
+    /// The time that a pull of it takes.
     pub pull_time: Duration,
 }
 
-/// The images of the host and of the one registry all references lead to.
+/// The images of the host, and of the one registry to which all references lead.
 #[derive(Debug, Default)]
 pub(super) struct Images {
     local: BTreeMap<String, Image>,
@@ -36,13 +36,13 @@ pub(super) struct Images {
 }
 
 impl Images {
-    /// Puts an image on the host; a tag that was another image's moves.
+    /// Puts an image on the host; a tag of another image moves.
     pub(super) fn add(&mut self, reference: &str, image: Image) {
         self.tags.insert(normal(reference), image.id.clone());
         self.local.insert(image.id.clone(), image);
     }
 
-    /// Publishes an image in the registry; a tag that was another image's moves.
+    /// Publishes an image in the registry; a tag of another image moves.
     pub(super) fn publish(&mut self, reference: &str, image: Image) {
         self.registry.insert(normal(reference), image);
     }
@@ -67,7 +67,7 @@ impl Images {
         };
     }
 
-    /// What the registry has for a reference, or why it has nothing.
+    /// The registry's image for a reference, or the reason why it has none.
     pub(super) fn offered(&self, reference: &str) -> Result<&Image, EngineError> {
         let reference = normal(reference);
         if let Some(message) = self.broken.get(&reference) {
@@ -124,7 +124,7 @@ impl Images {
             .collect()
     }
 
-    /// Takes a tag off its image; `None` if it is none.
+    /// Removes a tag from its image; `None` if there is no such tag.
     pub(super) fn untag(&mut self, reference: &str) -> Option<()> {
         self.tags.remove(&normal(reference)).map(|_| ())
     }

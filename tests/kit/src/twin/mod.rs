@@ -1,8 +1,8 @@
 //! An engine in memory that keeps Docker's rules: names are unique, a stop outlives its caller, restart policies
 //! act, `--rm` containers vanish in their own time. The contract tests hold it to a real engine.
 //!
-//! Its time is tokio's clock, so that a paused clock makes hours pass at once. It has no randomness and no task of
-//! its own: whatever is due happens, in order, before it is observed next.
+//! Its time is tokio's clock, so hours pass at once if that clock is paused. It has no randomness and no task of
+//! its own: everything that is due happens, in order, before the next observation.
 
 mod behaviour;
 mod calls;
@@ -59,7 +59,7 @@ impl Twin {
         }
     }
 
-    /// The same engine for another client: its calls are told apart by that number.
+    /// The same engine for another client: the number distinguishes its calls.
     #[must_use]
     pub fn client(&self, client: usize) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Twin {
         }
     }
 
-    /// The state as it is now.
+    /// The current state.
     fn state(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap();
         state.settle(self.beginning.elapsed());

@@ -1,4 +1,4 @@
-//! What an operator does on the host with the docker command.
+//! An operator's actions on the host with the docker command.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::container::Status;
 use super::events::{Cause, Happened};
 use super::state::State;
 
-/// How long `docker stop` and `docker restart` wait before they kill.
+/// The time that `docker stop` and `docker restart` wait before they kill.
 const DEFAULT_GRACE: Duration = Duration::from_secs(10);
 
 /// A command.
@@ -54,7 +54,7 @@ pub enum OperatorAction {
 }
 
 impl OperatorAction {
-    /// What the operator does, in a word or two.
+    /// The operator's action, in a word or two.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Remove(_) => "removes",
@@ -225,7 +225,7 @@ impl State {
         Ok(())
     }
 
-    /// A reference goes in any case; the image itself only without a process, and if it has no other name.
+    /// A reference is removed in any case; the image itself only if no process uses it and it has no other name.
     fn remove_image_by_force(&mut self, reference_or_id: &str) -> Result<(), EngineError> {
         let Some(id) = self.images.find(reference_or_id).map(|image| image.id.clone()) else {
             return Err(EngineError::NotFound(format!("No such image: {reference_or_id}")));

@@ -1,4 +1,4 @@
-//! How the twin goes away, what happens to its containers meanwhile, and how it comes back.
+//! The end of the twin, the fate of its containers meanwhile, and its return.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use super::container::Status;
 use super::events::{Cause, Happened};
 use super::state::State;
 
-/// How long an engine that shuts down waits for its containers.
+/// The time that an engine waits for its containers when it shuts down.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(15);
-/// How long an engine that starts after a kill waits for each container that it finds running.
+/// The time that an engine, started after a kill, waits for each container that it finds running.
 const RESTORE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How an engine goes away.
+/// The way in which an engine goes away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Down {
     /// It stops its containers, and waits a while for them.
@@ -38,7 +38,7 @@ impl State {
             Down::PowerLoss => self.end_all(None),
             Down::Live | Down::Killed => {
                 for container in &mut self.containers {
-                    // The engine that counted the seconds of its stop is gone.
+                    // The engine that counted the seconds of the stop is gone.
                     if let Status::Running(life) | Status::Paused(life) = &mut container.status {
                         life.kill_at = None;
                     }
@@ -48,7 +48,7 @@ impl State {
         self.down_until = Some(self.now + downtime);
     }
 
-    /// All containers end: those that drain within the patience with 0, the others killed.
+    /// All containers end: those that drain within the patience end with 0, the others are killed.
     pub(super) fn end_all(&mut self, patience: Option<Duration>) {
         self.cause = Cause::Engine;
         for index in 0..self.containers.len() {
@@ -72,10 +72,10 @@ impl State {
 
     pub(super) fn boot(&mut self) {
         self.down_until = None;
-        // What became of its containers meanwhile, the engine that went away did not tell this one.
+        // The engine itself causes these events: the previous engine could not tell it about its containers.
         self.cause = Cause::Engine;
         if self.down == Down::Killed {
-            // It tells this as it tells what somebody asks for.
+            // It signals its containers by itself, and reports that like a request.
             for index in 0..self.containers.len() {
                 if self.containers[index].life().is_some() {
                     self.log(index, Happened::SignalledAgain);
@@ -86,12 +86,12 @@ impl State {
         }
         let mut index = 0;
         while let Some(container) = self.containers.get_mut(index) {
-            // With live-restore; a container that ended meanwhile is noticed in a moment.
+            // With live-restore, containers keep running; an ended one is noticed in a moment.
             if container.is_running() {
                 index += 1;
                 continue;
             }
-            // Containers that were only created vanish too.
+            // Containers that were only created also vanish.
             if container.auto_remove() || matches!(container.status, Status::Removing { .. }) {
                 self.take_away(index);
                 continue;

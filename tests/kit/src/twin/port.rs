@@ -18,9 +18,9 @@ use super::events::{Cause, Event};
 use super::images;
 use super::state::State;
 
-/// A file that was copied in this soon after a start counts as an earlier one, because its time has whole seconds only.
+/// A file that was copied in this soon after a start counts as an earlier one, because its time is in whole seconds.
 const COPIED_LATE: Duration = Duration::from_secs(1);
-/// How long a stop call waits for the end of the container, as in the real client.
+/// The time that a stop call waits for the end of the container, as in the real client.
 const STOP_WAIT: Duration = Duration::from_secs(1);
 
 /// A call that was logged and has its fault.
@@ -64,7 +64,7 @@ impl Twin {
         admitted
     }
 
-    /// A call that has no answer beside its success.
+    /// A call whose answer is just its success.
     async fn command(
         &self,
         operation: Operation,
@@ -78,7 +78,7 @@ impl Twin {
         self.finish(admitted, effect).await
     }
 
-    /// One call: logged, faulty if the hook says so, its effect between two halves of the latency.
+    /// One call: it is logged, fails if the hook says so, and takes effect between two halves of the latency.
     async fn call<T>(
         &self,
         operation: Operation,
@@ -141,7 +141,7 @@ impl Twin {
         result
     }
 
-    /// Waits until a life that was asked to end is over, or for as long as the real client does.
+    /// Waits until a life that was asked to end is over, but no longer than the real client.
     async fn wait_for_end(&self, id: &ContainerId) -> Result<(), EngineError> {
         let deadline = Instant::now() + STOP_WAIT;
         loop {
@@ -254,7 +254,7 @@ impl Engine for Twin {
                     .map(|port| (*port, "tcp".to_owned()))
                     .collect(),
             };
-            // The newest first, as in the engine's list.
+            // The newest container first, as in the engine's list.
             Ok(state.containers.iter().rev().map(summary).collect())
         })
         .await

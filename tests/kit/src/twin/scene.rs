@@ -26,7 +26,7 @@ pub struct Glance {
     pub name: String,
     pub state: RunState,
     pub image: String,
-    /// Its present restart policy.
+    /// Its current restart policy.
     pub policy: String,
 }
 
@@ -102,17 +102,17 @@ impl Twin {
         self.state().garble = Some(Box::new(change));
     }
 
-    /// Has calls of this kind fail on a container, until [`Self::mend`].
+    /// Makes calls of this kind fail on a container, until [`Self::mend`].
     pub fn break_container(&self, id: &ContainerId, operation: Operation) {
         self.state().broken.push((id.as_str().to_owned(), operation));
     }
 
-    /// Ends what [`Self::break_container`] began.
+    /// Ends the effect of [`Self::break_container`].
     pub fn mend(&self) {
         self.state().broken.clear();
     }
 
-    /// Keeps the engine from starting any process, for this reason, or lets it again. What runs goes on.
+    /// Keeps the engine from starting any process, for this reason, or lets it again. Running containers continue.
     pub fn break_runtime(&self, reason: Option<&str>) {
         self.state().runtime_error = reason.map(str::to_owned);
     }
@@ -158,7 +158,7 @@ impl Twin {
         self.state().go_down(downtime, Down::PowerLoss);
     }
 
-    /// Copies a file with the present time into a container.
+    /// Copies a file with the current time into a container.
     pub fn copy_in(&self, name_or_id: &str, path: &str) {
         let mut state = self.state();
         let index = state.find(name_or_id).expect("a container to copy to");
@@ -166,7 +166,7 @@ impl Twin {
         state.containers[index].copied.insert(path.to_owned(), now);
     }
 
-    /// Does what an operator does on the host; faults do not apply.
+    /// Carries out an operator's action on the host; faults do not apply.
     pub fn by_hand(&self, hand: OperatorAction) -> Result<(), EngineError> {
         self.state().by_hand(hand)
     }
@@ -193,14 +193,14 @@ impl Twin {
         self.state().manager_reachable
     }
 
-    /// What `/api/health` of a container answers: healthy or not, `None` if nothing listens.
+    /// The answer of a container's `/api/health`: healthy or not, `None` if nothing listens.
     pub fn health(&self, id: &ContainerId) -> Option<bool> {
         let state = self.state();
         let index = state.find(id.as_str()).ok()?;
         state.containers[index].answers(state.now, state.manager_reachable)
     }
 
-    /// What a health probe of an address finds; a loopback or gateway address reaches the host's network.
+    /// The result of a health probe of an address; a loopback or gateway address reaches the host's network.
     pub fn probe(&self, address: IpAddr, port: u16) -> Option<bool> {
         let state = self.state();
         let host = address.is_loopback() || matches!(address, IpAddr::V4(v4) if v4.octets()[3] == 1);
@@ -244,7 +244,7 @@ impl Twin {
             .collect()
     }
 
-    /// Everything that happened to containers, by command or by itself.
+    /// All events of containers, by command or by themselves.
     pub fn events(&self) -> Arc<Vec<Event>> {
         Arc::clone(&self.state().events)
     }
@@ -269,7 +269,7 @@ impl Twin {
         Some(state.document(index))
     }
 
-    /// When the next event is due.
+    /// The time at which the next event is due.
     pub fn next_event(&self) -> Option<Duration> {
         self.state().next_event()
     }

@@ -1,4 +1,4 @@
-//! Starting a container's process: what it needs, and the addresses and ports that it gets.
+//! Starting a container's process: its requirements, and the addresses and ports that it gets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;

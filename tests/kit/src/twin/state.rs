@@ -17,7 +17,7 @@ use super::execs::Exec;
 use super::images::Images;
 use super::outages::Down;
 
-/// What kind of engine the twin is.
+/// The kind of the twin's engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TwinSettings {
     /// Its newest API version: 1.44 and later take several endpoints at create.
@@ -26,9 +26,9 @@ pub struct TwinSettings {
     pub version: String,
     /// Whether it says that it is Podman.
     pub is_podman: bool,
-    /// How long every call takes; half of it before it has its effect.
+    /// The time that every call takes; half of it before it takes effect.
     pub latency: Duration,
-    /// How long an auto-removal takes.
+    /// The time that an auto-removal takes.
     pub removal_time: Duration,
 }
 
@@ -52,14 +52,14 @@ pub(super) struct State {
     pub images: Images,
     pub networks: BTreeSet<String>,
     pub storage: Storage,
-    /// By name.
+    /// The volumes, by name.
     pub volumes: BTreeMap<String, Volume>,
     pub manager_reachable: bool,
-    /// The engine is down until then.
+    /// The time until which the engine is down.
     pub down_until: Option<At>,
-    /// How it last went down.
+    /// The way in which it last went down.
     pub down: Down,
-    /// How often the engine has gone down.
+    /// The number of times that the engine has gone down.
     pub restarts: u32,
     /// The cause of the events that are being logged.
     pub cause: Cause,
@@ -68,15 +68,15 @@ pub(super) struct State {
     pub calls: Arc<Vec<Call>>,
     pub execs: Vec<Exec>,
     pub events: Arc<Vec<Event>>,
-    /// Hears of each event.
+    /// Is notified of each event.
     pub told: watch::Sender<()>,
-    /// How many of the events the engine does not remember, since it has ended meanwhile.
+    /// The hook that chooses a fault for each call.
     pub faults: Option<FaultHook>,
     /// Changes the configuration of each new container.
     pub garble: Option<Garble>,
     /// The containers, by id, on which a call of this kind fails.
     pub broken: Vec<(String, Operation)>,
-    /// Why no process can be started.
+    /// The reason why no process can start.
     pub runtime_error: Option<String>,
     serial: u64,
 }
@@ -112,7 +112,7 @@ impl State {
         }
     }
 
-    /// 64 hex digits: new with each call, and the same ones in each run of a test.
+    /// 64 hex digits: new at each call, and the same in each run of a test.
     pub(super) fn new_id(&mut self) -> String {
         self.serial += 1;
         // SplitMix64: spreads the serial number over all digits.
@@ -165,7 +165,7 @@ impl State {
         self.now = self.now.max(to);
     }
 
-    /// When the next event is due.
+    /// The time at which the next event is due.
     pub(super) fn next_event(&self) -> Option<At> {
         self.containers
             .iter()
@@ -233,7 +233,7 @@ impl State {
         self.told.send_replace(());
     }
 
-    /// The process of a container ends.
+    /// Ends the process of a container.
     pub(super) fn exit(&mut self, index: usize, code: i64) {
         self.log(index, Happened::Exited { code });
         let (now, removal_time) = (self.now, self.settings.removal_time);
@@ -245,7 +245,7 @@ impl State {
         if std::mem::take(&mut container.starts_again) {
             container.status = Status::Exited;
             let id = container.id.clone();
-            // An error is in the container's document.
+            // The container's document shows an error.
             let _ = self.start(&id);
             return;
         }

@@ -1,4 +1,4 @@
-//! What happens beside the replacement: failed and withdrawn containers, and old ones behind the one in service.
+//! Containers beside the replacement: failed and withdrawn ones, and old ones behind the one in service.
 
 use chrono::TimeDelta;
 use delegate_upgrader::container::RunState;
@@ -35,16 +35,16 @@ fn failed_and_withdrawn_containers_end_by_themselves() {
             (withdrawn(down("new")), "withdrawn_remove: remove new"),
             (withdrawn(new().policy("no")), "withdrawn_remove: remove new"),
             (Scene::new().serving(old()).trial(90, new().policy("no")), "withdrawn_remove: remove new"),
-            // Compose removes what it stopped, and fails where that is being removed already.
+            // Compose removes the containers that it stopped, and fails if one is already being removed.
             (withdrawn(new().policy("no").exited(2)), "withdrawn_remove: wait 1s, stopping"),
-            // The newest failure is kept, until a later release works.
+            // The newest failure is kept until a later release works.
             (failed(down("f1")), AT_REST),
             (failed(down("f1")).failed(2, down("f2")), "failed_remove: remove f1"),
             (failed(down("f1").state(RunState::Removing)).failed(2, down("f2")), "given_up_removing: wait 1s, stopping"),
             (Scene::new().serving(new().running(90, 90)).failed(1, down("f1").change(|m| m.created_at = ago(1001))), "failed_remove: remove f1"),
             (Scene::new().serving(new().running(90, 90)).failed(1, down("f1")), AT_REST),
             (Scene::new().serving(new().unhealthy(90, 90)).failed(1, down("f1").change(|m| m.created_at = ago(1001))), AT_REST),
-            // A restored container is no later release.
+            // A restored container is not a later release.
             (failed(down("f1").change(|m| m.created_at = ago(90_000))), AT_REST),
             (Scene::new().upgrader("old").serving(old()).helper(true, helper().running(90, 80)), "helper_remove: stop helper within 1h"),
             (Scene::new().upgrader("old").serving(old()).helper(true, helper().running(90, 80).exited(5)), "helper_remove: remove helper"),
@@ -72,12 +72,12 @@ fn old_containers_end_once_the_successor_works() {
             (works().retired(old()), "retired_drain: rename old to d.draining-now"),
             (works().retired(old().state(RunState::Restarting)), "draining_stop: stop old within 1h"),
             (works().draining(1, old()), "draining_stop: stop old within 1h"),
-            // Another process may have asked it: Docker's clock runs on, and this request is harmless.
+            // Another process may have asked it: Docker's timer continues, and this request is harmless.
             (works().draining(3000, old()), "draining_stop: stop old within 1h"),
             (works().draining(90, old().asked_to_stop(90)), "draining_stop: wait 9s, draining"),
             (works().draining(9000, old().asked_to_stop(STOP_TIMEOUT + 1)), "draining_stop: stop old within 0s"),
             (fails(9).draining(90, old().asked_to_stop(90)), "draining_stop: wait 9s, draining"),
-            // Docker has started it again, and its name says that this life was not asked.
+            // Docker has restarted it, and its name shows that this life was not asked to stop.
             (works().draining(90, old().running(5, 3)), "draining_stop: rename old to d.draining-now"),
             (works().draining(90, old().exited(5)), "draining_remove: remove old"),
             (by_compose().draining(90, old().exited(5)), "draining_remove: wait 10s, stopping"),
@@ -89,7 +89,7 @@ fn old_containers_end_once_the_successor_works() {
             (fails(9).draining(90, old()), "old_wait: wait 5s, successor_unhealthy"),
             (fails(9).retired(old()), "old_wait: wait 5s, successor_unhealthy"),
             (ended(5).retired(old()), "old_wait: wait 5s, successor_unhealthy"),
-            // The successor gives the name back where the old container can take it.
+            // The successor gives the name back if the old container can take it.
             (ended(10).retired(old()), row("successor_reject", exited)),
             (ended(10).draining(90, old().exited(40)), row("successor_reject", exited)),
             (fails(DEADLINE).retired(old()), row("successor_reject", unhealthy)),
@@ -101,20 +101,20 @@ fn old_containers_end_once_the_successor_works() {
             (stopped().draining(90, old().exited(40)), "blocked: rest, not_running"),
             (stopped().draining(90, old()), "blocked: rest, not_running"),
             (stopped().retired(old()), "blocked: rest, not_running"),
-            // One that outlives its time to stop was never asked.
+            // A container that outlives its time to stop was never asked.
             (fails(DEADLINE).draining(3600, old()).host_network(), "old_wait: wait 5s, successor_unhealthy"),
             (fails(DEADLINE).draining(3601, old()).host_network(), row("successor_reject", unhealthy)),
             (fails(DEADLINE - 1).retired(old()), "old_wait: wait 5s, successor_unhealthy"),
-            // A copy of one that finishes its tasks can serve beside it, unless two cannot run at once.
+            // A copy can serve beside a container that finishes its tasks, unless two cannot run at once.
             (fails(DEADLINE).draining(90, old()), row("successor_reject", unhealthy)),
             (fails(DEADLINE).draining(90, old()).host_network(), "old_wait: wait 5s, successor_unhealthy"),
-            // One that does not work either would not help.
+            // An old container that does not work either would not help.
             (fails(DEADLINE).retired(old().unhealthy(900, 9)), "old_wait: wait 5s, successor_unhealthy"),
             (fails(DEADLINE).retired(old().id("stranger")), "old_wait: wait 5s, successor_unhealthy"),
-            // A copy that was never started is about to be, whatever the old container does.
+            // A copy that was never started is started next, whatever the old container does.
             (Scene::new().serving(copy()).draining(90, old().exited(40)), "copy_start: start copy"),
             (Scene::new().serving(copy()).draining(90, old().asked_to_stop(40)), "copy_start: start copy"),
-            // A copy is all there is.
+            // Only the copy is left.
             (Scene::new().serving(copy().unhealthy(900, 900)).draining(990, old().exited(950)), "old_wait: wait 5s, successor_unhealthy"),
             (Scene::new().renamed(new().running(90, 90)).draining(1, old()), "draining_stop: stop old within 1h"),
         ],

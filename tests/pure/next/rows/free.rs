@@ -1,4 +1,4 @@
-//! Nobody has the name: with a candidate that could take it, and without.
+//! No container has the name: with a candidate that could take it, and without.
 
 use std::time::Duration;
 
@@ -44,8 +44,8 @@ fn a_candidate_takes_the_free_name_or_the_old_container_gets_it_back() {
         "The name is free",
         vec![
             (renamed(proven()), "renamed: withdraw new as d.withdrawn-now"),
-            // Stop-first, another process may have asked it to stop. That takes as long as the whole wait for an idle moment,
-            // the stop timeout, and a moment more.
+            // Stop-first, another process may have asked it to stop. That takes up to the whole wait for an idle moment, the
+            // stop timeout, and a moment more.
             (renamed(new()).host_network(), "renamed: wait 1s, stopping"),
             (renamed(new().change(|m| m.created_at = ago(3600 + STOP_TIMEOUT + 14))).host_network(), "renamed: wait 1s, stopping"),
             (renamed(new().change(|m| m.created_at = ago(3600 + STOP_TIMEOUT + 15))).host_network(), "renamed: withdraw new as d.withdrawn-now"),
@@ -53,7 +53,7 @@ fn a_candidate_takes_the_free_name_or_the_old_container_gets_it_back() {
             (renamed(new()), "renamed: withdraw new as d.withdrawn-now"),
             (draining(changed(old()), new()), "old_changed: withdraw new as d.withdrawn-now: settings_changed"),
             (retired(proven()), "take_name: rename new to d"),
-            // It was proven when the old container gave up the name, whatever this process has seen.
+            // It was proven when the old container gave up the name, whatever this process has observed.
             (retired(new().running(90, 0)), "take_name: rename new to d"),
             (retired(new()), row("retired_reject", refused)),
             (retired(new().exited(30)), row("retired_reject", exited)),
@@ -70,17 +70,17 @@ fn a_candidate_takes_the_free_name_or_the_old_container_gets_it_back() {
             (draining(old().exited(30), new().stopped(9000)), "free_stopped: rest, not_running"),
             (alone(new().stopped(9000)), "free_stopped: rest, not_running"),
             (retired(new().stopped(9000)), "free_stopped: withdraw new as d.withdrawn-now"),
-            // Neither runs: the one that this process asked to stop is started at once, if Docker has not refused that.
+            // Neither runs: the container that this process asked to stop starts at once, unless Docker has refused that.
             (draining(old().exited(1).asked_to_stop(5), new().exited(10)), "free_reject: start old"),
             (draining(old().exited(1).asked_to_stop(5).refused(1), new().exited(10)), row("free_reject", exited)),
             (draining(old().exited(1).asked_to_stop(5), new().unhealthy(DEADLINE, DEADLINE)), row("free_reject", "reject new as d.failed-1: not healthy for 1m without a break within 10m: /api/health says unhealthy")),
-            // Start-first, and its owner ended the old container: two can run at once.
+            // Start-first, and the owner ended the old container: two can run at once.
             (Scene::new().draining(90, old()).candidate(proven()), "free_promote: rename new to d"),
-            // With its end it is gone, so its copy comes before a candidate is given up.
+            // The old container vanishes when it ends, so its copy is created before a candidate is given up.
             (draining(changed(vanishing()), new()), "old_changed: recreate from old"),
             (draining(vanishing(), new().stopped(9000)), "free_stopped: recreate from old"),
             (draining(vanishing(), new().exited(10)), "free_reject: recreate from old"),
-            // Someone removed all others.
+            // Someone removed all other containers.
             (alone(new()), "free_start: start new"),
             (alone(proven()), "free_promote: rename new to d"),
             (alone(new().exited(15)), "recreate: recreate from new with harness/delegate:26.01.1"),
@@ -106,7 +106,7 @@ fn an_old_container_comes_back_as_itself() {
             (Scene::new().retired(old().exited(9)), "restore_wait: wait 1s, returning"),
             (Scene::new().retired(old().exited(30)), "restore_start: start old"),
             (Scene::new().retired(old().state(RunState::Restarting)), "restore_wait: wait 500ms, returning"),
-            // Docker started it again after the second in its name.
+            // Docker restarted it after the second in its name.
             (restoring(old().running(30, 20)), "restore: rename old to d"),
             // A copy serves while it finishes its tasks, unless two cannot run at once.
             (restoring(old()), "recreate_old: recreate from old"),
@@ -124,7 +124,7 @@ fn an_old_container_comes_back_as_itself() {
             (Scene::new().draining(-3600, old().exited(30)), "restore_start: rename old to d.draining-now"),
             (Scene::new().draining(-1, old().exited(30)), "restore_start: start old"),
             (Scene::new().draining(90, old().exited(30)).failed(1, failed(9)).host_network(), "restore_wait: wait 900ms, stopping"),
-            // It was never in service, so it has no tasks, unless it says so.
+            // It was never in service, so it has no tasks, unless it reports some.
             (Scene::new().draining(90, old().exited(30)).failed(1, failed(11)).host_network(), "given_up_stop: stop new within 0s"),
             (Scene::new().draining(90, old().exited(30)).failed(1, failed(11).tasks(1)).host_network(), "restore_wait: wait 1s, stopping"),
             (Scene::new().draining(90, old().exited(30)).failed(1, failed(9)), "restore_start: start old"),

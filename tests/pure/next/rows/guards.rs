@@ -1,4 +1,4 @@
-//! What comes before everything else.
+//! The rows that come before all others.
 
 use chrono::TimeDelta;
 use delegate_upgrader::rollout::Member;
@@ -8,7 +8,7 @@ use super::super::scene::{Change, HEALTHY_TIME, Scene, V2, ago, copy, new, old};
 use super::table;
 use super::upgrader::retired;
 
-/// This was tried so often in a row, in vain, the last time so many seconds ago.
+/// This call has failed so many times in a row, the last time so many seconds ago.
 fn tried(scene: Scene, key: &str, attempts: u32, seconds: i64) -> Scene {
     scene.knowing(|facts| {
         for attempt in (0..attempts).rev() {
@@ -46,7 +46,7 @@ fn guards_decide_before_anything_else() {
             (failed_calls(9, 0), "call_failed: wait 1m, engine_error"),
             (failed_calls(10, 0), "call_failed: rest, engine_error"),
             (failed_calls(10, 60), "create: create release 1 from old with harness/delegate:26.02.1"),
-            // Of another call.
+            // A failure of another call does not matter.
             (tried(Scene::new().serving(old()).pulled(V2), "stop other", 1, 0), "create: create release 1 from old with harness/delegate:26.02.1"),
             (failed_calls(1, 0).with(|r| r.owner.opted_out = Some("a label")), "left_alone: rest, opted_out"),
             (unread(busy()), "not_inspected: wait 1s, engine_error"),
@@ -54,7 +54,7 @@ fn guards_decide_before_anything_else() {
             // The next observation ends the pause, not the clock.
             (tried(unread(busy()), "inspect", 10, 65), "not_inspected: rest, engine_error"),
             (busy().policy(|policy| policy.health_only = true), "health_only: rest, health_only"),
-            // What leaves the delegate without a container that is up is finished, or taken back.
+            // A step that leaves the delegate without a running container is finished, or taken back.
             (stop_first(new()), "free_start: start new"),
             (stop_first(new().unhealthy(700, 700)), "free_reject: reject new as d.failed-1: not healthy for 1m without a break within 10m: /api/health says unhealthy"),
             (health_only(Scene::new().draining(90, old().exited(30))), "restore_start: start old"),
@@ -65,7 +65,7 @@ fn guards_decide_before_anything_else() {
             (busy().with(|r| r.owner.task_of = Some("a service".to_owned())), "left_alone: rest, task_of_service"),
             (left_by_compose(old().exited(119)), "compose_replaces: rest, replaced_by_compose"),
             (left_by_compose(new().change(|m| m.created_at = ago(119))), "compose_replaces: rest, replaced_by_compose"),
-            // Compose has failed by then, and what it left is the delegate.
+            // Compose has failed by then, and the container that it left is the delegate.
             (left_by_compose(old().running(120, 120)), "create: create release 1 from old with harness/delegate:26.02.1"),
             (retired("new", 5, new().running(90, HEALTHY_TIME)), "take_own_name: rename new to d"),
             (Scene::new().upgrader("new").candidate(new().running(3, 0)), "take_own_name: rename new to d"),

@@ -1,4 +1,4 @@
-//! One in service, and no candidate.
+//! A container in service, without a candidate.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::config::{Timing, UpdateOrder};
@@ -14,7 +14,7 @@ use super::super::scene::{
 use super::{check, table};
 
 const CREATE: &str = "create: create release 1 from old with harness/delegate:26.02.1";
-/// An attempt that was given up has taken a number.
+/// An attempt that was given up has used up a number.
 const CREATE_AGAIN: &str = "create: create release 2 from old with harness/delegate:26.02.1";
 const PULL: &str = "pull: pull harness/delegate:26.02.1";
 
@@ -118,7 +118,7 @@ fn a_delegate_that_its_owner_stopped_is_left_alone() {
     }
 }
 
-/// A quarantine lasts an hour from the end of the container, two after the second failure, and a day at most.
+/// A quarantine lasts an hour from the end of the container, two hours after the second failure, and a day at most.
 #[test]
 #[rustfmt::skip]
 fn a_quarantine_doubles_and_ends() {
@@ -129,7 +129,7 @@ fn a_quarantine_doubles_and_ends() {
             (failed(attempt, hours * 3600), CREATE_AGAIN),
         ]);
     }
-    // What the host lacks says nothing about the image.
+    // A resource that the host lacks says nothing about the image.
     let lacks = |seconds| rejected(seconds).change(|m| m.life.ending = "exited with code 128: no space left on device".to_owned());
     check(vec![
         (pulled().failed(5, lacks(3599)), "blocked: rest, quarantined"),
@@ -137,7 +137,7 @@ fn a_quarantine_doubles_and_ends() {
     ]);
     let up = new().id("f1").policy("no").unhealthy(9000, 9000).asked_to_stop(5);
     check(vec![(pulled().failed(1, up), "blocked: wait 500ms, quarantined")]);
-    // By another clock it ends in a year, or has not started.
+    // By another clock it ends in a year, or has not started yet.
     let end = |seconds: i64| {
         failed(1, -seconds).reason().ends_at()
     };
@@ -145,7 +145,7 @@ fn a_quarantine_doubles_and_ends() {
     check(vec![(failed(1, -365 * 86_400), CREATE_AGAIN)]);
 }
 
-/// A prune takes the failed container, and a rollback does away with it.
+/// A prune removes the failed container, and a rollback removes it as well.
 #[test]
 #[rustfmt::skip]
 fn a_recorded_rejection_keeps_its_image_in_quarantine() {
@@ -169,7 +169,7 @@ fn a_recorded_rejection_keeps_its_image_in_quarantine() {
         (recorded(pulled().demanded(Intent::Retry), 60, same), CREATE),
         (recorded(after(1, false), 60, same), CREATE_AGAIN),
         (recorded(after(1, true), 60, same), "blocked: rest, quarantined"),
-        // A length that nobody wrote.
+        // An impossible length, which no upgrader wrote.
         (recorded(pulled(), 86_400, |record| record.until = DateTime::<Utc>::MAX_UTC), CREATE),
     ]);
 }

@@ -14,7 +14,7 @@ use delegate_upgrader::rollout::Row;
 
 use super::scene::{Scene, check};
 
-/// Asserts what is decided in each of these scenes, that of all rows that hold it is the first one on the page, and that each row
+/// Asserts the decision in each of these scenes, that its row is the first on the page that holds there, and that each row
 /// of the table decides in one of them.
 fn table(title: &str, cases: Vec<(Scene, &str)>) {
     let (_, rows) = Row::TABLES.iter().find(|(name, _)| *name == title).unwrap();

@@ -1,4 +1,4 @@
-//! One in service, and a candidate beside it.
+//! A container in service, and a candidate beside it.
 
 use chrono::TimeDelta;
 use delegate_upgrader::config::UpdateOrder;
@@ -76,7 +76,7 @@ fn a_candidate_proves_itself_beside_the_one_in_service() {
             (with(new()).knowing(|facts| facts.free_memory = None), "candidate_start: find out free_memory"),
             (with(new()).knowing(|facts| (facts.free_memory, facts.crowd) = (None, 1)), "candidate_start: wait 5s, waiting_for_others"),
             (Scene::new().serving(old().tasks(2)).candidate(new()).pulled(V2).host_network(), "wait_for_idle: wait 1s, waiting_for_idle"),
-            // Docker cannot rename one that it is restarting.
+            // Docker cannot rename a container that it is restarting.
             (behind(old().state(RunState::Restarting)), ANNOUNCE),
             (Scene::new().serving(old().state(RunState::Restarting)).candidate(new()).pulled(V2).host_network(), ANNOUNCE),
             (next_after(old().state(RunState::Restarting)), "between_lives: stop old within 1h"),
@@ -110,22 +110,22 @@ fn a_candidate_is_judged_by_what_it_does() {
     check(vec![
         (with(new().unhealthy(DEADLINE - 1, 90)), "proving: wait 1s, proving"),
         (with(new().unhealthy(DEADLINE, 90)), late),
-        // A fresh answer comes first, and a candidate that is healthy by then may still get there.
+        // A fresh answer comes first, and a candidate that is healthy by then may still make it.
         (with(new().unhealthy(DEADLINE, 90).change(|m| m.history.is_awaited = true)), "proving: wait 500ms, proving"),
         (with(new().running(DEADLINE, HEALTHY_TIME - 5)), "proving: wait 500ms, proving"),
         // Proven at the last moment.
         (with(new().running(DEADLINE, HEALTHY_TIME)), RETIRE),
-        // What this process has not watched is no proof.
+        // Time that this process has not watched proves nothing.
         (with(new().running(86_400, 0).change(|m| m.history.seen_since = Some(now()))), "proving: wait 5s, proving"),
         (with(new().state(RunState::Dead)), exited),
-        // Docker may start it again, unless it has no restart policy.
+        // Docker may restart it, unless it has no restart policy.
         (with(new().exited(9)), "proving: wait 5s, proving"),
         (with(new().exited(10)), exited),
         (with(new().exited(0).policy("no")), exited),
         (with(new().unhealthy(30, 30).restarts(2)), "proving: wait 5s, proving"),
         (with(proven().restarts(3)), crashing),
         (with(new().refused_for_good()), rejected("Docker could not start it: no such file")),
-        // It was started in the end.
+        // It did start in the end.
         (with(proven().refused_for_good()), RETIRE),
         // Docker cannot rename it between two lives.
         (with(new().state(RunState::Restarting).restarts(3)), "candidate_reject: stop new within 1h"),
@@ -133,7 +133,7 @@ fn a_candidate_is_judged_by_what_it_does() {
     ]);
 }
 
-/// Nothing is decided by what else was wrong, but the message names it.
+/// Other problems decide nothing, but the message names them.
 #[test]
 #[rustfmt::skip]
 fn a_rejection_names_the_circumstances() {
@@ -180,7 +180,7 @@ fn a_candidate_that_is_not_wanted_is_withdrawn_without_a_verdict() {
         // The same image, whether pulled or not, or no word about it: the replacement continues.
         (with(running()).published(V2), "proving: wait 5s, proving"),
         (with(running()).keep(Reason::AwaitingSchedule { published: None }), "proving: wait 5s, proving"),
-        // Another process rolls back from what is published.
+        // Another process rolls back from the published image.
         (with(rollback()).pulled(V3), "proving: wait 5s, proving"),
         (with(rollback()).keep(up_to_date()), "proving: wait 5s, proving"),
     ]);
@@ -195,9 +195,9 @@ fn stopped_container_in_service_ends_the_replacement() {
         (behind(paused(14)), "serving_down: wait 1s, interrupted"),
         (behind(paused(15)), stopped),
         (behind(old().state(RunState::Dead)), stopped),
-        // By a clock that was set back far.
+        // The clock was set back far.
         (behind(old().exited(-16)), stopped),
-        // What this owner stopped matters more than what the candidate does.
+        // A stop by the owner matters more than the candidate's state.
         (Scene::new().serving(old().exited(15)).candidate(new().exited(60)), stopped),
     ]);
 }
@@ -234,7 +234,7 @@ fn failures_are_numbered_by_the_attempts_of_their_image() {
     starts(base(), "candidate_reject: reject new as d.failed-1");
     starts(base().failed(1, rejected("f1", V2)), "candidate_reject: reject new as d.failed-2");
     starts(base().failed(3, rejected("f3", V2)), "candidate_reject: reject new as d.failed-4");
-    // A failure of another image makes room, unless it is up.
+    // A failure of another image makes room, unless it is still running.
     starts(base().failed(1, rejected("f1", V3)), "candidate_reject: remove f1");
     starts(base().failed(2, rejected("f2", V3)), "candidate_reject: reject new as d.failed-1");
     starts(base().failed(1, rejected("f1", V3).running(50, 0).asked_to_stop(5)), "candidate_reject: reject new as d.failed-2");

@@ -1,4 +1,4 @@
-//! When an unhealthy delegate is restarted, and when not.
+//! Cases in which an unhealthy delegate is restarted, and cases in which it is not.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const RESTARTED: &str = "restart: restart old within 1h";
 const HELD_BACK: &str = "restart_deferred: rest, restart_deferred";
 const AT_REST: &str = "blocked: rest, awaiting_schedule";
 
-/// A delegate that has failed so many checks, the only one of its host.
+/// A delegate that has failed so many checks, the only one on its host.
 fn failing(checks: u64) -> Scene {
     let serving = old().unhealthy(86_400, 200).change(|m| {
         m.history.checks.failed = checks;
@@ -30,7 +30,7 @@ fn changed(change: impl FnOnce(&mut Member)) -> Scene {
     failing(3).with(|rollout| change(rollout.serving.as_mut().unwrap()))
 }
 
-/// This process asked for a restart of the present life so many seconds ago.
+/// This process asked for a restart of the current life so many seconds ago.
 fn asked_to_restart(seconds: i64) -> Scene {
     changed(|m| {
         m.history.checks.restart = Some(RequestedRestart {
@@ -69,9 +69,9 @@ fn a_delegate_that_fails_its_checks_is_restarted() {
             (asked_to_restart(100), "restart_in_progress: wait 10s, restarting"),
             (asked_to_restart(100).pulled(V2), "restart_in_progress: wait 10s, restarting"),
             (asked_to_restart(STOP_TIMEOUT + 10), "restart_in_progress: wait 10s, restarting"),
-            // Docker restarted meanwhile, and has forgotten it.
+            // Docker itself restarted meanwhile, and has forgotten the request.
             (asked_to_restart(STOP_TIMEOUT + 11), RESTARTED),
-            // Some engines stop a container, and do not start it again.
+            // Some engines stop a container without starting it again.
             (ended(100, 9), "restart_in_progress: wait 10s, restarting"),
             (ended(100, 10), "restart_in_progress: start old"),
             (ended(STOP_TIMEOUT + 100, 91), "restart_in_progress: start old"),
@@ -103,7 +103,7 @@ fn a_delegate_that_fails_its_checks_is_restarted() {
             ),
             (changed(|m| m.health = old().health), AT_REST),
             (changed(|m| m.state = RunState::Paused), "blocked: rest, not_running"),
-            // Its restarts are the engine's business.
+            // Restarts by its policy are the engine's business.
             (changed(|m| m.state = RunState::Restarting), AT_REST),
         ],
     );
@@ -160,7 +160,7 @@ fn due_replacement_precedes_restart() {
         (failing(3).published(V2).knowing(|facts| facts.is_pulling = true), "pulling: wait 2s, pulling"),
         (failing(3).keep(waiting()), "blocked: rest, waiting_for_replica"),
         (failing(3).keep(awaiting), "blocked: rest, awaiting_answer"),
-        // None is due.
+        // No upgrade is due.
         (failing(3).pulled(V1), RESTARTED),
         (failing(3).pulled(V2).failed(1, rejected), RESTARTED),
         (failing(3).keep(Reason::Halted { name: "e".to_owned(), because: "e failed".to_owned() }), RESTARTED),

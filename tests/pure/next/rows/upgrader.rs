@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::super::scene::{Change, DEADLINE, HEALTHY_TIME, Scene, V2, helper, new, old};
 use super::check;
 
-/// Two cannot run at once, and the candidate was created; as the old upgrader sees it.
+/// Two cannot run at once, and the candidate was created; seen by the old upgrader.
 pub fn exchange() -> Scene {
     Scene::new()
         .upgrader("old")
@@ -19,7 +19,7 @@ pub fn exchange() -> Scene {
         .pulled(V2)
 }
 
-/// The old upgrader gave up the name so many seconds ago; as the container `own` sees it.
+/// The old upgrader gave up the name so many seconds ago; seen by the container `own`.
 pub fn retired(own: &str, seconds: u64, candidate: Member) -> Scene {
     let scene = Scene::new().upgrader(own).retired(old()).candidate(candidate);
     scene.knowing(|facts| facts.name_free_for = Duration::from_secs(seconds))
@@ -56,7 +56,7 @@ fn failed_helper_counts_against_the_image() {
     ]);
 }
 
-/// The helper stops the old upgrader, which starts the new one where it cannot itself.
+/// The helper stops the old upgrader, which starts the new one if the helper cannot.
 #[test]
 #[rustfmt::skip]
 fn a_helper_makes_the_exchange() {
@@ -92,7 +92,7 @@ fn a_host_without_memory_for_a_second_upgrader_has_none_for_a_helper() {
     let scene = || Scene::new().upgrader("old").serving(old()).pulled(V2).with(little);
     check(vec![
         (scene(), "blocked: rest, cannot_start_first"),
-        // Its owner knows better.
+        // The owner knows better.
         (
             scene().with(|rollout| rollout.owner.update_order = Some(UpdateOrder::StopFirst)),
             "create: create release 1 from old with harness/delegate:26.02.1",

@@ -1,4 +1,4 @@
-//! What a create body has of the container that it is made from, however odd that container's document.
+//! The parts of a container that a create body must carry over, however odd the container's document.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ impl Carried<'_> {
         }
     }
 
-    /// Whether the container has `--rm`, or stands for one that had it.
+    /// Whether the container has `--rm`, or replaces a container with it.
     fn should_auto_remove(&self) -> bool {
         let remembers = fields(self.config, "Labels").get(label::AUTO_REMOVE) == Some(&json!("true"));
         let policy = &self.container["HostConfig"]["RestartPolicy"]["Name"];
@@ -70,7 +70,7 @@ impl Carried<'_> {
         (remembers && has_no_policy) || self.container["HostConfig"]["AutoRemove"] == json!(true)
     }
 
-    /// The labels that are ours on what was made, with their values.
+    /// Our labels on the new container, with their values.
     fn given_labels(&self) -> BTreeMap<&str, String> {
         let labels = self.given.labels.iter().cloned();
         let mut expected: BTreeMap<&str, String> = labels.collect();
@@ -127,7 +127,7 @@ impl Carried<'_> {
         assert!(kept.next().is_none(), "a variable came from nowhere");
     }
 
-    /// Fields without a rule of their own are what they were; scalars are, or are the image's.
+    /// Fields without a rule of their own stay the same; scalars do, or get the image's value.
     fn fields(&self) {
         const RULED: [&str; 12] = [
             "Image",
@@ -226,7 +226,7 @@ impl Carried<'_> {
         assert!(kept.keys().all(|field| own.contains_key(field)));
     }
 
-    /// All of it survives, known or not. Volumes get names, and more of them may come behind.
+    /// All of it survives, known or unknown. Volumes get names, and further ones may follow.
     fn host_config(&self) {
         let own = fields(self.config_parent(), "HostConfig");
         let made = fields(self.body, "HostConfig");
@@ -254,7 +254,7 @@ impl Carried<'_> {
                 .filter(more)
                 .all(|field| ["Binds", "Mounts", "AutoRemove"].contains(&field.as_str()))
         );
-        // Nothing that we create may vanish when it stops.
+        // No container that we create may vanish when it stops.
         assert_ne!(made.get("AutoRemove"), Some(&json!(true)));
     }
 
@@ -262,7 +262,7 @@ impl Carried<'_> {
         self.container.as_object().expect("it was accepted")
     }
 
-    /// No volume of the container's own is left behind, and none goes where another mount is.
+    /// No volume of the container itself is left behind, and none replaces another mount.
     fn volumes(&self) {
         let made = &self.body["HostConfig"];
         let binds = list(made, "/Binds").iter().filter_map(Value::as_str);
@@ -310,7 +310,7 @@ impl Carried<'_> {
         endpoints.and_then(Value::as_object).cloned().unwrap_or_default()
     }
 
-    /// Every network once, with all that may be said of it.
+    /// Every network occurs once, with all of its permitted settings.
     fn networks(&self, api: ApiVersion) {
         let mode = text(self.container, "/HostConfig/NetworkMode");
         if self.config.contains_key("NetworkingConfig")
@@ -334,7 +334,7 @@ impl Carried<'_> {
             .flatten()
         {
             let Some(found) = made.remove(network) else {
-                // Shown a second time, under the beginning of its id.
+                // The network is shown a second time, under a prefix of its id.
                 assert!(text(endpoint, "/NetworkID").starts_with(network.as_str()));
                 continue;
             };
@@ -364,7 +364,7 @@ fn fields(of: &Map<String, Value>, field: &str) -> Map<String, Value> {
         .unwrap_or_default()
 }
 
-/// Equal, or neither says anything to the engine.
+/// The values are equal, or neither means anything to the engine.
 fn blank_or(default: Option<&Value>, value: &Value) -> bool {
     let blank = |value: &Value| match value {
         Value::Null | Value::Bool(false) => true,
@@ -377,7 +377,7 @@ fn blank_or(default: Option<&Value>, value: &Value) -> bool {
     default == Some(value) || (blank(value) && default.is_none_or(blank))
 }
 
-/// A list that begins as another one did, but for entries that were changed as they may be.
+/// A list that begins like the old one, except for permitted changes of its entries.
 fn same_start(old: &Value, new: Option<&Value>, may_become: impl Fn(&Value, &Value) -> bool) {
     let Some(entries) = old.as_array() else {
         let added = new.is_some_and(Value::is_array);

@@ -43,7 +43,7 @@ pub(super) fn check(container: &Inspected, images: Images<'_>, api: ApiVersion) 
     assert_labels_are_of_one_release(&second, &expected);
     assert_noticed(&first, &second, &old, &new);
 
-    // The new image may have another manager's label.
+    // The new image may have a label of another manager.
     let Some((settled, third)) = engine.replace(OLD, &second, &new, &new) else {
         return;
     };
@@ -60,7 +60,7 @@ pub(super) fn check(container: &Inspected, images: Images<'_>, api: ApiVersion) 
     );
 }
 
-/// Whether an alias of the owner's is one that the engine is about to make up, of an id that nobody knows before.
+/// Whether one of the owner's aliases equals one that the engine will derive from a future id.
 fn is_called_as_an_engine_would(owner: &Value) -> bool {
     let endpoints = object(owner, "/NetworkingConfig/EndpointsConfig");
     let aliases = endpoints
@@ -71,19 +71,19 @@ fn is_called_as_an_engine_would(owner: &Value) -> bool {
     aliases.into_iter().any(|alias| made_up.contains(alias))
 }
 
-/// What an engine refuses to create.
+/// Whether an engine refuses to create it.
 fn has_no_command(container: &Value) -> bool {
     let config = &container["Config"];
     list(config, "/Entrypoint").is_empty() && list(config, "/Cmd").is_empty()
 }
 
-/// Creates containers from other ones, as an engine with this API shows them.
+/// Creates containers from other ones, like an engine with this API.
 struct Engine {
     api: ApiVersion,
 }
 
 impl Engine {
-    /// The create call for the successor and what is shown of it; none where there can be none.
+    /// The create call for the successor and the successor's document; `None` if there cannot be one.
     fn replace(
         &self,
         id: &str,
@@ -113,7 +113,7 @@ impl Engine {
     }
 }
 
-/// Everything in which it differs is explained by the image and by what is ours.
+/// The image and our own parts explain every difference.
 fn assert_explained(container: &Value, made: &Value, old: &Value, new: &Value) {
     let found = verify(&inspected(container), &inspected(made), Images { old, new }).unwrap();
     assert!(found.is_empty(), "{found:?}\n{container:#}\n{made:#}");
@@ -130,7 +130,7 @@ fn assert_volumes_stay(before: &Value, after: &Value) {
     }
 }
 
-/// What we wrote on the container before may come by no way, its image's labels included.
+/// Values that we wrote on the previous container must not come back, not even from its image's labels.
 fn assert_labels_are_of_one_release(container: &Value, labels: &[(&str, String)]) {
     for (name, value) in object(container, "/Config/Labels").into_iter().flatten() {
         let says_something = value.as_str() != Some("");
@@ -141,7 +141,7 @@ fn assert_labels_are_of_one_release(container: &Value, labels: &[(&str, String)]
     }
 }
 
-/// A comparison that finds nothing, ever, would pass all else.
+/// Without this check, a comparison that never finds anything would pass all others.
 fn assert_noticed(container: &Value, made: &Value, old: &Value, new: &Value) {
     let images = Images { old, new };
     let unnoticed = |change: &dyn Fn(&mut Value)| {

@@ -1,7 +1,7 @@
-//! What holds of the document functions whatever they are given.
+//! The rules for the document functions, for any input.
 //!
-//! An input is one JSON object: `container`, what inspect shows; `old` and `new`, the images; `recreated`, if there is
-//! one, what inspect shows of a container that replaced it; `api`, the minor number of the engine's API version.
+//! An input is one JSON object: `container`, an inspect document; `old` and `new`, the images; `recreated`, optionally
+//! the inspect document of a container that replaced it; `api`, the minor number of the engine's API version.
 
 mod carried;
 mod lived;
@@ -16,7 +16,7 @@ use delegate_upgrader::document::{
 };
 use serde_json::{Map, Value};
 
-/// What an endpoint shows of itself, and what is not set but given by the network.
+/// Fields of an endpoint that the network gives it and no owner sets.
 pub const ENDPOINT_REPORTS: [&str; 9] = [
     "NetworkID",
     "EndpointID",
@@ -32,7 +32,7 @@ pub const ENDPOINT_REPORTS: [&str; 9] = [
 const REFERENCE: &str = "harness/delegate:2";
 const IMAGE_ID: &str = "sha256:2222";
 
-/// Checks one input; what is not a JSON object, or has no container with an id, is passed over.
+/// Checks one input; skips inputs that are not a JSON object, or have no container with an id.
 pub fn check(data: &[u8]) {
     let Ok(Value::Object(input)) = serde_json::from_slice(data) else {
         return;
@@ -56,13 +56,13 @@ pub fn check(data: &[u8]) {
     lived::check(&container, images, api);
 }
 
-/// What is ours to say of a new container.
+/// Our own parts of a new container.
 struct Given {
     is_by_id: bool,
     labels: Vec<(&'static str, String)>,
 }
 
-/// The create call, asked for twice.
+/// The create call; asks for it twice and compares.
 fn made(
     container: &Inspected,
     images: Images<'_>,
@@ -81,7 +81,7 @@ fn made(
     first
 }
 
-/// Our labels on a container that is made from this one.
+/// Our labels on a container that is created from this one.
 fn labels(container: &Inspected) -> Vec<(&'static str, String)> {
     vec![
         (label::RELEASE, "7".to_owned()),
@@ -114,7 +114,7 @@ fn compared(container: &Inspected, recreated: Option<Inspected>, images: Images<
     }
 }
 
-/// Only numbers are shown of what may hold a token.
+/// Values that may hold a token are shown only as numbers.
 fn assert_secrets_are_not_shown(text: &str, path: &str) {
     let values = text.strip_prefix(path).unwrap_or(text);
     let may_hold_tokens = ["/Config/Env/", "/Config/Labels/", "/HostConfig/LogConfig"];

@@ -1,4 +1,4 @@
-//! What an owner could have asked an engine for, and what an image could say, made of any document.
+//! A possible request of an owner, and a possible image, built from any document.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::paths::{bind_destination, clean};
 use super::{ENDPOINT_REPORTS, object, text};
 
-/// A create body, made of what an inspect document says.
+/// A create body from the contents of an inspect document.
 pub(super) fn of(container: &Value) -> Value {
     let mut owner = config(container.get("Config"));
     for engines_own in ["HostConfig", "NetworkingConfig", "Image"] {
@@ -31,7 +31,7 @@ pub(super) fn of(container: &Value) -> Value {
     Value::Object(owner)
 }
 
-/// What an owner or an image can say of the container itself.
+/// The settings that an owner or an image can give for the container itself.
 pub(super) fn config(given: Option<&Value>) -> Map<String, Value> {
     let mut config = given.and_then(Value::as_object).cloned().unwrap_or_default();
     // Windows only.
@@ -102,7 +102,7 @@ fn host_config(given: Option<&Value>) -> Map<String, Value> {
     config
 }
 
-/// One that engines take; they show it always.
+/// A policy that engines accept; they always show it.
 fn restart_policy(config: &mut Map<String, Value>) {
     let given = config.get("RestartPolicy").unwrap_or(&Value::Null);
     let name = match text(given, "/Name") {
@@ -115,7 +115,7 @@ fn restart_policy(config: &mut Map<String, Value>) {
     config.insert("RestartPolicy".to_owned(), policy);
 }
 
-/// Endpoints as they may be asked for.
+/// Endpoints in the form in which they may be requested.
 fn endpoints(container: &Value) -> Map<String, Value> {
     let networks = object(container, "/NetworkSettings/Networks");
     let named = networks
@@ -193,7 +193,7 @@ fn is_mount(mount: &Value) -> bool {
     source_fits && is_destination(text(mount, "/Target"))
 }
 
-/// An image document that says the same where it can be understood.
+/// An image document with the same contents, as far as they make sense.
 pub(super) fn image(given: &Value) -> Value {
     let config = Value::Object(config(given.get("Config")));
     let mut image = crate::document::image(&config);

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// One form of all paths that lead to the same place.
+/// A single form for all paths that lead to the same place.
 pub(super) fn clean(path: &str) -> PathBuf {
     let mut clean = PathBuf::from("/");
     for component in Path::new(path).components() {
@@ -17,7 +17,7 @@ pub(super) fn clean(path: &str) -> PathBuf {
     clean
 }
 
-/// Where a bind of `HostConfig.Binds` is mounted.
+/// The mount point of a bind in `HostConfig.Binds`.
 pub(super) fn bind_destination(bind: &str) -> &str {
     let mut parts = bind.split(':');
     let first = parts.next().unwrap_or_default();

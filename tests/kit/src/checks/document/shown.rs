@@ -1,4 +1,4 @@
-//! What an engine shows of a container that was created, with the volumes it made for it.
+//! The inspect document of a created container, with the volumes that the engine made for it.
 
 use delegate_upgrader::document::CreateRequest;
 use serde_json::{Value, json};
@@ -7,13 +7,13 @@ use super::paths::{bind_destination, clean};
 use super::{list, object, text};
 use crate::document as engine;
 
-/// What inspect shows of a container with this id and body, of an image with this `Config`.
+/// The inspect document of a container with this id and body, from an image with this `Config`.
 pub(super) fn created(id: &str, body: &Value, image: &Value) -> Value {
     let mut shown = engine::inspect(id, body, &image["Config"]);
     if text(&shown, "/HostConfig/UTSMode") == "host" {
         shown["Config"]["Hostname"] = json!("the-hosts-own");
     }
-    // Until API 1.52 the address shows where it was given up to API 1.43.
+    // Until API 1.52, the address appears in the field in which it was given up to API 1.43.
     let given = object(body, "/NetworkingConfig/EndpointsConfig")
         .into_iter()
         .flatten()
@@ -25,7 +25,7 @@ pub(super) fn created(id: &str, body: &Value, image: &Value) -> Value {
     shown
 }
 
-/// What inspect shows of a successor whose networks are all connected.
+/// The inspect document of a successor that is connected to all of its networks.
 pub(super) fn connected(id: &str, made: &CreateRequest, image: &Value) -> Value {
     let mut body = made.body.clone();
     for (network, endpoint) in &made.connect {
@@ -34,11 +34,11 @@ pub(super) fn connected(id: &str, made: &CreateRequest, image: &Value) -> Value 
     created(id, &body, image)
 }
 
-/// Binds, then mounts, then the volumes of the configuration where nothing is mounted yet.
+/// Binds, then mounts, then the configuration's volumes at paths without a mount.
 fn mounts(id: &str, shown: &Value) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     let volume = |name: &str, destination: &str, writable: bool| {
-        // The engine names those that nobody did.
+        // The engine names volumes without a name.
         let name = match name {
             "" => format!("made-for-{}-{}", &id[..12], destination.replace('/', "-")),
             name => name.to_owned(),
