@@ -8,7 +8,7 @@ use super::problems::Problems;
 use super::variables::{Environment, Row, TABLE, Texts, Variable};
 use super::{aliases, dotenv, parse};
 
-/// Other programs' variables that look like slips of ours.
+/// Other programs' variables that look like misspellings of ours.
 const FOREIGN: [&str; 2] = ["ALL_PROXY", "FTP_PROXY"];
 
 impl Environment {

@@ -199,7 +199,7 @@ pub struct LogSettings {
     pub format: LogFormat,
 }
 
-/// The least severity that is logged.
+/// The lowest severity that is logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum LogLevel {
@@ -263,8 +263,8 @@ impl Settings {
         settings::listen_alone(&env, problems)
     }
 
-    /// Reads and checks an environment. Variables that are not ours are ignored; empty ones are unset. The files
-    /// that hold secrets are read, and the files with certificates are opened.
+    /// Reads and checks an environment. Variables that are not ours are ignored, and empty ones count as
+    /// unset. Files with secrets are read; files with certificates are opened.
     pub fn from_env(
         vars: impl IntoIterator<Item = (OsString, OsString)>,
         needs: Needs,
@@ -280,7 +280,7 @@ impl Settings {
         &self.effective
     }
 
-    /// Equal if [`Self::redacted`] is: 48 bits of its SHA-256, which a metric shows exactly.
+    /// The first 48 bits of the SHA-256 of [`Self::redacted`], few enough for a metric to show exactly.
     pub fn hash(&self) -> u64 {
         let mut context = Context::new(&SHA256);
         for (name, value) in self.redacted() {

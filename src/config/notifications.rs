@@ -29,7 +29,7 @@ pub struct WebhookSettings {
     pub format: WebhookFormat,
     /// `WEBHOOK_SECRET`.
     pub key: Option<SigningKey>,
-    /// `WEBHOOK_EVENTS`: the names of the actions to send; empty is all.
+    /// `WEBHOOK_EVENTS`: the names of the actions to send; empty means all.
     pub events: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ pub enum WebhookFormat {
 pub struct SigningKey(Vec<u8>);
 
 impl SigningKey {
-    /// The shortest key by <https://www.standardwebhooks.com>, in bytes.
+    /// The shortest key that <https://www.standardwebhooks.com> allows, in bytes.
     const SHORTEST: usize = 24;
 
     /// `whsec_` with base64, or any text, whose bytes are the key. Errs with a few words that do not repeat it.

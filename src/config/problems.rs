@@ -22,7 +22,7 @@ pub struct Problem {
 pub struct ConfigErrors {
     /// Settings to correct, in the order of the documentation.
     pub problems: Vec<Problem>,
-    /// Possible causes, such as a misspelt name. Each line starts with its variable.
+    /// Warnings that may explain the problems, such as a misspelt name. Each line starts with the variable.
     pub warnings: Vec<String>,
 }
 
@@ -124,7 +124,7 @@ impl Problems {
         self.0.warnings.push(format!("{}: {text}", variable.name()));
     }
 
-    /// Makes warnings of the problems with these variables.
+    /// Turns the problems with these variables into warnings.
     pub(super) fn tolerate(&mut self, is_tolerable: impl Fn(&str) -> bool) {
         let problems = std::mem::take(&mut self.0.problems);
         let (tolerable, others): (Vec<_>, Vec<_>) = problems
@@ -149,7 +149,7 @@ impl Problems {
         problems.any(|problem| names.contains(&Some(problem.variable)))
     }
 
-    /// The warnings if nothing is wrong, else everything. A secret pasted into another variable is masked everywhere.
+    /// The warnings if nothing is wrong, otherwise all problems and warnings. A secret pasted into another variable is masked everywhere.
     pub(super) fn finish(self, secrets: &[&str]) -> Result<Vec<String>, ConfigErrors> {
         let Self(mut errors) = self;
         let given = errors.problems.iter_mut().map(|problem| &mut problem.given);

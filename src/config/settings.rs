@@ -264,7 +264,7 @@ fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSe
     }
 }
 
-/// Refuses a setting that needs more than `GET` requests, the promise of `DISABLE_AUTO_UPGRADE`.
+/// Refuses a setting that needs more than `GET` requests: `DISABLE_AUTO_UPGRADE` promises no others.
 fn check_writes(reader: &mut Reader, variable: &Variable, health_only: bool) {
     if health_only && let Some(value) = variable.get() {
         reader.problems.needs_writes(variable.row, value);

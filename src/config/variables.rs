@@ -80,7 +80,7 @@ impl Row {
         }
     }
 
-    /// curl knows proxies by lower-case names only, everything else by both.
+    /// In either case: curl knows proxy variables in lower case only, other programs in both.
     const fn any_case(self) -> Self {
         Self {
             is_any_case: true,

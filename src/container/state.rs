@@ -114,7 +114,7 @@ pub struct ContainerSummary {
     pub host_ports: Vec<(u16, String)>,
 }
 
-/// On each container of a Swarm: the id of the task that it is.
+/// On each container of a Swarm: the id of its task.
 pub const SWARM_TASK: &str = "com.docker.swarm.task.id";
 
 /// Whether a row of the list has this label: ours, and Swarm's.

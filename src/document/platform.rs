@@ -53,7 +53,7 @@ pub(crate) fn platform(os: &str, architecture: &str) -> Option<String> {
     is_known.then(|| one_line(&format!("{os}/{architecture}"), MAX_PLATFORM))
 }
 
-/// The platforms of the image in the registry, in the words of [`image_platform`]; `None` if it names none.
+/// The platforms that the registry offers for the image, written as in [`image_platform`]; `None` if it lists none.
 pub(crate) fn offered_platforms(distribution: &Value) -> Option<Vec<String>> {
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let platforms = distribution.get("Platforms")?.as_array()?;

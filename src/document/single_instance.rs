@@ -204,7 +204,7 @@ fn is_shared(path: &str) -> bool {
     })
 }
 
-/// A port of the container, and where on the host it is to be reached.
+/// A port of the container, and its address on the host.
 struct Binding<'a> {
     container: &'a str,
     address: &'a str,

@@ -162,7 +162,7 @@ impl EngineError {
             || matches!(self, Self::Refused { message, .. } if messages::is_about_the_engine(message))
     }
 
-    /// Why a start was refused: in the field's words first, where the engine's are known.
+    /// Why a start was refused: first in an operator's terms, if the engine's words are known.
     pub fn explain_start(&self) -> String {
         let (Self::NotFound(message) | Self::Conflict(message) | Self::Refused { message, .. }) = self else {
             return self.to_string();

@@ -55,7 +55,7 @@ pub struct Event {
     /// The number of the attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<u64>,
-    /// The last successful release before it, to which `from` belongs.
+    /// The last successful release before this one: the release that ran `from`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_release: Option<u64>,
     /// How many tasks the old container still executed when its time was over and the engine killed it.

@@ -138,7 +138,7 @@ fn at_their_time(outcomes: Vec<Outcome>) -> Vec<Event> {
 }
 
 impl Release {
-    /// Whether the delegate ran it, so that it can go back there.
+    /// Whether the delegate ran it, and so can go back to it.
     fn was_served(&self) -> bool {
         let served = [Action::Upgraded, Action::RolledBack].map(Action::as_str);
         self.outcome == ORIGINAL || served.contains(&self.outcome)

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_count_of_tasks_is_unknown() {
+    fn anything_but_a_task_count_is_unknown() {
         for text in [
             String::new(),
             "<html>not found</html>".to_owned(),

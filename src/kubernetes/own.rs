@@ -73,7 +73,7 @@ pub fn patch(document: &Value, container: &str, from: &str, to: &str) -> Value {
     })
 }
 
-/// Why the Manager does not see this CronJob at work, if that is there and may be read.
+/// Why the Manager does not see this CronJob running; `None` if it does not exist or may not be read.
 pub(super) async fn silence(cluster: &Cluster, namespace: &str, name: &str) -> Option<String> {
     let (_, document) = find(cluster, namespace, name).await.ok()?;
     let schedule = document.pointer("/spec/schedule")?.as_str()?;
@@ -90,7 +90,7 @@ pub(super) async fn silence(cluster: &Cluster, namespace: &str, name: &str) -> O
         )
     };
     Some(format!(
-        "{name}: {problem}, and the Manager shows AUTO UPGRADE OFF after 90 minutes without one; let one start each hour"
+        "{name}: {problem}, and the Manager shows AUTO UPGRADE OFF after 90 minutes without a run; schedule one every hour"
     ))
 }
 

@@ -1,8 +1,8 @@
-//! From a step to the patch that takes it. Pure.
+//! Turns a step into the patch that carries it out. Pure.
 //!
-//! Each patch names the version of the Deployment that was observed, so that the API server refuses it for any other one. So
-//! it may be repeated, and a container of that name is there: a strategic merge would add one. All of it is on the Deployment
-//! itself and never on the template of its pods, but the image.
+//! Each patch names the observed version of the Deployment, so the API server refuses it if the Deployment has changed. It is
+//! safe to repeat, and its container is sure to exist: a strategic merge would otherwise add it. Only the image is written to
+//! the pod template; everything else goes to the Deployment itself.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};

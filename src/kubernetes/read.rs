@@ -107,7 +107,7 @@ pub(super) fn condition<'a>(document: &'a Value, kind: &str) -> Option<&'a Value
         .find(|condition| condition["type"].as_str() == Some(kind))
 }
 
-/// Whether the status says anything of the present spec yet.
+/// Whether the status reflects the current spec.
 fn is_observed(document: &Value) -> bool {
     let generation = count(document, "/metadata/generation").unwrap_or_default();
     count(document, "/status/observedGeneration").is_some_and(|observed| observed >= generation)
@@ -238,7 +238,7 @@ pub fn warnings(document: &Value) -> Vec<String> {
         format!("{cause} lets all pods stop before a new one is ready, so an image that fails is an outage until it is rolled back")
     }));
     warnings.extend(owner(document).map(|owner| {
-        format!("{owner} has made it, and may write its own image back, which counts as a rollback: have it leave the image alone")
+        format!("{owner} manages it, and may set its own image again, which counts as a rollback: have it ignore the image")
     }));
     warnings
 }

@@ -9,7 +9,7 @@ use crate::text::time;
 
 /// The number of attempts that are kept.
 const MOST: usize = 5;
-/// More failures than this make room first. So three images are left to go back to, however often one image fails.
+/// If the full list has more failures than this, the oldest failure goes: three images always remain to go back to.
 const MOST_FAILURES: usize = 2;
 
 /// An attempt that is over.

@@ -79,7 +79,7 @@ impl At<'_> {
         })
     }
 
-    /// The decision of a row, if it holds. It may take for granted that no row before it does.
+    /// A row's decision, if the row applies. Each row may assume that no earlier one applies.
     fn decision(&self, row: Row, blockers: &[Blocker]) -> Option<Decision> {
         let Managed { progress, tasks, .. } = self.managed;
         let soon = self.now + POLL;

@@ -32,7 +32,7 @@ rows! {
         WentBack
     }
     IDLE: "No attempt is in progress" {
-        /// Someone gave a Deployment a third image, and the attempt's is still published: note that someone went back.
+        /// Someone else gave the Deployment a third image while the attempt's image is still published: note that someone went back.
         ThirdImage
         /// Someone else's update is in progress: wait.
         UpdatedElsewhere

@@ -1,7 +1,7 @@
-//! The servers that are trusted: WebPKI trusts them, or they show one of the given certificates itself.
+//! Which servers are trusted: those that WebPKI trusts, and those that present exactly one of the given certificates.
 //!
-//! `openssl req -x509` makes a certificate for a server that says it is an authority (`CA:TRUE`), which WebPKI trusts to
-//! sign others and never as a server's own. An operator who lists it in `CA_BUNDLE` or `ca.pem` means just that server.
+//! `openssl req -x509` marks a server's certificate as an authority (`CA:TRUE`). WebPKI lets it sign others, but never accepts
+//! it as a server's own. An operator who lists one in `CA_BUNDLE` or `ca.pem` means exactly that server.
 
 use std::sync::Arc;
 

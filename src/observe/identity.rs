@@ -1,5 +1,5 @@
-//! Which containers with a managed `DELEGATE_NAME` are a delegate's: one `env_file` may give it to every service of a Compose
-//! file. Touching another container does harm, skipping a delegate does not, so a doubtful container is left alone.
+//! Which containers with a managed `DELEGATE_NAME` are delegates: one `env_file` may give the name to every service of a
+//! Compose file. Touching another container does harm and skipping a delegate does not, so a doubtful one is left alone.
 
 use tracing::info;
 

@@ -230,7 +230,7 @@ impl<H: HealthEndpoint> Observer<H> {
         self.watch.as_ref().is_some_and(Watch::is_listening)
     }
 
-    /// Whether a record of a hold was created or removed since the last call.
+    /// Whether a record of a hold has been created or removed since the last call.
     pub fn takes_changed_records(&self) -> bool {
         self.watch.as_ref().is_some_and(Watch::takes_changed_records)
     }

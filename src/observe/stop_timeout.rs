@@ -10,7 +10,7 @@ use crate::text::duration;
 /// Docker's own default: a process that has just started may miss the signal.
 const UPGRADER_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The owner's time-out, on a label.
+/// The owner's time-out, from its label.
 pub(super) fn of_label(container: &Inspected) -> Option<Duration> {
     duration::foreign(container.label(label::STOP_TIMEOUT)?)
 }

@@ -85,7 +85,7 @@ impl Watch {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Completes half a second after something happened that no observation has shown.
+    /// Completes half a second after a change that no observation has shown yet.
     pub(super) async fn changed(&mut self) {
         if !self.has_changed && self.changes.changed().await.is_err() {
             // The engine reports no events.

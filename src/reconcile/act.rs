@@ -102,7 +102,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Step::NoteFirstSeen { .. } | Step::Reject { .. } = step {
             self.holds.note_change();
         }
-        // Even a request whose answer is lost may end its life.
+        // The request may stop the container even if its answer is lost.
         if let Step::Stop { id, .. } | Step::Restart { id, .. } = step {
             self.memory.history(id).was_asked_to_stop = true;
         }

@@ -285,7 +285,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         if learned {
             (rollouts, now) = self.observe().await?;
-            // The holds that were read first may have expired meanwhile. A plan reports if it cannot read them.
+            // The holds that were read first may have expired meanwhile. If they cannot be read, the plan says so.
             let _ = self.read_holds().await;
         }
         for rollout in &mut rollouts {

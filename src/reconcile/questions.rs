@@ -226,7 +226,7 @@ impl Questions {
                     asked,
                 });
             }
-            // The failed question is unknown, so all may be asked again.
+            // It is unknown which question failed, so all may be asked again.
             Err(error) => {
                 debug!(%error, "internal error: a question ended without an answer");
                 self.asked.clear();

@@ -132,7 +132,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Takes one from the budget. If none is left, returns the rest of the minute, and whether this is the first time in it.
+    /// Uses one of the minute's steps. If none is left, returns the rest of the minute, and whether this is its first refusal.
     pub(super) fn take(&mut self) -> Result<(), (TimeDelta, bool)> {
         let minute = Duration::from_secs(60);
         let elapsed = self.since.map(|since| since.elapsed());
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_minute_has_room_for_a_hundred_steps_and_says_once_that_it_is_full() {
+    async fn allows_a_hundred_steps_a_minute_and_reports_the_limit_once() {
         let mut budget = Budget::default();
         for _ in 0..2 {
             assert!((0..MOST_IN_A_MINUTE).all(|_| budget.take().is_ok()));

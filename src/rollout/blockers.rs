@@ -189,7 +189,7 @@ table! {
     Evidence {
         /// Someone rolled back from the image.
         RolledBack
-        /// The image failed here, and its quarantine lasts.
+        /// The image failed here, and is still in quarantine.
         Quarantined
         /// Another tool recreated it right after each of the last upgrades.
         Recreated

@@ -135,8 +135,8 @@ impl Checks {
         is_due.then_some(is_well)
     }
 
-    /// How long a life lasts at least before a restart ends it: 1 min, doubled after each restart, an hour at most. A life
-    /// without a passed check may still be starting, so it gets as long as a candidate.
+    /// The shortest time from a start to the next restart: one minute, doubled after each restart, up to an hour. A container
+    /// that has not passed a check yet may still be starting, so it gets as long as a candidate.
     pub(super) fn pause(&self, healthy_deadline: TimeDelta) -> TimeDelta {
         let pause = TimeDelta::minutes(1 << self.restarts.min(6)).min(LONGEST_PAUSE);
         if self.has_passed {

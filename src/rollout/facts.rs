@@ -39,7 +39,7 @@ pub struct Facts {
     pub hidden_obstacle: Option<Result<(), Obstacle>>,
     /// The holds in the engine's records, or why they cannot be read.
     pub holds: Option<Result<Holds, String>>,
-    /// Whether the holds were read too long ago to start a replacement by them.
+    /// Whether the holds were read too long ago to base the start of a replacement on them.
     pub holds_are_old: bool,
     /// The current run's facts about the upgrade.
     pub run: RunFacts,

@@ -255,7 +255,7 @@ impl fmt::Display for Step {
             Self::Create { reference, .. } => write!(f, "creating the candidate with {reference}"),
             Self::Prepare { name, .. } => write!(f, "preparing {name}"),
             Self::TryStart { name, .. } => {
-                write!(f, "trying whether Docker can start a container like {name}")
+                write!(f, "testing whether Docker can start a container like {name}")
             }
             Self::Recreate { from, image } => {
                 let image = image.as_ref().map(|image| format!(" with {}", image.reference));

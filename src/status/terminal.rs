@@ -93,8 +93,8 @@ fn shortened(image: &str) -> String {
     format!("…{end}")
 }
 
-/// The lines under the table: the health check of an unhealthy delegate, what else keeps it from being upgraded, its pull, tasks, drains, releases and support, and the
-/// evidence on a rejected candidate.
+/// The lines under the table: an unhealthy delegate's health check, its other blockers, pull, tasks, drains, releases and
+/// support, and the evidence on a rejected candidate.
 fn details(delegate: &DelegateReport, look: Look, now: DateTime<Utc>) -> Vec<String> {
     let mut lines = Vec::new();
     if Tone::of(delegate) == Tone::Bad {

@@ -33,7 +33,7 @@ const EXEC: Duration = Duration::from_secs(10);
 /// How soon a Swarm without a leader is observed again.
 const UNREACHABLE: TimeDelta = TimeDelta::seconds(5);
 
-/// How soon an engine that does not manage a Swarm is asked again without `SWARM=true`.
+/// Without `SWARM=true`: how long until an engine that does not manage a Swarm is asked again.
 const RARELY: Duration = Duration::from_secs(3600);
 
 /// The services of a Swarm, seen from an engine that may be a manager.
@@ -46,9 +46,9 @@ pub struct Swarm<E> {
     has_wave: bool,
     /// `SWARM`.
     is_on: bool,
-    /// Whether the engine was a manager when it was asked last.
+    /// Whether the engine was a manager when it was last asked.
     is_manager: bool,
-    /// When it said last that it is not.
+    /// When it last said that it is not.
     was_no_manager: Option<Instant>,
     /// Why they could not be observed just now.
     problem: Option<String>,

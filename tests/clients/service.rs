@@ -65,7 +65,7 @@ fn write(path: &Path, health_interval: &str) {
 }
 
 #[tokio::test]
-async fn systemd_hears_that_it_is_ready_how_it_is_that_it_lives_and_that_it_ends() {
+async fn systemd_learns_of_readiness_status_liveness_and_shutdown() {
     let systemd = Systemd::new();
     let daemon = Daemon::start(|command| {
         command

@@ -97,7 +97,7 @@ fn sigterm_ends_it_at_once_even_while_an_old_one_drains() {
 }
 
 #[test]
-fn an_engine_that_comes_back_is_found_again() {
+fn reconnects_to_an_engine_that_comes_back() {
     let lab = Lab::new("away");
     lab.delegate("1", V1, &[]);
     let directory = tempfile::tempdir().expect("a directory");

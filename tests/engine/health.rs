@@ -38,7 +38,7 @@ fn restarts_unhealthy_delegate_after_its_tasks() {
 }
 
 #[test]
-fn a_command_that_fails_is_shown_by_status_and_one_that_is_missing_too() {
+fn status_shows_failing_and_missing_health_commands() {
     let lab = Lab::new("health-exec");
     lab.delegate("1", V1, &[]);
     for (command, detail) in [

@@ -205,7 +205,7 @@ fn the_documented_command_for_health_only_reports_and_touches_nothing() {
 }
 
 #[test]
-fn the_command_that_finds_delegates_finds_one() {
+fn the_documented_search_command_finds_a_delegate() {
     let lab = Lab::new("documented-search");
     let name = lab.delegate("1", V1, &[]);
     let page = std::fs::read_to_string(project().join("docs/usage/troubleshooting.md")).expect("the page");

@@ -173,7 +173,7 @@ fn a_name_server_that_never_answers_keeps_nothing_waiting() {
 
 /// A registry that hangs is asked for the image of a mutable tag.
 #[test]
-fn a_registry_that_does_not_answer_keeps_nothing_waiting() {
+fn an_unresponsive_registry_blocks_nothing() {
     let front = Front::that(Fault::Silent);
     let lab = Lab::new("registry-hangs");
     let latest = format!("{}/harness/delegate:latest", front.address);

@@ -49,7 +49,7 @@ fn the_documented_file_says_all_that_a_run_needs() {
 }
 
 #[test]
-fn charts_from_1_0_23_on_name_a_mirror_and_a_client_certificate() {
+fn charts_since_1_0_23_set_a_mirror_and_a_client_certificate() {
     let text = format!(
         "{PLAIN}clientCertificateFilePath: /etc/mtls/client.crt
 clientCertificateKeyFilePath: /etc/mtls/client.key

@@ -76,7 +76,7 @@ async fn an_engine_restart_acts_on_restart_policies() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn restarts_come_with_growing_pauses() {
+async fn pauses_between_restarts_grow() {
     let twin = host(Behaviour::exits(seconds(1), 1));
     let id = twin.run("crash", &with_policy("crash", "always"));
     sleep(seconds(60)).await;

@@ -183,7 +183,7 @@ fn keep() -> Desired {
 }
 
 #[test]
-fn what_is_tried_is_written_down_before_it_is_tried() {
+fn an_attempt_is_recorded_before_it_is_made() {
     assert!(matches!(step(&service(), &wanted(NEW)), Step::Begin { .. }));
     let begun = back(settled(), false);
     assert!(matches!(step(&begun, &wanted(NEW)), Step::Apply { .. }));
@@ -261,7 +261,7 @@ fn a_rollout_is_followed_to_its_end_and_beyond() {
 }
 
 #[test]
-fn a_rollout_that_does_not_get_on_is_rolled_back() {
+fn a_stalled_rollout_is_rolled_back() {
     let mut stuck = tried(Progress::Updating);
     for (got_on, expected) in [(659, false), (660, true)] {
         stuck.tasks.last_started_at = Some(ago(got_on));

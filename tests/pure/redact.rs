@@ -34,7 +34,7 @@ fn a_secret_within_another_does_not_save_half_of_it() {
 }
 
 #[test]
-fn a_short_secret_is_hidden_behind_its_name() {
+fn masks_a_short_secret_only_after_its_name() {
     let redactor = redactor(&["PIN_SECRET=1234", "EMPTY_TOKEN="]);
     assert_eq!(redactor.line("12345 PIN_SECRET=1234 1"), "12345 PIN_SECRET=*** 1");
     assert_eq!(redactor.line("EMPTY_TOKEN=x"), "EMPTY_TOKEN=x");

@@ -358,7 +358,7 @@ fn health_and_action_have_a_badge_each_and_the_title_names_the_host() {
 }
 
 #[test]
-fn times_stand_on_the_page_in_words_and_by_the_clock() {
+fn the_page_shows_times_both_relative_and_absolute() {
     let page = html(&status(|status| {
         let mut delegate = delegate("d1");
         delegate["health_since"] = "2026-11-19T02:20:00Z".into();
@@ -375,7 +375,7 @@ fn times_stand_on_the_page_in_words_and_by_the_clock() {
 }
 
 #[test]
-fn a_pull_shows_how_far_it_is() {
+fn shows_the_progress_of_a_pull() {
     let mut waits = delegate("d1");
     waits["reason"] = "pulling".into();
     waits["pull"] = json!({

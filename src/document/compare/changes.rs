@@ -8,7 +8,7 @@ use super::super::volumes;
 use super::{Difference, deep, keys, normalise};
 use crate::container::Inspected;
 
-/// Changes that are named; one is mostly enough.
+/// The most changes to list; usually there is only one.
 const MOST: usize = 3;
 
 /// The settings in which a container differs from the candidate that was made from it earlier, in words: as they were and as they

@@ -103,7 +103,7 @@ fn drop_what_was_discarded(old: &mut Map<String, Value>, new: &mut Map<String, V
     }
 }
 
-/// Leaves out of both what the engine filled in for the new one.
+/// Removes from both the settings that the engine filled in for the new one.
 fn drop_what_was_filled_in(old: &mut Map<String, Value>, new: &mut Map<String, Value>) {
     for field in FILLED_IN {
         // An empty list of paths is the owner's: nothing is to be masked.

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn shows_complaint_of_helper_unless_it_may_hold_a_secret() {
+    async fn shows_the_helpers_complaint_unless_it_may_contain_a_secret() {
         let error = ask("echo 'no network'; exit 1", "r.example").await.unwrap_err();
         assert!(
             error.contains("docker-credential-lab") && error.contains("no network"),

@@ -71,7 +71,7 @@ pub(in crate::engine) fn is_command_missing(message: &str, command: &str) -> boo
     message.contains(command)
 }
 
-/// Faults of an image, in the field's words.
+/// Faults of an image: words in the engine's message, and how to say it to an operator.
 const IMAGE_PROBLEMS: [(&str, &str); 6] = [
     (
         "executable file not found",
@@ -89,7 +89,7 @@ const IMAGE_PROBLEMS: [(&str, &str); 6] = [
 
 const NO_DRIVER: &str = "the driver of a device that it needs is missing on this host";
 const NO_DEVICE: &str = "a device that it needs is missing on this host";
-/// That the engine has no room left, in the field's words.
+/// That the engine has no room left, in an operator's terms.
 pub(crate) const DISK_FULL: &str = "the engine's disk is full";
 
 /// Things that the host lacks, whatever the image.
@@ -126,7 +126,7 @@ fn known(problems: &[(&str, &'static str)], message: &str) -> Option<&'static st
     known.map(|(_, problem)| *problem)
 }
 
-/// The thing that the host lacks for a container that was not started, in the field's words.
+/// The thing that the host lacks for a container that was not started, in an operator's terms.
 ///
 /// Engines and unknown words as in [`start_problem`].
 pub(crate) fn host_problem(message: &str) -> Option<&'static str> {
@@ -134,7 +134,7 @@ pub(crate) fn host_problem(message: &str) -> Option<&'static str> {
     known(&HOST_PROBLEMS, message).or_else(port)
 }
 
-/// Why a start was refused, in the field's words, where the engine's say so.
+/// Why a start was refused, in an operator's terms, if the engine's words are known.
 ///
 /// Docker 20.10.24, 26.1.5 and 28.5.2, and runc 1.1 and 1.3 for what is inside of the container; the words about CDI are
 /// from reports about 28 and 29. Unknown words: the engine's message is shown alone.

@@ -1,4 +1,4 @@
-//! The services of a Swarm, as a manager has them.
+//! The services of a Swarm, as a manager reports them.
 
 use reqwest::Method;
 use serde_json::{Value, json};

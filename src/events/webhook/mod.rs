@@ -37,7 +37,7 @@ pub use signature::signature;
 /// Sends events. Dropping it cancels the requests in flight.
 pub struct Webhook {
     delivery: Arc<Delivery>,
-    /// The actions to send; empty is all.
+    /// The actions to send; empty means all.
     actions: Vec<Action>,
     /// One for each delegate that has events to send.
     tasks: Mutex<JoinSet<()>>,

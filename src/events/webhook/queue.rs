@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn few_large_events_fill_it_too_and_what_is_being_sent_counts() {
+    fn a_few_large_events_also_fill_the_queue_and_the_one_being_sent_counts() {
         let mut queue = Queue::default();
         let half = MAX_BYTES / 2;
         queue.push("d1", message(1, half));

@@ -19,7 +19,7 @@ use crate::schedule::wave::Place;
 /// The holds on the replacement of one delegate in the engine's records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holds {
-    /// The pause of the delegate or of the host, whichever ends last.
+    /// The pause of the delegate or of the host, whichever ends later.
     pub pause: Option<Paused>,
     /// Identifies the desired image.
     pub image: String,

@@ -25,7 +25,7 @@ pub(super) enum Answer {
 const INTERNET: u16 = 1;
 const HEADER: usize = 12;
 
-/// A question with this id, to be answered with all that the server can find out; `None` if it is not a name.
+/// A query with this id for a recursive answer; `None` if the name is invalid.
 pub(super) fn question(id: [u8; 2], name: &str, kind: Kind) -> Option<Vec<u8>> {
     let mut message = vec![id[0], id[1], 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in name.split('.') {

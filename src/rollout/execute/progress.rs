@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_pull_is_measured_from_the_first_byte_on() {
+    async fn pull_progress_is_measured_from_the_first_byte() {
         const MIB: u64 = 1024 * 1024;
         let meter = Meter::default();
         assert_eq!(meter.state("a:1"), None);

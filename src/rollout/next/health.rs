@@ -23,7 +23,7 @@ impl At<'_> {
         restart.unwrap_or(decided)
     }
 
-    /// Completes a restart that this process requested before anything else starts. `None` if there is none.
+    /// Before anything else starts, completes a restart that this process requested. `None` if there is none.
     fn finish_restart(&self, serving: &Member) -> Option<Decision> {
         let restart = serving.history.checks.restart.as_ref()?;
         let until = restart.asked_at + span(restart.grace);

@@ -6,7 +6,7 @@ use delegate_upgrader::manager::ManagerError;
 
 #[test]
 #[rustfmt::skip]
-fn explains_expired_token_by_the_clocks() {
+fn explains_an_expired_token_by_comparing_the_clocks() {
     for (skew_seconds, words) in [
         (Some(-7_380), "this host's clock is 2h3m behind the Manager's; synchronise it (NTP)"),
         (Some(86_400), "this host's clock is 1d ahead of the Manager's; synchronise it (NTP)"),

@@ -56,7 +56,7 @@ async fn assert_refused(url: &str, bundle: &[u8], words: &str, what_to_do: &str)
 }
 
 #[tokio::test]
-async fn only_that_very_certificate_is_trusted_for_its_name_and_within_its_dates() {
+async fn trusts_only_that_exact_certificate_for_its_name_and_validity_period() {
     let not_that = "CaUsedAsEndEntity";
     let name = "set MANAGER_HOST_AND_PORT to a name that the certificate is valid for";
     let dates = "renew the certificate, or correct this host's clock";
@@ -124,7 +124,7 @@ async fn the_command_of_the_page_makes_such_a_certificate() {
 }
 
 #[tokio::test]
-async fn it_is_trusted_through_a_proxy_whose_own_certificate_is_given_too() {
+async fn trusts_it_through_a_proxy_whose_certificate_is_also_given() {
     let proxy = tunnel(OWN);
     let through = |ca: &[u8]| {
         HttpManager::new(ManagerConfig {

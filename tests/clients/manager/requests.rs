@@ -66,7 +66,7 @@ async fn the_question_for_the_upgraders_own_image_names_no_delegate() {
 }
 
 #[test]
-fn no_debug_text_holds_the_key() {
+fn debug_output_never_contains_the_key() {
     let config = ManagerConfig::new("http://m", "acct", [0xAB; 16], "host-1");
     let shown = format!("{config:?} {config:#?}");
     let manager = HttpManager::new(config).unwrap();

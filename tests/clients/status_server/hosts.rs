@@ -46,7 +46,7 @@ async fn a_name_that_a_page_on_the_web_could_have_is_refused_on_every_path() {
 }
 
 #[tokio::test]
-async fn addresses_and_names_that_are_the_host_s_own_are_answered() {
+async fn answers_requests_for_the_hosts_own_names_and_addresses() {
     let server = Server::start().await;
     for host in [
         "127.0.0.1",

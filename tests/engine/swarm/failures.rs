@@ -64,7 +64,7 @@ fn an_image_that_crashes_is_rolled_back_and_stays_in_quarantine() {
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn an_image_that_finds_no_node_is_rolled_back_at_the_deadline() {
+fn an_update_that_cannot_be_scheduled_is_rolled_back_at_the_deadline() {
     let service = Service::new("swarm-pending", &[]);
     let before = service.image();
     // The new spec fits no node.
@@ -79,7 +79,7 @@ fn an_image_that_finds_no_node_is_rolled_back_at_the_deadline() {
         "node.labels.nowhere==1",
         &service.name,
     ]);
-    // That is somebody else's update, with our image: the upgrader waits for it, and rolls it back if it stalls.
+    // That is someone else's update, with our image: the upgrader waits for it, and rolls it back if it stalls.
     daemon.says("rolling back to", PATIENCE);
     eventually("it is back", PATIENCE, || service.image() == before);
 }

@@ -1,4 +1,4 @@
-//! A service on which somebody else also works.
+//! A service on which someone else also works.
 
 use kit::lab::{CRASHES, Lab, V1, V2, docker, eventually, image};
 

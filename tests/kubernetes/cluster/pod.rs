@@ -178,7 +178,7 @@ fn the_manager_is_asked_through_a_proxy_with_a_login_and_with_a_client_certifica
         variables: vec![("LOG_LEVEL", "debug".to_owned())],
         secrets: vec![("ca", "/ca-bundle"), ("mtls", "/etc/mtls")],
     };
-    // Without a client certificate it is told so, and changes nothing.
+    // Without a client certificate it says so, and changes nothing.
     site.keys.clone_from(&with_proxy);
     site.apply(&cron_job(&site, &extra));
     let log = run_job(&site, "without");

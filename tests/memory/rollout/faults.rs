@@ -283,7 +283,7 @@ async fn a_manual_run_succeeds_beside_a_daemon_that_knows_less() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn survives_a_restart_of_the_engine_at_every_moment() {
+async fn survives_an_engine_restart_at_any_moment() {
     for way in [StartFirst, StopFirst] {
         for second in (0..40).chain([50, 70, 80, 90]) {
             let host = way.host();

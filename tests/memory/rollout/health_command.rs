@@ -106,7 +106,7 @@ async fn command_that_cannot_run_restarts_nothing() {
 
 /// The upgrader and the delegates are on different networks, so HTTP reaches none of them.
 #[tokio::test(start_paused = true)]
-async fn proves_unreachable_candidate_by_command_or_running() {
+async fn proves_an_unreachable_candidate_by_its_command_or_by_staying_up() {
     let sleeps = Behaviour::never_healthy();
     for (behaviour, refuses, image, last) in [
         (good(), false, NEW, "up_to_date"),

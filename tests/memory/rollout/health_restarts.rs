@@ -255,7 +255,7 @@ async fn restarts_an_rm_delegate_without_losing_it() {
 
 /// The engine ends in the middle of the restart, and the restart policy does not bring back a container that was stopped.
 #[tokio::test(start_paused = true)]
-async fn starts_a_delegate_that_the_engine_does_not_start_again() {
+async fn starts_a_delegate_that_the_engine_left_stopped() {
     let behaviour = Behaviour {
         on_stop: OnStop::Drain(10 * MINUTE),
         ..ailing()

@@ -102,7 +102,7 @@ async fn a_copy_of_the_old_container_serves_while_that_finishes_its_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settings_of_health_only_let_a_stop_first_replacement_end() {
+async fn health_only_mode_still_completes_a_stop_first_replacement() {
     for behaviour in [good(), Behaviour::never_healthy()] {
         for done in 1.. {
             let mut host = Host::new();

@@ -138,7 +138,7 @@ async fn records_upgrade_with_all_details() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn names_a_proof_that_was_weak() {
+async fn reports_that_a_proof_was_weak() {
     let at = Audited::new(Way::StartFirst.host());
     at.host
         .set_slow(|_| Some((Duration::ZERO, HttpOutcome::NoRoute("no route".to_owned()))));
@@ -183,7 +183,7 @@ async fn killed_around_every_write(way: Way, check: impl Fn(&[Event], &str), bad
 }
 
 #[tokio::test(start_paused = true)]
-async fn records_an_upgrade_once_whenever_the_process_is_killed() {
+async fn records_an_upgrade_exactly_once_no_matter_when_the_process_is_killed() {
     for way in Way::ALL {
         let check = |events: &[Event], context: &str| {
             let upgraded = events.iter().filter(|event| event.action == Action::Upgraded);

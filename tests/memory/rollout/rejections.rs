@@ -103,7 +103,7 @@ async fn rollback_leaves_the_published_image_in_quarantine() {
 
 /// A backup stops the upgrader's process for a while in the middle of a proof, as `docker pause` and SIGSTOP do.
 #[tokio::test(start_paused = true)]
-async fn time_in_which_nobody_looked_does_not_count_against_a_candidate() {
+async fn unobserved_time_does_not_count_against_a_candidate() {
     for away in [60, 100, 130, 3600] {
         let host = Host::new();
         host.run("dd");

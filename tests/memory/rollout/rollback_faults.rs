@@ -102,7 +102,7 @@ async fn completes_even_if_each_process_is_killed_after_one_change() {
 
 /// Like a socket proxy that lets only `GET` through, from any moment on.
 #[tokio::test(start_paused = true)]
-async fn keeps_delegate_on_engine_that_stops_taking_changes() {
+async fn keeps_the_delegate_when_the_engine_starts_refusing_changes() {
     for way in [Way::StartFirst, Way::Fleeting] {
         for k in 0.. {
             let host = way.host();

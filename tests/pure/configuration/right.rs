@@ -201,7 +201,7 @@ fn secrets_are_read_from_files() {
 }
 
 #[test]
-fn needs_fixed_image_or_no_upgrades_without_a_manager() {
+fn without_a_manager_requires_a_fixed_image_or_upgrades_turned_off() {
     let no_manager: [(&str, &str); 3] = [
         ("ACCOUNT_ID", ""),
         ("MANAGER_HOST_AND_PORT", ""),

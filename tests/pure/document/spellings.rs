@@ -38,7 +38,7 @@ Annotations {"a": "1"} = {"a": "1", "io.podman.annotations.pids-limit": "0"}
 Annotations {"a": "1"} ! {"a": "2"}
 Ulimits [{"Name": "nofile", "Hard": 2}, {"Name": "core", "Hard": 1}] = [{"Name": "core", "Hard": 1}, {"Name": "nofile", "Hard": 2}]
 Ulimits [{"Name": "core", "Hard": 1}] ! [{"Name": "core", "Hard": 2}] | [] | -
-# What the engine fills in at the create.
+# Values that the engine fills in at the create.
 ShmSize 0 > 67108864
 ShmSize 1 ! 67108864
 IpcMode "" > "private"
@@ -64,7 +64,7 @@ MaskedPaths [] ! ["/proc/kcore"]
 ReadonlyPaths [] ! ["/proc/sys"]
 Privileged false ! true
 PidMode "" ! "host"
-# What a host cannot do the engine discards: the old container does not have it in effect either.
+# The engine discards limits that the host cannot enforce: the old container does not have them in effect either.
 OomKillDisable true > false | null | -
 OomKillDisable true ! 7
 MemorySwappiness 10 > null | -

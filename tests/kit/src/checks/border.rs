@@ -66,7 +66,7 @@ fn numbers(text: &str) {
     }
 }
 
-/// The exits, with this text in every place where it may occur.
+/// The exits, with this text wherever one may occur.
 fn exits(text: &str) -> Vec<(&'static str, String)> {
     let mut look = Table::new(&["CONTAINER", "STATUS"]);
     look.row(Tone::Bad, vec![text.to_owned(), text.to_owned()]);

@@ -204,7 +204,7 @@ fn stopped_container_in_service_ends_the_replacement() {
 
 #[test]
 #[rustfmt::skip]
-fn stop_first_waits_for_an_idle_moment_as_long_as_it_may() {
+fn stop_first_waits_for_an_idle_moment_up_to_the_limit() {
     let with = |serving: Member, created: i64| {
         let candidate = new().change(|m| m.created_at = ago(created));
         Scene::new().serving(serving).candidate(candidate).pulled(V2).host_network()

@@ -60,7 +60,7 @@ pub(super) fn check(container: &Inspected, images: Images<'_>, api: ApiVersion) 
     );
 }
 
-/// Whether one of the owner's aliases equals one that the engine will derive from a future id.
+/// Whether an alias of the owner's may equal what the engine derives from a future id.
 fn is_called_as_an_engine_would(owner: &Value) -> bool {
     let endpoints = object(owner, "/NetworkingConfig/EndpointsConfig");
     let aliases = endpoints
