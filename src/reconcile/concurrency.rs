@@ -5,11 +5,9 @@ use std::collections::HashSet;
 use chrono::{DateTime, Utc};
 
 use crate::container::{ContainerId, ImageId};
+use crate::rollout::pace::{FAILED_CHECKS, MAX_PROVING};
 use crate::rollout::reason::Reason;
-use crate::rollout::{FAILED_CHECKS, Member, Rollout};
-
-/// The most candidates that may prove themselves at once: each takes as many resources as the delegate beside it.
-const MAX_PROVING: usize = 10;
+use crate::rollout::{Member, Rollout};
 
 /// The failed replica (its name, and why) that halts this delegate, unless another replica runs the image well.
 pub(super) fn halting_replica(

@@ -5,21 +5,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::pace::{FORGOTTEN_AFTER, LONGEST_BESIDE, LONGEST_PAUSE, MAX_AWAITED_RETRIES};
 use super::reason::Reason;
 use super::{Decided, Decision, Member, Rollout, Row, Step};
 use crate::container::Role;
-
-/// The longest pause between two attempts that a run waits for.
-const LONGEST_PAUSE: TimeDelta = TimeDelta::seconds(60);
-
-/// The longest pause for a leftover container that nobody waits for: each attempt may hold up everything else for a minute.
-const LONGEST_BESIDE: TimeDelta = TimeDelta::hours(1);
-
-/// After this many attempts in a row (five minutes), a run stops waiting for a delegate's next step.
-const MAX_AWAITED_RETRIES: u32 = 9;
-
-/// A call that is needed again this long after its pause starts over at the shortest pause.
-const FORGOTTEN_AFTER: TimeDelta = TimeDelta::minutes(10);
 
 /// The failed call if a container cannot be inspected.
 pub(crate) const INSPECT: &str = "inspect";

@@ -4,12 +4,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::pace::{FAILED_CHECKS, RESTART_PAUSE_LIMIT};
 use crate::health::{Health, Probe};
-
-/// The failed checks in a row after which a delegate is restarted.
-pub(crate) const FAILED_CHECKS: u64 = 3;
-/// The longest that a life must last before a restart may end it.
-const LONGEST_PAUSE: TimeDelta = TimeDelta::minutes(60);
 
 /// The health checks of one container.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -138,7 +134,7 @@ impl Checks {
     /// The shortest time from a start to the next restart: one minute, doubled after each restart, up to an hour. A container
     /// that has not passed a check yet may still be starting, so it gets as long as a candidate.
     pub(super) fn pause(&self, healthy_deadline: TimeDelta) -> TimeDelta {
-        let pause = TimeDelta::minutes(1 << self.restarts.min(6)).min(LONGEST_PAUSE);
+        let pause = TimeDelta::minutes(1 << self.restarts.min(6)).min(RESTART_PAUSE_LIMIT);
         if self.has_passed {
             pause
         } else {

@@ -5,20 +5,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::pace::START_ATTEMPTS;
+use super::pace::{MAX_OBSERVATION_GAP, MAX_WATCHED, MAX_WATCHED_IN_SERVICE, START_ATTEMPTS};
 use super::{Checks, WorkSeen};
 use crate::container::{ContainerId, ImageId};
 use crate::document::SingleInstance;
 use crate::health::Health;
-
-/// Two observations further apart than this say nothing about the time between them.
-const MAX_OBSERVATION_GAP: Duration = Duration::from_secs(120);
-
-/// At most this much of the time between two observations counts against a candidate, which is checked every five seconds: for
-/// the rest, this process was stopped or got no CPU time.
-const MAX_WATCHED: TimeDelta = TimeDelta::seconds(6);
-/// The same for a successor in service, which is checked every ten seconds while an old container drains.
-const MAX_WATCHED_IN_SERVICE: TimeDelta = TimeDelta::seconds(12);
 
 /// This process's memory of the current life of one container.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -44,10 +44,39 @@ pub(super) const IDLE_INTERVAL: TimeDelta = TimeDelta::seconds(1);
 /// How often to look for the end of a container that nothing else waits for.
 pub(super) const END_INTERVAL: TimeDelta = TimeDelta::seconds(1);
 
+/// The failed checks in a row after which a delegate is restarted.
+pub(crate) const FAILED_CHECKS: u64 = 3;
+/// The longest that a life must last before a restart may end it.
+pub(super) const RESTART_PAUSE_LIMIT: TimeDelta = TimeDelta::minutes(60);
 /// The oldest check on which a restart may rely: the delegate may have recovered since.
 pub(super) const FRESH: TimeDelta = TimeDelta::seconds(5);
 /// How long an engine has to start a container after stopping it for a restart.
 pub(super) const RESTART_DELAY: TimeDelta = TimeDelta::seconds(10);
+
+/// The quarantine of an image after its first rejection; doubled with each further one.
+pub(super) const QUARANTINE: Duration = Duration::from_secs(3600);
+/// The longest quarantine.
+pub(super) const QUARANTINE_LIMIT: Duration = Duration::from_secs(24 * 3600);
+
+/// The longest pause between two attempts that a run waits for.
+pub(super) const LONGEST_PAUSE: TimeDelta = TimeDelta::seconds(60);
+/// The longest pause for a leftover container that nobody waits for: each attempt may hold up everything else for a minute.
+pub(super) const LONGEST_BESIDE: TimeDelta = TimeDelta::hours(1);
+/// After this many attempts in a row (five minutes), a run stops waiting for a delegate's next step.
+pub(super) const MAX_AWAITED_RETRIES: u32 = 9;
+/// A call that is needed again this long after its pause starts over at the shortest pause.
+pub(super) const FORGOTTEN_AFTER: TimeDelta = TimeDelta::minutes(10);
+
+/// Two observations further apart than this say nothing about the time between them.
+pub(super) const MAX_OBSERVATION_GAP: Duration = Duration::from_secs(120);
+/// At most this much of the time between two observations counts against a candidate, which is checked every five seconds: for
+/// the rest, this process was stopped or got no CPU time.
+pub(super) const MAX_WATCHED: TimeDelta = TimeDelta::seconds(6);
+/// The same for a successor in service, which is checked every ten seconds while an old container drains.
+pub(super) const MAX_WATCHED_IN_SERVICE: TimeDelta = TimeDelta::seconds(12);
+
+/// The most candidates that may prove themselves at once: each takes as many resources as the delegate beside it.
+pub(crate) const MAX_PROVING: usize = 10;
 
 /// When to look again at something that others are doing, such as a running check.
 pub(super) fn soon(now: DateTime<Utc>) -> DateTime<Utc> {

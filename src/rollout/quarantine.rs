@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::pace::{QUARANTINE, QUARANTINE_LIMIT};
 use super::reason::Reason;
 use super::{Facts, Member, Rollout};
 use crate::container::{ContainerId, ImageId, Role};
@@ -11,11 +12,6 @@ use crate::engine::{DISK_FULL, host_problem};
 use crate::host::hold::Rejected;
 use crate::image::{ImageName, ImageReference};
 use crate::text::duration::span;
-
-/// The quarantine of an image after its first rejection; doubled with each further one.
-const QUARANTINE: Duration = Duration::from_secs(3600);
-/// The longest quarantine.
-const QUARANTINE_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
 /// How long an image stays in quarantine after its `attempt`-th rejection in a row.
 pub fn quarantine(attempt: u32) -> Duration {

@@ -4,8 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::{At, span};
 use crate::container::{Role, RunState};
-use crate::rollout::checks::FAILED_CHECKS;
-use crate::rollout::pace::{self, FRESH, RESTART_DELAY};
+use crate::rollout::pace::{self, FAILED_CHECKS, FRESH, RESTART_DELAY};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Decision, Fact, Member, RestartDeferral, Row, Step};
 
