@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
+
+use crate::text::time;
 
 /// A named volume, as far as it is read.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -13,6 +16,20 @@ pub struct Volume {
     /// Its labels. An engine writes none as `null`.
     #[serde(rename = "Labels", default, deserialize_with = "labels")]
     pub labels: BTreeMap<String, String>,
+}
+
+impl Volume {
+    /// A volume with these labels.
+    pub fn new<const N: usize>(name: String, labels: [(&str, String); N]) -> Self {
+        let labels = labels.into_iter().map(|(key, value)| (key.to_owned(), value));
+        let labels = labels.collect();
+        Self { name, labels }
+    }
+
+    /// The time on a label.
+    pub fn time(&self, label: &str) -> Option<DateTime<Utc>> {
+        time::parse(self.labels.get(label)?)
+    }
 }
 
 fn labels<'de, D: serde::Deserializer<'de>>(source: D) -> Result<BTreeMap<String, String>, D::Error> {

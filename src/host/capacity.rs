@@ -23,8 +23,7 @@ const MAX_SAMPLES: usize = 10;
 /// layers (28.5: 21 MB of 73 MB) and keeps them beside the files, which are two to three times as large for a delegate.
 const UNPACKED: u64 = 4;
 
-/// The bytes left on the file system that holds an engine's images; `None` if it is not visible from here. The container belongs
-/// to that engine.
+/// The bytes left on the file system of the images of this container's engine; `None` if it is not visible from here.
 pub type FreeDisk = Arc<dyn Fn(&Storage, &ContainerId) -> Option<u64> + Send + Sync>;
 
 /// The space to leave free beside the image, in bytes: a full disk harms the delegates too.

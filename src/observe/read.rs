@@ -15,8 +15,7 @@ use crate::container::{
 use crate::document::{self, Dependency};
 use crate::engine::{Engine, EngineError};
 
-/// A list and its inspects do not show a single moment. If a container changed meanwhile, both are repeated, at most this many
-/// times in all.
+/// The most readings: if a container changed between a list and its inspects, both are repeated.
 const MAX_READINGS: usize = 3;
 
 /// How long a container without a process cannot be inspected before it counts as a leftover.

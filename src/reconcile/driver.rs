@@ -1,5 +1,4 @@
-//! Drives the workloads of an orchestrator: run, questions, steps, back-off, report, plan. [`Orchestrate`] has the calls that
-//! depend on the orchestrator.
+//! Drives the workloads of an orchestrator; [`Orchestrate`] has the calls that depend on the orchestrator.
 
 use std::collections::HashMap;
 

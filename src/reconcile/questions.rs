@@ -1,5 +1,4 @@
-//! Questions to the Manager and to registries, asked in the background: one task per distinct question, however many delegates
-//! wait for its answer.
+//! Questions to the Manager and to registries, asked in the background: one task per distinct question.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -11,8 +11,7 @@ use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
-    /// The histories of all delegates, or of one, by container name. `records` come from the audit log, which may know delegates
-    /// that are gone. Changes nothing.
+    /// The histories of all delegates, or of one. `records` come from the audit log, which may know delegates that are gone.
     ///
     /// # Errors
     /// The engine could not be observed, or there is no such delegate.

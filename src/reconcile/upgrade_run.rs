@@ -30,8 +30,7 @@ pub enum Mode {
     ReportOnly,
 }
 
-/// One run, scheduled or requested by an operator. It lasts until the next one starts, even if there is nothing left to do. By
-/// default it wants nothing.
+/// One run, scheduled or requested. It lasts until the next one starts, even with nothing left to do. The default wants nothing.
 #[derive(Debug, Default)]
 pub struct UpgradeRun {
     mode: Mode,

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use crate::text::duration;
 
-/// The failure of a candidate, or of a successor in service. `ending` says how its last life ended, and `health` what its last
-/// health check saw.
+/// The failure of a candidate, or of a successor in service, with how its last life ended, or its last health check.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "the sentence of each says what it is")]

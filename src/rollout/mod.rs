@@ -145,8 +145,7 @@ impl Rollout {
         !self.is_served() && (self.candidate.is_some() || self.old.iter().any(is_unfinished) || is_copy)
     }
 
-    /// Whether other replicas must wait: the candidate is unproven, or no container has the name. They do not wait for a drain
-    /// after the commit.
+    /// Whether other replicas must wait: the candidate is unproven, or no container has the name. A drain does not count.
     pub fn blocks_replicas(&self) -> bool {
         self.candidate.is_some() || (self.serving.is_none() && !self.old.is_empty())
     }

@@ -78,8 +78,7 @@ impl Rollout {
         matches!(rejected.role, Role::Failed { .. }) && rejected.is_removable() && (!is_newest || is_later)
     }
 
-    /// Whether a rejection says nothing about the image: the host lacks something that only this container needs, such as a mount
-    /// or its address.
+    /// Whether a rejection says nothing about the image: the host lacks something that only this container needs.
     pub(crate) fn is_own_problem(&self, reason: &Reason) -> bool {
         match reason {
             Reason::Rejected { rejection, .. } => is_about_the_host(&rejection.cause.to_string()),

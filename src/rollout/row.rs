@@ -9,8 +9,7 @@ macro_rules! rows {
         pub enum Row { $($(#[doc = $sentence] $row),+),+ }
 
         impl Row {
-            /// All of them, table by table, in the order in which they are asked: the title of a table, and its rows, each
-            /// with its sentence.
+            /// All tables in the order in which they are asked: the title of each, and its rows with their sentences.
             pub const TABLES: &[(&str, &[(Self, &str)])] = &[$(($title, &[$((Self::$row, $sentence)),+])),+];
 
             $(#[doc = concat!("The rows of the table \"", $title, "\".")]

@@ -233,8 +233,7 @@ impl Step {
         }
     }
 
-    /// The subject under which its attempts are counted: the kind of step and the container. The same step may have another name
-    /// or grace a second later.
+    /// The subject under which its attempts are counted: the kind of step and the container, whatever its name or grace.
     pub(crate) fn key(&self) -> String {
         let id = self.container().map(ContainerId::as_str);
         format!("{} {}", self.kind(), id.unwrap_or_default())

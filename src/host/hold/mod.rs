@@ -11,8 +11,8 @@ use chrono::{DateTime, Utc};
 
 pub use known::{KnownHolds, READ_HOLDS};
 pub use pause::{pause, resume};
-pub use record::{HostRecords, Paused, VOLUMES, note_first_seen, read_records};
-pub use rejected::{Rejected, note_rejection};
+pub use record::{HostRecords, Paused, VOLUMES, note_first_seen, note_rejection, read_records};
+pub use rejected::Rejected;
 
 use crate::schedule::wave::Place;
 

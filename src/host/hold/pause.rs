@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::record::{PAUSE, volume};
+use super::record::PAUSE;
 use crate::container::label::{NAME, RECORD, SINCE, UNTIL};
 use crate::engine::{Engine, EngineError, Volume};
 use crate::text::time;
@@ -27,7 +27,7 @@ pub async fn pause<E: Engine>(
         (SINCE, time::text(now)),
         (UNTIL, until),
     ];
-    engine.create_volume(&volume(name, labels)).await?;
+    engine.create_volume(&Volume::new(name, labels)).await?;
     remove(engine, &earlier).await
 }
 

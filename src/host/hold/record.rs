@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use chrono::{DateTime, TimeDelta, Utc};
 use ring::digest::{SHA256, digest};
 
-use super::Rejected;
+use super::rejected::{REJECTED, Rejected};
 use crate::container::label::{IMAGE, NAME, RECORD, SINCE, UNTIL};
 use crate::engine::{Engine, EngineError, Volume};
 use crate::text::time;
@@ -17,10 +17,8 @@ pub const VOLUMES: &str = "delegate-upgrader.";
 pub(super) const PAUSE: &str = "pause";
 /// The value of [`RECORD`] for the first sight of an image.
 const FIRST_SEEN: &str = "first-seen";
-/// The value of [`RECORD`] for a rejected candidate.
-pub(super) const REJECTED: &str = "rejected";
 /// Older records of images are removed when another one is written.
-pub(super) const REMEMBERED: TimeDelta = TimeDelta::days(90);
+const REMEMBERED: TimeDelta = TimeDelta::days(90);
 
 /// A pause. Running replacements still finish.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,7 +79,7 @@ impl HostRecords {
     fn of(volumes: &[Volume]) -> Self {
         let mut records = Self::default();
         for volume in volumes {
-            let Some(since) = moment(volume, SINCE) else {
+            let Some(since) = volume.time(SINCE) else {
                 continue;
             };
             match volume.labels.get(RECORD).map(String::as_str) {
@@ -89,7 +87,7 @@ impl HostRecords {
                     let delegate = volume.labels.get(NAME).filter(|name| !name.is_empty());
                     records.pauses.push(Paused {
                         since,
-                        until: moment(volume, UNTIL),
+                        until: volume.time(UNTIL),
                         delegate: delegate.cloned(),
                     });
                 }
@@ -124,7 +122,7 @@ pub async fn note_first_seen<E: Engine>(
     now: DateTime<Utc>,
 ) -> Result<(), EngineError> {
     for old in engine.volumes(RECORD).await? {
-        let is_old = moment(&old, SINCE).is_some_and(|since| now - since > REMEMBERED);
+        let is_old = old.time(SINCE).is_some_and(|since| now - since > REMEMBERED);
         let is_seen = old.labels.get(RECORD).is_some_and(|record| record == FIRST_SEEN);
         if is_old && is_seen && old.labels.get(IMAGE).is_none_or(|other| other != image) {
             engine.remove_volume(&old.name).await?;
@@ -139,19 +137,38 @@ pub async fn note_first_seen<E: Engine>(
         (IMAGE, image.to_owned()),
         (SINCE, time::text(now)),
     ];
-    engine.create_volume(&volume(name, labels)).await
+    engine.create_volume(&Volume::new(name, labels)).await
 }
 
-pub(super) fn volume<const N: usize>(name: String, labels: [(&str, String); N]) -> Volume {
-    let labels = labels.into_iter().map(|(key, value)| (key.to_owned(), value));
-    Volume {
-        name,
-        labels: labels.collect(),
+/// Records a rejection in place of earlier ones of the same image and delegate, which it counts, and removes old records.
+/// `lasting` is the length of the quarantine after that many. Succeeds if it is recorded already.
+///
+/// # Errors
+/// The engine did not create or remove a record.
+pub async fn note_rejection<E: Engine>(
+    engine: &E,
+    mut rejected: Rejected,
+    lasting: impl Fn(u32) -> TimeDelta,
+) -> Result<(), EngineError> {
+    let others = read_records(engine).await?.rejected;
+    if others.iter().any(|other| other.record == rejected.record) {
+        return Ok(());
     }
-}
-
-pub(super) fn moment(volume: &Volume, label: &str) -> Option<DateTime<Utc>> {
-    time::parse(volume.labels.get(label)?)
+    let is_same =
+        |other: &Rejected| other.delegate == rejected.delegate && other.image_id == rejected.image_id;
+    let earlier = others.iter().filter(|other| is_same(other));
+    let attempt = earlier.map(|earlier| earlier.attempt.saturating_add(1)).max();
+    let now = rejected.since;
+    let (over, _): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .partition(|other| is_same(other) || now - other.since > REMEMBERED);
+    rejected.attempt = rejected.attempt.max(attempt.unwrap_or_default());
+    rejected.until = now + lasting(rejected.attempt);
+    engine.create_volume(&rejected.volume()).await?;
+    for other in over {
+        engine.remove_volume(&other.record).await?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -163,7 +180,7 @@ mod tests {
     }
 
     fn of<const N: usize>(labels: [(&str, &str); N]) -> Volume {
-        volume(
+        Volume::new(
             "v".to_owned(),
             labels.map(|(name, value)| (name, value.to_owned())),
         )

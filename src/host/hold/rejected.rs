@@ -1,19 +1,21 @@
 //! Rejected candidates: their images stay in quarantine even after `docker container prune` has removed the containers.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
-use super::record::{REJECTED, REMEMBERED, moment, read_records, volume};
 use crate::container::label::{ATTEMPT, IMAGE, IMAGE_ID, NAME, RECORD, RELEASE, SINCE, UNTIL};
 use crate::container::{ContainerId, ImageId};
-use crate::engine::{Engine, EngineError, Volume};
+use crate::engine::Volume;
 use crate::image::ImageName;
 use crate::text::time;
+
+/// The value of [`RECORD`] for a rejected candidate.
+pub(super) const REJECTED: &str = "rejected";
 
 /// A rejected candidate in the engine's records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rejected {
     /// The name of the record's volume. It contains the candidate's id, so each candidate has one record.
-    record: String,
+    pub(super) record: String,
     /// The container name of the delegate.
     pub delegate: String,
     /// The image as named in the candidate's configuration.
@@ -61,11 +63,11 @@ impl Rejected {
             release: label(RELEASE)?.parse().ok()?,
             attempt: label(ATTEMPT)?.parse().ok()?,
             since,
-            until: moment(volume, UNTIL)?,
+            until: volume.time(UNTIL)?,
         })
     }
 
-    fn volume(&self) -> Volume {
+    pub(super) fn volume(&self) -> Volume {
         let labels = [
             (RECORD, REJECTED.to_owned()),
             (NAME, self.delegate.clone()),
@@ -76,37 +78,6 @@ impl Rejected {
             (SINCE, time::text(self.since)),
             (UNTIL, time::text(self.until)),
         ];
-        volume(self.record.clone(), labels)
+        Volume::new(self.record.clone(), labels)
     }
-}
-
-/// Records a rejection in place of earlier ones of the same image and delegate, which it counts, and removes old records.
-/// `lasting` is the length of the quarantine after that many. Succeeds if it is recorded already.
-///
-/// # Errors
-/// The engine did not create or remove a record.
-pub async fn note_rejection<E: Engine>(
-    engine: &E,
-    mut rejected: Rejected,
-    lasting: impl Fn(u32) -> TimeDelta,
-) -> Result<(), EngineError> {
-    let others = read_records(engine).await?.rejected;
-    if others.iter().any(|other| other.record == rejected.record) {
-        return Ok(());
-    }
-    let is_same =
-        |other: &Rejected| other.delegate == rejected.delegate && other.image_id == rejected.image_id;
-    let earlier = others.iter().filter(|other| is_same(other));
-    let attempt = earlier.map(|earlier| earlier.attempt.saturating_add(1)).max();
-    let now = rejected.since;
-    let (over, _): (Vec<_>, Vec<_>) = others
-        .into_iter()
-        .partition(|other| is_same(other) || now - other.since > REMEMBERED);
-    rejected.attempt = rejected.attempt.max(attempt.unwrap_or_default());
-    rejected.until = now + lasting(rejected.attempt);
-    engine.create_volume(&rejected.volume()).await?;
-    for other in over {
-        engine.remove_volume(&other.record).await?;
-    }
-    Ok(())
 }

@@ -10,8 +10,7 @@ use crate::engine::{Engine, EngineError};
 use crate::rollout::failure::Failure;
 use crate::rollout::{Member, Memory, RefusedStarts, Rollout};
 
-/// Creates, starts and removes a container like the candidate that does nothing. After an interruption, the leftover is removed
-/// like a withdrawn candidate.
+/// Creates, starts and removes a container like the candidate that does nothing. A leftover counts as withdrawn.
 pub(super) async fn try_start<E: Engine>(
     engine: &E,
     rollout: &Rollout,

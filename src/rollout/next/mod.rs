@@ -172,8 +172,7 @@ impl At<'_> {
         Decision::wait(reason, pace::next_check(asked, self.now).min(overdue))
     }
 
-    /// How long it has to stop. A container that never served and reports no tasks gets ten seconds if the delegate cannot serve
-    /// until it has ended.
+    /// How long it has to stop. If it never served, reports no tasks and keeps the delegate out of service: ten seconds.
     fn grace(&self, member: &Member) -> Duration {
         let has_served =
             member.role.is_old() || member.role == Role::Serving || member.history.was_in_service;

@@ -71,8 +71,7 @@ impl At<'_> {
         old.vanishes() || !self.is_stop_first() && !self.rollout.is_upgrader()
     }
 
-    /// Whether its successor failed, or has been gone for so long that nobody is about to recreate it. Compose first waits for
-    /// the old one to end.
+    /// Whether its successor failed, or is gone and nobody will recreate it. Compose first waits for the old one to end.
     fn is_left_to_us(&self, old: &Member) -> bool {
         let mut failed = self.rollout.failed.iter();
         let is_gone = self.rollout.owner.compose_grace.is_zero() && span(self.facts.name_free_for) >= GRACE;

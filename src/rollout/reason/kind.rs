@@ -78,8 +78,7 @@ impl ReasonKind {
         self.into()
     }
 
-    /// Whether the delegate should run another image but could not, because of something that its owner did not choose. `once`
-    /// then exits with 1.
+    /// Whether it should run another image but could not, for a cause that its owner did not choose: `once` exits with 1.
     pub fn is_failure(self) -> bool {
         use Meaning::{Failure, Forbidden, Rejected, Reported, Shared};
         matches!(self.meaning(), Forbidden | Failure | Reported | Shared | Rejected)
