@@ -15,17 +15,14 @@ use crate::image::{check_mirror, check_repository};
 use crate::schedule::zone::Zone;
 use crate::text::duration::{self, LONGEST};
 use crate::text::secret::Secret;
+use crate::text::yes_or_no;
 
 /// The actions that `WEBHOOK_EVENTS` takes. A test holds them to those of events, which are above this layer.
 pub(super) const ACTIONS: &str = "upgraded, rejected, withdrawn, rolled_back, restored, restarted, health_lost, \
      health_regained, image_removed, skipped, self_upgraded";
 
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
-    match text.to_ascii_lowercase().as_str() {
-        "true" | "1" | "yes" | "on" => Ok(true),
-        "false" | "0" | "no" | "off" => Ok(false),
-        _ => Err(String::new()),
-    }
+    yes_or_no(text).ok_or_else(String::new)
 }
 
 /// A duration of at least `least`.

@@ -9,7 +9,7 @@ use std::fmt;
 
 use granit_parser::{Event, Parser, ScalarStyle};
 
-use crate::text::quoted;
+use crate::text::{quoted, yes_or_no};
 
 /// Where the manifest and the chart mount it.
 pub const PATH: &str = "/etc/config/config.yaml";
@@ -154,14 +154,11 @@ impl File {
 }
 
 fn flag(problems: &mut Vec<String>, place: &Place, text: &str) -> Option<bool> {
-    match text.to_ascii_lowercase().as_str() {
-        "true" | "yes" | "on" => Some(true),
-        "false" | "no" | "off" => Some(false),
-        _ => {
-            problems.push(format!("{place}: {}; expected true or false", quoted(text, 40)));
-            None
-        }
+    let flag = yes_or_no(text);
+    if flag.is_none() {
+        problems.push(format!("{place}: {}; expected true or false", quoted(text, 40)));
     }
+    flag
 }
 
 /// The key that this one likely misspells, or that it is in the wrong place.

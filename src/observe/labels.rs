@@ -10,7 +10,7 @@ use crate::image::pin;
 use crate::rollout::{InvalidLabel, OwnerSettings};
 use crate::schedule::zone::Zone;
 use crate::schedule::{moment, window};
-use crate::text::duration;
+use crate::text::{duration, yes_or_no};
 
 /// The label that the engine puts on the task of a Swarm service: the service's name.
 const SERVICE: &str = "com.docker.swarm.service.name";
@@ -20,12 +20,7 @@ fn opted_out<'a>(label: impl Fn(&str) -> Option<&'a str>) -> Option<&'static str
     let named = [label::ENABLE, label::WATCHTOWER_ENABLE];
     let mut set = named.into_iter().filter_map(|name| Some((name, label(name)?)));
     let (name, value) = set.next()?;
-    is_no(value).then_some(name)
-}
-
-/// Whether a label's value means no.
-fn is_no(text: &str) -> bool {
-    ["false", "no", "off", "0"].contains(&text.trim().to_ascii_lowercase().as_str())
+    (yes_or_no(value) == Some(false)).then_some(name)
 }
 
 /// The owner's choice of the update order.

@@ -11,6 +11,15 @@ pub mod time;
 
 use std::io::{IsTerminal as _, stdout};
 
+/// Yes or no, as people and YAML write it.
+pub fn yes_or_no(text: &str) -> Option<bool> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Some(true),
+        "false" | "0" | "no" | "off" => Some(false),
+        _ => None,
+    }
+}
+
 /// Whether standard output takes colour: it is a terminal, and neither `NO_COLOR` (no-color.org) nor `TERM` speaks against it.
 pub(crate) fn has_colour() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
