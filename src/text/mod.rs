@@ -1,4 +1,4 @@
-//! Text in and out: durations, times, sizes, secrets, and text from outside.
+//! Reading and writing text: durations, times, sizes, secrets, and text from outside.
 
 pub mod duration;
 pub mod foreign;
@@ -11,7 +11,7 @@ pub mod time;
 
 use std::io::{IsTerminal as _, stdout};
 
-/// Whether standard output takes colour: it is a terminal, and neither `NO_COLOR` (no-color.org) nor `TERM` speaks against it.
+/// Whether standard output has colour: it is a terminal, `NO_COLOR` (no-color.org) is not set, and `TERM` is not `dumb`.
 pub(crate) fn has_colour() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
