@@ -91,7 +91,7 @@ pub async fn run<C: Controller, T>(
     });
     let mut api_error = None;
     let mut unreachable_since = None;
-    // When the scheduled run was due whose outcome is not yet logged.
+    // The time at which the scheduled run was due whose outcome is not yet logged.
     let mut due = None;
     let mut is_running = false;
     publish_success(&status, &options.schedule, None);

@@ -45,7 +45,7 @@ pub(super) async fn pause(
     let name = match container {
         Some(container) => match delegate_name(settings, container).await? {
             (name, None) => Some(name),
-            // A Swarm creates the tasks of a service under new names, so a pause of this container would not last.
+            // The Swarm starts the tasks of a service itself, so pausing one of their containers would have no effect.
             (name, Some(service)) => {
                 app::learn_place(settings).await;
                 let instead = command(&format!("pause {service}"));
@@ -113,7 +113,7 @@ pub(super) async fn resume(settings: &Settings, container: Option<&str>, json: b
     } else {
         format!("Upgrades were not paused on {subject}.")
     };
-    // An upgrade needs neither the host nor the delegate to be paused, so list the pauses that remain.
+    // A delegate is upgraded only if neither it nor the host is paused, so list the pauses that remain.
     let records = read_records(&engine).await.unwrap_or_default();
     app::learn_place(settings).await;
     for pause in records.pauses.iter().filter(|pause| pause.lasts(Utc::now())) {

@@ -28,7 +28,7 @@ pub(super) async fn plan(settings: &Settings, container: Option<&str>, json: boo
     Ok(show(&plan, json, &nothing))
 }
 
-/// Prints the answer that the plan is waiting for, to standard error.
+/// Prints, to standard error, which answer the plan is waiting for.
 pub(super) fn print_awaited(reason: &Reason) {
     let _ = writeln!(std::io::stderr(), "{reason}");
 }

@@ -314,7 +314,7 @@ pub(super) async fn single_run(settings: &Settings, ledger: Ledger, json: bool) 
     Ok(made(upgrader)?.with_ledger(ledger))
 }
 
-/// The upgrader for a command that only reads. Because of it, the Manager must not show an active upgrader.
+/// The upgrader for a command that only reads, and so must not make the Manager show an active upgrader.
 ///
 /// # Errors
 /// The exit of the command, after the error was printed.

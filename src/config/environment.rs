@@ -77,8 +77,8 @@ impl Environment {
         texts.into()
     }
 
-    /// The secrets to mask in all output. Shorter ones occur in ordinary words: masking those would reveal the secret
-    /// rather than hide it.
+    /// The secrets to mask in all output, except short ones: they occur in ordinary words, and masking those would
+    /// reveal the secret rather than hide it.
     pub(super) fn secrets(&self) -> Vec<&str> {
         self.variables()
             .filter(|variable| variable.row.file.is_some())

@@ -59,7 +59,7 @@ pub struct Settings {
     pub max_stop_timeout: Option<Duration>,
     /// `KEEP_IMAGES`: how many former images of a delegate stay on the host.
     pub keep_images: usize,
-    /// `DISABLE_AUTO_UPGRADE`: no upgrades, and no writes to the engine except restarts and the end of a stuck replacement.
+    /// `DISABLE_AUTO_UPGRADE`: no upgrades; no writes to the engine except restarts and the end of a broken-off replacement.
     pub disable_auto_upgrade: bool,
     /// The image that replaces the published one, if any, and the images that are permitted.
     pub target: TargetSettings,
@@ -221,7 +221,7 @@ pub enum LogLevel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum LogFormat {
-    /// Words for people.
+    /// Text for people.
     #[default]
     Text,
     /// One JSON object.

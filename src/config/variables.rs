@@ -120,8 +120,8 @@ impl Variable {
     }
 }
 
-/// Makes the table and a struct with the text of each variable, from rows: `field = row;`, or for a secret `field,
-/// field_file = row;`. A field is the variable's name in lower case, as envy expects it.
+/// Makes the table and a struct with the text of each variable, from rows: `field = row;`, with a secret's as
+/// `field, field_file = row;`. A field is the variable's name in lower case, as envy expects it.
 macro_rules! variables {
     ($($section:ident { $($field:ident $(, $file:ident)? = $row:expr;)* })*) => {
         /// The rows, grouped by the section of the page that lists them.

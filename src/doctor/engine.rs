@@ -192,7 +192,7 @@ async fn pauses(engine: &DockerEngine, checks: &mut Checks) {
     }
 }
 
-/// The delegates as the first scheduled run sees them, and the observer, which has seen more.
+/// The delegates as the first scheduled run sees them, and the observer with its other findings.
 async fn delegates(
     engine: &Arc<DockerEngine>,
     scope: &Scope,

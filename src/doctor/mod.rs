@@ -44,7 +44,7 @@ pub(crate) struct Check {
     pub(crate) message: String,
 }
 
-/// How long each request of `doctor` may take. With it, all checks end within ten seconds even if nothing answers.
+/// How long each request of `doctor` may take, so that all checks end within ten seconds even if nothing answers.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// The checks made so far.

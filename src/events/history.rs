@@ -57,7 +57,7 @@ const ORIGINAL: &str = "original";
 #[derive(Clone, Debug)]
 pub struct Present {
     workload: String,
-    /// Its outcomes. Without a better time, each has that of the creation of the container that shows it.
+    /// Its outcomes. For want of a better time, each has the creation time of the container that shows it.
     shown: Vec<Event>,
     /// The release in service, used if it has no record.
     serving: Option<Release>,

@@ -58,7 +58,7 @@ impl<'a> From<&'a Managed> for Subject<'a> {
 pub struct Origin {
     /// The host's name.
     pub host: String,
-    /// The origin of the changes that this process makes, unless a container shows another one.
+    /// The actor behind the changes that this process makes.
     pub actor: Actor,
 }
 

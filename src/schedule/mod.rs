@@ -92,7 +92,7 @@ impl Schedule {
     }
 
     /// The run after `last`, which is the last run that was due, so that delays do not add up. Runs that were missed
-    /// before `now` are not repeated.
+    /// before `now` are skipped.
     pub fn following(
         &self,
         last: Option<DateTime<Utc>>,

@@ -13,7 +13,7 @@ use ring::digest::{SHA256, digest};
 pub const ACCEPTED: &str = "auto, or the percentage of hosts that follow each day, such as 20%";
 
 const DAY: f64 = 24.0 * 60.0 * 60.0;
-/// For `auto`: shares of the hosts, and the hours after which that share has started.
+/// For `auto`: shares of the hosts, each with the hours after which it has started.
 const AUTO: [(f64, f64); 5] = [(0.0, 0.0), (0.01, 6.0), (0.1, 24.0), (0.5, 48.0), (1.0, 72.0)];
 
 /// How a new image spreads across the hosts over time.
@@ -40,7 +40,7 @@ impl Place {
 }
 
 impl Wave {
-    /// How long a host in this place waits.
+    /// How long a host at this place waits.
     pub fn wait(self, Place(place): Place) -> TimeDelta {
         let seconds = match self {
             Self::Daily(percentage) => place * 100.0 / percentage * DAY,

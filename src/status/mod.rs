@@ -99,7 +99,7 @@ pub struct Status {
     /// The counts of requests to `DEADMAN_URL`, if it is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_man: Option<DeadManCounts>,
-    /// How many log lines were dropped since the start because their reader was too slow.
+    /// How many log lines were dropped since the start because nobody read them in time.
     #[serde(default)]
     pub log_lines_dropped: u64,
     /// [`Settings::hash`](crate::config::Settings::hash): equal for daemons whose `config` output is equal.

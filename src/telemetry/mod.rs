@@ -25,7 +25,7 @@ use queue::Queue;
 /// How long the process waits at its end for the last lines to be written.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// One for the process, like the subscriber.
+/// There is one queue for the process, as there is one subscriber.
 static QUEUE: OnceLock<Queue> = OnceLock::new();
 
 /// Starts logging. Only this crate logs at the configured level, and all others at warnings at most: the debug lines of

@@ -29,7 +29,7 @@ impl Display for Foreign<'_> {
     }
 }
 
-/// Lines for a terminal: escapes unsafe characters as [`Foreign`] does, except our own colours and cursor movements.
+/// Lines for a terminal: escapes unsafe characters like [`Foreign`], except line breaks, our own colours and cursor moves.
 pub fn lines(text: &str) -> String {
     const OWN: [&str; 8] = [
         "\x1b[0m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m", "\x1b[H", "\x1b[K", "\x1b[J",

@@ -25,7 +25,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 /// The results of a search in the log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known {
-    /// The ids, of those that were searched for, that the log has.
+    /// Those of the searched ids that the log contains.
     pub ids: HashSet<EventId>,
     /// The time of the first record, or when the file was created. Older outcomes need not be in the log.
     pub begins: Option<DateTime<Utc>>,
