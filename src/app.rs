@@ -1,4 +1,4 @@
-//! Puts the parts together: settings → engine, Manager, reconciler.
+//! Puts the parts of the program together: makes the engine, the Manager and the reconciler from the settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,27 +23,27 @@ use crate::reconcile::{self, Reconciler};
 use crate::rollout::Policy;
 use crate::text::secret::Secret;
 
-/// The upgrader, on a real engine.
+/// The upgrader for a real engine.
 pub(crate) type Upgrader = Reconciler<DockerEngine, ConfiguredSource, HttpEndpoint>;
 
-/// Why the parts could not be put together: the configuration is wrong in a way that only its use shows.
+/// Why the parts could not be put together: a setting turned out to be wrong when it was used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SetupError {
-    /// The engine's address or certificates.
+    /// The engine's address or its certificates are wrong.
     #[error("DOCKER_HOST, DOCKER_CERT_PATH: {0}")]
     Engine(#[from] EngineError),
-    /// The proxy, or the certificates of a client for servers elsewhere.
+    /// The proxy or the certificates for connections to other servers are wrong.
     #[error(transparent)]
     Egress(#[from] EgressError),
-    /// The audit log cannot be written.
+    /// The audit log cannot be opened.
     #[error("AUDIT_LOG: cannot open {path}: {error}")]
     AuditLog {
-        /// The path in the setting.
+        /// The path in `AUDIT_LOG`.
         path: String,
         /// The system's error.
         error: std::io::Error,
     },
-    /// The HTTP client for health endpoints.
+    /// The HTTP client for health endpoints cannot start.
     #[error("the HTTP client cannot start: {0}")]
     Http(#[from] reqwest::Error),
 }
@@ -51,7 +51,7 @@ pub(crate) enum SetupError {
 /// The configured source of published images.
 pub(crate) struct ConfiguredSource {
     published: Published,
-    /// The image of `SELF_UPGRADE`, which needs no Manager.
+    /// The image in `SELF_UPGRADE`, which needs no Manager.
     self_image: Option<ImageReference>,
 }
 
@@ -64,7 +64,7 @@ enum Published {
 }
 
 impl ConfiguredSource {
-    /// Asks once, and waits for the answer no longer than this.
+    /// Makes the source ask the Manager only once, and wait no longer than this for the answer.
     pub(crate) fn impatient(mut self, limit: Duration) -> Self {
         if let Published::Manager(manager) = &mut self.published {
             manager.ask_once_within(limit);
@@ -72,7 +72,7 @@ impl ConfiguredSource {
         self
     }
 
-    /// This host's clock minus the Manager's, in seconds, if that is known.
+    /// This host's clock minus the Manager's, in seconds, if known.
     pub(crate) fn skew_seconds(&self) -> Option<i64> {
         self.manager()?.skew_seconds()
     }
@@ -121,7 +121,7 @@ impl ImageSource for ConfiguredSource {
     }
 }
 
-/// Puts the parts together. `reports_upgrader`: whether a request shows the Manager an upgrader at work.
+/// Makes the upgrader. `reports_upgrader`: whether its requests make the Manager show an active upgrader.
 pub(crate) async fn upgrader(
     settings: &Settings,
     reports_upgrader: bool,
@@ -155,14 +155,14 @@ pub(crate) fn policy(settings: &Settings) -> Policy {
     }
 }
 
-/// Learns what operators call this host, and how they type a command there.
+/// Finds out the name that operators use for this host, and how they run a command on it.
 pub(crate) async fn learn_place(settings: &Settings) {
     if let Ok(engine) = engine(settings) {
         host::place::learn(&engine, matches!(settings.engine, EngineHost::Tcp { .. })).await;
     }
 }
 
-/// Records and reports outcomes.
+/// Makes the ledger, which records and reports outcomes.
 pub(crate) fn ledger(settings: &Settings, listeners: &Arc<Listeners>) -> Result<Ledger, SetupError> {
     let audit = settings.audit.as_ref().map(audit_log).transpose()?;
     let ledger = Ledger::new(host::place::host(), settings.health.interval);
@@ -185,7 +185,7 @@ pub(crate) fn records(settings: &Settings) -> impl Iterator<Item = Event> + use<
     path.into_iter().flat_map(|path| audit::read(&path))
 }
 
-/// The containers to observe. The host's memory and disk count only if the engine runs on this host.
+/// The containers to observe. The memory and disk of this host count only if the engine also runs here.
 pub(crate) fn scope(settings: &Settings) -> Scope {
     let is_local = matches!(settings.engine, EngineHost::Unix(_));
     let mut known_images: Vec<_> = settings.target.image_of_own_build().into_iter().collect();
@@ -212,7 +212,7 @@ pub(crate) fn scope(settings: &Settings) -> Scope {
     }
 }
 
-/// The client of the delegates' health endpoints, as they are reached from here.
+/// The client for the delegates' health endpoints, at the addresses that can be reached from here.
 pub(crate) async fn health_endpoint<E: Engine>(
     engine: &E,
     scope: &Scope,
@@ -222,12 +222,12 @@ pub(crate) async fn health_endpoint<E: Engine>(
     )?)
 }
 
-/// The engine, with the registry logins. It is not called yet.
+/// Makes the engine's client, with the registry logins. It does not call the engine.
 pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, SetupError> {
     Ok(DockerEngine::connect(&settings.engine)?.with_credentials(settings.credentials.clone()))
 }
 
-/// The source of published images; `None` without one. `reports_upgrader` as for [`upgrader`].
+/// The source of published images; `None` without one. For `reports_upgrader`, see [`upgrader`].
 pub(crate) fn source(
     settings: &Settings,
     reports_upgrader: bool,
@@ -246,7 +246,7 @@ pub(crate) fn source(
     }))
 }
 
-/// Where outcomes are sent. A receiver is reached as the Manager is.
+/// The receivers of outcomes. Connections to them use the same proxy and certificates as those to the Manager.
 pub(crate) fn listeners(settings: &Settings) -> Result<Listeners, SetupError> {
     let Notifications { webhook, deadman } = settings.notifications.clone();
     let client = |url: &Secret| settings.egress.client(url.expose());
@@ -264,12 +264,12 @@ pub(crate) fn listeners(settings: &Settings) -> Result<Listeners, SetupError> {
     })
 }
 
-/// Makes a client for a URL.
+/// A function that makes an HTTP client for a URL.
 #[cfg(feature = "kubernetes")]
 pub(crate) type MakeClient = Box<dyn Fn(&str) -> Result<reqwest::Client, String> + Send + Sync>;
 
-/// The logins and the client for asking registries without an engine. Registries are reached as the Manager is, but without the
-/// certificate that is for the Manager.
+/// The logins and the HTTP client for asking registries directly, without an engine. The connection is like that to the
+/// Manager, but without the client certificate, which is only for the Manager.
 #[cfg(feature = "kubernetes")]
 pub(crate) fn registry_access(settings: &Settings) -> (Credentials, MakeClient) {
     let egress = Egress {

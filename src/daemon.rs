@@ -1,5 +1,5 @@
-//! The long-running loop: the schedule, the health interval and replacements in progress wake it, and each time it does
-//! the same thing.
+//! The daemon's loop. The schedule, the health interval and replacements in progress wake it, and each time it does the
+//! same things.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,37 +27,37 @@ use crate::status::next_upgrade::NextUpgrade;
 use crate::status::report::{DelegateReport, Report};
 use crate::text::{duration, time};
 
-/// How soon an engine or an API server that cannot be reached is tried again.
+/// The interval between attempts to reach an engine or an API server.
 const API_RETRY: Duration = Duration::from_secs(5);
 
-/// How long a daemon in a container waits for the engine at its socket. A socket that was mounted as a file stays the
-/// one of that time: after a restart of the engine, only a restart of the container leads to the new one.
+/// How long a daemon in a container waits for the engine at its socket. A socket that was mounted as a file is never
+/// replaced: after the engine has restarted, the container must restart to reach the new socket.
 const SOCKET_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How long a single run waits for an engine or an API server that has become unreachable.
+/// How long a single run waits for an engine or an API server after it becomes unreachable.
 const API_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long the end of the process waits for events to be delivered.
+/// How long the process waits at its end for events to be delivered.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
 
-/// When the loop wakes, and whether it may upgrade at the start.
+/// When the loop wakes, and what it may do.
 pub struct Options {
-    /// The schedule, to publish the next run.
+    /// The schedule, to publish the success that is due and the next upgrade.
     pub schedule: Schedule,
     /// `HEALTH_INTERVAL`: the longest time between two observations.
     pub health_interval: Duration,
-    /// `RUN_ON_START`: whether the run at the start may change something.
+    /// `RUN_ON_START`: whether the run at the start may make changes.
     pub run_on_start: bool,
     /// `DISABLE_AUTO_UPGRADE`.
     pub health_only: bool,
-    /// Where outcomes are sent.
+    /// The receivers of outcomes.
     pub listeners: Arc<Listeners>,
-    /// Whether the engine is reached by a socket that is mounted into this program's container.
+    /// Whether the engine is reached through a socket that is mounted into this program's container.
     pub has_mounted_socket: bool,
 }
 
-/// The clock of a reconciler that lives in the loop: it is read before and after each observation, and so shows that the
-/// loop gets on with its work.
+/// The clock for the reconciler in the loop. The reconciler reads it before and after each observation, and each
+/// reading shows that the loop makes progress.
 pub fn clock_of_the_loop(clock: Clock, liveness: Liveness) -> Clock {
     Arc::new(move || {
         liveness.works();
@@ -65,11 +65,11 @@ pub fn clock_of_the_loop(clock: Clock, liveness: Liveness) -> Clock {
     })
 }
 
-/// Runs until `shutdown` completes, and returns its value; or `None` once a mounted socket has been dead for five
-/// minutes. The loop reports to `liveness` each time it starts or ends something.
+/// Runs until `shutdown` completes and returns its value, or returns `None` once a mounted socket has been dead for
+/// five minutes. The loop reports to `liveness` each time it starts or finishes something.
 ///
-/// Work in progress is dropped at once then. That is safe at every point, because all that was started is on the
-/// containers and none of it in this process: the next start resumes it.
+/// Work in progress is then dropped at once. That is always safe, because its whole state is on the containers and not
+/// in this process: the next start resumes it.
 pub async fn run<C: Controller, T>(
     mut reconciler: C,
     mut trigger: Trigger,
@@ -91,7 +91,7 @@ pub async fn run<C: Controller, T>(
     });
     let mut api_error = None;
     let mut unreachable_since = None;
-    // When the scheduled run was due whose outcome is not logged yet.
+    // The time at which the scheduled run was due whose outcome is not yet logged.
     let mut due = None;
     let mut is_running = false;
     publish_success(&status, &options.schedule, None);
@@ -125,7 +125,7 @@ pub async fn run<C: Controller, T>(
             Ok(report) => until(report.next_check).min(options.health_interval),
             Err(_) => API_RETRY,
         };
-        // Checking health is not auto upgrade, and the Manager should not show it as such.
+        // Without upgrades, do not check in with the Manager: it would show auto upgrade as on.
         if !options.health_only {
             reconciler.check_in();
             wait = wait.min(reconciler.next_check_in());
@@ -167,7 +167,7 @@ pub async fn run<C: Controller, T>(
                     reconciler.start_run(scheduled);
                 }
             }
-            // Without the engine, an answer is of no use yet.
+            // While the engine is unreachable, an answer is of no use yet.
             () = reconciler.answered(), if is_reachable => {}
             () = tokio::time::sleep(wait) => {}
         }
@@ -188,7 +188,7 @@ fn until(next_check: Option<DateTime<Utc>>) -> Duration {
     })
 }
 
-/// Publishes when a scheduled run succeeded last, if one did, and by when the next one should have.
+/// Publishes when a scheduled run last succeeded, if one did, and by when the next one should succeed.
 fn publish_success(status: &Publisher, schedule: &Schedule, success: Option<DateTime<Utc>>) {
     let runs = schedule.next_runs(success.unwrap_or_else(Utc::now), 2);
     status.send_modify(|status| {
@@ -197,7 +197,7 @@ fn publish_success(status: &Publisher, schedule: &Schedule, success: Option<Date
     });
 }
 
-/// Logs the outcome of a scheduled run once it awaits no answer. A run without delegates has been logged by then.
+/// Logs the outcome of a scheduled run once it waits for no more answers. A run without delegates is logged elsewhere.
 fn log_run(due: &mut Option<String>, report: &Report) {
     let is_open = report
         .delegates
@@ -211,7 +211,7 @@ fn log_run(due: &mut Option<String>, report: &Report) {
     }
 }
 
-/// Logs the start and the end of an outage of the observation, each once.
+/// Logs an outage of the API when it starts, when its cause changes, and when it ends.
 fn log_reach<C: Controller>(before: &mut Option<String>, now: Option<&C::Error>) {
     let now = now.map(ToString::to_string);
     if *before != now {
@@ -225,11 +225,11 @@ fn log_reach<C: Controller>(before: &mut Option<String>, now: Option<&C::Error>)
     }
 }
 
-/// Completes one run, drains included. It first finishes the replacements that an earlier process started, with
-/// their images, and then checks those delegates for an upgrade again.
+/// Completes one run, including drains. It first finishes the replacements that an earlier process started, with the
+/// images of that process, and then checks those delegates for a newer image.
 ///
 /// # Errors
-/// The engine was unreachable at the start, or for two minutes. A restart of it takes less, and is waited out.
+/// The engine was unreachable at the start, or later for two minutes. A restart of the engine takes less time.
 pub async fn once<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error> {
     reconciler.start_run(Mode::Upgrade);
     let first = reconciler.reconcile().await?;
@@ -244,7 +244,7 @@ pub async fn run_to_completion<C: Controller>(reconciler: &mut C) -> Result<Repo
     run_until(reconciler, &|_| false).await
 }
 
-/// The same, or until that is so.
+/// Like [`run_to_completion`], but also ends as soon as `is_enough` returns true.
 ///
 /// # Errors
 /// The engine was unreachable for two minutes.
@@ -256,8 +256,8 @@ pub async fn run_until<C: Controller>(
     completed(reconciler, first, false, is_enough).await
 }
 
-/// Continues from the first report until nothing is in progress. With `recheck`, delegates that were not in service when
-/// the run started are asked for once they are.
+/// Continues from the first report until nothing is in progress. With `recheck`, also asks for the images of delegates
+/// that were not in service when the run started, once they are.
 async fn completed<C: Controller>(
     reconciler: &mut C,
     first: Result<Report, C::Error>,
@@ -278,7 +278,7 @@ async fn completed<C: Controller>(
             }
             Ok(report) if report.has_unasked() && may_recheck => {
                 may_recheck = false;
-                // The next run does not know that they were there.
+                // Keep the delegates that are gone, since the next run will not know that they existed.
                 gone = report
                     .delegates
                     .into_iter()

@@ -1,6 +1,6 @@
 //! Keeps Harness Docker delegates healthy and current without ever losing one.
 //!
-//! This is the map. `main.rs` calls [`cli`], and everything else is here:
+//! An overview: `main.rs` calls [`cli`], and everything else is here:
 //!
 //! ```text
 //! environment ─► config ─► app ─► daemon ◄── schedule

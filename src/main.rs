@@ -1,4 +1,4 @@
-//! The `delegate-upgrader` program: see the library for everything.
+//! The `delegate-upgrader` program. All its code is in the library.
 
 use std::process::ExitCode;
 

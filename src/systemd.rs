@@ -1,5 +1,5 @@
-//! Notifications to systemd if the daemon is a service of `Type=notify`: that it is ready, how the delegates are, and
-//! that its loop is alive.
+//! Notifies systemd if the daemon is a service of `Type=notify`: that it is ready, how the delegates are, and that its
+//! loop is alive.
 
 use std::env;
 use std::future::pending;
@@ -15,15 +15,15 @@ use crate::status::liveness::Liveness;
 use crate::status::view::Headline;
 use crate::text::{Foreign, one_line};
 
-/// How many notifications are sent in the time within which systemd expects one.
+/// How many notifications are sent during the time within which systemd expects one.
 const PER_LIMIT: u32 = 3;
-/// Characters of a problem that the status line has room for.
+/// How many characters of a problem fit in the status line.
 const LONGEST_PROBLEM: usize = 200;
 
-/// Why the last reload was rejected, until one succeeds: the start of the status line.
+/// The start of the status line: why the last reload was rejected. Empty once a reload succeeds.
 static REJECTION: Mutex<String> = Mutex::new(String::new());
 
-/// Shows in the status line why a reload was rejected; empty once one has succeeded.
+/// Shows in the status line why a reload was rejected; an empty `problem` removes it.
 pub(crate) async fn show_rejection(problem: &str) {
     let start = match problem {
         "" => String::new(),
@@ -39,18 +39,18 @@ fn rejection() -> MutexGuard<'static, String> {
     REJECTION.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The notifications to systemd.
+/// A notification to systemd.
 pub(crate) enum State {
     Status(String),
-    /// After a reload with new settings, sent by [`report`] after the first observation.
+    /// After the start, and after a reload with new settings, [`report`] sends it once there is an observation.
     Ready,
     Alive,
-    /// The daemon reads its settings again, until it is ready.
+    /// The daemon is reading its settings again. This state lasts until `Ready`.
     Reloading,
     Stopping,
 }
 
-/// Notifies systemd of the daemon for as long as this is polled. It ends at once if systemd does not listen.
+/// Keeps systemd informed about the daemon for as long as this is polled. Ends at once if systemd does not listen.
 pub(crate) async fn report(mut status: Reader, liveness: Liveness) {
     if !is_listening() {
         return;
@@ -72,7 +72,7 @@ pub(crate) async fn report(mut status: Reader, liveness: Liveness) {
             is_ready = true;
             notify(State::Ready).await;
         }
-        // After too long without a notification, systemd kills and restarts the daemon.
+        // Without these notifications, systemd kills and restarts the daemon after a while.
         if interval.is_some() && liveness.problem().is_none() {
             notify(State::Alive).await;
         }
@@ -93,17 +93,17 @@ fn is_listening() -> bool {
     env::var_os("NOTIFY_SOCKET").is_some()
 }
 
-/// Notifies systemd. The socket may be full, so this waits on another thread.
+/// Notifies systemd. This may block while the socket is full, so it runs on another thread.
 pub(crate) async fn notify(state: State) {
     if !is_listening() {
         return;
     }
     let notified = spawn_blocking(move || match &state {
-        // Another line would be another notification.
+        // A line break would start another notification.
         State::Status(line) => sd_notify::notify(&[NotifyState::Status(&Foreign(line).to_string())]),
         State::Ready => sd_notify::notify(&[NotifyState::Ready]),
         State::Alive => sd_notify::notify(&[NotifyState::Watchdog]),
-        // With the time, as `Type=notify-reload` wants it.
+        // `Type=notify-reload` requires the time.
         State::Reloading => sd_notify::notify(&[NotifyState::Reloading, NotifyState::monotonic_usec_now()?]),
         State::Stopping => sd_notify::notify(&[NotifyState::Stopping]),
     });

@@ -1,4 +1,4 @@
-//! The output of `doctor`: a line for each check, or JSON.
+//! The output of `doctor`: one line for each check, or JSON.
 
 #[cfg(feature = "docker")]
 use super::trial;
@@ -23,7 +23,7 @@ pub(super) async fn doctor(settings: &Settings, json: bool) -> Exit {
     conclude(&checks, json)
 }
 
-/// Checks that are printed as they are made, or with `json` all at the end.
+/// Prints each check as soon as it is made; with `json`, all are printed at the end.
 pub(super) fn checks(json: bool) -> Checks {
     Checks::new(if json { |_| true } else { print_check })
 }

@@ -1,4 +1,4 @@
-//! The variables of a command: those of the process, and on a host with the package also those of its service.
+//! The variables of a command: those of the process, and on a host with the package, also those of the service.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use crate::config::{ConfigErrors, Needs, Problem, Settings};
 use crate::host;
 use crate::host::place::SERVICE_FILE;
 
-/// Where systemd puts the service's credentials while the service runs. Root may read them.
+/// The directory in which systemd puts the service's credentials while it runs. Root may read them.
 const SERVICE_CREDENTIALS: &str = "/run/credentials/delegate-upgrader.service";
 
 /// Names and values.
@@ -36,7 +36,7 @@ pub(super) fn variables(file: Option<&Path>) -> Variables {
     variables
 }
 
-/// The settings of a command. A `delegate` stands in for `UPGRADER_WORKLOAD_NAME`, which the command does not use.
+/// The settings of a command. A given `delegate` replaces `UPGRADER_WORKLOAD_NAME`, which the command does not use.
 #[cfg(feature = "docker")]
 pub(super) fn settings(file: Option<&Path>, needs: Needs, delegate: Option<&str>) -> Result<Settings, Exit> {
     let mut variables = variables(file);
@@ -52,7 +52,7 @@ pub(super) fn settings(file: Option<&Path>, needs: Needs, delegate: Option<&str>
     Ok(settings)
 }
 
-/// The settings in these variables. A problem with the file of `--env-file` names that option.
+/// Reads the settings from these variables. A problem with the file of `--env-file` names that option.
 pub(super) fn read(
     variables: Variables,
     file: Option<&Path>,

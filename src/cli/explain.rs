@@ -1,4 +1,4 @@
-//! `explain`: the entry of a reason in the reference.
+//! `explain`: shows the entry for a reason in the reference.
 
 use serde_json::json;
 
@@ -40,7 +40,7 @@ pub(super) fn explain(reason: &str, json: bool) -> Exit {
     fail(format!("no reason is called {reason:?}{meant}"), Exit::Usage)
 }
 
-/// The reason of a cause, and an example of its line.
+/// The reason to which a cause belongs, and an example of its line.
 fn cause(word: &str) -> Option<(&'static str, &'static str)> {
     CAUSES.lines().find_map(|line| {
         let mut cells = line.strip_prefix("| ")?.trim_end_matches(" |").splitn(3, " | ");
@@ -49,7 +49,7 @@ fn cause(word: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Plain text for Markdown: a link becomes its label and page; comments and emphasis are removed.
+/// Turns Markdown into plain text: a link becomes its label and page; comments and emphasis are removed.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;

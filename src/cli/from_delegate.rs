@@ -1,4 +1,4 @@
-//! `doctor --from`: the settings in a delegate's own environment.
+//! `doctor --from`: the settings found in a delegate's own environment.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use crate::config::Settings;
 use crate::container::{ContainerId, Inspected};
 use crate::engine::{Engine as _, EngineError};
 
-/// A delegate's variables and the upgrader's names for them. Each delegate has the first four.
+/// A delegate's variables and the upgrader's names for them. Every delegate must have the first four.
 const VARIABLES: [(&str, &str); 10] = [
     ("DELEGATE_NAME", "UPGRADER_WORKLOAD_NAME"),
     ("ACCOUNT_ID", "ACCOUNT_ID"),
@@ -29,7 +29,7 @@ const VARIABLES: [(&str, &str); 10] = [
 ];
 const NEEDED: usize = 4;
 
-/// Prints the settings of this delegate without secrets, or writes them with secrets to a new file.
+/// Prints the settings of this delegate without secrets, or writes them to a new file, including the secrets.
 pub(super) async fn from_delegate(
     settings: &Settings,
     container: &str,
@@ -76,7 +76,7 @@ pub(super) async fn from_delegate(
     Ok(print(&format!("{path} has {names}; only its owner can read it")))
 }
 
-/// The upgrader's settings in the delegate's environment: names and values.
+/// The names and values of the upgrader's settings, as found in the delegate's environment.
 fn found(delegate: &Inspected) -> Result<Vec<(&'static str, &str)>, String> {
     let value = |name| delegate.env(name).filter(|value| !value.is_empty());
     let missing = VARIABLES[..NEEDED].iter().map(|(theirs, _)| *theirs);
@@ -101,7 +101,7 @@ fn found(delegate: &Inspected) -> Result<Vec<(&'static str, &str)>, String> {
     Ok(found.collect())
 }
 
-/// The settings as an environment file.
+/// The settings in the format of an environment file.
 fn text(found: &[(&str, &str)], is_masked: bool) -> String {
     let line = |(name, value): &(&str, &str)| {
         let value = if is_masked { shown(name, value) } else { value };
@@ -117,7 +117,7 @@ fn shown<'a>(name: &str, value: &'a str) -> &'a str {
     if is_secret { "***" } else { value }
 }
 
-/// The value, in quotes if the environment file would otherwise change it.
+/// The value, in quotes if reading the file would otherwise change it.
 fn quoted(value: &str) -> String {
     let is_plain = |c: char| !c.is_whitespace() && !matches!(c, '\'' | '"' | '\\' | '#');
     if value.chars().all(is_plain) {

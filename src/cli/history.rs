@@ -29,7 +29,7 @@ pub(super) async fn history(settings: &Settings, container: Option<&str>, json: 
     ))
 }
 
-/// Prints histories with a note, or `nothing` if there are none.
+/// Prints the histories and a note, or the text `nothing` if there are none.
 pub(super) fn show(histories: &[History], json: bool, nothing: &str, note: Option<&str>) -> Exit {
     if json {
         print_json(&histories)

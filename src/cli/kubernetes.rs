@@ -31,7 +31,7 @@ use crate::rollout::reason::ReasonKind;
 use crate::status::report::Report;
 use crate::telemetry;
 
-/// How long one run may take. The next run is due after an hour, and continues from there.
+/// How long one run may take. The next run is due after an hour, and continues the work.
 const LONGEST_RUN: Duration = Duration::from_secs(55 * 60);
 
 #[derive(Debug, Subcommand)]
@@ -64,7 +64,7 @@ pub(super) enum Command {
     Resume,
 }
 
-/// Whether the process runs in a cluster with the documented configuration file, which selects this mode.
+/// Whether the process runs in a cluster with the documented configuration file. If so, this mode is the default.
 pub(super) fn is_chosen() -> bool {
     is_in_cluster() && Path::new(file::PATH).exists()
 }
@@ -100,13 +100,13 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bo
     }
 }
 
-/// The Deployments, driven.
+/// The controller of the Deployments.
 type Upgraded = Workloads<Deployments, ConfiguredSource>;
 
 struct CommandLine {
     settings: ClusterSettings,
     cluster: Cluster,
-    /// By default that of the pod, or of the kubeconfig.
+    /// The configured namespace, or else that of the pod or the kubeconfig.
     namespace: String,
 }
 
@@ -140,7 +140,7 @@ impl CommandLine {
         Ok(workloads.with_registries(Box::new(ask)))
     }
 
-    /// Whether a run may write: only then should the Manager see an upgrader at work.
+    /// Whether a run may write. Only then should the Manager show an active upgrader.
     fn upgrades(&self) -> bool {
         !self.settings.common.disable_auto_upgrade && !self.settings.dry_run
     }
@@ -167,7 +167,7 @@ impl CommandLine {
         .await
     }
 
-    /// Updates the CronJob to the upgrader's published image, if `SELF_UPGRADE` is set.
+    /// With `SELF_UPGRADE`, updates the CronJob to the image that is published for upgraders.
     async fn follow_own(&self) {
         if !self.settings.common.self_upgrade || !self.upgrades() || !is_in_cluster() {
             return;
@@ -219,7 +219,7 @@ impl CommandLine {
                     checks.planned(row);
                 }
             }
-            // The API server has its line already.
+            // The checks already include a line about the API server.
             Err(error) => tracing::debug!(%error, "cannot plan"),
         }
         Ok(conclude(&checks, json))
@@ -234,7 +234,7 @@ impl CommandLine {
         absent.map_or(Ok(shown), |reason| Err(fail(reason, Exit::NotServed)))
     }
 
-    /// Retries, or rolls back: to a release, or to the previous one.
+    /// Retries, or rolls back to the given release or to the previous one.
     async fn operate(self, command: Command) -> Result<Exit, Exit> {
         self.start_log();
         let listeners = make_listeners(&self.settings.common)?;
@@ -278,7 +278,7 @@ impl CommandLine {
     }
 }
 
-/// The exit of a run. Most failures exit with 0: Kubernetes would otherwise retry with more pods, up to `backoffLimit`.
+/// The exit of a run. Most failures exit with 0, or Kubernetes would retry with more pods, up to `backoffLimit`.
 fn summary(report: &Report) -> Exit {
     info!("{}", report.summary());
     let is_unserved = report.delegates.iter().any(|delegate| {

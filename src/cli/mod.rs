@@ -1,4 +1,4 @@
-//! The commands: the command line, what each command prints, and its exit code.
+//! The commands: the command line, the output of each command, and its exit code.
 
 mod checks;
 mod environment;
@@ -50,7 +50,7 @@ pub struct Cli {
     command: Option<Command>,
 }
 
-/// The end of the help.
+/// The text at the end of the help.
 const MORE: &str = "\
 Examples:
   delegate-upgrader doctor                 check this host before the first run
@@ -194,7 +194,7 @@ enum Command {
     },
 }
 
-/// A name or an id, as Docker has them. An empty one, as of an unset shell variable, would mean the whole host.
+/// Checks the name or id of a container. An empty one, as from an unset shell variable, would mean the whole host.
 fn container(text: &str) -> Result<String, &'static str> {
     let name = text.strip_prefix('/').unwrap_or(text);
     let is_named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
@@ -209,7 +209,7 @@ fn release(text: &str) -> Result<u64, &'static str> {
         .map_err(|_| "expected a release number, as `history` shows it")
 }
 
-/// How a command ended, as its exit code says (with the codes of sysexits, if there is one).
+/// The result of a command. Its exit code is that of sysexits, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::VariantArray)]
 pub enum Exit {
     /// Success, or nothing to do.
@@ -254,7 +254,7 @@ pub fn main() -> Exit {
                 json: cli.json,
             };
             let ended = runtime.block_on(dispatch(cli.command.unwrap_or_else(default_command), given));
-            // A thread may still be resolving a host name. The process does not wait for it.
+            // A thread may still be resolving a host name. Do not wait for it.
             runtime.shutdown_background();
             ended.unwrap_or_else(|exit| exit)
         }
@@ -264,19 +264,19 @@ pub fn main() -> Exit {
     exit
 }
 
-/// Reads the command line. Not inlined, so that the daemon does not keep the parser's stack.
+/// Reads the command line. Not inlined, so that the parser's stack space is not kept while the daemon runs.
 #[inline(never)]
 fn parse() -> Result<Cli, clap::Error> {
     Cli::try_parse()
 }
 
-/// The options that every command has.
+/// The options that all commands have in common.
 struct Given {
     env_file: Option<PathBuf>,
     json: bool,
 }
 
-/// The command if none is given: `run`, or `kubernetes once` in a pod of the documented manifest or the chart.
+/// The default command: `run`, or `kubernetes once` in a pod of the documented manifest or of the chart.
 fn default_command() -> Command {
     #[cfg(feature = "kubernetes")]
     if kubernetes::is_chosen() || cfg!(not(feature = "docker")) {
@@ -288,8 +288,8 @@ fn default_command() -> Command {
     Command::Run
 }
 
-/// The work of a command; `Err` is the exit of a command that cannot continue, with its error printed. The daemon's
-/// future is boxed separately, so that it does not have the size of the other commands' futures.
+/// Runs a command. `Err` is the exit of a command that cannot continue and has printed its error. The daemon's future
+/// is boxed separately, so that it does not take the space of the other commands' futures.
 fn dispatch(command: Command, given: Given) -> LocalBoxFuture<'static, Result<Exit, Exit>> {
     match command {
         #[cfg(feature = "docker")]
@@ -310,7 +310,7 @@ fn dispatch(command: Command, given: Given) -> LocalBoxFuture<'static, Result<Ex
 async fn run_once(command: Command, given: Given) -> Result<Exit, Exit> {
     let variables = || environment::variables(given.env_file.as_deref());
     let json = given.json;
-    // The clients of a running daemon need only its address, not all settings.
+    // Commands that query a running daemon need only its address, not all settings.
     match command {
         Command::Healthcheck => Ok(status::healthcheck(variables()).await),
         Command::Status { watch: true, .. } if json => Err(fail("--watch prints no JSON", Exit::Usage)),
@@ -381,7 +381,7 @@ async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Ex
     }
 }
 
-/// The program in the image for clusters has no commands for a Docker host, which makes it smaller.
+/// The program for clusters leaves out the commands for a Docker host, so that its image is smaller.
 #[cfg(not(feature = "docker"))]
 async fn on_host(_: Command, _: Given) -> Result<Exit, Exit> {
     let problem = "this program is for clusters: see `delegate-upgrader kubernetes --help`; the image delegate-upgrader is the \
@@ -405,7 +405,7 @@ fn version(json: bool) -> Exit {
     print(&format!("delegate-upgrader {version}{commit}, for {built}"))
 }
 
-/// Prints an error. A failure to print is ignored, since the exit code also reports the error.
+/// Prints an error. If that fails, the exit code still reports the error.
 fn fail(problem: impl Display, exit: Exit) -> Exit {
     let _ = writeln!(std::io::stderr(), "{}", lines(&problem.to_string()));
     exit

@@ -1,5 +1,5 @@
-//! `retry` and `rollback`: an operator's commands for one delegate. A daemon may run at the same time: container names
-//! are unique, so the two do not conflict.
+//! `retry` and `rollback`: an operator's commands for one delegate. A daemon may run at the same time: the two do not
+//! conflict, because container names are unique.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(super) async fn retry(
     .await
 }
 
-/// Whether a daemon looks after this delegate, and upgrades.
+/// Whether a running daemon manages this delegate and upgrades.
 async fn daemon_continues(settings: &Settings, container: &str) -> bool {
     let Some(state) = daemon_state(settings.listen).await else {
         return false;
@@ -64,7 +64,7 @@ pub(super) async fn rollback(
     serve(settings, false, json, start).await
 }
 
-/// Completes the replacement that `start` starts. With `no_wait`, the daemon continues once the new container has started.
+/// Completes the replacement that `start` starts. With `no_wait`, leaves the rest to the daemon once the new container runs.
 async fn serve(
     settings: &Settings,
     no_wait: bool,
@@ -84,7 +84,7 @@ async fn serve(
     .await
 }
 
-/// The receivers of this command's outcomes: none if a daemon runs, which reports the same outcomes.
+/// The receivers of this command's outcomes: none if a daemon runs, since it reports the same outcomes.
 async fn listeners(settings: &Settings) -> Result<Arc<Listeners>, Exit> {
     if daemon_state(settings.listen).await.is_some() {
         Ok(Arc::default())
@@ -124,7 +124,7 @@ async fn finish(
     Ok(done(&report))
 }
 
-/// The exit of what an operator asked for.
+/// The exit of an operator's command.
 pub(super) fn done(report: &Report) -> Exit {
     let mut exit = match report.delegates.as_slice() {
         [] => Exit::NotServed,

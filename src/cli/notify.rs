@@ -1,4 +1,4 @@
-//! `notify --test`: whether notifications arrive.
+//! `notify --test`: checks whether notifications arrive.
 
 use chrono::Utc;
 use serde_json::json;
@@ -22,7 +22,7 @@ pub(super) async fn test(settings: &Settings, json: bool) -> Result<Exit, Exit> 
         answers.push(("DEADMAN_URL", dead_man.test().await));
     }
     if answers.is_empty() {
-        // A wrong setting is among them.
+        // The warnings may name the setting that is wrong.
         let mut lines = settings.warnings.clone();
         lines.push("no receiver to test: set WEBHOOK_URL or DEADMAN_URL".to_owned());
         return Err(fail(lines.join("\n"), Exit::Config));

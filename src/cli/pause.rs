@@ -1,5 +1,5 @@
-//! `pause` and `resume`: whether upgrades may start on this host, or of one delegate. The engine stores a pause, and
-//! each upgrader of the host reads it before an upgrade starts.
+//! `pause` and `resume`: whether upgrades may start on this host, or for one delegate. The engine stores a pause, and
+//! every upgrader on the host reads it before it starts an upgrade.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ use crate::reconcile::operator::OperatorError;
 use crate::schedule::moment;
 use crate::text::{duration, time};
 
-/// Docker 23.0: from this API version on, a prune without a filter removes only volumes without a name.
+/// The API version of Docker 23.0. From it on, a prune without a filter removes anonymous volumes only.
 const PRUNES_ANONYMOUS_ONLY: ApiVersion = ApiVersion::new(1, 42);
 
 /// The end of a pause, from `--until` or `--for`.
@@ -45,7 +45,7 @@ pub(super) async fn pause(
     let name = match container {
         Some(container) => match delegate_name(settings, container).await? {
             (name, None) => Some(name),
-            // A Swarm starts the tasks of a service, whatever their containers are called.
+            // The Swarm starts the tasks of a service itself, so pausing one of their containers would have no effect.
             (name, Some(service)) => {
                 app::learn_place(settings).await;
                 let instead = command(&format!("pause {service}"));
@@ -92,7 +92,7 @@ pub(super) async fn resume(settings: &Settings, container: Option<&str>, json: b
     let engine = made(app::engine(settings))?;
     let resumed = hold::resume(&engine, container).await;
     let mut was_paused = resumed.map_err(|error| unavailable(&error))?;
-    // The container may be gone, and its pause with it; a name that is not one is a mistake, and an id stands for a name.
+    // The container and its pause may be gone. A wrong name is an error, and an id is replaced by the name.
     let name = match container {
         Some(given) if !was_paused => Some(delegate_name(settings, given).await?.0),
         given => given.map(str::to_owned),
@@ -113,7 +113,7 @@ pub(super) async fn resume(settings: &Settings, container: Option<&str>, json: b
     } else {
         format!("Upgrades were not paused on {subject}.")
     };
-    // A delegate is upgraded only when neither the host nor the delegate is paused.
+    // A delegate is upgraded only if neither it nor the host is paused, so list the pauses that remain.
     let records = read_records(&engine).await.unwrap_or_default();
     app::learn_place(settings).await;
     for pause in records.pauses.iter().filter(|pause| pause.lasts(Utc::now())) {
@@ -132,13 +132,13 @@ fn paused_subject(delegate: Option<&str>) -> &str {
     delegate.unwrap_or("this host")
 }
 
-/// The name of this delegate, which must be on this host, and the Swarm service whose task it is.
+/// The name of this delegate, which must be on this host, and the Swarm service to which it belongs, if any.
 async fn delegate_name(settings: &Settings, container: &str) -> Result<(String, Option<String>), Exit> {
     let mut upgrader = looking(settings).await?;
     upgrader.delegate_name(container).await.map_err(no_name)
 }
 
-/// The exit if a name could not be found.
+/// The exit if no delegate could be found by that name.
 pub(super) fn no_name(error: OperatorError) -> Exit {
     match error {
         OperatorError::NoSuchDelegate { .. } => fail(error, Exit::Usage),
@@ -146,7 +146,7 @@ pub(super) fn no_name(error: OperatorError) -> Exit {
     }
 }
 
-/// With `DISABLE_AUTO_UPGRADE`, the engine receives no request that changes anything.
+/// Refuses the command with `DISABLE_AUTO_UPGRADE`, under which the engine must receive no writes.
 fn may_change(settings: &Settings) -> Result<(), Exit> {
     if settings.disable_auto_upgrade {
         return Err(fail(OperatorError::HealthOnly, Exit::Config));
@@ -155,7 +155,7 @@ fn may_change(settings: &Settings) -> Result<(), Exit> {
 }
 
 fn after(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, Exit> {
-    // A number alone is seconds in a setting; here hours are meant, or minutes.
+    // In a setting, a number alone means seconds. Here the user would mean hours or minutes, so a unit is required.
     let has_unit = text.chars().any(char::is_alphabetic);
     let span = duration::parse(text).filter(|span| has_unit && !span.is_zero());
     let until = span.and_then(|span| now.checked_add_signed(TimeDelta::from_std(span).ok()?));

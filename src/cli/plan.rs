@@ -1,4 +1,4 @@
-//! `plan`: the action of a run on each delegate.
+//! `plan`: shows what a run would do to each delegate.
 
 use std::io::Write as _;
 
@@ -28,12 +28,12 @@ pub(super) async fn plan(settings: &Settings, container: Option<&str>, json: boo
     Ok(show(&plan, json, &nothing))
 }
 
-/// Prints to standard error which answer the plan waits for.
+/// Prints, to standard error, which answer the plan is waiting for.
 pub(super) fn print_awaited(reason: &Reason) {
     let _ = writeln!(std::io::stderr(), "{reason}");
 }
 
-/// Prints a plan, or `nothing` if no delegate was found.
+/// Prints a plan, or the text `nothing` if no delegate was found.
 pub(super) fn show(plan: &[Planned], json: bool, nothing: &str) -> Exit {
     let printed = if json {
         print_json(&plan)

@@ -1,4 +1,4 @@
-//! `run` and `once`: scheduled runs as a daemon, or one run now.
+//! `run` and `once`: a daemon with scheduled runs, or one run now.
 
 use std::future::{Future, pending};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ use crate::systemd::{self, State};
 use crate::telemetry;
 use crate::text::time;
 
-/// How long a command waits at its end for events to be delivered.
+/// How long a command waits at the end for its events to be delivered.
 pub(super) const LAST_EVENTS: Duration = Duration::from_secs(30);
 
 /// Runs the daemon of a Docker host. A reload reads `env_file` again.
@@ -74,7 +74,7 @@ pub(super) async fn run(settings: Settings, env_file: Option<PathBuf>) -> Result
     }
 }
 
-/// Runs the daemon of another controller, without reloads.
+/// Runs the daemon of another controller, which cannot reload its settings.
 #[cfg(feature = "kubernetes")]
 pub(super) async fn serve<C: Controller>(
     settings: Settings,
@@ -92,13 +92,13 @@ pub(super) async fn serve<C: Controller>(
     Ok(Exit::Ok)
 }
 
-/// The parts that a daemon gives its controller.
+/// The parts that a daemon provides to its controller.
 pub(super) struct Parts {
     pub(super) clock: Clock,
     pub(super) ledger: Ledger,
 }
 
-/// A daemon that is set up but does not run yet.
+/// A daemon that is set up but is not running yet.
 struct Daemon<C> {
     settings: Settings,
     listener: Arc<TcpListener>,
@@ -127,7 +127,7 @@ async fn upgrader(
 }
 
 impl<C: Controller> Daemon<C> {
-    /// Sets up a daemon, on this listener or on a new one.
+    /// Sets up a daemon, with this listener or a new one.
     ///
     /// # Errors
     /// The problem with the settings.
@@ -136,7 +136,7 @@ impl<C: Controller> Daemon<C> {
         listener: Option<Arc<TcpListener>>,
         make: impl AsyncFnOnce(&Settings, Parts) -> Result<(C, EngineCalls, ManagerRequests), String>,
     ) -> Result<Self, String> {
-        // Listen before anything else starts, so that a port in use ends the program at once.
+        // Listen before anything else starts, so that the program ends at once if the port is in use.
         let listener = if let Some(listener) = listener {
             listener
         } else {
@@ -169,7 +169,7 @@ impl<C: Controller> Daemon<C> {
         })
     }
 
-    /// Runs the loop and the status server. Returns as [`daemon::run`] does.
+    /// Runs the loop and the status server. Returns the same as [`daemon::run`].
     async fn run<T>(self, started_at: DateTime<Utc>, ended: impl Future<Output = T>) -> Option<T> {
         let (settings, liveness) = (self.settings, self.liveness);
         let state = Status {
@@ -202,7 +202,7 @@ impl<C: Controller> Daemon<C> {
     }
 }
 
-/// Waits for a SIGHUP, and sets up a daemon with the settings as they are then. Invalid settings change nothing.
+/// Waits for a SIGHUP, reads the settings again, and sets up a daemon with them. Invalid settings change nothing.
 async fn reloaded(
     hang_ups: &mut Signal,
     env_file: Option<&Path>,
@@ -224,7 +224,7 @@ async fn reloaded(
         };
         match next {
             Ok(mut next) => {
-                // A reload does not ask for a run outside the schedule.
+                // A reload must not cause a run outside the schedule.
                 next.settings.run_on_start = false;
                 systemd::show_rejection("").await;
                 log_settings(&next.settings, "the new settings are in force");
@@ -289,7 +289,7 @@ pub(super) async fn once(settings: &Settings, json: bool) -> Result<Exit, Exit> 
     let listeners = make_listeners(settings)?;
     app::learn_place(settings).await;
     let ledger = made(app::ledger(settings, &listeners))?;
-    // The upgrader's own container ends after this run, so it needs no successor.
+    // The upgrader's own container ends after this run, so it needs no replacement.
     let mut settings = settings.clone();
     settings.self_upgrade = false;
     let mut upgrader = single_run(&settings, ledger, json).await?;
@@ -303,10 +303,10 @@ pub(super) async fn once(settings: &Settings, json: bool) -> Result<Exit, Exit> 
     .await
 }
 
-/// Starts the log, on standard error if `json`, and makes the upgrader of a command that runs once.
+/// Starts the log (on standard error with `json`) and makes the upgrader for a command that runs once.
 ///
 /// # Errors
-/// The exit, once the error is printed.
+/// The exit of the command, after the error was printed.
 pub(super) async fn single_run(settings: &Settings, ledger: Ledger, json: bool) -> Result<Upgrader, Exit> {
     telemetry::start(&settings.log, json);
     log_warnings(settings);
@@ -314,23 +314,23 @@ pub(super) async fn single_run(settings: &Settings, ledger: Ledger, json: bool) 
     Ok(made(upgrader)?.with_ledger(ledger))
 }
 
-/// The upgrader of a command that only looks: the Manager must not show an upgrader at work because of it.
+/// The upgrader for a command that only reads, and so must not make the Manager show an active upgrader.
 ///
 /// # Errors
-/// The exit, once the error is printed.
+/// The exit of the command, after the error was printed.
 pub(super) async fn looking(settings: &Settings) -> Result<Upgrader, Exit> {
     made(app::upgrader(settings, false, Arc::new(Utc::now)).await)
 }
 
-/// Prints the error of a part that could not be made, and turns it into an exit.
+/// Prints the error if a part could not be made, and turns it into an exit.
 pub(super) fn made<T>(part: Result<T, SetupError>) -> Result<T, Exit> {
     part.map_err(|error| fail(error, Exit::Config))
 }
 
-/// The configured receivers of outcomes.
+/// Makes the configured receivers of outcomes.
 ///
 /// # Errors
-/// The exit, once the error is printed.
+/// The exit of the command, after the error was printed.
 pub(super) fn make_listeners(settings: &Settings) -> Result<Arc<Listeners>, Exit> {
     made(app::listeners(settings)).map(Arc::new)
 }

@@ -7,10 +7,10 @@ use tracing::{info, warn};
 
 use super::{Exit, fail};
 
-/// Completes at SIGTERM or SIGINT, which have no default action for process 1 of a container.
+/// Completes at SIGTERM or SIGINT. Process 1 of a container must handle these, since it has no default action for them.
 ///
 /// # Errors
-/// The exit, once the error is printed, if signals cannot be received.
+/// The exit of the command, after the error was printed, if signals cannot be received.
 pub(super) fn shutdown() -> Result<impl Future<Output = ()>, Exit> {
     let mut terminate = receive(SignalKind::terminate())?;
     let mut interrupt = receive(SignalKind::interrupt())?;
@@ -22,10 +22,10 @@ pub(super) fn shutdown() -> Result<impl Future<Output = ()>, Exit> {
     })
 }
 
-/// The requests to reload the settings.
+/// The stream of SIGHUPs: requests to reload the settings.
 ///
 /// # Errors
-/// As for [`shutdown`].
+/// The same as those of [`shutdown`].
 pub(super) fn hang_ups() -> Result<Signal, Exit> {
     receive(SignalKind::hangup())
 }
@@ -34,8 +34,8 @@ fn receive(kind: SignalKind) -> Result<Signal, Exit> {
     signal(kind).map_err(|error| fail(format!("cannot receive signals: {error}"), Exit::Unavailable))
 }
 
-/// Runs the work until it is done or a signal ends the process. Unfinished work is dropped: the next run finds its
-/// state on the containers.
+/// Runs the work until it is done or a signal ends the process. Unfinished work is dropped, and the next run continues
+/// from the state of the containers.
 pub(super) async fn until_shutdown(work: impl Future<Output = Result<Exit, Exit>>) -> Result<Exit, Exit> {
     let shutdown = shutdown()?;
     tokio::select! {

@@ -1,4 +1,4 @@
-//! `status` and `healthcheck`: the clients of the running daemon.
+//! `status` and `healthcheck`: the commands that query the running daemon.
 
 use std::io::IsTerminal as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,12 +14,12 @@ use crate::health::http::plain_client;
 use crate::net::innermost;
 use crate::status::table::Look;
 
-/// How often `status --watch` asks.
+/// The interval of `status --watch`.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
-/// How long another command waits for the daemon's answer.
+/// How long the other commands wait for the daemon's answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The most bytes of an answer: another program may listen there.
+/// The most bytes to read of an answer, since another program may listen at the address.
 const LONGEST: usize = 16 << 20;
 
 /// The daemon's answer, or the problem to print and the exit.
@@ -48,7 +48,7 @@ async fn get(address: SocketAddr, path: &str) -> Result<String, (String, Exit)> 
     }
 }
 
-/// The loopback address for a server that listens on all addresses, and otherwise its own.
+/// The loopback address if the server listens on all addresses, and otherwise the server's own address.
 fn reachable(address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port())
@@ -62,7 +62,7 @@ fn listen(variables: Variables) -> Result<SocketAddr, (String, Exit)> {
     Settings::listen_from_env(variables).map_err(|errors| (errors.to_string(), Exit::Config))
 }
 
-/// The state of the daemon at `LISTEN_ADDR`; `None` if another program answers, or none within two seconds.
+/// The state of the daemon at `LISTEN_ADDR`; `None` if it does not answer within two seconds, or another program answers.
 pub(super) async fn daemon_state(listen: SocketAddr) -> Option<Value> {
     let answer = timeout(PATIENCE, get(listen, "/status")).await.ok()?.ok()?;
     let state: Value = serde_json::from_str(&answer).ok()?;
@@ -105,7 +105,7 @@ pub(super) async fn status(variables: Variables, json: bool, check: bool) -> Res
     })
 }
 
-/// Shows the state every two seconds, on a terminal in place, until a signal ends the process.
+/// Shows the state every two seconds until a signal ends the process. On a terminal, each replaces the last.
 pub(super) async fn watch(variables: Variables) -> Result<Exit, Exit> {
     let address = listen(variables).map_err(|(problem, exit)| fail(problem, exit))?;
     loop {
@@ -125,7 +125,7 @@ pub(super) async fn watch(variables: Variables) -> Result<Exit, Exit> {
     }
 }
 
-/// The path of the daemon's state as lines for this terminal.
+/// The path of the daemon's state as text that fits this terminal.
 fn lines() -> String {
     format!("/status.txt?{}", Look::of_stdout().query())
 }

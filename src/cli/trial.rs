@@ -1,4 +1,4 @@
-//! Settings that are valid only if they can be used: the file of the audit log, and the address of the status server.
+//! Settings that are valid only if they work: the file of the audit log, and the address of the status server.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use super::status::daemon_state;
 use crate::config::{AuditTarget, Settings};
 
-/// Finds the problems that would end `run`, without changing anything.
+/// Finds the problems that would make `run` fail, without changing anything.
 pub(super) async fn problems(settings: &Settings) -> Vec<String> {
     let mut problems = Vec::new();
     if let Some(path) = settings.audit.as_ref().and_then(AuditTarget::path)
@@ -47,7 +47,7 @@ fn try_file(path: &Path) -> io::Result<()> {
             let directory = path.parent().unwrap_or(Path::new("/"));
             Ok(access(directory, Access::WRITE_OK | Access::EXEC_OK)?)
         }
-        // A link to nothing is one of these.
+        // This includes a link whose target does not exist.
         Err(error) => Err(error),
     }
 }

@@ -1,6 +1,6 @@
-//! Names that people guess, from other updaters and by habit, with the words for the right one.
+//! Wrong names that people guess, from other updaters or out of habit, and the right name for each.
 
-/// The name, and what to use in its place.
+/// The wrong name, and what to use instead.
 const ALIASES: [(&str, &str); 37] = [
     ("ACCOUNT_IDENTIFIER", "ACCOUNT_ID"),
     ("AUDIT_LOG_FILE", "AUDIT_LOG"),
@@ -50,7 +50,7 @@ const ALIASES: [(&str, &str); 37] = [
     ("WATCHTOWER_TIMEOUT", "CONTAINER_STOP_TIMEOUT"),
 ];
 
-/// Names by which other programs are asked to change nothing. This one would upgrade.
+/// Variables that ask other programs to change nothing. This program would ignore them and upgrade.
 pub(super) const DRY_RUNS: [&str; 5] = [
     "DRY_RUN",
     "DRYRUN",
@@ -59,13 +59,13 @@ pub(super) const DRY_RUNS: [&str; 5] = [
     "WATCHTOWER_MONITOR_ONLY",
 ];
 
-/// Every program of a kind, whose variables nothing here reads.
+/// The prefixes of variables for this kind of program. An unknown variable with such a prefix gets a warning.
 const PREFIXES: [&str; 3] = ["UPGRADER_", "UPGRADE_", "WATCHTOWER_"];
 
-/// The warning about a variable that is not read here, although its name suggests that it is.
+/// The warning about an unknown variable whose name suggests that it is a setting.
 pub(super) fn hint(name: &str) -> Option<String> {
     let upper = name.to_ascii_uppercase();
-    // Kubernetes gives these to every container, for each of its Services.
+    // Kubernetes sets such variables in every container, for each of its Services.
     let is_of_kubernetes = ["_SERVICE_", "_PORT"].iter().any(|part| upper.contains(part));
     let known = ALIASES.iter().find(|(alias, _)| *alias == upper);
     match known {

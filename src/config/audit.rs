@@ -1,4 +1,4 @@
-//! `AUDIT_LOG`.
+//! `AUDIT_LOG`: where outcomes are recorded.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub enum AuditTarget {
 }
 
 impl AuditTarget {
-    /// The file.
+    /// The path of the file, if it is one.
     pub fn path(&self) -> Option<&PathBuf> {
         match self {
             Self::Stdout => None,

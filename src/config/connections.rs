@@ -1,4 +1,4 @@
-//! The variables that belong together: the Manager, registry logins, the proxy and certificates, the engine.
+//! The variables that belong together: those of the Manager, registry logins, the proxy and certificates, and the engine.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::manager::DelegateToken;
 use crate::net::certificates;
 use crate::text::secret::Secret;
 
-/// A version alone would be an image of that name.
+/// Refuses a version alone, which would otherwise be the name of an image.
 fn published_image(text: &str) -> Result<ImageReference, String> {
     let stock = format!("harness/delegate:{text}");
     if stock.parse().is_ok_and(|stock| Version::of(&stock).is_some()) {
@@ -70,7 +70,7 @@ pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) 
     }))
 }
 
-/// A login beside a mirror or a custom repository is for their registries, and not for the registry of the published image.
+/// Reads the registry logins. With a mirror or a custom repository, the given login is for their registries only.
 pub(super) fn credentials(reader: &mut Reader, env: &Environment, target: &TargetSettings) -> Credentials {
     let own = login(reader, &env.registry_username, &env.registry_password);
     let own = own.map(|(username, password)| StaticCredentials {
@@ -90,7 +90,7 @@ pub(super) fn credentials(reader: &mut Reader, env: &Environment, target: &Targe
     Credentials { own, file }
 }
 
-/// A user and a password, which need each other.
+/// A user name and a password. One without the other is a problem.
 fn login(reader: &mut Reader, user: &Variable, password: &Variable) -> Option<(String, Secret)> {
     match (reader.text(user), reader.secret(password)) {
         (Some(user), Given::Value(password)) => return Some((user, password)),
@@ -101,7 +101,7 @@ fn login(reader: &mut Reader, user: &Variable, password: &Variable) -> Option<(S
     None
 }
 
-/// Where Docker's clients keep their configuration.
+/// The directory of the configuration of Docker's clients.
 fn docker_home(env: &Environment) -> Option<PathBuf> {
     env.home.get().map(|home| Path::new(home).join(".docker"))
 }
@@ -126,7 +126,7 @@ pub(super) fn egress(reader: &mut Reader, env: &Environment) -> Egress {
     }
 }
 
-/// The files of the certificate for mTLS and of its key.
+/// The files of the client certificate for mTLS and of its key.
 fn identity(reader: &mut Reader, env: &Environment) -> Option<(PathBuf, PathBuf)> {
     let certificate = reader.file(&env.client_cert, certificates::chain);
     let key = reader.file(&env.client_key, certificates::signing_key);
@@ -149,7 +149,7 @@ fn identity(reader: &mut Reader, env: &Environment) -> Option<(PathBuf, PathBuf)
     }
 }
 
-/// The proxy in one URL, or in its parts.
+/// The proxy, given as one URL or in its parts.
 fn proxy(reader: &mut Reader, env: &Environment) -> Option<ProxySettings> {
     let scheme = reader.value(&env.proxy_scheme, parse::proxy_scheme);
     let port = reader.read(&env.proxy_port, parse::port);
@@ -179,8 +179,8 @@ fn proxy(reader: &mut Reader, env: &Environment) -> Option<ProxySettings> {
     })
 }
 
-/// As Docker's own clients read `DOCKER_HOST`, `DOCKER_TLS_VERIFY` and `DOCKER_CERT_PATH`, except that the engine's
-/// certificate is verified whenever there is one.
+/// Reads `DOCKER_HOST`, `DOCKER_TLS_VERIFY` and `DOCKER_CERT_PATH` as Docker's own clients do, except that TLS always
+/// verifies the engine's certificate.
 pub(super) fn engine(reader: &mut Reader, env: &Environment) -> Option<EngineHost> {
     let scheme = env.docker_host.get().and_then(|text| text.split_once("://"));
     let tls = match scheme.map(|(scheme, _)| scheme.to_ascii_lowercase()).as_deref() {
@@ -203,7 +203,7 @@ pub(super) fn engine(reader: &mut Reader, env: &Environment) -> Option<EngineHos
     engine
 }
 
-/// Whether others may reach an address: not this host itself, nor a name without a dot, as a container network has it.
+/// Whether other hosts may reach an address: not a loopback address, nor a name without a dot, as in a container network.
 fn is_open(address: &str) -> bool {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let host = host.trim_matches(['[', ']']);
@@ -211,7 +211,7 @@ fn is_open(address: &str) -> bool {
     ip.map_or(host.contains('.'), |ip| !ip.is_loopback())
 }
 
-/// The directory of the client's certificate: `DOCKER_CERT_PATH`, else where Docker keeps its configuration.
+/// The directory of the client's certificate: `DOCKER_CERT_PATH`, or else the directory of Docker's configuration.
 fn certificate_directory(reader: &mut Reader, env: &Environment) -> Option<PathBuf> {
     if let Some(text) = reader.text(&env.docker_tls_verify)
         && parse::boolean(&text) == Ok(false)

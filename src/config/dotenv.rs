@@ -1,4 +1,4 @@
-//! A file of variables, in the form that systemd reads as `EnvironmentFile=`. Unlike the environment, it can be read again
+//! A file of variables, in the format of systemd's `EnvironmentFile=`. Unlike the environment, it can be read again
 //! while the program runs.
 
 use std::ffi::OsString;
@@ -8,13 +8,13 @@ use std::iter::Peekable;
 use std::path::Path;
 use std::str::Chars;
 
-/// Bytes of the largest file that is read.
+/// The size limit of a file, in bytes.
 const LARGEST: u64 = 1024 * 1024;
 
-/// The variables of a file, in its order.
+/// Reads the variables of a file, in its order.
 ///
 /// # Errors
-/// Why it cannot be read, without a word of its values.
+/// The reason why it cannot be read. It quotes no values.
 pub(super) fn read(path: &Path) -> Result<Vec<(OsString, OsString)>, String> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LARGEST).read_to_string(&mut text));
@@ -35,7 +35,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<(OsString, OsString)>, String> {
         .collect())
 }
 
-/// Names and values, or the number of the line that is wrong, and why.
+/// Names and values, or the number of the first wrong line and the reason.
 fn parse(text: &str) -> Result<Vec<(String, String)>, (usize, &'static str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut variables = Vec::new();
@@ -46,7 +46,7 @@ fn parse(text: &str) -> Result<Vec<(String, String)>, (usize, &'static str)> {
             continue;
         }
         let mut whole = line.to_owned();
-        // A backslash at the end joins the next line.
+        // A backslash at the end of a line joins the next line to it.
         while whole.ends_with('\\') && !whole.ends_with("\\\\") {
             whole.pop();
             whole.push_str(lines.next().map(|(_, next)| next).unwrap_or_default());
@@ -69,7 +69,7 @@ fn parse(text: &str) -> Result<Vec<(String, String)>, (usize, &'static str)> {
     Ok(variables)
 }
 
-/// A value without its quotes and the backslashes that protect a character; `None` if a quote does not end.
+/// Removes the quotes, and the backslashes that escape a character; `None` if a quote is not closed.
 fn unquoted(value: &str) -> Option<String> {
     let mut text = String::with_capacity(value.len());
     let mut chars = value.chars().peekable();
@@ -98,7 +98,7 @@ fn until_double_quote(chars: &mut Peekable<Chars<'_>>, text: &mut String) -> Opt
         match chars.next()? {
             '"' => return Some(()),
             '\\' => {
-                // A backslash protects only the characters with a meaning between such quotes.
+                // In double quotes, a backslash escapes only these characters.
                 let protects = chars.next_if(|c| matches!(c, '"' | '\\' | '`' | '$'));
                 text.push(protects.unwrap_or('\\'));
             }

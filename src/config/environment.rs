@@ -1,4 +1,4 @@
-//! The process's environment → the [variables](super::variables) of the table, as text.
+//! Reads the [variables](super::variables) of the table from the process's environment, as text.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use super::{aliases, dotenv, parse};
 const FOREIGN: [&str; 2] = ["ALL_PROXY", "FTP_PROXY"];
 
 impl Environment {
-    /// Picks our variables out of all; empty ones are unset. Names that look misspelt produce a warning.
+    /// Picks our variables out of the environment; empty ones count as unset. Warns about names that look misspelt.
     pub(super) fn read(
         vars: impl IntoIterator<Item = (OsString, OsString)>,
         problems: &mut Problems,
@@ -21,7 +21,7 @@ impl Environment {
         let mut exact = Vec::new();
         let mut lower_case = Vec::new();
         let mut foreign = Vec::new();
-        // The first one counts.
+        // Of two values for a name the first one counts, so the file comes first.
         let of_file = file(&vars, problems).into_iter().map(|variable| (variable, true));
         for ((name, value), is_of_file) in of_file.chain(vars.into_iter().map(|variable| (variable, false))) {
             let Some(name) = name.to_str() else { continue };
@@ -47,7 +47,7 @@ impl Environment {
                 Err(_) => wrong("bytes that are not UTF-8"),
             }
         }
-        // A name that is given twice counts once, the first time, as it does for getenv; envy would refuse the second.
+        // Of a name given twice, the first value counts, as with getenv; envy would refuse the second.
         let mut texts = BTreeMap::new();
         for (name, text) in exact.into_iter().chain(lower_case) {
             texts.entry(name).or_insert(text);
@@ -70,15 +70,15 @@ impl Environment {
         }
         let pairs = texts.into_iter().map(|(name, text)| (name.to_owned(), text));
         let texts = envy::from_iter::<_, Texts>(pairs).unwrap_or_else(|error| {
-            // Cannot be: only known names are left, each once, and every field is an optional text.
+            // This cannot happen: only known names are left, each once, and every field is an optional text.
             problems.hint(format!("environment: {error}"));
             Texts::default()
         });
         texts.into()
     }
 
-    /// The texts that must show nowhere. One of a few characters is in every other word; masking it would give it
-    /// away rather than hide it.
+    /// The secrets to mask in all output, except short ones: they occur in ordinary words, and masking those would
+    /// reveal the secret rather than hide it.
     pub(super) fn secrets(&self) -> Vec<&str> {
         self.variables()
             .filter(|variable| variable.row.file.is_some())
@@ -88,7 +88,7 @@ impl Environment {
     }
 }
 
-/// The variables of `ENVIRONMENT_FILE`.
+/// Reads the variables in the file that `ENVIRONMENT_FILE` names.
 fn file(vars: &[(OsString, OsString)], problems: &mut Problems) -> Vec<(OsString, OsString)> {
     const NAME: &str = "ENVIRONMENT_FILE";
     let path = vars
@@ -115,7 +115,7 @@ fn file(vars: &[(OsString, OsString)], problems: &mut Problems) -> Vec<(OsString
             "{name}: \" #\" and the text after it are part of the value; write a comment on a line of its own"
         ));
     }
-    // In a file the last one counts.
+    // In the file, the last value of a name counts, but the caller takes the first.
     variables.reverse();
     variables
 }
@@ -131,10 +131,10 @@ fn rows() -> impl Iterator<Item = &'static Row> {
     TABLE.iter().flat_map(|(_, rows)| *rows)
 }
 
-/// A variable of the table, or the variable that names a file with its value.
+/// The name of a variable in the table, or of the variable that names a file with its value.
 struct Known {
     row: &'static Row,
-    /// As the table has it.
+    /// The name as the table spells it.
     name: &'static str,
 }
 
@@ -145,13 +145,13 @@ fn all_known() -> impl Iterator<Item = Known> {
     })
 }
 
-/// The variable of this name.
+/// Finds the variable of this name.
 fn known(name: &str) -> Option<Known> {
     all_known()
         .find(|known| known.name == name || known.row.is_any_case && known.name.to_ascii_lowercase() == name)
 }
 
-/// The variable whose name this one likely misspells.
+/// Finds the variable whose name this one probably misspells.
 fn meant(name: &str) -> Option<&'static str> {
     let upper = name.to_ascii_uppercase();
     if FOREIGN.contains(&upper.as_str()) {
@@ -159,7 +159,7 @@ fn meant(name: &str) -> Option<&'static str> {
     }
     all_known()
         .map(|known| known.name)
-        // Short names (`TZ`, `HOME`) are near to everything.
+        // Short names (`TZ`, `HOME`) resemble too many others.
         .filter(|known| known.len() >= 8)
         .map(|known| (strsim::osa_distance(known, &upper), known))
         .filter(|(slips, known)| *slips <= if known.len() == 8 { 1 } else { 2 })

@@ -1,4 +1,4 @@
-//! The environment → validated [`Settings`], or every problem in it at once.
+//! Turns the environment into validated [`Settings`], or reports all its problems at once.
 
 mod aliases;
 mod audit;
@@ -40,7 +40,7 @@ pub(crate) fn listen_address(text: &str) -> Option<SocketAddr> {
     parse::listen_address(text).ok()
 }
 
-/// Everything that can be set, checked: a field for each variable or group of variables.
+/// All settings, validated: a field for each variable or group of variables.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Where the published image comes from.
@@ -59,9 +59,9 @@ pub struct Settings {
     pub max_stop_timeout: Option<Duration>,
     /// `KEEP_IMAGES`: how many former images of a delegate stay on the host.
     pub keep_images: usize,
-    /// `DISABLE_AUTO_UPGRADE`: no upgrades. With `HEALTH_ACTION=report` the engine receives not a single write.
+    /// `DISABLE_AUTO_UPGRADE`: no upgrades; no writes to the engine except restarts and the end of a broken-off replacement.
     pub disable_auto_upgrade: bool,
-    /// Which image replaces the published one, if any, and which images are permitted.
+    /// The image that replaces the published one, if any, and the images that are permitted.
     pub target: TargetSettings,
     /// `UPDATE_ORDER`.
     pub update_order: UpdateOrder,
@@ -69,15 +69,15 @@ pub struct Settings {
     pub timing: Timing,
     /// `UPGRADE_HEALTHY_TIME`: how long a candidate must be healthy without a break.
     pub healthy_time: Duration,
-    /// `UPGRADE_HEALTHY_DEADLINE`: how long after its start it may take for that; more than `healthy_time`.
+    /// `UPGRADE_HEALTHY_DEADLINE`: how long after its start a candidate may take for that; longer than `healthy_time`.
     pub healthy_deadline: Duration,
-    /// `UPGRADE_IDLE_WAIT`: how long a stop-first replacement waits for a moment in which the old one has no task.
+    /// `UPGRADE_IDLE_WAIT`: how long a stop-first replacement waits until the old delegate has no task.
     pub idle_wait: Duration,
     /// The periodic health check.
     pub health: HealthSettings,
     /// `SWARM`: whether the services of a Swarm are upgraded as well.
     pub swarm: bool,
-    /// `SELF_UPGRADE`: whether the upgrader replaces its own container; nothing but reports with `disable_auto_upgrade`.
+    /// `SELF_UPGRADE`: whether the upgrader replaces its own container; invalid together with `disable_auto_upgrade`.
     pub self_upgrade: bool,
     /// `HEALTH_ACTION`.
     pub health_action: HealthAction,
@@ -95,11 +95,11 @@ pub struct Settings {
     pub log: LogSettings,
     /// `AUDIT_LOG`; `None` if nothing is recorded.
     pub audit: Option<AuditTarget>,
-    /// `DOCKER_HOST` and the TLS variables beside it.
+    /// `DOCKER_HOST` and its TLS variables.
     pub engine: EngineHost,
-    /// Settings that are allowed but look odd; each line starts with its variable.
+    /// Warnings about settings that are allowed but look odd; each starts with the name of the variable.
     pub warnings: Vec<String>,
-    /// For [`Settings::redacted`].
+    /// The result of [`Settings::redacted`].
     effective: Vec<(&'static str, String)>,
 }
 
@@ -108,7 +108,7 @@ pub struct Settings {
 pub enum Needs {
     /// All of them.
     All,
-    /// Those of the host: it works in an outage of the Manager, and whatever is wrong with the Manager's settings.
+    /// Only those of the host: the command works during an outage of the Manager, and if the Manager's settings are wrong.
     HostOnly,
 }
 
@@ -117,13 +117,13 @@ pub enum Needs {
 pub enum Source {
     /// A Harness Manager.
     Manager(ManagerSettings),
-    /// `PUBLISHED_IMAGE`, always the same.
+    /// `PUBLISHED_IMAGE`, which never changes.
     Fixed(ImageReference),
-    /// Nowhere; with `DISABLE_AUTO_UPGRADE`, and for commands that ask for no published image.
+    /// No source: with `DISABLE_AUTO_UPGRADE`, and for commands that need no published image.
     None,
 }
 
-/// The Manager, and the account to ask it about.
+/// The Manager, and the account whose published image is followed.
 #[derive(Clone, Debug)]
 pub struct ManagerSettings {
     /// `ACCOUNT_ID`.
@@ -141,9 +141,9 @@ pub enum UpdateOrder {
     /// Start-first unless something forbids two instances at once.
     #[default]
     Auto,
-    /// The new one proves itself before the old one stops.
+    /// The new container proves itself before the old one stops.
     StartFirst,
-    /// The old one stops before the new one starts.
+    /// The old container stops before the new one starts.
     StopFirst,
 }
 
@@ -166,10 +166,10 @@ pub struct HealthSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum HealthAction {
-    /// It is reported.
+    /// Report it.
     #[default]
     Report,
-    /// And restarted.
+    /// Report it, and restart the delegate.
     Restart,
 }
 
@@ -177,7 +177,7 @@ pub enum HealthAction {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum ProbeKind {
-    /// The container's HEALTHCHECK, else HTTP, else `Running`.
+    /// The first that is possible: the container's HEALTHCHECK, HTTP, `Running`.
     #[default]
     Auto,
     /// The container's HEALTHCHECK only.
@@ -195,7 +195,7 @@ pub enum ProbeKind {
 pub struct LogSettings {
     /// The level of this crate; libraries log warnings at most.
     pub level: LogLevel,
-    /// How a line looks.
+    /// The format of a line.
     pub format: LogFormat,
 }
 
@@ -203,15 +203,15 @@ pub struct LogSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum LogLevel {
-    /// Failures.
+    /// Failures only.
     Error,
-    /// And oddities.
+    /// Also oddities.
     #[strum(to_string = "warn", serialize = "warning")]
     Warn,
-    /// And what happens.
+    /// Also what happens.
     #[default]
     Info,
-    /// And why, with every engine call.
+    /// Also why it happens, and every engine call.
     Debug,
     /// Everything.
     Trace,
@@ -221,7 +221,7 @@ pub enum LogLevel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum LogFormat {
-    /// Words for people.
+    /// Text for people.
     #[default]
     Text,
     /// One JSON object.
@@ -246,7 +246,7 @@ pub fn variables() -> impl Iterator<Item = &'static Row> {
 }
 
 impl Settings {
-    /// `ACCOUNT_ID`, if a Manager is asked.
+    /// `ACCOUNT_ID`, if the source is a Manager.
     pub fn account(&self) -> Option<&str> {
         match &self.source {
             Source::Manager(manager) => Some(&manager.account_id),
@@ -254,7 +254,7 @@ impl Settings {
         }
     }
 
-    /// Reads and checks `LISTEN_ADDR` alone, for the commands that ask a running daemon.
+    /// Reads and checks `LISTEN_ADDR` alone, for the commands that query a running daemon.
     pub fn listen_from_env(
         vars: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<SocketAddr, ConfigErrors> {
@@ -263,8 +263,8 @@ impl Settings {
         settings::listen_alone(&env, problems)
     }
 
-    /// Reads and checks an environment. Variables that are not ours are ignored, and empty ones count as
-    /// unset. Files with secrets are read; files with certificates are opened.
+    /// Reads and checks an environment. Other variables are ignored unless they look like a mistake, and empty ones
+    /// count as unset. Also reads the files with secrets and certificates.
     pub fn from_env(
         vars: impl IntoIterator<Item = (OsString, OsString)>,
         needs: Needs,
@@ -274,13 +274,13 @@ impl Settings {
         settings::settings(&env, needs, problems)
     }
 
-    /// Every documented variable with the value in effect, in the order of the documentation. Of a secret it says
-    /// only that it is set.
+    /// Every documented variable with its effective value, in the order of the documentation. For a secret, it says
+    /// only that it is set, or in which file.
     pub fn redacted(&self) -> &[(&'static str, String)] {
         &self.effective
     }
 
-    /// The first 48 bits of the SHA-256 of [`Self::redacted`], few enough for a metric to show exactly.
+    /// The first 48 bits of the SHA-256 of [`Self::redacted`]: a metric, which is a float, can hold them exactly.
     pub fn hash(&self) -> u64 {
         let mut context = Context::new(&SHA256);
         for (name, value) in self.redacted() {

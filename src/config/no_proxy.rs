@@ -1,8 +1,8 @@
-//! `NO_PROXY` in the forms that curl, Go and others read.
+//! Reads `NO_PROXY` in the forms that curl, Go and other programs accept.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The exceptions in the form that the HTTP client reads, and the entries that it cannot read, each with the reason.
+/// The exceptions in the form that the HTTP client accepts, and a message for each entry that it would never match.
 pub(super) fn parse(text: &str) -> (String, Vec<String>) {
     let mut taken = Vec::new();
     let mut odd = Vec::new();
@@ -22,7 +22,7 @@ pub(super) fn parse(text: &str) -> (String, Vec<String>) {
     (taken.join(","), odd)
 }
 
-/// Whether the exceptions cover everything. The HTTP client takes `*` for all names, but for no address.
+/// Whether the exceptions cover everything. The HTTP client itself applies `*` to names, but not to IP addresses.
 pub(super) fn is_all(exceptions: &str) -> bool {
     exceptions.split(',').any(|entry| entry == "*")
 }

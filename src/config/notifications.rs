@@ -16,14 +16,14 @@ use crate::text::secret::Secret;
 pub struct Notifications {
     /// `WEBHOOK_URL` and the settings beside it.
     pub webhook: Option<WebhookSettings>,
-    /// `DEADMAN_URL`: requested after each good scheduled run. Such a URL holds its own key.
+    /// `DEADMAN_URL`: requested after each good scheduled run. Such a URL contains its own key.
     pub deadman: Option<Secret>,
 }
 
 /// Where events are sent, and how.
 #[derive(Clone, Debug)]
 pub struct WebhookSettings {
-    /// `WEBHOOK_URL`. Such a URL may hold its own key.
+    /// `WEBHOOK_URL`. Such a URL may contain its own key.
     pub url: Secret,
     /// `WEBHOOK_FORMAT`.
     pub format: WebhookFormat,
@@ -33,7 +33,7 @@ pub struct WebhookSettings {
     pub events: Vec<String>,
 }
 
-/// How an event is written.
+/// The format of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum WebhookFormat {
@@ -46,7 +46,7 @@ pub enum WebhookFormat {
     Teams,
 }
 
-/// The key of signatures by the scheme of Standard Webhooks.
+/// The key for the signatures of Standard Webhooks.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningKey(Vec<u8>);
 
@@ -54,7 +54,7 @@ impl SigningKey {
     /// The shortest key that <https://www.standardwebhooks.com> allows, in bytes.
     const SHORTEST: usize = 24;
 
-    /// `whsec_` with base64, or any text, whose bytes are the key. Errs with a few words that do not repeat it.
+    /// Reads a key: `whsec_` followed by base64, or any text, whose bytes are the key. The error does not repeat the key.
     pub fn parse(text: &str) -> Result<Self, String> {
         let key = match text.strip_prefix("whsec_") {
             Some(encoded) => BASE64_STANDARD
@@ -70,7 +70,7 @@ impl SigningKey {
         }
     }
 
-    /// The key itself, for the place that signs.
+    /// The bytes of the key, for signing.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -111,14 +111,14 @@ fn webhook(reader: &mut Reader, env: &Environment) -> Option<WebhookSettings> {
     })
 }
 
-/// A URL that is a secret as a whole, given as it is or in a file.
+/// A URL that is secret as a whole, given in its variable or in a file.
 fn url(reader: &mut Reader, variable: &Variable) -> Option<Secret> {
     let Given::Value(text) = reader.secret(variable) else {
         return None;
     };
     let text = text.expose().trim();
     let Ok(url) = parse::http_url(text) else {
-        // Neither the value nor the parser's words, which may quote a scheme that is part of a key.
+        // Show neither the value nor the parser's error, which may quote a scheme that is part of a key.
         let given = if text.contains("://") {
             "its value (not shown) is not such a URL"
         } else {
@@ -130,7 +130,7 @@ fn url(reader: &mut Reader, variable: &Variable) -> Option<Secret> {
     Some(Secret::new(url))
 }
 
-/// A list of actions.
+/// A comma-separated list of actions.
 fn actions(text: &str) -> Result<Vec<String>, String> {
     let names = parse::names(text)?;
     match names

@@ -1,5 +1,5 @@
-//! Texts → values: the small parsers. Each says in a few words why it refuses a value, or nothing if the value
-//! speaks for itself.
+//! Small parsers that turn texts into values. An error gives the reason in a few words, or is empty if the value speaks
+//! for itself.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::text::duration::{self, LONGEST};
 use crate::text::secret::Secret;
 use crate::text::yes_or_no;
 
-/// The actions that `WEBHOOK_EVENTS` takes. A test holds them to those of events, which are above this layer.
+/// The actions that `WEBHOOK_EVENTS` accepts. A test compares them with those of events, which this layer cannot use.
 pub(super) const ACTIONS: &str = "upgraded, rejected, withdrawn, rolled_back, restored, restarted, health_lost, \
      health_regained, image_removed, skipped, self_upgraded";
 
@@ -54,13 +54,13 @@ pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// The path of a URL: it starts with a slash and can be sent as it is.
+/// The path of a URL: it starts with a slash and needs no escaping.
 pub(super) fn url_path(text: &str) -> Result<String, String> {
     let fits = text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
     fits.then(|| text.to_owned()).ok_or_else(String::new)
 }
 
-/// A program with its arguments: a JSON array as it is, any other text by the shell.
+/// A program with its arguments: a JSON array is used as it is, and the shell runs any other text.
 pub(super) fn command(text: &str) -> Result<Vec<String>, String> {
     if !text.starts_with('[') {
         return Ok(["/bin/sh", "-c", text].map(str::to_owned).into());
@@ -72,7 +72,7 @@ pub(super) fn command(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// A name without blanks and control characters.
+/// A name without blanks or control characters.
 pub(super) fn name(text: &str) -> Result<String, String> {
     if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
         Err("it has blanks".to_owned())
@@ -121,7 +121,7 @@ pub(super) fn http_url(text: &str) -> Result<Url, String> {
     }
 }
 
-/// As [`http_url`], with this scheme if the text has none.
+/// Like [`http_url`], but adds this scheme if the text has none.
 fn url_with_default(scheme: &str, text: &str) -> Result<Url, String> {
     if text.contains("://") {
         http_url(text)
@@ -130,7 +130,7 @@ fn url_with_default(scheme: &str, text: &str) -> Result<Url, String> {
     }
 }
 
-/// The Manager's base URL, without a trailing slash. Without a scheme it is `https://`.
+/// The Manager's base URL, without a trailing slash. The default scheme is `https`.
 pub(super) fn manager_url(text: &str) -> Result<String, String> {
     let url = url_with_default("https", text)?;
     if !url.username().is_empty() || url.password().is_some() {
@@ -142,7 +142,7 @@ pub(super) fn manager_url(text: &str) -> Result<String, String> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// The front of a reference: `[host[:port]/]path`.
+/// The first part of a reference: `[host[:port]/]path`.
 pub(super) fn repository(text: &str) -> Result<String, String> {
     let repository = registry_or_repository(text)?;
     if !repository.contains('/') && repository.contains(':') {
@@ -152,7 +152,7 @@ pub(super) fn repository(text: &str) -> Result<String, String> {
     Ok(repository)
 }
 
-/// A registry, or a repository that has others under it: `host[:port][/path]`.
+/// A registry, or a path in it that contains repositories: `host[:port][/path]`.
 pub(super) fn mirror(text: &str) -> Result<String, String> {
     let mirror = registry_or_repository(text)?;
     check_mirror(&mirror).map_err(|error| error.problem().to_string())?;
@@ -167,19 +167,19 @@ fn registry_or_repository(text: &str) -> Result<String, String> {
     if text.contains('@') {
         return Err("it has a digest".to_owned());
     }
-    // To Docker a first part with capitals is a host; without a dot or a port it is more likely a slip.
+    // To Docker, a first part with capital letters is a host. Without a dot or a port it is more likely a mistake.
     let first = text.split('/').next().unwrap_or_default();
     if !first.contains(['.', ':']) && first.contains(|c: char| c.is_ascii_uppercase()) {
         return Err("it has capital letters".to_owned());
     }
-    // A colon before the first slash is that of a port.
+    // Only in the first part does a colon start a port.
     if text.split('/').skip(1).any(|part| part.contains(':')) {
         return Err("it has a tag".to_owned());
     }
     Ok(text.to_owned())
 }
 
-/// A host name or address alone; an IPv6 address is in brackets.
+/// A host name or an address, and nothing else; an IPv6 address is in brackets.
 pub(super) fn host(text: &str) -> Result<String, String> {
     http_url(&format!("http://{text}"))?;
     let address = text.strip_prefix('[').and_then(|text| text.split_once(']'));
@@ -190,7 +190,7 @@ pub(super) fn host(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A comma-separated list of [`host`]s; `*.` stands for the first part of a name.
+/// A comma-separated list of [`host`]s; a leading `*.` stands for any first part of a name.
 pub(super) fn hosts(text: &str) -> Result<Vec<String>, String> {
     let one = |name: &String| match name.strip_prefix("*.") {
         Some(domain) if !domain.contains('*') => Ok(format!("*.{}", host(domain)?)),
@@ -207,7 +207,7 @@ pub(super) fn proxy_scheme(text: &str) -> Result<String, String> {
     is_known.then_some(scheme).ok_or_else(String::new)
 }
 
-/// The proxy as one URL, perhaps with user and password. Without a scheme it is `http://`.
+/// The proxy as one URL, optionally with a user and password. The default scheme is `http`.
 pub(super) fn proxy(text: &str) -> Result<ProxySettings, String> {
     let mut url = url_with_default("http", text)?;
     let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
@@ -215,7 +215,7 @@ pub(super) fn proxy(text: &str) -> Result<ProxySettings, String> {
     let password = username
         .as_ref()
         .map(|_| Secret::new(decoded(url.password().unwrap_or_default())));
-    // Neither fails for a URL with a host.
+    // Neither can fail, since the URL has a host.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     Ok(ProxySettings {
@@ -225,7 +225,7 @@ pub(super) fn proxy(text: &str) -> Result<ProxySettings, String> {
     })
 }
 
-/// The engine's address. TLS changes the default port.
+/// The engine's address. The default port depends on TLS.
 pub(super) fn engine(text: &str, tls: bool, certificates: Option<PathBuf>) -> Result<EngineHost, String> {
     let (scheme, rest) = text.split_once("://").ok_or_else(String::new)?;
     match scheme.to_ascii_lowercase().as_str() {
@@ -242,8 +242,8 @@ pub(super) fn engine(text: &str, tls: bool, certificates: Option<PathBuf>) -> Re
 
 /// `host[:port]`.
 fn address(text: &str, default_port: u16) -> Result<String, String> {
-    // The URL parser checks the host of a scheme that it knows, and hides that scheme's default port: 21 for `ftp`,
-    // which is not an engine's.
+    // `ftp` makes the URL parser check the host. The parser drops the default port of the scheme, but port 21 is not an
+    // engine's.
     let url = parsed_url(&format!("ftp://{text}"))?;
     let host = url.host_str().ok_or("it has no host")?;
     if !url.username().is_empty() || url.password().is_some() {
@@ -255,7 +255,7 @@ fn address(text: &str, default_port: u16) -> Result<String, String> {
     Ok(format!("{host}:{}", url.port().unwrap_or(default_port)))
 }
 
-/// `TZ` as the C library reads it may start with a colon, and may be the path of its file; the case of a name does not matter here.
+/// Reads `TZ` as the C library does: it may start with a colon or be the path of a zone file. The case does not matter.
 pub(super) fn time_zone(text: &str) -> Result<Zone, String> {
     let name = text.strip_prefix(':').unwrap_or(text);
     let name = name.strip_prefix("/usr/share/zoneinfo/").unwrap_or(name);

@@ -45,24 +45,24 @@ impl fmt::Display for ConfigErrors {
 pub(super) struct Problems(ConfigErrors);
 
 impl Problems {
-    /// A wrong value. `given` says what was given without showing a secret.
+    /// Adds a wrong value. `given` describes it without showing a secret.
     pub(super) fn wrong(&mut self, row: &'static Row, given: impl Into<String>) {
         self.push(row.name, given.into(), row.accepted);
     }
 
-    /// A secret that is wrong, however it was given.
+    /// Adds a wrong secret, whether it came from its variable or from a file.
     pub(super) fn wrong_secret(&mut self, variable: &Variable, given: impl Into<String>) {
         self.push(variable.name(), given.into(), variable.row.accepted);
     }
 
-    /// A wrong value of a variable that names a file with a secret.
+    /// Adds a wrong value of a variable that names a file with a secret.
     pub(super) fn wrong_file(&mut self, row: &'static Row, given: impl Into<String>) {
         const ACCEPTED: &str =
             "the path of a readable file that holds only the value, instead of the variable without _FILE";
         self.push(row.file.unwrap_or(row.name), given.into(), ACCEPTED);
     }
 
-    /// A wrong value that may be shown, and why it is wrong, unless it speaks for itself.
+    /// Adds a wrong value that may be shown. `why` is empty if the value speaks for itself.
     pub(super) fn wrong_value(&mut self, row: &'static Row, value: &str, why: &str) {
         let shown = quoted(&without_userinfo(value), 100);
         let given = match why {
@@ -72,7 +72,7 @@ impl Problems {
         self.wrong(row, given);
     }
 
-    /// A value that needs more of the engine than `DISABLE_AUTO_UPGRADE=true` allows.
+    /// Adds a value that needs more of the engine than `DISABLE_AUTO_UPGRADE=true` allows.
     pub(super) fn needs_writes(&mut self, row: &'static Row, value: &str) {
         let given = format!(
             "{}, but DISABLE_AUTO_UPGRADE=true sends the engine nothing but GET requests, and restarts with HEALTH_ACTION=restart",
@@ -81,14 +81,14 @@ impl Problems {
         self.push(row.name, given, "another value, or DISABLE_AUTO_UPGRADE=false");
     }
 
-    /// `SELF_UPGRADE=true` without a Manager.
+    /// Adds `SELF_UPGRADE=true` without a Manager to ask for the image.
     pub(super) fn needs_image(&mut self, row: &'static Row) {
         let given = "\"true\", but with PUBLISHED_IMAGE no Manager says which image the upgrader should run";
         let accepted = "an image reference such as registry.example/delegate-upgrader:1.2.0, or false";
         self.push(row.name, given.to_owned(), accepted);
     }
 
-    /// A variable of other programs that asks for a dry run, while this program would upgrade.
+    /// Adds a variable of other programs that asks for a dry run, while this program would upgrade.
     pub(super) fn dry_run(&mut self, name: &'static str) {
         let accepted = "it unset: `delegate-upgrader plan` shows what a run would do, and DISABLE_AUTO_UPGRADE=true upgrades nothing";
         self.push(
@@ -98,14 +98,14 @@ impl Problems {
         );
     }
 
-    /// A required variable that is not set. A variable with a wrong value has its line already.
+    /// Adds a required variable that is not set, unless it is among the problems already.
     pub(super) fn missing(&mut self, row: &'static Row) {
         if !self.names(row) {
             self.wrong(row, "not set");
         }
     }
 
-    /// A variable that another variable requires.
+    /// Adds a variable that is not set, although another variable requires it.
     pub(super) fn missing_beside(&mut self, row: &'static Row, other: &Variable) {
         if !self.names(row) {
             self.wrong(row, format!("not set, although {} is", other.name()));
@@ -137,7 +137,7 @@ impl Problems {
         self.0.warnings.extend(warnings);
     }
 
-    /// A warning about a name that is not in the table.
+    /// Adds a warning about a name that is not in the table.
     pub(super) fn hint(&mut self, line: String) {
         self.0.warnings.push(line);
     }
@@ -149,7 +149,7 @@ impl Problems {
         problems.any(|problem| names.contains(&Some(problem.variable)))
     }
 
-    /// The warnings if nothing is wrong, otherwise all problems and warnings. A secret pasted into another variable is masked everywhere.
+    /// The warnings if nothing is wrong, otherwise all problems and warnings. Masks secrets pasted into other variables.
     pub(super) fn finish(self, secrets: &[&str]) -> Result<Vec<String>, ConfigErrors> {
         let Self(mut errors) = self;
         let given = errors.problems.iter_mut().map(|problem| &mut problem.given);
@@ -159,7 +159,7 @@ impl Problems {
         if errors.problems.is_empty() {
             return Ok(errors.warnings);
         }
-        // A file that was not read explains all that is missing.
+        // If the file could not be read, its variables seem missing: report only the file.
         let is_of_file = |problem: &Problem| problem.variable == "ENVIRONMENT_FILE";
         if errors.problems.iter().any(is_of_file) {
             errors.problems.retain(is_of_file);
@@ -175,14 +175,14 @@ impl Problems {
     }
 }
 
-/// The text without these secrets, which may have been pasted into the wrong variable.
+/// Masks these secrets in a text: they may have been pasted into the wrong variable.
 pub(super) fn hidden(text: String, secrets: &[&str]) -> String {
     secrets
         .iter()
         .fold(text, |text, secret| text.replace(secret, "***"))
 }
 
-/// Masks what may be a user and a password: all between `://` (or the start) and the last `@`.
+/// Masks what may be a user and a password: everything between `://` (or the start) and the last `@`.
 fn without_userinfo(value: &str) -> String {
     let (scheme, rest) = match value.find("://") {
         Some(end) => value.split_at(end + 3),

@@ -1,4 +1,4 @@
-//! Reads one variable after the other, and keeps the problems and the values in effect.
+//! Reads one variable after another, and collects the problems and the effective values.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -17,13 +17,13 @@ use crate::text::secret::Secret;
 
 /// The result of [`Reader::finish`] without problems.
 pub(super) struct Finished {
-    /// Settings that are allowed but look odd; each line starts with its variable.
+    /// Warnings about settings that are allowed but look odd; each starts with the name of the variable.
     pub(super) warnings: Vec<String>,
-    /// Every documented variable with the value in effect.
+    /// Every documented variable with its effective value.
     pub(super) effective: Vec<(&'static str, String)>,
 }
 
-/// A secret that may be given as it is or in a file.
+/// A secret that may be given in its variable or in a file.
 pub(super) enum Given {
     Value(Secret),
     /// It is among the problems.
@@ -47,20 +47,20 @@ impl Reader {
         }
     }
 
-    /// Notes the value in effect, for `config`.
+    /// Notes the effective value, for `config`.
     pub(super) fn note(&mut self, variable: &Variable, value: impl Display) {
         self.effective.insert(variable.row.name, value.to_string());
     }
 
-    /// Warns of those variables that are set, but not used.
+    /// Warns about each of these variables that is set, since it is not used.
     pub(super) fn unused(&mut self, variables: &[&Variable], why: &str) {
         for variable in variables.iter().filter(|variable| variable.is_set()) {
             self.problems.warn(variable, format_args!("not used{why}"));
         }
     }
 
-    /// Reads a variable, or else its default. `None` when there is neither, and when the value is wrong and so among
-    /// the problems.
+    /// Reads a variable, or its default if it is unset. `None` if there is no default, or if the value is wrong, which
+    /// adds a problem.
     pub(super) fn read_as<T>(
         &mut self,
         variable: &Variable,
@@ -89,7 +89,7 @@ impl Reader {
         }
     }
 
-    /// As [`Self::read_as`], shown as it displays.
+    /// Like [`Self::read_as`], but shows the value with `Display`.
     pub(super) fn read<T: Display>(
         &mut self,
         variable: &Variable,
@@ -98,7 +98,7 @@ impl Reader {
         self.read_as(variable, parse, ToString::to_string)
     }
 
-    /// A variable with a default. The value returned for a wrong one is never used: its problem ends the program.
+    /// Reads a variable with a default. A wrong value yields the type's default, used only if the problem is tolerated.
     pub(super) fn value<T: Display + Default>(
         &mut self,
         variable: &Variable,
@@ -107,29 +107,29 @@ impl Reader {
         self.read(variable, parse).unwrap_or_default()
     }
 
-    /// A boolean with a default.
+    /// Reads a boolean with a default.
     pub(super) fn flag(&mut self, variable: &Variable) -> bool {
         self.value(variable, parse::boolean)
     }
 
-    /// One of a few words, with a default.
+    /// Reads one of a few words, with a default.
     pub(super) fn word<T: FromStr + Display + Default>(&mut self, variable: &Variable) -> T {
         self.value(variable, |text| text.parse().map_err(|_| String::new()))
     }
 
-    /// A duration of at least `least`, with a default.
+    /// Reads a duration of at least `least`, with a default.
     pub(super) fn duration(&mut self, variable: &Variable, least: Duration) -> Duration {
         let parse = |text: &str| parse::duration(text, least);
         self.read_as(variable, parse, |value| duration::text(*value))
             .unwrap_or_default()
     }
 
-    /// A text that is taken as it is.
+    /// Reads any text.
     pub(super) fn text(&mut self, variable: &Variable) -> Option<String> {
         self.read(variable, |text| Ok(text.to_owned()))
     }
 
-    /// A file and its parsed content.
+    /// Reads the file that a variable names: its path and its parsed content.
     pub(super) fn file<T>(
         &mut self,
         variable: &Variable,
@@ -144,7 +144,7 @@ impl Reader {
         self.content(variable, path, content, parse)
     }
 
-    /// As [`Self::file`], of a file with certificates or of all files of a directory.
+    /// Like [`Self::file`], but for a file of certificates or a directory of such files.
     pub(super) fn bundle<T>(
         &mut self,
         variable: &Variable,
@@ -175,7 +175,7 @@ impl Reader {
         }
     }
 
-    /// A secret, given as it is or in a file, not both; if neither is set, systemd may have it as a credential.
+    /// Reads a secret from its variable or its file, which exclude each other, or else from systemd's credentials.
     pub(super) fn secret(&mut self, variable: &Variable) -> Given {
         let row = variable.row;
         if self.problems.names(row) {
@@ -193,7 +193,7 @@ impl Reader {
             }
             (None, Some(path)) => PathBuf::from(path.trim()),
             (None, None) => {
-                // `upgrader-token` is the credential for UPGRADER_TOKEN.
+                // The credential for UPGRADER_TOKEN is called `upgrader-token`.
                 let name = row.name.to_ascii_lowercase().replace('_', "-");
                 let credential = self.credentials.as_ref().map(|directory| directory.join(name));
                 match credential.filter(|path| path.exists()) {
@@ -214,7 +214,7 @@ impl Reader {
         }
     }
 
-    /// The settings in effect, or every problem.
+    /// The effective settings, or all problems.
     pub(super) fn finish(self, env: &Environment) -> Result<Finished, ConfigErrors> {
         let secrets = env.secrets();
         let warnings = self.problems.finish(&secrets)?;

@@ -1,4 +1,4 @@
-//! The variables → [`Settings`]. A variable that stands alone is read here, and variables that belong together in
+//! Makes [`Settings`] from the variables. Independent variables are read here, and variables that belong together in
 //! [`connections`].
 
 use std::net::SocketAddr;
@@ -17,10 +17,10 @@ use crate::schedule::zone::Zone;
 use crate::text::duration;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// The `SCHEDULE_JITTER` of the default schedule.
+/// The default of `SCHEDULE_JITTER` with the default schedule.
 const DEFAULT_JITTER: Duration = Duration::from_secs(300);
 
-/// Reads every variable, whatever is wrong with the others.
+/// Reads all variables, even if some of them are wrong.
 pub(super) fn settings(
     env: &Environment,
     needs: Needs,
@@ -69,7 +69,7 @@ pub(super) fn settings(
     let health_action = reader.word(&env.health_action);
     let notifications = notifications(&mut reader, env);
     let egress = connections::egress(&mut reader, env);
-    // The environment has its variables by now.
+    // The variables of this file are already in `env`. This only notes its path for `config`.
     reader.text(&env.environment_file);
     let listen = reader.read(&env.listen_addr, parse::listen_address);
     let status_hosts = reader.read_as(&env.status_hosts, parse::hosts, |hosts| hosts.join(","));
@@ -81,7 +81,7 @@ pub(super) fn settings(
     let engine = connections::engine(&mut reader, env);
 
     if needs == Needs::HostOnly {
-        // Such a command can do without these connections.
+        // Such a command works without these connections.
         const PREFIXES: [&str; 6] = ["WEBHOOK_", "DEADMAN_", "CA_", "CLIENT_", "PROXY_", "HTTPS_"];
         let is_optional = |name: &str| PREFIXES.iter().any(|prefix| name.starts_with(prefix));
         reader.problems.tolerate(is_optional);
@@ -90,7 +90,7 @@ pub(super) fn settings(
         reader.problems.tolerate(|name| DRY_RUNS.contains(&name));
     }
     let finished = reader.finish(env)?;
-    // A missing setting left its problem behind.
+    // A setting can be missing only because of a problem, which `finish` has returned already.
     let complete = || {
         Some(Settings {
             source: source?,
@@ -127,7 +127,7 @@ pub(super) fn settings(
     complete().ok_or_else(ConfigErrors::default)
 }
 
-/// Reads `LISTEN_ADDR` alone: of all problems only those with it matter.
+/// Reads `LISTEN_ADDR` alone. Only problems with it and with `ENVIRONMENT_FILE` matter.
 pub(super) fn listen_alone(env: &Environment, problems: Problems) -> Result<SocketAddr, ConfigErrors> {
     let mut reader = Reader::new(env, problems);
     let listen = reader.read(&env.listen_addr, parse::listen_address);
@@ -141,7 +141,7 @@ pub(super) fn listen_alone(env: &Environment, problems: Problems) -> Result<Sock
 
 fn schedule(reader: &mut Reader, env: &Environment) -> Option<Schedule> {
     let zone = if env.tz.is_set() {
-        // A wrong zone is a problem; the schedule is checked all the same.
+        // A wrong zone becomes a problem; the schedule is checked nevertheless.
         reader.read(&env.tz, parse::time_zone)
     } else {
         let name = iana_time_zone::get_timezone().ok();
@@ -158,7 +158,7 @@ fn schedule(reader: &mut Reader, env: &Environment) -> Option<Schedule> {
     Some(schedule)
 }
 
-/// Hosts that all have the default schedule would pull at the same second.
+/// Without jitter, all hosts with the default schedule would pull at the same second.
 fn schedule_jitter(reader: &mut Reader, env: &Environment) -> Duration {
     if env.schedule_jitter.is_set() {
         return reader.duration(&env.schedule_jitter, Duration::ZERO);
@@ -188,7 +188,7 @@ fn check_deadline(reader: &mut Reader, env: &Environment, time: Duration, deadli
     }
 }
 
-/// A bound below what every delegate gets would say two things at once.
+/// Refuses a bound below `CONTAINER_STOP_TIMEOUT`, which every delegate gets.
 fn max_stop_timeout(reader: &mut Reader, env: &Environment, least: Duration) -> Option<Duration> {
     let parse = |text: &str| parse::duration(text, least);
     reader.read_as(&env.max_stop_timeout, parse, |value| duration::text(*value))
@@ -220,7 +220,7 @@ fn target(reader: &mut Reader, env: &Environment) -> TargetSettings {
     }
 }
 
-/// Whether the upgrader replaces itself, and the image that it should run. A misspelt word is not an image.
+/// Whether the upgrader replaces itself, and with which image. A single word is a misspelt boolean, not an image.
 fn self_upgrade(text: &str) -> Result<(bool, Option<ImageReference>), String> {
     if let Ok(is_on) = parse::boolean(text) {
         return Ok((is_on, None));
@@ -264,7 +264,7 @@ fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSe
     }
 }
 
-/// Refuses a setting that needs more than `GET` requests: `DISABLE_AUTO_UPGRADE` promises no others.
+/// Refuses a setting that needs more than `GET` requests, since `DISABLE_AUTO_UPGRADE` promises no others.
 fn check_writes(reader: &mut Reader, variable: &Variable, health_only: bool) {
     if health_only && let Some(value) = variable.get() {
         reader.problems.needs_writes(variable.row, value);

@@ -8,20 +8,20 @@ use crate::schedule::wave::Wave;
 use crate::schedule::window::UpgradeWindow;
 use crate::schedule::zone::Zone;
 
-/// When a replacement may start, by the administrator's settings. Running replacements finish at any time.
+/// When a replacement may start according to the settings. Running replacements finish at any time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timing {
     /// `UPGRADE_WINDOW`.
     pub window: Option<UpgradeWindow>,
-    /// `UPGRADE_DELAY`: how long an image has been seen before it is taken.
+    /// `UPGRADE_DELAY`: how long ago this host must have first seen an image before it takes it.
     pub delay: Duration,
-    /// `UPGRADE_WAVE`: in what time the hosts follow each other after that.
+    /// `UPGRADE_WAVE`: how a new image spreads across the hosts after that delay.
     pub wave: Option<Wave>,
-    /// `UPGRADE_NOW_IF_EXPIRED`: neither window nor wave count for a delegate whose version is past its end of life.
+    /// `UPGRADE_NOW_IF_EXPIRED`: a delegate whose version is past its end of life waits for neither window nor wave.
     pub now_if_expired: bool,
 }
 
-/// Reads these settings. Windows are in this zone.
+/// Reads these settings. The windows are in this time zone.
 pub(super) fn timing(reader: &mut Reader, env: &Environment, zone: &Zone) -> Timing {
     let parse = |text: &str| UpgradeWindow::parse(text, zone.clone()).map_err(|error| error.to_string());
     Timing {

@@ -1,8 +1,8 @@
-//! The table of all variables. Reading the environment, the output of `config`, the hint for a misspelt name and the
-//! tables of docs/usage/configuration.md and docs/usage/rare-settings.md follow from it.
+//! The table of all variables. The environment is read with it, and it yields the output of `config`, the hint for a
+//! misspelt name, and the tables of docs/usage/configuration.md and docs/usage/rare-settings.md.
 //!
-//! A new setting is a row here, a field of [`Settings`](super::Settings), and the line of `settings.rs` that reads it.
-//! `UPDATE_DOCS=1 cargo test --lib config` then writes the pages.
+//! To add a setting, add a row here, a field of [`Settings`](super::Settings), and a line of `settings.rs` that reads it.
+//! Then run `UPDATE_DOCS=1 cargo test --lib config` to update the pages.
 
 use serde::Deserialize;
 
@@ -15,11 +15,11 @@ pub struct Row {
     pub name: &'static str,
     /// The value while it is unset.
     pub default: Preset,
-    /// The accepted values, in the words of the error and the page.
+    /// The accepted values, as the error and the page describe them.
     pub accepted: &'static str,
-    /// Its effect: one or two sentences of the page, in Markdown. Empty in the program, which prints none.
+    /// The effect: one or two sentences for the page, in Markdown. Empty in the released program, which does not print them.
     pub help: &'static str,
-    /// The variable that names a file with the value instead. Only a secret has one, and its value is never shown.
+    /// The variable that names a file with the value instead. Only secrets have one, and their values are never shown.
     pub file: Option<&'static str>,
     /// Whether the name also counts in lower case.
     pub(super) is_any_case: bool,
@@ -28,25 +28,25 @@ pub struct Row {
 /// The value of a variable while it is unset.
 #[derive(Debug)]
 pub enum Preset {
-    /// Nothing.
+    /// No value.
     Unset,
-    /// A problem.
+    /// None: the variable must be set.
     Required,
     /// This text, read as if it had been given.
     Value(&'static str),
-    /// A value that the program finds out, in the words of the page.
+    /// A value that the program determines, as the page describes it.
     Derived(&'static str),
 }
 
 impl Row {
-    /// Whether quotes around a value may belong to it, as in a command or a password, or are removed when it is read.
+    /// Whether quotes around a value are allowed: as part of a command or password, or because the parser removes them.
     pub(super) fn may_be_quoted(&self) -> bool {
         matches!(self.name, "HEALTH_COMMAND" | "SCHEDULE") || self.name.ends_with("PASSWORD")
     }
 }
 
 impl Preset {
-    /// The cell of the page, in Markdown; empty without a default.
+    /// The default in a cell of the page, in Markdown; empty if there is none.
     pub fn text(&self) -> String {
         match self {
             Unset => String::new(),
@@ -80,7 +80,7 @@ impl Row {
         }
     }
 
-    /// In either case: curl knows proxy variables in lower case only, other programs in both.
+    /// Also accepts the name in lower case, as curl and other programs do for proxy variables.
     const fn any_case(self) -> Self {
         Self {
             is_any_case: true,
@@ -89,12 +89,12 @@ impl Row {
     }
 }
 
-/// A row, and the text of its variable in the environment that is read.
+/// A row, and the text of its variable in the environment.
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
     pub(super) row: &'static Row,
     text: Option<String>,
-    /// The text of the variable that names a file with the value.
+    /// The path in the variable that names a file with the value.
     pub(super) file: Option<String>,
 }
 
@@ -104,12 +104,12 @@ impl Variable {
         self.text.as_deref().map(str::trim)
     }
 
-    /// The text as it is, for a secret, whose blanks may be meant.
+    /// The text as it is: the blanks around a secret may belong to it.
     pub(super) fn verbatim(&self) -> Option<&str> {
         self.text.as_deref()
     }
 
-    /// The name of the variable that is set: with a secret in a file, that of the file.
+    /// The name of the variable that is set: for a secret in a file, the one that names the file.
     pub(super) fn name(&self) -> &'static str {
         let file = self.row.file.filter(|_| self.file.is_some());
         file.unwrap_or(self.row.name)
@@ -120,11 +120,11 @@ impl Variable {
     }
 }
 
-/// From rows (`field = row;`, of a secret `field, field_file = row;`): the table, and a struct with the text of each variable.
-/// A field is the name in lower case, as envy reads it.
+/// Makes the table and a struct with the text of each variable, from rows: `field = row;`, with a secret's as
+/// `field, field_file = row;`. A field is the variable's name in lower case, as envy expects it.
 macro_rules! variables {
     ($($section:ident { $($field:ident $(, $file:ident)? = $row:expr;)* })*) => {
-        /// The rows, by the section of the page that lists them.
+        /// The rows, grouped by the section of the page that lists them.
         pub(super) static TABLE: &[(&str, &[Row])] = &[$((stringify!($section), &[$($row),*])),*];
 
         /// Every variable with its text.
@@ -153,7 +153,7 @@ macro_rules! variables {
         }
 
         impl Environment {
-            /// All of them, in the order of the table.
+            /// All variables, in the order of the table.
             pub(super) fn variables(&self) -> impl Iterator<Item = &Variable> {
                 [$($(&self.$field),*),*].into_iter()
             }
@@ -328,7 +328,7 @@ variables! {
         docker_cert_path = row("DOCKER_CERT_PATH", Derived("`DOCKER_CONFIG`, else `$HOME/.docker`"),
             "a directory with ca.pem, cert.pem and key.pem", "The certificates; turns TLS on for a `tcp://` engine. `ca.pem` alone is trusted: an authority, or the engine's own.");
     }
-    // Read, but not a setting: neither the page nor `config` lists it.
+    // These are read, but are not settings: neither the page nor `config` lists them.
     system {
         home = row("HOME", Unset, "a directory", "The home directory.");
         credentials_directory = row("CREDENTIALS_DIRECTORY", Unset, "a directory", "Where systemd puts what LoadCredential= names.");
@@ -348,7 +348,7 @@ mod tests {
     use super::*;
     use kit::page;
 
-    /// The rows that the page lists first: those of the documented `docker run`, and what replaces some of them.
+    /// The rows that the page lists first: those of the documented `docker run`, and the alternatives to some of them.
     const NEEDED: [&str; 7] = [
         "ACCOUNT_ID",
         "MANAGER_HOST_AND_PORT",
@@ -358,7 +358,7 @@ mod tests {
         "SCHEDULE",
         "CONTAINER_STOP_TIMEOUT",
     ];
-    /// The rows that many sites set.
+    /// The rows that many users set.
     const COMMON: [&str; 15] = [
         "TZ",
         "UPGRADE_WINDOW",
@@ -377,7 +377,7 @@ mod tests {
         "AUDIT_LOG",
     ];
 
-    /// The mark of the table that lists a row.
+    /// The mark of the table in which a row is listed.
     fn tier(section: &'static str, name: &str) -> &'static str {
         match name {
             _ if NEEDED.contains(&name) => "needed",
@@ -387,12 +387,12 @@ mod tests {
         }
     }
 
-    /// The accepted values, in the words of the page: it explains a duration once, and a meaning mostly says what `true` does.
+    /// The accepted values as the page shows them: none for booleans, and a short form for durations.
     fn shown(row: &Row) -> String {
         match row.accepted {
             BOOL => String::new(),
             REPOSITORY => " Value: a repository, without tag and scheme.".to_owned(),
-            // The meaning says the same.
+            // The help text says the same.
             other if other.starts_with("the user name") || other.starts_with("the password") => String::new(),
             other => format!(" Value: {other}.")
                 .replace("seconds, or a duration such as 45m or 1h30m", "a duration"),

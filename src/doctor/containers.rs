@@ -1,5 +1,5 @@
-//! Containers that interfere with an upgrade: programs that replace the same delegates without waiting for their
-//! tasks, clients that wait for a delegate's end, and logs under the candidate's first name.
+//! Everything that interferes with upgrades: other programs that replace the same delegates without waiting for their tasks,
+//! clients that wait for a delegate to end, and logs that are tagged with the candidate's name.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::manager::DelegateToken;
 use crate::observe::Scope;
 use crate::rollout::Rollout;
 
-/// Parts of updaters' image names, and the program of each. Forks keep the name.
+/// Parts of the image names of updaters, and the program of each. Forks keep these names.
 const KNOWN: [(&str, &str); 4] = [
     ("watchtower", "Watchtower"),
     ("ouroboros", "Ouroboros"),
@@ -19,7 +19,7 @@ const KNOWN: [(&str, &str); 4] = [
     ("docker/upgrader", "Harness's own upgrader"),
 ];
 
-/// Warns of each finding. Containers that cannot be inspected are skipped.
+/// Warns about each finding. Containers that cannot be inspected are skipped.
 pub(super) async fn check(
     engine: &DockerEngine,
     scope: &Scope,
@@ -93,7 +93,7 @@ fn is_for(upgrader: &Inspected, scope: &Scope) -> bool {
         .any(|name| scope.workload_names.iter().any(|ours| ours == name.trim()))
 }
 
-/// Whether a Watchtower would replace this delegate, judged by its most common options, arguments or variables.
+/// Whether a Watchtower would replace this delegate, according to its most common options, given as arguments or variables.
 fn watches(watchtower: &Inspected, delegate: &Inspected) -> bool {
     let arguments = watchtower.list("/Config/Cmd").iter().filter_map(Value::as_str);
     let arguments: Vec<&str> = arguments.flat_map(|argument| argument.splitn(2, '=')).collect();
@@ -117,7 +117,7 @@ fn watches(watchtower: &Inspected, delegate: &Inspected) -> bool {
         && (enable == "true" || !is_on(&["--label-enable", "-e"], "WATCHTOWER_LABEL_ENABLE"))
 }
 
-/// Warns of a delegate with another token, which may be a revoked one. Neither is shown.
+/// Warns about a delegate with another token, since one of the two may be revoked. Shows neither token.
 fn other_token(delegate: &Inspected, ours: &DelegateToken, checks: &mut Checks) {
     let theirs = delegate.env("DELEGATE_TOKEN").and_then(DelegateToken::parse);
     if theirs.is_some_and(|theirs| theirs != *ours) {
@@ -129,10 +129,10 @@ fn other_token(delegate: &Inspected, ours: &DelegateToken, checks: &mut Checks) 
     }
 }
 
-/// Warns of the effects of an upgrade on the client and on the log of this delegate.
+/// Warns about the effects that an upgrade has on this delegate's client and log.
 fn surprises(delegate: &Inspected, checks: &mut Checks) {
     let name = delegate.name();
-    // The engine shows Compose as attached to each container that Compose creates, though nothing waits.
+    // For each container that Compose creates, the engine shows an attached client, though no client waits.
     if delegate.flag("/Config/AttachStdout") && delegate.label(compose::PROJECT).is_none() {
         checks.warn(
             "client",
@@ -174,7 +174,7 @@ mod tests {
     fn warns_of_another_token_and_shows_neither() {
         let ours = "000102030405060708090a0b0c0d0e0f";
         let theirs = "0f0e0d0c0b0a09080706050403020100";
-        // The same as ours, as the Manager shows it.
+        // The same token as ours, in the form that the Manager shows.
         let encoded = "MDAwMTAyMDMwNDA1MDYwNzA4MDkwYTBiMGMwZDBlMGY=";
         for (token, warnings) in [(ours, 0), (encoded, 0), ("${TOKEN}", 0), (theirs, 1)] {
             let delegate = container("d:1", &[], &[&format!("DELEGATE_TOKEN={token}")], &[]);

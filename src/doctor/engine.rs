@@ -1,4 +1,4 @@
-//! The engine: whether it can be reached, the calls it permits, its delegates, and its free space for images.
+//! The engine: whether it can be reached, the calls that it permits, its delegates, and its free space for images.
 
 use std::sync::Arc;
 
@@ -25,19 +25,19 @@ use crate::rollout::{Memory, Rollout};
 use crate::status::report::none_found;
 use crate::text::{size, time};
 
-/// The engine of the oldest Debian that was tested: 20.10.
+/// The API version of Docker 20.10, the oldest version that was tested (in Debian).
 const OLDEST_TESTED: ApiVersion = ApiVersion::new(1, 41);
 
 /// The findings about an engine that answers.
 pub(super) struct Host {
-    /// The delegates, as a scheduled run sees them.
+    /// The delegates as a scheduled run sees them.
     pub(super) rollouts: Vec<Rollout>,
-    /// The calls that are refused, by a socket proxy most often.
+    /// The calls that are refused, usually by a socket proxy.
     refused: Vec<&'static ApiCall>,
 }
 
 impl Host {
-    /// Whether the engine may be asked for this path of its API.
+    /// Whether the engine permits calls of this API path.
     pub(super) fn permits(&self, path: &str) -> bool {
         !self.refused.iter().any(|call| call.path == path)
     }
@@ -127,7 +127,7 @@ pub(super) async fn check(
     Some(Host { rollouts, refused })
 }
 
-/// The containers that nothing waits for, to be cleared away by hand if they stay.
+/// Warns about leftover containers: upgrades do not wait for them, and if they stay, someone must remove them.
 fn left_over(rollouts: &[Rollout], checks: &mut Checks) {
     for rollout in rollouts {
         for problem in &rollout.unread {
@@ -148,8 +148,8 @@ fn left_over(rollouts: &[Rollout], checks: &mut Checks) {
     }
 }
 
-/// The delegates that fail their health check, those whose health endpoint cannot be reached from here, and those whose version
-/// is without support, or will soon be.
+/// Reports delegates that fail their health check, whose health endpoint cannot be reached from here, or whose version
+/// is out of support or soon will be.
 fn health(rollouts: &[Rollout], upgrades: bool, checks: &mut Checks) {
     for serving in rollouts.iter().filter_map(|rollout| rollout.serving.as_ref()) {
         let (name, detail) = (&serving.name, &serving.health.detail);
@@ -170,7 +170,7 @@ fn health(rollouts: &[Rollout], upgrades: bool, checks: &mut Checks) {
     }
 }
 
-/// Warns of pauses. If they cannot be read, the checks of permissions say so.
+/// Warns about pauses. If they cannot be read, the check of permissions reports that.
 async fn pauses(engine: &DockerEngine, checks: &mut Checks) {
     let Ok(records) = read_records(engine).await else {
         return;
@@ -192,7 +192,7 @@ async fn pauses(engine: &DockerEngine, checks: &mut Checks) {
     }
 }
 
-/// The delegates as the first scheduled run sees them, and what else was observed.
+/// The delegates as the first scheduled run sees them, and the observer with its other findings.
 async fn delegates(
     engine: &Arc<DockerEngine>,
     scope: &Scope,
@@ -210,10 +210,10 @@ async fn delegates(
     Ok((rollouts, observer))
 }
 
-/// The uses of the engine on this host.
+/// The needs of this host, which determine the engine calls to probe.
 #[derive(Clone, Copy)]
 struct Needs {
-    /// The engine is a manager of a Swarm with services that are delegates.
+    /// Whether the engine is a manager of a Swarm that has services that are delegates.
     swarm: bool,
     upgrades: bool,
     compares_tags: bool,
@@ -229,7 +229,7 @@ fn has_mutable_tag(rollouts: &[Rollout]) -> bool {
     images.any(is_mutable_tag)
 }
 
-/// Probes each needed call, and returns the refused ones.
+/// Probes each call that is needed, and returns the refused ones.
 async fn permissions(engine: &DockerEngine, needs: Needs, checks: &mut Checks) -> Vec<&'static ApiCall> {
     let subject = "permissions";
     let (mut permitted, mut refused) = (0, Vec::new());
@@ -266,7 +266,7 @@ fn is_needed(call: &ApiCall, needs: Needs) -> bool {
     }
 }
 
-/// The feature that needs this call, if upgrades (or health checks) work without it; otherwise `None`.
+/// The feature for which this call is needed, if upgrades (or health checks) work without it; otherwise `None`.
 fn optional_for(call: &ApiCall, needs: Needs) -> Option<&'static str> {
     match call.purpose {
         // Without these calls, a delegate on a mutable tag is never upgraded.
@@ -277,7 +277,7 @@ fn optional_for(call: &ApiCall, needs: Needs) -> Option<&'static str> {
     }
 }
 
-/// Checks the free space for the largest image, as before a pull.
+/// Checks that the largest image fits into the free space, as is done before a pull.
 async fn disk(engine: &DockerEngine, disk: &Disk, rollouts: &[Rollout], checks: &mut Checks) {
     let mut least: Option<Room> = None;
     for delegate in rollouts.iter().filter_map(Rollout::replaceable) {

@@ -1,4 +1,4 @@
-//! The Manager: whether it answers, which image it has published, and the target of each delegate.
+//! The Manager: whether it answers, which image it publishes, and the target of each delegate.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Blocker, BlockerKind, Desired, Facts, Policy, Rollout, next};
 
-/// The image to ask the Manager about if there is no delegate.
+/// The image about which to ask the Manager if there is no delegate.
 const STOCK_IMAGE: &str = "harness/delegate:latest";
 
-/// Asks the Manager as a scheduled run does. Returns each delegate that would be upgraded, with its target.
+/// Asks the Manager as a scheduled run does. Returns the delegates that would be upgraded, each with its target.
 pub(super) async fn check<'a>(
     engine: Option<(&Arc<DockerEngine>, &'a Host)>,
     settings: &Settings,
     checks: &mut Checks,
 ) -> Vec<(&'a Rollout, ImageReference)> {
     let mut targets = Vec::new();
-    // Health only, so that the Manager does not show an upgrader at work.
+    // `false` means health only, so that the Manager does not show an active upgrader.
     let source = match app::source(settings, false) {
         Ok(Some(source)) => Arc::new(source.impatient(PATIENCE)),
         Ok(None) => {
@@ -42,12 +42,12 @@ pub(super) async fn check<'a>(
     if let Some((engine, host)) = engine {
         let rollouts = &host.rollouts;
         let holds = KnownHolds::default();
-        // If the records cannot be read, the checks of permissions say so.
+        // If the records cannot be read, the check of permissions reports that.
         if !settings.disable_auto_upgrade {
             let _ = holds.read(engine.as_ref(), false).await;
         }
         let run = UpgradeRun::answered(engine, &source, &settings.target, rollouts, Utc::now()).await;
-        // The other blockers are also worth a word if it checks health only.
+        // The other blockers are also worth reporting if upgrades are disabled.
         let policy = Policy {
             health_only: false,
             ..app::policy(settings)
@@ -80,7 +80,7 @@ pub(super) async fn check<'a>(
     targets
 }
 
-/// Reports the target of one delegate in a scheduled run, or all that keeps it from being upgraded.
+/// Reports the target that a scheduled run has for a delegate, or everything that keeps the delegate from being upgraded.
 fn check_delegate(
     rollout: &Rollout,
     desired: Desired,
@@ -103,7 +103,7 @@ fn check_delegate(
     };
     for Blocker { reason, .. } in blockers {
         let severity = match reason {
-            // The Manager's own line says why.
+            // The line about the Manager already gives the reason.
             Reason::TargetUnknown { .. } => continue,
             Reason::CustomImage { .. }
             | Reason::OtherGeneration { .. }
@@ -125,7 +125,7 @@ fn check_delegate(
     (!is_left).then_some(reference)
 }
 
-/// Reports each error, or one line for all answers if there is none.
+/// Reports each error, or all answers in one line if there is none.
 fn check_answers(
     settings: &Settings,
     answers: &[(Query, Result<ImageReference, ManagerError>)],
@@ -138,7 +138,7 @@ fn check_answers(
         match answer {
             Ok(image) if images.contains(&image) => {}
             Ok(image) => images.push(image),
-            // One line covers all delegates.
+            // One line about the outage covers all delegates.
             Err(_) if is_outage => {}
             Err(error) => {
                 (has_failed, is_outage) = (true, error.is_outage());

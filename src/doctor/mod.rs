@@ -1,7 +1,7 @@
-//! `doctor`: checks everything an upgrade needs, reports each problem with its remedy, and changes nothing.
+//! `doctor`: checks everything that an upgrade needs and reports each problem with its remedy, without changing anything.
 //!
-//! It observes delegates and resolves their images exactly as a scheduled run does, so what it calls a delegate is what
-//! an upgrade replaces.
+//! It finds delegates and resolves their images exactly as a scheduled run does, so it reports on the delegates that an
+//! upgrade would replace.
 
 mod containers;
 mod engine;
@@ -38,13 +38,13 @@ pub(crate) enum Severity {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Check {
     pub(crate) severity: Severity,
-    /// The thing checked: `engine`, `manager`, a delegate's name.
+    /// The thing that was checked: `engine`, `manager`, or a delegate's name.
     pub(crate) subject: String,
-    /// The finding and, unless all is well, what to do.
+    /// The finding, and unless all is well, what to do about it.
     pub(crate) message: String,
 }
 
-/// How long each request of `doctor` may take, so that all checks end within ten seconds when nothing answers.
+/// How long each request of `doctor` may take, so that all checks end within ten seconds even if nothing answers.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// The checks made so far.
@@ -88,7 +88,7 @@ impl Checks {
         self.add(Severity::Fail, subject, message);
     }
 
-    /// The warnings about the settings, which are valid.
+    /// Adds the warnings about the settings, which are valid.
     pub(crate) fn configuration(&mut self, warnings: &[String]) {
         for warning in warnings {
             self.warn("configuration", warning);
@@ -98,7 +98,7 @@ impl Checks {
         }
     }
 
-    /// The rows of one delegate in a plan.
+    /// Adds the checks for one delegate in a plan.
     pub(crate) fn planned(&mut self, row: &Planned) {
         let warnings = row.warnings.iter();
         warnings.for_each(|warning| self.warn(&row.container, warning));
@@ -111,7 +111,7 @@ impl Checks {
     }
 }
 
-/// Checks everything but the settings. If the engine is unreachable, the Manager is still checked.
+/// Checks everything except the settings. The Manager is checked even if the engine is unreachable.
 pub(crate) async fn run_checks(settings: &Settings, checks: &mut Checks) {
     let engine = match app::engine(settings) {
         Ok(engine) => Some(Arc::new(engine)),

@@ -1,4 +1,4 @@
-//! Checks that each registry has the target images of its delegates for their platform.
+//! Checks that each registry has the target images of its delegates, for their platforms.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::text::duration;
 /// The engine's call that looks up an image in its registry.
 const LOOKUP: &str = "/distribution/{name}/json";
 
-/// Looks up each target image in its registry, through the engine.
+/// Looks up each target image in its registry, by way of the engine.
 pub(super) async fn check(
     engine: &DockerEngine,
     host: &Host,
@@ -42,7 +42,7 @@ pub(super) async fn check(
                      image"
                 ),
             ),
-            // A version can be pulled without looking it up.
+            // The image of a version can be pulled without looking it up.
             Err(_) if !host.permits(LOOKUP) => {
                 checks.warn(
                     subject,
@@ -68,7 +68,7 @@ pub(super) async fn check(
             Ok(distribution) => match missing_platform(engine, &distribution, rollouts).await {
                 Some((needed, offered)) => {
                     let image = reference.to_string();
-                    // The message is that of a run that pulls the image.
+                    // Use the same message as a run that pulls the image.
                     let reason = Reason::WrongPlatform {
                         image,
                         offered,
@@ -82,7 +82,7 @@ pub(super) async fn check(
     }
 }
 
-/// A delegate's platform that the image in the registry lacks, and the platforms that the image has.
+/// The platform of a delegate that the image in the registry lacks, and the platforms that the image has.
 async fn missing_platform(
     engine: &DockerEngine,
     distribution: &Value,
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn compares_platforms_as_an_upgrade_does() {
-        // Some builders write the architecture as `uname` does.
+        // Some builders spell the architecture as `uname` does.
         let image = json!({ "Os": "linux", "Architecture": "x86_64" });
         let platforms = json!([
             { "os": "linux", "architecture": "aarch64", "variant": "v8" },

@@ -1,4 +1,4 @@
-//! The services of a Swarm that are delegates: the action of a run on each, and the risks.
+//! The Swarm services that are delegates: what a run would do to each, and the risks.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::engine::{DockerEngine, Engine as _};
 use crate::managed::Object;
 use crate::swarm::{self, Defaults};
 
-/// The services that are delegates; `None` if the engine is not a manager, or a proxy refuses the question.
+/// The services that are delegates; `None` if the engine is not a manager, or a proxy refuses the call.
 pub(super) async fn services(engine: &DockerEngine, settings: &Settings) -> Option<Vec<Object>> {
     let documents = engine.services().await.ok().flatten()?;
     Some(swarm::objects(documents, &[], &app::scope(settings)))
 }
 
-/// Checks each of them.
+/// Checks each of these services.
 pub(super) async fn check(services: &[Object], settings: &Settings, checks: &mut Checks) {
     if services.is_empty() {
         return;
@@ -37,7 +37,7 @@ pub(super) async fn check(services: &[Object], settings: &Settings, checks: &mut
         let mut upgrader = app::upgrader(settings, false, Arc::new(Utc::now)).await.ok()?;
         upgrader.plan(|reason| debug!("{reason}")).await.ok()
     };
-    // Without an answer from the Manager there is no plan. The Manager's own line says why.
+    // Without an answer from the Manager there is no plan. The line about the Manager gives the reason.
     let planned = timeout(PATIENCE, planned)
         .await
         .ok()

@@ -1,5 +1,5 @@
-//! A dead man's switch: a URL that is requested after each good scheduled run. The service behind it raises an alarm when
-//! no request comes.
+//! A dead man's switch: a URL that is requested after each good scheduled run. The service behind it raises an alarm if
+//! the requests stop.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,17 +12,17 @@ use tracing::{info, warn};
 use super::receiver::Receiver;
 use crate::text::secret::Secret;
 
-/// How long a request may take, its answer included.
+/// How long a request may take, including its answer.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// How many requests came to what.
+/// The results of all requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadManCounts {
-    /// Answered with a status of 2xx.
+    /// Requests answered with a status of 2xx.
     pub succeeded: u64,
-    /// Not answered, or with another status.
+    /// Requests without an answer, or with another status.
     pub failed: u64,
-    /// Why the last one failed, if it did.
+    /// Why the last request failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }
@@ -32,12 +32,12 @@ pub struct DeadManCounts {
 pub struct DeadMan {
     receiver: Arc<Receiver>,
     counts: Arc<Mutex<DeadManCounts>>,
-    /// The request in flight, if any; dropped with this struct.
+    /// The request that is in flight, if any. It is dropped with this struct.
     request: Mutex<JoinSet<()>>,
 }
 
 impl DeadMan {
-    /// Asks this URL, `DEADMAN_URL`, with this client.
+    /// Makes a switch that requests this URL, `DEADMAN_URL`, with this client.
     pub fn new(url: Secret, client: Client) -> Self {
         Self {
             receiver: Arc::new(Receiver::new(client, url)),
@@ -46,7 +46,7 @@ impl DeadMan {
         }
     }
 
-    /// Sends a request, unless one is on its way. Never waits and never fails.
+    /// Sends a request unless one is in flight. Never waits and never fails.
     pub fn ask(&self) {
         let mut request = self.request.lock().unwrap_or_else(PoisonError::into_inner);
         while request.try_join_next().is_some() {}
@@ -55,15 +55,15 @@ impl DeadMan {
         }
     }
 
-    /// Sends a request, and waits for the answer.
+    /// Sends a request and waits for the answer.
     ///
     /// # Errors
-    /// Why it was not accepted.
+    /// The reason why it was not accepted.
     pub async fn test(&self) -> Result<(), String> {
         get(&self.receiver).await
     }
 
-    /// How many requests came to what.
+    /// The results of all requests since the start.
     pub fn counts(&self) -> DeadManCounts {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -76,7 +76,7 @@ async fn get(receiver: &Receiver) -> Result<(), String> {
         .accepted()
 }
 
-/// The first failure is logged, and the first success after it.
+/// Sends a request, counts its result, and logs the first failure and the first success after it.
 async fn ask(receiver: Arc<Receiver>, counts: Arc<Mutex<DeadManCounts>>) {
     let answer = get(&receiver).await;
     let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! One outcome as everything that reports it has it.
+//! One outcome, in the form that all its reports share.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use strum::{IntoStaticStr, VariantArray};
 
 use crate::text::time;
 
-/// One outcome. A field that does not apply is absent. `docs/reference/event.schema.json` is its schema.
+/// One outcome. Fields that do not apply are absent. `docs/reference/event.schema.json` is the schema.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Derived from what happened: the same outcome has the same id, whichever process reports it.
+    /// Derived from the outcome itself, so the same outcome has the same id, whichever process reports it.
     pub id: EventId,
-    /// When it was found, in UTC.
+    /// When the outcome was found, in UTC.
     #[serde(serialize_with = "time::serialize")]
     pub time: DateTime<Utc>,
     /// The host's name.
@@ -32,24 +32,24 @@ pub struct Event {
     /// The full id of the container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container_id: Option<String>,
-    /// The image reference before.
+    /// The previous image reference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The new image reference, or the reference that was tried.
+    /// The new image reference, or the one that was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// The id of the image that `to` stood for.
+    /// The id of the image to which `to` referred.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_id: Option<String>,
-    /// The id of the image that `from` stood for.
+    /// The id of the image to which `from` referred.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_image_id: Option<String>,
-    /// One word: a [`ReasonKind`](crate::rollout::reason::ReasonKind), or the kind of a failure's cause.
+    /// One word: a [`ReasonKind`](crate::rollout::reason::ReasonKind), or the kind of cause of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// One sentence for people, without the host's and the delegate's name.
+    /// One sentence for people, without the names of the host and the delegate.
     pub message: String,
-    /// How long its parts took.
+    /// How long the parts of the outcome took.
     #[serde(default, skip_serializing_if = "Seconds::is_empty")]
     pub seconds: Seconds,
     /// The number of the attempt.
@@ -58,10 +58,10 @@ pub struct Event {
     /// The last successful release before this one: the release that ran `from`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_release: Option<u64>,
-    /// How many tasks the old container still executed when its time was over and the engine killed it.
+    /// How many tasks the old container was still executing when its time was up and the engine killed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_cut_short: Option<u64>,
-    /// Whether what an earlier event of the same action reported is over.
+    /// Whether this event reports the end of the problem that an earlier event of the same action reported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resolved: bool,
 }
@@ -94,31 +94,31 @@ impl Event {
     }
 }
 
-/// How long the parts of an outcome took, in seconds, if that is known.
+/// How long the parts of an outcome took, in seconds, if known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seconds {
-    /// Pulling the image.
+    /// The pull of the image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pull: Option<f64>,
-    /// From the candidate's start until it was proven.
+    /// The time from the candidate's start until it was proven.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<f64>,
-    /// From the moment the old container was to stop until it had.
+    /// The time from the request to stop the old container until it had stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drain: Option<f64>,
-    /// Stop-first: how long no container took tasks.
+    /// With stop-first: the time during which no container took tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub downtime: Option<f64>,
 }
 
 impl Seconds {
-    /// Whether none is known.
+    /// Whether no duration is known.
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The parts with their names.
+    /// The parts and their names.
     pub fn parts(&self) -> [(&'static str, Option<f64>); 4] {
         [
             ("pull", self.pull),
@@ -129,7 +129,7 @@ impl Seconds {
     }
 }
 
-/// A span in seconds, in milliseconds' precision.
+/// A duration in seconds, rounded to milliseconds.
 pub(super) fn seconds(span: TimeDelta) -> f64 {
     (span.as_seconds_f64() * 1000.0).round() / 1000.0
 }
@@ -140,12 +140,12 @@ pub enum Actor {
     /// The schedule.
     #[serde(rename = "SYSTEM")]
     System,
-    /// A person, by a command.
+    /// A person who gave a command.
     #[serde(rename = "operator")]
     Operator,
 }
 
-/// The outcome: one word, the same in events, metrics and settings.
+/// An outcome as one word, which is the same in events, metrics and settings.
 #[derive(
     Clone,
     Copy,
@@ -169,9 +169,9 @@ pub enum Action {
     Upgraded,
     /// The new container failed; its image is in quarantine.
     Rejected,
-    /// The new container was given up, and that says nothing about its image.
+    /// The new container was given up for a reason other than its image.
     Withdrawn,
-    /// The same as upgraded, back to an earlier image, because an operator asked for it.
+    /// Like an upgrade, but to an earlier image, because an operator asked for it.
     RolledBack,
     /// The old container serves again.
     Restored,
@@ -187,12 +187,12 @@ pub enum Action {
     Skipped,
     /// The upgrader's own container was replaced.
     SelfUpgraded,
-    /// Nothing: `notify --test` sent it.
+    /// No outcome: `notify --test` sent the event.
     Test,
 }
 
 impl Action {
-    /// The word.
+    /// The word of the action.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -204,7 +204,7 @@ impl Action {
 pub struct EventId(String);
 
 impl EventId {
-    /// The id of what these words say, which no other outcome has.
+    /// The id of the outcome that these words describe; no other outcome has it.
     pub fn of(action: Action, what: &[&str]) -> Self {
         let mut text = action.as_str().to_owned();
         for word in what {
@@ -224,7 +224,7 @@ impl EventId {
         Self(hex)
     }
 
-    /// The hex digits.
+    /// The id's hex digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }

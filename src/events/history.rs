@@ -1,4 +1,4 @@
-//! The releases of a delegate: from the audit log's records, and from what its containers show.
+//! The releases of a delegate, from the records of the audit log and from the state of its containers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,43 +23,43 @@ pub struct History {
     pub workload: String,
     /// The releases that it ran or tried, the earliest first.
     pub releases: Vec<Release>,
-    /// The records of the audit log, and what the containers show beside them, the earliest first.
+    /// The records of the audit log, and other outcomes that the containers show, the earliest first.
     pub events: Vec<Event>,
 }
 
-/// One release, or one attempt at it.
+/// One release, or a failed attempt at one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Release {
-    /// Its number. Failed attempts also count; 0 is the container as its owner made it.
+    /// Its number. Failed attempts are also numbered; 0 is the container that the owner created.
     pub release: u64,
     /// The image reference.
     pub image: String,
     /// The image's id, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_id: Option<String>,
-    /// When its outcome was found, if that is known.
+    /// When its outcome was found, if known.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub time: Option<DateTime<Utc>>,
     /// `original`, `upgraded`, `rolled_back`, `rejected`, `withdrawn` or `restored`.
     pub outcome: &'static str,
-    /// Whether it is the container in service.
+    /// Whether its container is in service.
     pub is_serving: bool,
-    /// Whether its image is still on this host, so that a rollback can return to it; absent if that was not checked.
+    /// Whether its image is still on this host, so that a rollback can use it; absent if that was not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_available: Option<bool>,
-    /// The outcome in words, and its duration.
+    /// The outcome in words, and how long it took.
     pub message: String,
 }
 
 const ORIGINAL: &str = "original";
 
-/// A delegate's history, as its containers or its service show it.
+/// The history of a delegate as far as its containers or its service show it.
 #[derive(Clone, Debug)]
 pub struct Present {
     workload: String,
-    /// Its outcomes, each dated with the creation of what shows it, for want of a better time.
+    /// Its outcomes. For want of a better time, each has the creation time of the container that shows it.
     shown: Vec<Event>,
-    /// The release in service, for want of a record.
+    /// The release in service, used if it has no record.
     serving: Option<Release>,
     /// The number of the last attempt.
     last: u64,
@@ -90,7 +90,7 @@ impl From<&Rollout> for Present {
 
 impl From<&Managed> for Present {
     fn from(managed: &Managed) -> Self {
-        // An update is complete once all tasks run, for however short a time.
+        // A healthy time of zero: the update counts as complete as soon as all its tasks run.
         let outcomes = outcomes_of_managed(managed, Duration::ZERO, &origin(), DateTime::<Utc>::MAX_UTC);
         let mut shown = at_their_time(outcomes);
         let past = past_of_managed(managed, &origin()).into_iter();
@@ -104,7 +104,7 @@ impl From<&Managed> for Present {
                 time: record.attempt.as_ref().map(|attempt| attempt.since),
                 ..Release::unrecorded(release, image)
             },
-            // Nobody counts what someone else gave it.
+            // An image that someone else set has no release number of its own.
             None => Release {
                 release: record.release,
                 ..Release::unrecorded(0, image)
@@ -138,7 +138,7 @@ fn at_their_time(outcomes: Vec<Outcome>) -> Vec<Event> {
 }
 
 impl Release {
-    /// Whether the delegate ran it, and so can go back to it.
+    /// Whether the delegate ran this release, so that it can return to it.
     fn was_served(&self) -> bool {
         let served = [Action::Upgraded, Action::RolledBack].map(Action::as_str);
         self.outcome == ORIGINAL || served.contains(&self.outcome)
@@ -161,7 +161,7 @@ impl Release {
         })
     }
 
-    /// The previous release, if only its image is known.
+    /// The release before this event's, of which only the image is known.
     fn before(event: &Event) -> Option<Self> {
         let release = event.previous_release?;
         Some(Self {
@@ -190,7 +190,7 @@ impl Release {
     }
 }
 
-/// How long its parts took, in brackets.
+/// How long the parts of the outcome took, in brackets.
 fn took(event: &Event) -> String {
     let parts = event.seconds.parts().into_iter();
     let parts = parts.filter_map(|(part, seconds)| {
@@ -204,7 +204,7 @@ fn took(event: &Event) -> String {
 }
 
 impl History {
-    /// Those of all delegates, by name: of these that are present, and of others that the audit log knows.
+    /// The histories of all delegates, by name: those in `present`, and others in the audit log.
     pub fn of_all(
         present: impl Iterator<Item = (String, Present)>,
         records: impl IntoIterator<Item = Event>,
@@ -221,7 +221,7 @@ impl History {
             .collect()
     }
 
-    /// From the records of one delegate and what it shows; `None` for those of a delegate that is gone.
+    /// Makes the history of one delegate from its records and from `present`, which is `None` if the delegate is gone.
     pub fn of(container: &str, present: Option<Present>, records: Vec<Event>) -> Self {
         let (workload, shown, serving) = match present {
             Some(present) => (
@@ -235,7 +235,7 @@ impl History {
         let shown: Vec<Event> = shown.into_iter().filter(|event| !is_recorded(event)).collect();
         let mut events = records;
         events.extend(shown);
-        // The clock may have been set, so records stay in the order in which they were written.
+        // The sort is stable: records with the same time stay in the order in which they were written.
         events.sort_by_key(|event| event.time);
         let workload = workload.or_else(|| events.last().map(|event| event.workload.clone()));
         let mut history = Self {
@@ -248,7 +248,7 @@ impl History {
         history
     }
 
-    /// `serving` is the release in service, and the number of the last attempt.
+    /// `serving` is the release in service and the number of the last attempt.
     fn releases_of(&self, serving: Option<(Release, u64)>) -> Vec<Release> {
         let mut releases: Vec<Release> = Vec::new();
         for event in &self.events {
@@ -256,7 +256,7 @@ impl History {
                 continue;
             };
             if release.was_served() && latest(&releases).is_some_and(|before| release.release <= before) {
-                // Its owner recreated it, and the numbers start again.
+                // The owner has recreated the delegate, so its numbers start again.
                 releases.clear();
             }
             if let Some(before) = Release::before(event)
@@ -289,13 +289,13 @@ impl History {
         releases
     }
 
-    /// The release of that number that the delegate ran.
+    /// The release with this number, if the delegate ran it.
     pub fn release(&self, number: u64) -> Option<&Release> {
         let mut latest_first = self.releases.iter().rev();
         latest_first.find(|release| release.release == number && release.was_served())
     }
 
-    /// The numbers of the releases that the delegate ran and can go back to.
+    /// The numbers of the releases to which the delegate can return.
     pub fn numbers(&self) -> Vec<u64> {
         let served = self.releases.iter();
         let served = served.filter(|release| release.was_served() && !release.is_serving);

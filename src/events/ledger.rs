@@ -1,8 +1,8 @@
 //! The outcomes of a host: each is found, recorded in the audit log before the next step, and reported once.
 //!
-//! Each observation derives the outcomes from the containers again. When a process is killed before it records an
-//! outcome, the next process finds that outcome with the same id. The last records of the audit log say what the
-//! containers do not show, such as that a delegate is unhealthy.
+//! Each observation derives the outcomes from the containers again. If a process is killed before it records an
+//! outcome, the next process finds that outcome, with the same id. The last records of the audit log provide what the
+//! containers do not show, for example that a delegate was reported as unhealthy.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
@@ -24,31 +24,31 @@ use crate::managed::Managed;
 use crate::rollout::reason::{Reason, Standing};
 use crate::rollout::{Effect, Rollout, Step};
 
-/// A health that was lost for two intervals was checked three times.
+/// A delegate that has been unhealthy for two intervals has failed three checks.
 const INTERVALS: i32 = 2;
 
-/// Finds outcomes, records and reports them.
+/// Finds, records and reports outcomes.
 pub struct Ledger {
     origin: Origin,
     audit: Option<AuditLog>,
     listeners: Arc<Listeners>,
-    /// Whether it reports what lasts, such as lost health, and not only outcomes.
+    /// Whether it also reports lasting states, such as lost health.
     reports_states: bool,
     health_interval: TimeDelta,
     notes: Notes,
-    /// The outcomes that need no report.
+    /// The ids of outcomes that need no further report.
     seen: BTreeSet<EventId>,
-    /// The open problems of each delegate, by its container name.
+    /// The open problems of each delegate, by container name.
     open: HashMap<String, Open>,
     is_first: bool,
     counts: BTreeMap<&'static str, u64>,
     durations: Durations,
     recent: VecDeque<Event>,
-    /// How often each kind of step was tried.
+    /// How often each kind of step was attempted.
     pub steps_taken: BTreeMap<&'static str, u64>,
 }
 
-/// Problems that were reported, and whose end was not.
+/// Problems that were reported, but whose end was not.
 #[derive(Debug, Default)]
 struct Open {
     is_unhealthy: bool,
@@ -66,7 +66,7 @@ impl fmt::Debug for Ledger {
 }
 
 impl Ledger {
-    /// A ledger that only counts. `health_interval`: the longest time between two health checks.
+    /// A ledger that only counts. `health_interval` is the longest time between two health checks.
     pub fn new(host: String, health_interval: Duration) -> Self {
         Self {
             origin: Origin {
@@ -93,19 +93,19 @@ impl Ledger {
         *self.steps_taken.entry(step).or_default() += 1;
     }
 
-    /// Records everything there.
+    /// Records all outcomes in this audit log.
     #[must_use]
     pub fn with_audit(self, audit: Option<AuditLog>) -> Self {
         Self { audit, ..self }
     }
 
-    /// Reports everything to them.
+    /// Reports all outcomes to these listeners.
     #[must_use]
     pub fn with_listeners(self, listeners: Arc<Listeners>) -> Self {
         Self { listeners, ..self }
     }
 
-    /// That of a command that an operator runs beside the daemon: the daemon reports what lasts.
+    /// The ledger of an operator's command. It reports no lasting states, since the daemon does.
     #[must_use]
     pub fn of_operator(self) -> Self {
         let origin = Origin {
@@ -134,7 +134,7 @@ impl Ledger {
         &self.recent
     }
 
-    /// The events that are not in the audit log.
+    /// How many events are missing from the audit log.
     pub fn unwritten(&self) -> Unwritten {
         self.audit.as_ref().map(AuditLog::unwritten).unwrap_or_default()
     }
@@ -148,8 +148,8 @@ impl Ledger {
         }
     }
 
-    /// Records an observation, before anything is decided on it. `healthy_time`: how long the tasks of an orchestrator have
-    /// to run before an upgrade is one.
+    /// Records the outcomes of an observation, before anything is decided because of it. `healthy_time` is how long an
+    /// orchestrator's tasks must run before an upgrade counts.
     pub async fn observe<'a>(
         &mut self,
         rollouts: &[Rollout],
@@ -182,8 +182,8 @@ impl Ledger {
         }
     }
 
-    /// Learns what earlier processes have reported. What is older than the audit log was reported before, or never will
-    /// be; without a log these are all outcomes that are over.
+    /// Finds out what earlier processes have reported. Outcomes older than the audit log were reported then or never
+    /// will be; without a log, this applies to all outcomes of completed replacements.
     async fn begin(&mut self, found: &[Outcome], rollouts: &[Rollout]) {
         let ids = found.iter().map(|outcome| outcome.event.id.clone());
         let ids = ids.chain(rollouts.iter().flat_map(recorded_before)).collect();
@@ -217,7 +217,7 @@ impl Ledger {
         }
     }
 
-    /// Records what a step would leave no trace of, before it is taken.
+    /// Before a step is taken, records an outcome of which the containers will show no trace afterwards.
     pub async fn before(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
         let member = step.container().and_then(|id| rollout.member(id));
         let event = match (step, member) {
@@ -241,7 +241,7 @@ impl Ledger {
         }
     }
 
-    /// Records a step that has succeeded.
+    /// Records the outcome of a successful step.
     pub async fn after(&mut self, rollout: &Rollout, step: &Step, effect: &Effect, now: DateTime<Utc>) {
         self.notes.note_step(step, self.origin.actor, now);
         if let (Step::RemoveImage { id }, Effect::Done) = (step, effect) {
@@ -255,12 +255,12 @@ impl Ledger {
         }
     }
 
-    /// Records a pull that has succeeded.
+    /// Notes the duration of a successful pull.
     pub fn note_pull(&mut self, image: &ImageId, took: Duration) {
         self.notes.note_pull(image, took);
     }
 
-    /// Records the reason that a delegate rests: whether it cannot be served, or can be served again.
+    /// Records the reason why nothing happens to a delegate, if the delegate can no longer be served or can be served again.
     pub async fn note_reason(&mut self, subject: Subject<'_>, reason: &Reason, now: DateTime<Utc>) {
         if !self.reports_states {
             return;
@@ -290,7 +290,7 @@ impl Ledger {
         self.report(event).await;
     }
 
-    /// Forgets delegates that are gone.
+    /// Forgets delegates that no longer exist.
     pub fn forget_absent(&mut self, is_there: impl Fn(&str) -> bool) {
         self.open.retain(|name, _| is_there(name));
     }
@@ -299,7 +299,7 @@ impl Ledger {
         let Some(serving) = rollout.serving.as_ref() else {
             return;
         };
-        // A container that its owner paused or made and did not start is none that works.
+        // A container that its owner paused, or created and never started, is not expected to be healthy.
         let is_put_away = !serving.is_in_use() && !serving.has_ended();
         if rollout.inspect_error.is_some() || is_put_away {
             return;
@@ -334,7 +334,7 @@ impl Ledger {
         *self.counts.entry(event.action.as_str()).or_default() += 1;
         histograms::note(&self.durations, &event.seconds);
         self.listeners.tell(&event);
-        // An id with a time in it is met once, and there may be no end of such events.
+        // Ids that contain a time never occur again, and the number of such events has no limit.
         if !matches!(
             event.action,
             Action::HealthLost | Action::HealthRegained | Action::Skipped

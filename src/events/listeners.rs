@@ -1,4 +1,4 @@
-//! Where outcomes are sent.
+//! The receivers of outcomes.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::Event;
 use super::deadman::DeadMan;
 use super::webhook::Webhook;
 
-/// Where outcomes are sent. Delivery never blocks.
+/// The receivers of outcomes. Delivery never blocks.
 #[derive(Debug, Default)]
 pub struct Listeners {
     /// `WEBHOOK_URL`.
@@ -16,21 +16,21 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// Hands an event over.
+    /// Passes an event to the webhook.
     pub fn tell(&self, event: &Event) {
         if let Some(webhook) = &self.webhook {
             webhook.send(event);
         }
     }
 
-    /// A scheduled run has ended without failures.
+    /// Reports that a scheduled run ended without failures.
     pub fn run_succeeded(&self) {
         if let Some(dead_man) = &self.dead_man {
             dead_man.ask();
         }
     }
 
-    /// Waits until the events are delivered, and no longer than this.
+    /// Waits until the events are delivered, but no longer than this.
     pub async fn finish(&self, limit: Duration) {
         if let Some(webhook) = &self.webhook {
             webhook.finish(limit).await;

@@ -9,7 +9,7 @@ use super::outcome::{Origin, Outcome};
 use crate::managed::{Ending, Managed, Past, Progress};
 use crate::rollout::Intent;
 
-/// The outcomes that a workload shows. `healthy_time`: how long its tasks have to run.
+/// The outcomes that a workload shows. `healthy_time` is how long its tasks must run before an upgrade counts.
 pub(super) fn outcomes_of_managed(
     managed: &Managed,
     healthy_time: Duration,
@@ -41,7 +41,7 @@ pub(super) fn outcomes_of_managed(
         event.from = Some(attempt.from.clone());
         event.to = Some(image.to_owned());
         event.release = Some(record.release);
-        // The image before may be one that someone else gave it, which has no number.
+        // Someone else may have set the previous image, which then has no number.
         let before = record
             .before(record.release)
             .filter(|past| past.image == attempt.from);
@@ -63,7 +63,7 @@ pub(super) fn outcomes_of_managed(
         event.reason = Some("rollout_failed".to_owned());
         let is_it = |past: &&Past| past.ending == Ending::Rejected && past.at == failed.at;
         event.release = record.history.iter().rfind(is_it).map(|past| past.release);
-        // The present image may be that of a later attempt.
+        // The current image may belong to a later attempt.
         let before = event.release.and_then(|release| record.before(release));
         event.previous_release = before.map(|past| past.release);
         event.from = Some(before.map_or(image, |past| &past.image).to_owned());
@@ -88,7 +88,7 @@ pub(super) fn outcomes_of_managed(
     outcomes
 }
 
-/// The earlier attempts that the record of a workload has, with the ids that the outcomes had then.
+/// The earlier attempts in the record of a workload, with the ids that their outcomes had at the time.
 pub(super) fn past_of_managed(managed: &Managed, origin: &Origin) -> Vec<Event> {
     let mut served: Option<&Past> = None;
     let mut events = Vec::new();

@@ -1,8 +1,8 @@
-//! Outcomes, for people and programs elsewhere: one [`Event`] for each outcome, the same in the audit log, in
-//! webhooks and in `history`.
+//! Outcomes, for people and for programs elsewhere: one [`Event`] for each, the same in the audit log, in webhooks and
+//! in `history`.
 //!
-//! [`outcome`] derives it from what the containers show, and is pure. [`ledger`] sees to it that each outcome is recorded
-//! before the next step and reported once. [`audit`] writes it to a file, and reads it back.
+//! [`outcome`] derives events from the containers, and is pure. [`ledger`] makes sure that each outcome is recorded
+//! before the next step and reported once. [`audit`] writes events to a file and reads them back.
 
 pub mod audit;
 mod deadman;

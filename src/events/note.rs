@@ -1,5 +1,5 @@
-//! Hints that make an event richer: a process remembers of its containers what they do not show. An event has the same
-//! id without them.
+//! Details for events that the containers do not show, so this process remembers them. They do not affect the id of an
+//! event.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use super::event::{Actor, seconds};
 use crate::container::{ContainerId, ImageId};
 use crate::rollout::{Rollout, Step};
 
-/// The hints for one container.
+/// The details about one container.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Note {
-    /// Why it was given up, in words.
+    /// Why it was given up, as a sentence.
     pub because: Option<String>,
-    /// The same in one word.
+    /// The same reason in one word.
     pub reason: Option<String>,
     /// The origin of the change.
     pub actor: Option<Actor>,
-    /// When it took the name.
+    /// When it took over the delegate's name.
     pub promoted_at: Option<DateTime<Utc>>,
-    /// Whether it was only seen to run.
+    /// Whether its only health check was that it runs.
     pub is_weak: bool,
-    /// How many tasks it had when it said so last.
+    /// How many tasks it had at its last report.
     pub tasks: Option<u64>,
 }
 
-/// The hints for all containers.
+/// The details about all containers.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
     containers: HashMap<ContainerId, Note>,
@@ -36,7 +36,7 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// The hints for this container.
+    /// The details about this container.
     pub(super) fn of(&self, id: &ContainerId) -> Note {
         self.containers.get(id).cloned().unwrap_or_default()
     }
@@ -48,7 +48,7 @@ impl Notes {
 
     /// Notes how long a pull took.
     pub fn note_pull(&mut self, image: &ImageId, took: Duration) {
-        // A replacement in progress needs far fewer pulls than this.
+        // The replacements in progress need far fewer pulls than this.
         if self.pulls.len() >= 32 {
             self.pulls.clear();
         }
@@ -56,7 +56,7 @@ impl Notes {
         self.pulls.insert(image.clone(), seconds(took));
     }
 
-    /// Notes a step that has succeeded. `actor` is who wants what this process does.
+    /// Notes a successful step. `actor` is the origin of the changes that this process makes.
     pub(super) fn note_step(&mut self, step: &Step, actor: Actor, now: DateTime<Utc>) {
         let Some(id) = step.container() else { return };
         let note = || Note {
@@ -86,7 +86,7 @@ impl Notes {
         self.containers.insert(id.clone(), note);
     }
 
-    /// Notes how many tasks are left to those that are to stop, and forgets containers and images that are gone.
+    /// Notes how many tasks the stopping containers have left, and forgets containers and images that no longer exist.
     pub(super) fn note_rollouts(&mut self, rollouts: &[Rollout]) {
         for member in rollouts.iter().flat_map(Rollout::finishing) {
             if let Some(work) = member.work {

@@ -1,4 +1,4 @@
-//! Derives outcomes from the containers of a delegate: pure, and the same for every process that observes them.
+//! Derives outcomes from the containers of a delegate. Pure: every process that observes them gets the same result.
 
 use std::collections::BTreeSet;
 
@@ -16,20 +16,20 @@ use crate::text::duration::span;
 pub struct Outcome {
     /// The event that reports it.
     pub event: Event,
-    /// Whether the replacement was in progress when it was observed, so that it cannot have been reported long ago.
+    /// Whether the replacement was still in progress when it was observed, so that it cannot have been reported long ago.
     pub is_fresh: bool,
-    /// When the container that shows the outcome was created: the outcome is not older.
+    /// When the container that shows the outcome was created. The outcome cannot be older.
     pub since: DateTime<Utc>,
 }
 
-/// The subject of an event.
+/// The delegate that an event is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// The name of its container, or of its service.
     pub name: &'a str,
     /// Its `DELEGATE_NAME`.
     pub workload: &'a str,
-    /// The image that it runs, if it does.
+    /// The image that it runs, if any.
     pub image: Option<&'a str>,
 }
 
@@ -58,12 +58,12 @@ impl<'a> From<&'a Managed> for Subject<'a> {
 pub struct Origin {
     /// The host's name.
     pub host: String,
-    /// The actor behind the changes of a process other than the daemon.
+    /// The actor behind the changes that this process makes.
     pub actor: Actor,
 }
 
 impl Origin {
-    /// An event about a delegate, without details.
+    /// Makes an event about a delegate, without details.
     pub(super) fn event(
         &self,
         subject: Subject<'_>,
@@ -96,8 +96,8 @@ impl Origin {
     }
 }
 
-/// The ids of what may have been recorded of these containers that they do not show now: it was recorded before it was done
-/// (see [`Ledger::before`](super::ledger)), or one of them works no longer.
+/// The ids of outcomes that may have been recorded, but that these containers no longer show: they were recorded before
+/// the step (see [`Ledger::before`](super::ledger)), or the container no longer works.
 pub fn recorded_before(rollout: &Rollout) -> impl Iterator<Item = EventId> {
     let restored = rollout
         .old
@@ -107,7 +107,7 @@ pub fn recorded_before(rollout: &Rollout) -> impl Iterator<Item = EventId> {
         let life = life(serving);
         EventId::of(Action::Restarted, &[serving.id.as_str(), life.as_str()])
     });
-    // A container that does not work yet shows nothing.
+    // A container that does not work yet does not show its outcome.
     let took_over = rollout.serving.iter().flat_map(|serving| {
         let actions = [
             Action::Upgraded,
@@ -120,17 +120,17 @@ pub fn recorded_before(rollout: &Rollout) -> impl Iterator<Item = EventId> {
     restored.chain(restarted).chain(took_over)
 }
 
-/// When the current life started, to distinguish it from the next one.
+/// When the container was last started, to tell this run of it from the next one.
 fn life(member: &Member) -> String {
     member.life.started_at.unwrap_or_default().to_rfc3339()
 }
 
-/// It may give up the name again; then it gets another one.
+/// The id includes the name, because the container may give up its name again and then gets another one.
 fn restored_id(old: &Member) -> [&str; 2] {
     [old.id.as_str(), &old.name]
 }
 
-/// A delegate as it was observed, and what this process remembers of it.
+/// A delegate as it was observed, and the details that this process remembers.
 pub(super) struct At<'a> {
     pub(super) rollout: &'a Rollout,
     pub(super) notes: &'a Notes,
@@ -139,7 +139,7 @@ pub(super) struct At<'a> {
 }
 
 impl At<'_> {
-    /// The outcomes that the containers show. Those with an id in `seen`, which are most, are not put into words.
+    /// The outcomes that the containers show. Those already in `seen`, which are most, are left out.
     pub(super) fn outcomes(&self, seen: &BTreeSet<EventId>) -> Vec<Outcome> {
         let rollout = self.rollout;
         if rollout.inspect_error.is_some() {
@@ -162,7 +162,7 @@ impl At<'_> {
         }
     }
 
-    /// A candidate that was rejected or withdrawn.
+    /// The outcome of a candidate that was rejected or withdrawn.
     fn given_up(&self, member: &Member, seen: &BTreeSet<EventId>) -> Option<Outcome> {
         let action = match member.role {
             Role::Failed { .. } => Action::Rejected,
@@ -199,9 +199,9 @@ impl At<'_> {
         })
     }
 
-    /// A container that we created has the name: an upgrade, a rollback, or a copy that brought the old one back. It is
-    /// over once it works and the old one has ended, or at the latest when it is retired itself: an older one may finish its
-    /// tasks for longer than it serves.
+    /// The outcome of a container of ours that has taken the name: an upgrade, a rollback, or a copy that brought the
+    /// old one back. It is complete once the container works and the old one has ended, or at the latest when the
+    /// container is retired itself, since an older one may need longer for its tasks.
     pub(super) fn took_over(
         &self,
         serving: &Member,
@@ -268,7 +268,7 @@ impl At<'_> {
         let old_id = serving.previous.as_ref().map(|before| &before.id).or(old_id);
         event.previous_image_id = old_id.map(|id| id.as_str().to_owned());
         event.previous_release = Some(serving.previous_release);
-        // The daemon may take a step of it beside the command.
+        // During a command, the daemon may take one of the steps.
         let by_command = is_rollback.then_some(Actor::Operator);
         event.actor = by_command.or(note.actor).unwrap_or(Actor::System);
         event.seconds = self.seconds(serving, old);
@@ -276,7 +276,7 @@ impl At<'_> {
         event
     }
 
-    /// That the engine is asked to restart an unhealthy delegate.
+    /// The event for the request to the engine to restart an unhealthy delegate.
     pub(super) fn restarted(&self, unhealthy: &Member, failures: u64, verdict: &str) -> Event {
         let message =
             format!("asked Docker to restart it after {failures} failed health checks in a row: {verdict}");
@@ -288,7 +288,7 @@ impl At<'_> {
         }
     }
 
-    /// That the old container gets its name back.
+    /// The event for an old container that gets its name back.
     pub(super) fn restored(&self, old: &Member) -> Event {
         self.serves_again(old, &restored_id(old))
     }
@@ -324,7 +324,7 @@ impl At<'_> {
 
 /// Whether the engine killed the container because its stop timeout ran out.
 fn was_killed(old: &Member) -> bool {
-    // The engine's code for SIGKILL. Someone else may have sent a SIGKILL, but hardly in that second.
+    // 137 is the engine's code for SIGKILL. Someone else may have sent that signal, but hardly at that very second.
     let is_killed = old.has_ended() && old.life.ending.starts_with("exited with code 137");
     let grace = span(old.stop_timeout);
     let is_late = old.stopping_since().zip(old.life.finished_at);

@@ -1,4 +1,4 @@
-//! A receiver elsewhere: one request to it, and its outcome, in words without its secrets.
+//! A remote receiver: one request to it, and the result in words without secrets.
 
 use std::error::Error;
 use std::fmt;
@@ -16,27 +16,27 @@ use crate::text::redact::Redactor;
 use crate::text::secret::Secret;
 use crate::text::{duration, one_line};
 
-/// Bytes of an answer that are read.
+/// How many bytes of an answer are read.
 const MAX_BODY: usize = 4096;
 
-/// The outcome of a request.
+/// The result of a request.
 pub(super) enum Answer {
     /// A status of 2xx.
     Accepted,
     /// 410: the receiver no longer wants events.
     Gone(String),
-    /// The request itself is wrong; the same again would not do better.
+    /// The request itself is wrong, so sending it again would not help.
     Rejected(String),
-    /// It may do better later.
+    /// The request may succeed later.
     Failed {
         why: String,
-        /// The pause that the receiver asks for.
+        /// The pause for which the receiver asks.
         retry_after: Option<Duration>,
     },
 }
 
 impl Answer {
-    /// Errs with why it was not accepted.
+    /// Returns the reason as an error unless the request was accepted.
     pub(super) fn accepted(self) -> Result<(), String> {
         match self {
             Self::Accepted => Ok(()),
@@ -65,13 +65,13 @@ impl fmt::Debug for Receiver {
 impl Receiver {
     pub(super) fn new(client: Client, url: Secret) -> Self {
         let text = url.expose();
-        // The rest of the URL after the host, whole and in its parts: an error page repeats paths.
+        // Redact the URL after the host, as a whole and in parts, since error pages repeat paths.
         let (_, address) = text.split_once("://").unwrap_or(("", text));
         let (before, path) = address.split_once(['/', '?', '#']).unwrap_or((address, ""));
         let user = before.rsplit_once('@').map_or("", |(user, _)| user);
         let parts = [text, path, user].into_iter();
         let parts = parts.chain(path.split(['/', '?', '&', '=', '#', ';', ',']));
-        // As it is sent.
+        // The login as it is sent.
         let login = BASE64_STANDARD.encode(percent_decode_str(user).collect::<Vec<u8>>());
         let parts = parts.chain([login.as_str()]);
         let redactor = Redactor::new(parts.chain(user.split(':')).map(|part| ("SECRET", part)));
@@ -82,7 +82,7 @@ impl Receiver {
         }
     }
 
-    /// Sends the request that `make` makes for the URL, and takes no longer than this.
+    /// Sends the request that `make` builds for the URL, and gives up after this time.
     pub(super) async fn send(
         &self,
         limit: Duration,
@@ -136,7 +136,7 @@ impl Receiver {
             StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS => {
                 Answer::Failed { why, retry_after }
             }
-            // This is the proxy's own answer.
+            // This answer comes from the proxy itself.
             StatusCode::PROXY_AUTHENTICATION_REQUIRED => Answer::Failed {
                 why: "HTTP 407: the proxy requires a login; check PROXY_USER and PROXY_PASSWORD".to_owned(),
                 retry_after,
@@ -146,7 +146,7 @@ impl Receiver {
         }
     }
 
-    /// A text from outside on one line, without the secrets and not long.
+    /// A text from outside on one short line, without secrets.
     fn shown(&self, text: &str) -> String {
         one_line(&self.redactor.line(&without_markup(text)), MAX_SHOWN)
     }
@@ -163,13 +163,13 @@ fn redirection(status: StatusCode, url: &Url, headers: &HeaderMap) -> String {
     )
 }
 
-/// The receiver's pause in seconds; a date is not read.
+/// The receiver's pause, if it is given in seconds; a date is ignored.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
     duration::digits(text.trim()).map(Duration::from_secs)
 }
 
-/// The beginning of the body, as text.
+/// The start of the body, as text.
 async fn body(mut response: Response) -> String {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {

@@ -1,7 +1,7 @@
-//! Warnings for schedules that are allowed but likely not meant: pure.
+//! Warnings about schedules that are allowed but probably not intended. Pure.
 
-/// A step that does not divide its range starts over at the end of it, which is rarely meant. The classic slip is
-/// `0 */15 * * *`: every 15th hour of a day instead of every 15 minutes.
+/// Warns about a step that does not divide its range: it starts over at the end of the range, which is rarely intended.
+/// The classic mistake is `0 */15 * * *`: every 15th hour of a day instead of every 15 minutes.
 pub(super) fn uneven_step(pattern: &str) -> Option<String> {
     let fields: Vec<&str> = pattern.split(' ').collect();
     let [.., minute, hour, day, month, weekday] = fields.as_slice() else {
@@ -38,7 +38,7 @@ pub(super) fn uneven_step(pattern: &str) -> Option<String> {
     ))
 }
 
-/// `a, b and c`.
+/// Joins words to a list: `a, b and c`.
 fn listed(words: &[String]) -> String {
     match words {
         [init @ .., last] if !init.is_empty() => format!("{} and {last}", init.join(", ")),

@@ -1,29 +1,29 @@
-//! A schedule's runs around the changes of daylight saving time: pure.
+//! The runs of a schedule around the changes of daylight saving time. Pure.
 //!
-//! croner searches local clock time, so in the hour that happens twice it would skip the second half hour of `*/30`,
-//! and for a start in that second hour it can answer with a moment that is already over.
+//! croner searches local clock time. In an hour that the clock repeats, it would skip the second half hour of `*/30`,
+//! and if it starts in the second of these hours, it may return a moment that has passed.
 
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use croner::Cron;
 
 use super::zone::Zone;
 
-/// Clock time: searches the calendar as if it had no zone, then asks the zone when that is.
+/// Finds the next run by clock time: searches the calendar as if there were no zone, then converts the result with the zone.
 pub(super) fn next_clock(cron: &Cron, zone: &Zone, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let mut local = zone.local(after).naive_local().and_utc();
     loop {
         local = cron.find_next_occurrence(&local, false).ok()?;
         let instant = instant_of(local.naive_utc(), zone)?;
-        // In the second of two equal hours the first one's runs are over.
+        // In the second of two repeated hours, the runs of the first have passed.
         if instant > after {
             return Some(instant);
         }
     }
 }
 
-/// The first moment with that local time; where the clock skips that time, the moment to which it was moved.
+/// The first moment with that local time. If the clock skips that time, the moment at which the skipped time ends.
 pub(super) fn instant_of(local: NaiveDateTime, zone: &Zone) -> Option<DateTime<Utc>> {
-    // The longest jump ever was a day: Samoa skipped 30 December 2011.
+    // The longest jump so far was a day: Samoa skipped 30 December 2011.
     let minute = local.and_utc().timestamp().div_euclid(60) * 60;
     zone.earliest(local).or_else(|| {
         (1..=25 * 60).find_map(|minutes| {
@@ -33,7 +33,7 @@ pub(super) fn instant_of(local: NaiveDateTime, zone: &Zone) -> Option<DateTime<U
     })
 }
 
-/// Elapsed time: searches at a fixed offset as far as that offset holds, then continues at the next one.
+/// Finds the next run by elapsed time: searches with each offset for as long as that offset is valid.
 pub(super) fn next_elapsed(cron: &Cron, zone: &Zone, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let (mut from, mut inclusive) = (after, false);
     loop {
@@ -49,9 +49,9 @@ pub(super) fn next_elapsed(cron: &Cron, zone: &Zone, after: DateTime<Utc>) -> Op
     }
 }
 
-/// The first second of `(from, to]` with another offset than `from` has.
+/// The first second in `(from, to]` whose offset differs from that of `from`.
 pub(super) fn offset_change(zone: &Zone, from: DateTime<Utc>, to: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    // No zone ever changed its offset twice within hours.
+    // No zone has ever changed its offset twice within hours.
     const STEP: TimeDelta = TimeDelta::hours(6);
     let before = zone.offset(from);
     let (mut low, mut high) = (from, from);

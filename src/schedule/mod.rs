@@ -1,6 +1,6 @@
-//! Cron text → validated schedule, its next runs and its warnings: pure, except for the [`trigger`].
+//! Turns cron text into a validated schedule, its next runs and its warnings. Pure, except for the [`trigger`].
 //!
-//! croner parses the text, searches and describes; `dst.rs` handles the changes of daylight saving time.
+//! croner parses the text, finds the runs and describes them; `dst.rs` handles the changes of daylight saving time.
 
 mod advice;
 mod dst;
@@ -22,7 +22,7 @@ use crate::text::duration;
 pub const ACCEPTED: &str =
     "five cron fields such as 0 3 * * *, six with seconds first, a nickname such as @daily, or @every 15m";
 
-/// When the scheduled runs are: a cron pattern in a time zone, or a fixed interval.
+/// The times of the scheduled runs: a cron pattern in a time zone, or a fixed interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
     text: String,
@@ -33,11 +33,11 @@ pub struct Schedule {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Runs {
-    /// The hour field is `*` or `*/n`: elapsed time matters. Where the clock repeats an hour, both count; an hour
-    /// that it skips does not.
+    /// The hour field is `*` or `*/n`, so elapsed time matters: an hour that the clock repeats counts twice, and an
+    /// hour that it skips does not count.
     Elapsed(Box<Cron>),
-    /// The hour field names hours: clock time matters. Each runs once a day, one that the clock skips at the moment
-    /// to which it was moved.
+    /// The hour field names hours, so clock time matters: each runs once a day, and an hour that the clock skips runs
+    /// as soon as the skip is over.
     Clock(Box<Cron>),
     Every(TimeDelta),
 }
@@ -48,7 +48,7 @@ enum Runs {
 pub struct ScheduleError(String);
 
 impl Schedule {
-    /// Reads five or six cron fields, an `@` nickname or `@every <duration>`, and ignores quotes around it.
+    /// Reads five or six cron fields, an `@` nickname or `@every <duration>`. Quotes around the text are ignored.
     ///
     /// A pattern that matches no date, such as 30 February, is an error.
     pub fn parse(text: &str, zone: Zone) -> Result<Self, ScheduleError> {
@@ -79,9 +79,9 @@ impl Schedule {
         &self.zone
     }
 
-    /// The first run after that moment, in whole seconds; `None` when there is none. An interval counts from that moment.
+    /// The first run after that moment, in whole seconds; `None` if there is none. An interval starts at that moment.
     pub fn next(&self, after: DateTime<Utc>) -> Option<DateTime<FixedOffset>> {
-        // croner would carry a fraction of a second over into its answer.
+        // croner would carry a fraction of a second over to its result.
         let after = after.trunc_subsecs(0);
         let next = match &self.runs {
             Runs::Elapsed(cron) => dst::next_elapsed(cron, &self.zone, after),
@@ -91,8 +91,8 @@ impl Schedule {
         next.map(|next| self.zone.local(next))
     }
 
-    /// The run after `last`, the last one that was handed out, so that lateness does not add up. Runs that passed
-    /// before `now` are not made up for.
+    /// The run after `last`, which is the last run that was due, so that delays do not add up. Runs that were missed
+    /// before `now` are skipped.
     pub fn following(
         &self,
         last: Option<DateTime<Utc>>,
@@ -103,7 +103,7 @@ impl Schedule {
             .or_else(|| self.next(now))
     }
 
-    /// The next `count` runs after that moment, in order; fewer when the schedule ends.
+    /// The next `count` runs after that moment, in order; fewer if the schedule ends.
     pub fn next_runs(&self, after: DateTime<Utc>, count: usize) -> Vec<DateTime<FixedOffset>> {
         let first = self.next(after);
         std::iter::successors(first, |run| self.next(run.to_utc()))
@@ -111,7 +111,7 @@ impl Schedule {
             .collect()
     }
 
-    /// Settings that are allowed but likely not meant, one sentence each, for the log.
+    /// Warnings about settings that are allowed but probably not intended, one sentence each, for the log.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.quoted {
@@ -189,7 +189,7 @@ fn parser() -> CronParser {
         .build()
 }
 
-/// Names the wrong field. croner names the problem but not the field, so each field is tried alone.
+/// Names the wrong field. croner reports the problem but not the field, so each field is tried alone.
 fn wrong_field(fields: &[&str]) -> Option<String> {
     const NAMES: [(&str, &str); 6] = [
         ("second", "0-59"),

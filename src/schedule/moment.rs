@@ -1,15 +1,15 @@
-//! Points in time as people write them.
+//! Points in time in the forms in which people write them.
 
 use chrono::{DateTime, Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 
 use super::dst;
 use super::zone::Zone;
 
-/// The accepted forms, in the words of errors and of the page.
+/// The accepted forms, as the errors and the page describe them.
 pub const ACCEPTED: &str =
     "a date such as 2026-12-01, or a time such as 2026-12-01T08:00 or 2026-12-01T08:00:00Z";
 
-/// Reads a date, which is its first moment, or a time; without an offset from UTC, it is by the clocks of that zone.
+/// Reads a date, which means its first moment, or a time. Without an offset from UTC, it is local time in that zone.
 /// `None` if it is neither.
 pub fn parse(text: &str, zone: &Zone) -> Option<DateTime<Utc>> {
     let text = text.trim();
@@ -27,7 +27,7 @@ pub fn parse(text: &str, zone: &Zone) -> Option<DateTime<Utc>> {
         .iter()
         .filter_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
     let local = date().or_else(|| times.next())?;
-    // A search for a change of the clocks starts there, and a later year would leave it no room.
+    // The search for a change of the clocks starts at this time and needs room after it, so refuse later years.
     let has_room = (0..=9999).contains(&local.date().year());
     if has_room {
         dst::instant_of(local, zone)

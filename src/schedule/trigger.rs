@@ -1,8 +1,8 @@
-//! The trigger: hands out the schedule's runs, one at a time.
+//! The trigger: announces the runs of the schedule, one at a time.
 //!
-//! tokio-cron-scheduler keeps the appointment. Its own cron jobs keep one fixed offset from UTC forever, and start
-//! whether or not the last run is over; started, it looks at its jobs twice a second. So it is not started, only ever gets
-//! one one-shot job, for the next run that [`Schedule`] computes, and is asked when that one is due.
+//! tokio-cron-scheduler tells when a run is due. Its own cron jobs would always use one fixed offset from UTC and start
+//! even if the last run is not over, and while started, it checks its jobs twice a second. So it is not started: it
+//! gets a single one-shot job, for the next run that [`Schedule`] computes, and is asked when that is due.
 
 use std::time::Duration;
 
@@ -15,22 +15,22 @@ use uuid::Uuid;
 use super::Schedule;
 use crate::text::{duration, time};
 
-/// How often the trigger checks the clock while nothing is due, and how far the clock may be set back unnoticed.
+/// How often the trigger checks the clock while nothing is due, and by how much the clock may be set back unnoticed.
 ///
-/// A run is due at a moment of the wall clock, which may be set meanwhile, or advance while the host sleeps.
+/// A run is due by the wall clock, which may be set in the meantime, or advance while the host sleeps.
 const CLOCK_CHECK: Duration = Duration::from_secs(60);
 
-/// How long to wait after the scheduler refused or lost a job.
+/// How long to wait after the scheduler has refused or lost a job.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// A run that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
-    /// The moment that the schedule names, in whole seconds: without the jitter.
+    /// The time in the schedule, in whole seconds and without the jitter.
     pub due: DateTime<FixedOffset>,
 }
 
-/// Hands out the schedule's runs; dropping it stops the scheduler.
+/// Announces the runs of the schedule. Dropping it stops the scheduler.
 #[derive(Debug)]
 pub struct Trigger {
     ticks: mpsc::Receiver<Tick>,
@@ -43,7 +43,7 @@ pub struct Trigger {
 #[error("cannot start the scheduler: {0}")]
 pub struct TriggerError(#[from] JobSchedulerError);
 
-/// Starts the scheduler. Each run comes after a random delay of up to `jitter`.
+/// Starts the scheduler. Each run is delayed by a random time of up to `jitter`.
 pub async fn start(schedule: Schedule, jitter: Duration) -> Result<Trigger, TriggerError> {
     let scheduler = JobScheduler::new().await?;
     let (sender, ticks) = mpsc::channel(1);
@@ -58,26 +58,26 @@ pub async fn start(schedule: Schedule, jitter: Duration) -> Result<Trigger, Trig
 }
 
 impl Trigger {
-    /// Waits for the next run. A run that came due since the last call is returned at once; several such runs are one.
-    /// `None` when the schedule has no further run. Cancel safe.
+    /// Waits for the next run. A run that became due since the last call is returned at once; several such runs count
+    /// as one. `None` if the schedule has no further run. Cancel safe.
     pub async fn next(&mut self) -> Option<Tick> {
         self.ticks.recv().await
     }
 
-    /// When the next run starts, its jitter included; `None` when the schedule has no further run.
+    /// When the next run starts, including its jitter; `None` if the schedule has no further run.
     pub fn next_run(&self) -> Option<DateTime<Utc>> {
         *self.next_run.borrow()
     }
 
-    /// Stops the scheduler and waits until it has.
+    /// Stops the scheduler and waits until it has stopped.
     pub async fn shutdown(mut self) {
         self.ticks.close();
-        // An error means that the task has ended already.
+        // An error means that the task has already ended.
         let _ = (&mut self.task).await;
     }
 }
 
-/// Arms the scheduler for one run after the other until the receiver is gone.
+/// Schedules one run after another until the receiver is gone.
 async fn run(
     mut scheduler: JobScheduler,
     schedule: Schedule,
@@ -99,7 +99,7 @@ async fn run(
                     () = ticks.closed() => break,
                     () = tokio::time::sleep(delay) => {}
                 }
-                // A full channel means that a run is waiting already, and this one merges with it.
+                // If the channel is full, a run is already waiting, and this one merges with it.
                 let _ = ticks.try_send(Tick { due });
                 last = Some(due.to_utc());
             }
@@ -121,7 +121,7 @@ async fn run(
         }
     }
     next_run.send_replace(None);
-    // Never fails: it sets a flag.
+    // This never fails: it only sets a flag.
     let _ = scheduler.shutdown().await;
 }
 
@@ -136,8 +136,8 @@ async fn wait_until(
     due: DateTime<FixedOffset>,
 ) -> Result<Woken, JobSchedulerError> {
     let armed = Utc::now();
-    // The scheduler counts from the current whole second, so it gets whole seconds. Should the next second start
-    // before it counts, the run is a second late, never early.
+    // The scheduler counts from the current whole second, so give it whole seconds. If the next second starts before it
+    // counts, the run is a second late, but never early.
     let seconds = u64::try_from(due.timestamp() - armed.timestamp()).unwrap_or(0);
     let job = Job::new_one_shot(Duration::from_secs(seconds), |_, _| {})?;
     let job = scheduler.add(job).await?;
@@ -157,7 +157,7 @@ async fn wait_until(
     Ok(woken)
 }
 
-/// Whether the clock was set back far enough to matter. After a correction by seconds a run could be handed out twice.
+/// Whether the clock was set back far enough to matter. After a correction by seconds, a run could be announced twice.
 fn set_back(armed: DateTime<Utc>, now: DateTime<Utc>) -> bool {
     TimeDelta::from_std(CLOCK_CHECK).is_ok_and(|check| now + check < armed)
 }

@@ -1,7 +1,7 @@
-//! `UPGRADE_WAVE`: when each of many hosts takes an image. Pure.
+//! `UPGRADE_WAVE`: when each of many hosts takes a new image. Pure.
 //!
-//! A host's place among all of them is a hash of the host and the image. So ten thousand hosts neither take an image at
-//! once nor in the same order each time, and none of them knows of another.
+//! A host's place among all hosts is a hash of the host and the image. So the hosts do not take an image all at once,
+//! nor in the same order each time, although they do not know of each other.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,19 +9,19 @@ use std::str::FromStr;
 use chrono::TimeDelta;
 use ring::digest::{SHA256, digest};
 
-/// The accepted values, in the words of errors and of the page.
+/// The accepted values, as the errors and the page describe them.
 pub const ACCEPTED: &str = "auto, or the percentage of hosts that follow each day, such as 20%";
 
 const DAY: f64 = 24.0 * 60.0 * 60.0;
-/// With `auto`: the share of hosts that have started, and after how many hours.
+/// For `auto`: shares of the hosts, each with the hours after which it has started.
 const AUTO: [(f64, f64); 5] = [(0.0, 0.0), (0.01, 6.0), (0.1, 24.0), (0.5, 48.0), (1.0, 72.0)];
 
-/// In what time the hosts follow each other.
+/// How a new image spreads across the hosts over time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Wave {
-    /// A few at first: 1 % within 6 hours, 10 % within a day, half of them within two, and all within three.
+    /// A few hosts at first: 1 % within 6 hours, 10 % within a day, half of them within two days, and all within three.
     Auto,
-    /// The same percentage each day.
+    /// The same percentage of hosts each day.
     Daily(f64),
 }
 
@@ -30,7 +30,7 @@ pub enum Wave {
 pub struct Place(f64);
 
 impl Place {
-    /// The place of a host, by whatever tells it from others, for one image.
+    /// The place of a host for one image. `host` is any text that distinguishes it from other hosts.
     pub fn of(host: &str, image: &str) -> Self {
         let hash = digest(&SHA256, format!("{host}\n{image}").as_bytes());
         let mut first = [0; 4];

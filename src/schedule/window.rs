@@ -1,4 +1,4 @@
-//! When changes may start: windows of the week, by the wall clock. Pure.
+//! When changes may start: windows in the week, by the wall clock. Pure.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub const ACCEPTED: &str = "a window such as Mon-Fri 02:00-05:00, or several sep
 
 const DAY: u32 = 24 * 60;
 
-/// `UPGRADE_WINDOW`: one or more windows of the week, in a time zone.
+/// `UPGRADE_WINDOW`: one or more windows in the week, in a time zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpgradeWindow {
     text: String,
@@ -20,14 +20,14 @@ pub struct UpgradeWindow {
     zone: Zone,
 }
 
-/// A range of hours on certain weekdays.
+/// A range of time on certain weekdays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Range {
-    /// Whether it starts on that day of the week, from Monday on.
+    /// Whether it starts on each day of the week, beginning with Monday.
     days: [bool; 7],
-    /// Its first minute of the day.
+    /// The minute of the day at which it starts.
     from: u32,
-    /// The minute of the day that follows its last one. If it is not later than `from`, the window ends on the next day.
+    /// The minute of the day at which it ends, exclusive. If it is not later than `from`, the window ends on the next day.
     to: u32,
 }
 
@@ -46,11 +46,11 @@ pub enum WindowError {
 }
 
 impl UpgradeWindow {
-    /// Reads windows such as `Mon-Fri 02:00-05:00, Sun 22:00-06:00`. Without a day it is each day, and one that ends
-    /// before it starts ends on the next day.
+    /// Reads windows such as `Mon-Fri 02:00-05:00, Sun 22:00-06:00`. A window without days applies to every day, and
+    /// one that ends before it starts ends on the next day.
     ///
     /// # Errors
-    /// The first part that is none.
+    /// The first part that is not a window.
     pub fn parse(text: &str, zone: Zone) -> Result<Self, WindowError> {
         let ranges = text.split(',').map(|part| Range::parse(part.trim()));
         Ok(Self {
@@ -68,14 +68,14 @@ impl UpgradeWindow {
         self.ranges.iter().any(|range| range.contains(today, minute))
     }
 
-    /// The first moment from then on at which it is open. If daylight saving time skips the start of a window, the window
-    /// opens right after the change; an hour that comes twice counts twice.
+    /// The first moment, from `at` on, at which it is open. If daylight saving time skips the start of a window, the
+    /// window opens right after the change; in an hour that the clock repeats, it opens twice.
     pub fn next_opening(&self, at: DateTime<Utc>) -> DateTime<Utc> {
         if self.is_open(at) {
             return at;
         }
         let today = self.zone.local(at).date_naive();
-        // A window of one day of the week may have just started, and clocks may skip the next one.
+        // A weekly window may have just started, and the clock may skip the next one, so look two weeks ahead.
         let days = (0..=14).filter_map(|days| today.checked_add_days(Days::new(days)));
         let begins = days.flat_map(|day| self.beginnings(day));
         let changed = dst::offset_change(&self.zone, at, at + TimeDelta::days(8));
@@ -98,7 +98,7 @@ impl UpgradeWindow {
     }
 }
 
-/// As it was given.
+/// Shows the text as it was given.
 impl fmt::Display for UpgradeWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -164,7 +164,7 @@ fn parse_days(text: &str) -> Result<[bool; 7], WindowError> {
     }
 }
 
-/// `02:00`, and `24:00` for the end of the day.
+/// Reads a time of day such as `02:00`, or `24:00` for the end of the day.
 fn minute_of_day(text: &str) -> Result<u32, WindowError> {
     let wrong = || WindowError::Time(text.to_owned());
     let number = |text: &str, digits| {

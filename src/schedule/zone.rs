@@ -1,8 +1,8 @@
-//! Time zones: the IANA data that is part of the binary, read by tz-rs.
+//! Time zones, from IANA data in the binary, read by tz-rs.
 //!
-//! The tables of chrono-tz are full of pointers, which a position-independent binary relocates when it starts: they
-//! cost 1 MB of its size and 1 MB of its memory. The data here, which build/zones.rs shortens, stays as it is; only the zone in
-//! use is read.
+//! The tables of chrono-tz are full of pointers, which a position-independent binary must relocate at its start: this
+//! costs 1 MB of size and 1 MB of memory. The data here, which build/zones.rs shortens, needs no relocation, and only
+//! the zone in use is read.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use chrono::{DateTime, FixedOffset, NaiveDateTime, Offset, TimeZone as _, Utc};
 use tz::TimeZone;
 use tz::timezone::TransitionRule;
 
-/// A line `NAME BEGIN END` for each name, where its zone is in the data.
+/// A line `NAME BEGIN END` for each name, with the position of its zone in `DATA`.
 const NAMES: &str = include_str!(concat!(env!("OUT_DIR"), "/zones.txt"));
 const DATA: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/zones.dat"));
-/// The length of the part at the beginning of the data, with which each zone starts.
+/// The length of the first part of `DATA`, with which the data of every zone starts.
 const FIRST_PART: usize = 51;
 
-/// A time zone by its IANA name.
+/// A time zone and its IANA name.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Zone {
     name: &'static str,
@@ -33,7 +33,7 @@ impl Zone {
         }
     }
 
-    /// The zone of that name, whatever the case of its letters; `None` when there is none.
+    /// The zone of that name, in upper or lower case; `None` if there is none.
     pub fn named(name: &str) -> Option<Self> {
         let mut lines = NAMES.lines().filter_map(|line| line.split_once(' '));
         let (name, place) = lines.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
@@ -49,12 +49,12 @@ impl Zone {
         self.name
     }
 
-    /// That moment in this zone, with the offset from UTC that it has then.
+    /// That moment in this zone, with the zone's offset from UTC at that time.
     pub fn local(&self, at: DateTime<Utc>) -> DateTime<FixedOffset> {
         at.with_timezone(&self.offset(at))
     }
 
-    /// The offset from UTC at that moment. The rules of some old years have none that is known: UTC.
+    /// The offset from UTC at that moment. If a zone has no rule for an old date, UTC is assumed.
     pub(super) fn offset(&self, at: DateTime<Utc>) -> FixedOffset {
         self.rules
             .find_local_time_type(at.timestamp())
@@ -63,12 +63,12 @@ impl Zone {
             .unwrap_or_else(|| Utc.fix())
     }
 
-    /// The first moment at which clocks show that local time; `None` when they skip it.
+    /// The first moment at which clocks show that local time; `None` if they skip it.
     pub(super) fn earliest(&self, local: NaiveDateTime) -> Option<DateTime<Utc>> {
         self.instants(local).min()
     }
 
-    /// The moments at which clocks show that local time: none when they skip it, two when it comes twice.
+    /// The moments at which clocks show that local time: none if they skip it, two if they repeat it.
     pub(super) fn instants(&self, local: NaiveDateTime) -> impl Iterator<Item = DateTime<Utc>> {
         let rules = TimeZone::as_ref(&self.rules);
         let from_now_on = match rules.extra_rule() {

@@ -1,4 +1,4 @@
-//! The connections of the status server. Their limits keep clients from using up the file descriptors, memory and time
+//! The connections of the status server. Limits keep its clients from using up the file descriptors, memory and time
 //! that the rest of the program needs.
 
 use std::borrow::Borrow;
@@ -14,16 +14,16 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
-/// How many connections are open at once. A further one takes the place of the oldest, which is most likely idle:
-/// answers are immediate, and each closes its connection.
+/// How many connections may be open at once. One more replaces the oldest, which is most likely idle: answers are
+/// immediate, and each closes its connection.
 const MAX_OPEN: usize = 32;
 /// How long a request may take to arrive.
 const REQUEST: Duration = Duration::from_secs(5);
-/// How long a connection may last, its answer included.
+/// How long a connection may last, including its answer.
 const CONNECTION: Duration = Duration::from_secs(10);
 /// How large a request may be, in bytes.
 const REQUEST_SIZE: usize = 16 << 10;
-/// How long to wait after a connection could not be accepted, such as for lack of a file descriptor.
+/// How long to wait after a connection could not be accepted, for example for lack of a file descriptor.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Answers each request, until the task is dropped.
@@ -50,7 +50,7 @@ where
     }
 }
 
-/// Serves one request. Failures are ignored, since no client is left to report them to.
+/// Serves one request. Failures are ignored, since the client is gone and cannot be notified.
 async fn converse<A>(stream: TcpStream, answer: A)
 where
     A: Fn(&Request<Incoming>) -> Response<String>,

@@ -20,10 +20,10 @@ use crate::text::time;
 const LINES: usize = 20;
 /// How many of the last health check results are kept.
 const PROBES: usize = 5;
-/// How long collection may take: during a stop-first replacement no container serves meanwhile.
+/// How long collection may take. During a stop-first replacement, no container serves in the meantime.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Evidence on a rejected candidate, without the values of its environment.
+/// Evidence on a rejected candidate. It does not contain the values of its environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The name under which the rejected container is kept.
@@ -33,7 +33,7 @@ pub struct Evidence {
     /// Why the candidate was rejected; `None` if an earlier process rejected it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// When the candidate was rejected; if by an earlier process: when the container exited, or else was created.
+    /// When the candidate was rejected. If an earlier process did that: when the container exited, or else was created.
     #[serde(serialize_with = "time::serialize")]
     pub time: DateTime<Utc>,
     /// How the container last exited; `None` if it was running when the evidence was collected.
@@ -41,7 +41,7 @@ pub struct Evidence {
     pub ending: Option<String>,
     /// The last log lines, at most 20.
     pub log_tail: Vec<String>,
-    /// The last results of the health check, at most 5, the latest at the end.
+    /// The last results of the health check, at most 5, the latest last.
     pub health_log: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl Evidence {
         }
     }
 
-    /// Collects what the engine answers within two seconds; the rest stays empty.
+    /// Collects what the engine returns within two seconds; the rest stays empty.
     async fn collect<E: Engine>(engine: &E, rejected: &Member, name: &str, time: DateTime<Utc>) -> Self {
         let mut evidence = Self::empty(name, rejected.image.as_str(), time);
         let (container, log) = join(
@@ -66,7 +66,7 @@ impl Evidence {
             timeout(TIMEOUT, engine.logs(&rejected.id, LINES)),
         )
         .await;
-        // The container's environment shows which words of the log are secrets.
+        // The container's environment tells which words of the log are secrets, so without it there is no evidence.
         let Ok(Ok(container)) = container else {
             debug!(container = name, "cannot inspect the container; no evidence");
             return evidence;
@@ -109,7 +109,7 @@ impl Evidence {
     }
 }
 
-/// The evidence on the rejected containers of the host, by their names.
+/// The evidence on the rejected containers of the host, by container name.
 #[derive(Debug, Default)]
 pub struct EvidenceStore(HashMap<String, Record>);
 
@@ -153,12 +153,12 @@ impl EvidenceStore {
         self.0.insert(record.evidence.container.clone(), record);
     }
 
-    /// The evidence on the delegate's last rejected candidate. If an earlier process rejected the candidate, the
-    /// evidence is read once from the container, which was kept for that.
+    /// The evidence on the delegate's last rejected candidate. If an earlier process rejected it, the evidence is read
+    /// once from the container, which was kept for that purpose.
     pub async fn latest<E: Engine>(&mut self, engine: &E, rollout: &Rollout) -> Option<Evidence> {
         let rejected = rollout.failed.last()?;
         let known = self.0.get(&rejected.name);
-        // The image is compared too, since a name may be reused.
+        // Compare the image as well, since a name may be reused.
         if known.is_none_or(|known| known.image != rejected.image_id) {
             if rejected.is_up() {
                 return None;

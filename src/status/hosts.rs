@@ -1,25 +1,25 @@
-//! The host names that requests may use. A web page can make its own name resolve to an address of this host. Its
-//! visitors' browsers then let the page read the server's answers (DNS rebinding), but send the page's name as `Host`.
+//! The host names that requests may use. A web page can make its own name resolve to an address of this host, so that a
+//! visitor's browser lets it read the server's answers (DNS rebinding). But the browser sends the page's name as `Host`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use hyper::Request;
 use hyper::header::HOST;
 
-/// Endings that nobody can register on the web: RFC 6761, ICANN's for private networks, and `host.docker.internal`.
+/// Domains that nobody can register on the web: those of RFC 6761, ICANN's for private networks, and `host.docker.internal`.
 const PRIVATE: [&str; 2] = [".localhost", ".internal"];
 
-/// The host names that have to be configured. Addresses, names without a dot and private names are always accepted.
+/// The configured host names. Addresses, names without a dot and private names are always accepted.
 #[derive(Clone, Debug)]
 pub struct Hosts(Vec<String>);
 
 impl Hosts {
-    /// Additional host names, matched case-insensitively.
+    /// Accepts these additional host names, in upper or lower case.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         Self(names.into_iter().map(|name| canonical(&name)).collect())
     }
 
-    /// Whether a request uses an accepted host name, or none: browsers always send one.
+    /// Whether a request uses an accepted host name, or none at all: only browsers matter, and they always send one.
     pub(super) fn are_asked<B>(&self, request: &Request<B>) -> bool {
         let headers = request.headers().get_all(HOST).iter();
         let mut headers = headers.map(|host| host.to_str().unwrap_or("not.text"));
@@ -27,7 +27,7 @@ impl Hosts {
         headers.all(|host| self.has(host)) && target.is_none_or(|target| self.has(target.host()))
     }
 
-    /// `host` is `name`, `address` or `[address]`, and perhaps a port.
+    /// Whether `host` is accepted: `name`, `address` or `[address]`, optionally with a port.
     fn has(&self, host: &str) -> bool {
         if let Some(rest) = host.strip_prefix('[') {
             let address = rest.split(']').next().unwrap_or_default();
@@ -44,7 +44,7 @@ impl Hosts {
     }
 }
 
-/// In lower case and without the trailing dot of a fully qualified name.
+/// The name in lower case, without the trailing dot of a fully qualified name.
 fn canonical(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }

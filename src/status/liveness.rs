@@ -1,5 +1,5 @@
 //! Whether the daemon's loop is alive. Before each step and each wait, the loop publishes a deadline for its next
-//! report. The deadline is on the monotonic clock, so a change of the system time does not matter.
+//! report, on the monotonic clock, so that changes of the system time do not matter.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tokio::time::Instant;
 
 use crate::text::{duration, time};
 
-/// The loop counts as dead once it is later than this, or has had no engine at its mounted socket for longer.
+/// The loop counts as dead if it is late by more than this, or its mounted socket has had no engine for longer than this.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// How long one observation or one step may take. Each is a few calls to the engine, which end after a minute at most.
+/// How long one observation or one step may take: each makes a few calls to the engine, which end after a minute at most.
 const STEP_LIMIT: Duration = Duration::from_secs(300);
 
 /// The loop's latest report. Clones share it.
@@ -25,12 +25,12 @@ struct Expected {
     is_working: bool,
     /// `None` if the deadline is beyond the range of the clock.
     by: Option<Instant>,
-    /// Since when nothing has answered at a socket that may be dead for good.
+    /// Since when there has been no engine at a mounted socket, which may stay dead.
     unreachable_since: Option<Instant>,
 }
 
 impl Default for Liveness {
-    /// A loop that starts work now.
+    /// The state of a loop that starts working now.
     fn default() -> Self {
         Self(Arc::new(watch::Sender::new(Expected::working())))
     }
@@ -47,7 +47,7 @@ impl Expected {
 }
 
 impl Liveness {
-    /// The loop starts another observation or another step.
+    /// Reports that the loop starts another observation or another step.
     pub fn works(&self) {
         self.0.send_modify(|expected| {
             *expected = Expected {
@@ -57,7 +57,7 @@ impl Liveness {
         });
     }
 
-    /// The loop is idle until it wakes, after `wait` at the latest.
+    /// Reports that the loop is idle until it wakes, after `wait` at the latest.
     pub fn wakes_in(&self, wait: Duration) {
         self.0.send_modify(|expected| {
             expected.is_working = false;
@@ -65,13 +65,13 @@ impl Liveness {
         });
     }
 
-    /// Since when nothing has answered at a socket that may be dead for good, if so.
+    /// Sets since when there has been no engine at a mounted socket, which may stay dead; `None` if there is one.
     pub fn set_unreachable_since(&self, since: Option<Instant>) {
         self.0.send_modify(|expected| expected.unreachable_since = since);
     }
 
-    /// Why the loop counts as dead, if so: it is more than a minute late, or nothing has answered at its mounted
-    /// socket for more than a minute.
+    /// Why the loop counts as dead, if it does: it is more than a minute late, or there has been no engine at its
+    /// mounted socket for more than a minute.
     pub fn problem(&self) -> Option<String> {
         let Expected {
             is_working,

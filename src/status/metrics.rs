@@ -1,4 +1,4 @@
-//! The state as Prometheus text. It is built for each scrape, so that a delegate that is gone leaves no series behind.
+//! The state as Prometheus text. It is built for each scrape, so the series of a removed delegate disappear.
 
 use std::fmt::{Display, Write as _};
 
@@ -16,10 +16,10 @@ use crate::status::report::DelegateReport;
 use crate::text::Foreign;
 use crate::text::foreign::is_unsafe;
 
-/// The labels of a series: name and value.
+/// The labels of a series: names and values.
 type Labels = Vec<(&'static str, String)>;
 
-/// Which delegate a series is about.
+/// The labels that identify a delegate.
 fn of(delegate: &DelegateReport) -> Labels {
     vec![
         ("container", delegate.container.clone()),
@@ -27,7 +27,7 @@ fn of(delegate: &DelegateReport) -> Labels {
     ]
 }
 
-/// The text a scraper reads.
+/// The text for a scraper.
 pub fn text(status: &Status) -> String {
     let mut registry = Registry::with_prefix("delegate_upgrader");
 
@@ -82,7 +82,7 @@ pub fn text(status: &Status) -> String {
         reasons.get_or_create(&labels).set(1);
 
         if let Some(expiry) = &delegate.expiry {
-            // The day counts to its end.
+            // Support lasts until the end of that day.
             let end = expiry.support_ends.succ_opt().unwrap_or(expiry.support_ends);
             support
                 .get_or_create(&of(delegate))
@@ -147,7 +147,7 @@ pub fn text(status: &Status) -> String {
             status.success_due,
         );
     }
-    // An answer of the Manager cannot be late before the first request.
+    // The Manager's answer cannot be late before the first request.
     let was_asked = |manager: &&ManagerStatus| manager.answered_at.is_some() || manager.problem.is_some();
     if let Some(manager) = status.manager.as_ref().filter(was_asked) {
         register_time(
@@ -193,7 +193,7 @@ pub fn text(status: &Status) -> String {
     // Writing to a String cannot fail.
     let _ = encode(&mut text, &registry);
     let text = as_prometheus(&text);
-    // In a label, a backslash stands before another one.
+    // In a label, a backslash must be escaped with another one.
     let shown = text
         .split_inclusive('\n')
         .map(|line| match line.strip_suffix('\n') {
@@ -205,8 +205,8 @@ pub fn text(status: &Status) -> String {
     shown.collect()
 }
 
-/// Converts OpenMetrics to the older Prometheus format, which every scraper reads. There, the metadata of a counter
-/// has the name of its samples, and there are neither units nor an end marker.
+/// Converts OpenMetrics to the older Prometheus format, which every scraper reads. In that format, the metadata of a
+/// counter use the name of its samples, and units and the end marker do not exist.
 fn as_prometheus(open_metrics: &str) -> String {
     let counters: Vec<&str> = open_metrics
         .lines()
@@ -227,7 +227,7 @@ fn as_prometheus(open_metrics: &str) -> String {
     text
 }
 
-/// Registers the tasks of those delegates that report them.
+/// Registers the tasks of the delegates that report them.
 fn register_tasks<'a>(
     registry: &mut Registry,
     delegates: impl Iterator<Item = &'a DelegateReport>,
@@ -270,7 +270,7 @@ fn register_tasks<'a>(
     );
 }
 
-/// Registers the counts of deliveries to the webhook and of requests to `DEADMAN_URL`, where these are set.
+/// Registers the counts of deliveries to the webhook and of requests to `DEADMAN_URL`, if these are set.
 fn register_notifications(registry: &mut Registry, status: &Status) {
     let results =
         |counts: &[(&str, u64)]| counters("result", counts.iter().map(|(word, count)| (word, count)));
@@ -301,7 +301,7 @@ fn register_notifications(registry: &mut Registry, status: &Status) {
     }
 }
 
-/// One series for each word, the word being the value of `label`.
+/// Makes one series for each word, with the word as the value of `label`.
 fn counters<'a, W: Display + 'a>(
     label: &'static str,
     counts: impl IntoIterator<Item = (&'a W, &'a u64)>,
@@ -320,7 +320,7 @@ fn register(registry: &mut Registry, name: &str, help: &str, value: i64) {
     registry.register(name, help, gauge);
 }
 
-/// Registers a point in time as Unix time, or as 0 if there was none yet.
+/// Registers a time as Unix time, or as 0 if there is none yet.
 fn register_time(registry: &mut Registry, name: &str, help: &str, time: Option<DateTime<Utc>>) {
     let gauge = Gauge::<i64>::default();
     gauge.set(time.map_or(0, |time| time.timestamp()));

@@ -1,4 +1,4 @@
-//! The daemon's published state: one value, which the loop replaces after every observation and the HTTP server reads.
+//! The daemon's published state: a single value, which the loop replaces after every observation and the HTTP server reads.
 
 mod connections;
 pub mod evidence;
@@ -39,10 +39,10 @@ use crate::text::time;
 pub struct Status {
     /// This program's version.
     pub version: Cow<'static, str>,
-    /// The host's name; in a container, the name that the engine has for it.
+    /// The host's name; if the upgrader runs in a container, the name that the engine reports.
     #[serde(default)]
     pub host: String,
-    /// Whether all delegates are healthy and none failed; `status --check` asks for it.
+    /// Whether all delegates are healthy and none failed, as `status --check` asks.
     #[serde(default)]
     pub all_well: bool,
     /// When the daemon started.
@@ -61,7 +61,7 @@ pub struct Status {
     /// When the last scheduled run started.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub last_run: Option<DateTime<Utc>>,
-    /// When the last scheduled run succeeded: no delegate had failed or was still waiting, and each new container was proven.
+    /// When the last scheduled run succeeded: no delegate failed or was still waiting, and each new container was proven.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub last_success: Option<DateTime<Utc>>,
     /// By when the next run should have succeeded: the second scheduled run after the last success, or after the start.
@@ -70,13 +70,13 @@ pub struct Status {
     /// The Manager's last answers, if there is a Manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manager: Option<ManagerStatus>,
-    /// The upgrader's own image and the published one, where the two can be compared.
+    /// The upgrader's own image and the published one, if the two can be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrader_image: Option<UpgraderImage>,
-    /// Why the last observation could not reach the engine, if so.
+    /// Why the last observation could not reach the engine, if it could not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_error: Option<String>,
-    /// The last observation that succeeded.
+    /// The last successful observation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
     /// How often each kind of step was attempted since the start.
@@ -93,16 +93,16 @@ pub struct Status {
     /// The records missing from the audit log; `None` if all were written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit_log: Option<Unwritten>,
-    /// The counts of webhook deliveries, where a webhook is set.
+    /// The counts of webhook deliveries, if a webhook is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WebhookCounts>,
     /// The counts of requests to `DEADMAN_URL`, if it is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_man: Option<DeadManCounts>,
-    /// How many log lines were dropped since the start, because nobody read them.
+    /// How many log lines were dropped since the start because nobody read them in time.
     #[serde(default)]
     pub log_lines_dropped: u64,
-    /// Equal where `config` prints the same: [`Settings::hash`](crate::config::Settings::hash).
+    /// [`Settings::hash`](crate::config::Settings::hash): equal for daemons whose `config` output is equal.
     #[serde(default)]
     pub config_hash: u64,
     /// The calls to the engine, for metrics.
@@ -113,7 +113,7 @@ pub struct Status {
     pub manager_requests: ManagerRequests,
 }
 
-/// Whether the daemon upgrades, or checks health only: `DISABLE_AUTO_UPGRADE`.
+/// Whether the daemon upgrades, or with `DISABLE_AUTO_UPGRADE` only checks health.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
@@ -125,15 +125,15 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The word users see.
+    /// The word that users see.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// The writing end.
+/// Publishes the state.
 pub type Publisher = watch::Sender<Status>;
-/// The reading end.
+/// Reads the published state.
 pub type Reader = watch::Receiver<Status>;
 
 impl Status {
@@ -169,7 +169,7 @@ impl Status {
         }
     }
 
-    /// The program and its version, and the newer published version if there is one.
+    /// The name and version of the program, and the newer published version if there is one.
     pub fn program(&self) -> String {
         let program = format!("delegate-upgrader {}", self.version);
         let newer = self.upgrader_image.as_ref();
@@ -179,7 +179,7 @@ impl Status {
         }
     }
 
-    /// Why the daemon is not ready, if so.
+    /// Why the daemon is not ready, if it is not.
     pub fn not_ready(&self) -> Option<String> {
         match (&self.engine_error, &self.report) {
             (Some(error), _) => Some(format!("cannot reach the Docker engine: {error}")),

@@ -1,4 +1,4 @@
-//! When the next upgrade can start, by what keeps each delegate from it.
+//! When the next upgrade can start, derived from the blockers of each delegate.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -9,24 +9,24 @@ use crate::rollout::reason::ReasonKind;
 use crate::schedule::zone::Zone;
 use crate::text::time;
 
-/// The next upgrade on a host, whichever delegate gets it.
+/// The next upgrade on a host, of whichever delegate comes first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextUpgrade {
-    /// When it can start at the earliest; `None` if that does not come by itself.
+    /// The earliest time at which it can start; `None` if it will not start by itself.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         serialize_with = "time::optional"
     )]
     pub at: Option<DateTime<Utc>>,
-    /// The blocker that ends at `at`. If `at` is `None`, the first blocker that has to end.
+    /// The blocker that ends at `at`, or if `at` is `None`, the first blocker that has to end.
     pub reason: ReasonKind,
     /// The same in words, in the time zone of the schedule.
     pub text: String,
 }
 
 impl NextUpgrade {
-    /// `None` where an upgrade is in progress, nothing is known yet, or nothing is ever upgraded.
+    /// `None` if an upgrade is in progress, if nothing is known yet, or if nothing is ever upgraded.
     pub fn of(report: &Report, zone: &Zone, now: DateTime<Utc>) -> Option<Self> {
         let is_waiting =
             |blocker: &BlockerReport| !matches!(blocker.kind, BlockerKind::Turn | BlockerKind::Question);
@@ -77,7 +77,7 @@ impl NextUpgrade {
     }
 }
 
-/// The clock time in the zone: with the day of the week in the next days, and with the date later.
+/// The local time: with the day of the week if it is in the next days, and with the date if it is later.
 fn clock(zone: &Zone, at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let (local, today) = (zone.local(at), zone.local(now));
     let form = match at - now {

@@ -11,7 +11,7 @@ use crate::rollout::{Blocker, ChosenOrder, Decision, Fact, Rollout, Step, StopTi
 use crate::status::report::BlockerReport;
 use crate::text::{duration, time};
 
-/// The action of a scheduled run on one delegate, if there were a run now.
+/// The action that a scheduled run would take on one delegate if it started now.
 #[derive(Clone, Debug, Serialize)]
 pub struct Planned {
     /// The container's name.
@@ -24,32 +24,32 @@ pub struct Planned {
     pub health: HealthStatus,
     /// `replace`, `restart`, `continue` or `leave`.
     pub action: &'static str,
-    /// The first step, or why there is none.
+    /// The first step, or the reason why there is none.
     pub message: String,
     /// `start-first` or `stop-first`, if it would be replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update_order: Option<String>,
-    /// Why nothing would be done, where the action is `leave`.
+    /// Why nothing would be done, if the action is `leave`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<ReasonKind>,
     /// When that reason ends by itself, if that is known.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub until: Option<DateTime<Utc>>,
-    /// The exact obstacle or problem, where the reason covers several.
+    /// The exact obstacle or problem, if the reason covers several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<&'static str>,
-    /// Why no upgrade starts now, the reason first.
+    /// Why no upgrade starts now, beginning with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blockers: Vec<BlockerReport>,
     /// Whether the delegate could not be served.
     pub failed: bool,
-    /// Settings that can hurt, and a version without support, each in a sentence.
+    /// Sentences about risky settings, and about a version whose support has ended or will end soon.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 impl Planned {
-    /// The row of a workload of an orchestrator.
+    /// The row of a workload that an orchestrator manages.
     pub fn of_managed(
         managed: &Managed,
         decision: &managed::Decision,
@@ -87,7 +87,7 @@ impl Planned {
         }
     }
 
-    /// The row of a workload of an orchestrator that is not there as it should be.
+    /// The row of an orchestrator's workload that is missing or not as expected.
     pub fn absent(name: &str, reason: &Reason) -> Self {
         Self {
             container: name.to_owned(),
@@ -97,7 +97,7 @@ impl Planned {
         }
     }
 
-    /// The row of a delegate of which nothing else is known. Without a reason, something would be done.
+    /// The row of a delegate about which nothing else is known. Without a reason, there would be something to do.
     fn because(reason: Option<&Reason>) -> Self {
         Self {
             container: String::new(),

@@ -1,4 +1,4 @@
-//! The observed state and the decision that follows: one row per delegate, each with its reason.
+//! The observed state, and what was decided because of it: one row per delegate, each with a reason.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -21,9 +21,9 @@ pub struct Report {
     /// When the engine was observed.
     #[serde(serialize_with = "time::serialize")]
     pub observed_at: DateTime<Utc>,
-    /// One row per delegate, by name.
+    /// One row per delegate, sorted by name.
     pub delegates: Vec<DelegateReport>,
-    /// The containers that have a managed `DELEGATE_NAME` and do not belong to a delegate, by name. They are in no count.
+    /// Containers with a managed `DELEGATE_NAME` that do not belong to a delegate, by name. They are not counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_delegates: Vec<DelegateReport>,
     /// The upgrader's own container, if it replaces itself.
@@ -45,50 +45,50 @@ pub struct DelegateReport {
     pub container_id: String,
     /// The image it runs, as its configuration names it.
     pub image: String,
-    /// The number of the last attempt at a replacement.
+    /// The number of the last attempt to replace it.
     #[serde(default)]
     pub release: u64,
-    /// The number of the last one that succeeded.
+    /// The number of the last release that succeeded.
     #[serde(default)]
     pub last_successful_release: u64,
-    /// The image before this one, if there was one.
+    /// The previous image, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_image: Option<String>,
-    /// How long its version is supported, where the tag tells.
+    /// How long its version is supported, if the tag shows that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expiry: Option<Expiry>,
     /// `healthy`, `starting` or `unhealthy`.
     pub health: HealthStatus,
-    /// Which probe said so: `engine`, `http`, `exec` or `running`.
+    /// The probe that determined it: `engine`, `http`, `exec` or `running`.
     pub health_probe: Probe,
     /// The details of the probe's result.
     pub health_detail: String,
-    /// Since when the health has not changed, as far as this process has seen.
+    /// Since when its health has not changed, as far as this process has observed.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub health_since: Option<DateTime<Utc>>,
-    /// How many tasks it executes, if it says so.
+    /// How many tasks it executes, if it reports that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<u64>,
-    /// Whether it is connected to the Manager, if it says so.
+    /// Whether it is connected to the Manager, if it reports that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connected: Option<bool>,
-    /// The delegate's containers that finish their tasks before they stop.
+    /// The delegate's containers that are finishing their tasks before they stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub draining: Vec<Drain>,
-    /// Why nothing further happens now.
+    /// Why nothing more happens now.
     pub reason: ReasonKind,
-    /// The exact obstacle or problem, where the reason covers several.
+    /// The exact obstacle or problem, if the reason covers several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cow<'static, str>>,
     /// The reason as a sentence.
     pub message: String,
-    /// Why no upgrade starts now, the reason first; empty while one is in progress.
+    /// Why no upgrade starts now, beginning with the reason; empty while one is in progress.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blockers: Vec<BlockerReport>,
-    /// The progress of the pull that the delegate waits for, where the engine reports it.
+    /// The progress of the pull that the delegate waits for, if the engine reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull: Option<PullState>,
-    /// Whether a replacement is in progress, or the pull before it.
+    /// Whether a replacement, or the pull before it, is in progress.
     pub in_progress: bool,
     /// Whether the delegate could not be served.
     pub failed: bool,
@@ -115,9 +115,9 @@ pub struct DelegateReport {
 pub struct BlockerReport {
     /// The reason.
     pub reason: ReasonKind,
-    /// Its kind, which says who may step over it.
+    /// Its kind, which determines the commands that override it.
     pub kind: BlockerKind,
-    /// The reason as a sentence, with the way out.
+    /// The reason as a sentence, with the solution.
     pub message: String,
     /// When it ends by itself, if that is known.
     #[serde(
@@ -129,7 +129,7 @@ pub struct BlockerReport {
 }
 
 impl BlockerReport {
-    /// As it is reported.
+    /// The report of a blocker.
     pub fn of(blocker: &Blocker) -> Self {
         Self {
             reason: blocker.reason.kind(),
@@ -140,18 +140,18 @@ impl BlockerReport {
     }
 }
 
-/// A container that finishes its tasks before it stops.
+/// A container that is finishing its tasks before it stops.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drain {
     /// Its name.
     pub container: String,
-    /// How many tasks it executes, if it says so.
+    /// How many tasks it executes, if it reports that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<u64>,
     /// Since when the container has been marked to stop.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub since: Option<DateTime<Utc>>,
-    /// When it is killed, if it has not stopped by then.
+    /// When the engine kills it if it has not stopped by then.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub until: Option<DateTime<Utc>>,
 }
@@ -184,7 +184,7 @@ impl Report {
         }
     }
 
-    /// All rows: the delegates', then the upgrader's own, then those of containers that do not belong to a delegate.
+    /// All rows: those of delegates, then the upgrader's own, then those of containers that do not belong to a delegate.
     pub fn rows(&self) -> impl Iterator<Item = &DelegateReport> + Clone {
         let upgrader = self.upgrader.as_deref();
         self.delegates.iter().chain(upgrader).chain(&self.not_delegates)
@@ -209,23 +209,23 @@ impl Report {
         self.next_check.is_some()
     }
 
-    /// Whether a delegate waits for the next scheduled run, because it was not in service when images were asked for.
+    /// Whether a delegate waits for the next scheduled run because it was not in service when this run asked for images.
     pub fn has_unasked(&self) -> bool {
         self.delegates
             .iter()
             .any(|delegate| delegate.reason == ReasonKind::AwaitingSchedule)
     }
 
-    /// Whether the run is over, and well: there are delegates, and none has failed, waits for an answer, or runs an image that
-    /// is not proven.
+    /// Whether the run is over and succeeded: there are delegates, and none has failed, waits for an answer, or runs an
+    /// image that is not proven.
     pub fn has_succeeded(&self) -> bool {
         let is_well = |delegate: &DelegateReport| !delegate.failed && !delegate.reason.is_under_way();
         !self.delegates.is_empty() && self.delegates.iter().all(is_well)
     }
 
-    /// How many delegates are served, which are not and why, and how many are being replaced.
+    /// How many delegates are served, which of them are not and why, and how many are being replaced.
     pub fn summary(&self) -> String {
-        // A service counts, and not its tasks.
+        // Count a service, but not its tasks.
         let is_counted = |delegate: &&DelegateReport| delegate.reason != ReasonKind::TaskOfService;
         let total = self.delegates.iter().filter(is_counted).count();
         let failed: Vec<String> = self
@@ -263,7 +263,7 @@ impl Report {
     }
 }
 
-/// The sentence for a host without a managed delegate. `others` are the values of `DELEGATE_NAME` that it has.
+/// The sentence for a host without a managed delegate. `others` are the other values of `DELEGATE_NAME` on it.
 pub fn none_found(workload_names: &[String], others: &[String]) -> String {
     let names = workload_names.join(" or ");
     let others = match others {
@@ -277,12 +277,12 @@ pub fn none_found(workload_names: &[String], others: &[String]) -> String {
 }
 
 impl DelegateReport {
-    /// Whether it runs the image that it is meant to run.
+    /// Whether it runs the image that it should run.
     pub fn runs_the_target(&self) -> bool {
         self.reason.runs_the_target()
     }
 
-    /// Its last release and its last successful release, if there was one.
+    /// Its last release and its last successful one, if there was one.
     pub fn releases(&self) -> Option<String> {
         let (last, successful) = (self.release, self.last_successful_release);
         let failed = format!("release {last}, last successful release {successful}");
@@ -332,7 +332,7 @@ impl DelegateReport {
         }
     }
 
-    /// The row of a workload of an orchestrator.
+    /// The row of a workload that an orchestrator manages.
     pub fn of_managed(managed: &Managed, reason: &Reason, next_check: Option<DateTime<Utc>>) -> Self {
         Self {
             container_id: managed.id.get(..12).unwrap_or(&managed.id).to_owned(),
@@ -351,14 +351,14 @@ impl DelegateReport {
         }
     }
 
-    /// Returns this report with the list of blockers that keep an upgrade from starting.
+    /// Returns this row with the blockers that keep an upgrade from starting.
     #[must_use]
     pub fn with_blockers(self, blockers: &[Blocker]) -> Self {
         let blockers = blockers.iter().map(BlockerReport::of).collect();
         Self { blockers, ..self }
     }
 
-    /// The blockers beside the reason.
+    /// The blockers besides the reason.
     pub fn other_blockers(&self) -> impl Iterator<Item = &BlockerReport> {
         let others = self
             .blockers
@@ -367,7 +367,7 @@ impl DelegateReport {
         others.filter(|blocker| blocker.kind != BlockerKind::Current)
     }
 
-    /// The row of a delegate without containers, or of a workload of an orchestrator that is not there as it should be.
+    /// The row of a delegate without containers, or of an orchestrator's workload that is missing or not as expected.
     pub fn without_container(container: &str, workload: &str, reason: &Reason) -> Self {
         Self {
             container: container.to_owned(),

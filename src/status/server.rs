@@ -1,5 +1,5 @@
-//! HTTP for probes, scrapers and people: `/livez` (or `/healthz`), `/readyz`, `/metrics`, `/status`, `/status.txt` and a page at
-//! `/`. It answers `GET` and `HEAD` only.
+//! HTTP for probes, scrapers and people: `/livez` (or `/healthz`), `/readyz`, `/metrics`, `/status`, `/status.txt` and
+//! a page at `/`. It answers only `GET` and `HEAD`.
 
 use std::borrow::Borrow;
 use std::convert::Infallible;
@@ -28,7 +28,7 @@ unknown host name (DNS-rebinding protection): use an IP address, or add the name
 
 const PATHS: &str = "not found; there are / /status /status.txt /metrics /livez (or /healthz) /readyz\n";
 
-/// The pages that are served.
+/// Serves the published status.
 #[derive(Clone)]
 pub struct Server {
     /// The status that the loop publishes.
@@ -40,7 +40,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves until the task is dropped.
+    /// Serves requests until the task is dropped.
     pub async fn serve(self, listener: impl Borrow<TcpListener>) -> Infallible {
         connections::serve(listener, move |request| self.answer(request)).await
     }
@@ -83,7 +83,7 @@ impl Server {
         }
     }
 
-    /// The published status, with the fields that do not come from the loop.
+    /// The published status, completed with the fields that do not come from the loop.
     fn current(&self) -> Status {
         let status = self.status.borrow().clone();
         let tone = Headline::of(&status, Utc::now()).tone;
@@ -95,7 +95,7 @@ impl Server {
     }
 }
 
-/// The answer to a probe: 503 with a problem, 200 without.
+/// The answer to a probe: 503 if there is a problem, and otherwise 200.
 fn verdict(problem: Option<String>) -> Response<String> {
     match problem {
         None => text(StatusCode::OK, "ok\n"),

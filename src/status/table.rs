@@ -1,28 +1,28 @@
-//! Aligned tables for a terminal: they fit its width, and colour is never needed to read them.
+//! Aligned tables for a terminal. They fit its width, and can be read without their colours.
 
 use std::io::{IsTerminal as _, stdout};
 
 use crate::status::view::Tone;
 use crate::text::{self, Foreign};
 
-/// The narrowest last column that is still worth a table.
+/// The narrowest last column for which a table is still useful.
 const MIN_LAST: usize = 24;
-/// The widest terminal that a client may have.
+/// The widest terminal that the server accepts from a client.
 const MOST_COLUMNS: usize = 1000;
-/// Between two columns.
+/// The gap between two columns.
 const GAP: &str = "  ";
 
-/// The width and the colour of lines.
+/// How to format lines: their width, and whether they have colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// The columns of the terminal; `None` where lines may have any length.
+    /// The columns of the terminal; `None` if lines may have any length.
     pub width: Option<usize>,
     /// Whether to use colour.
     pub has_colour: bool,
 }
 
 impl Look {
-    /// The look for standard output. Only a terminal gets cut lines, and colour unless `NO_COLOR` is set (no-color.org).
+    /// The look for standard output. Only a terminal gets wrapped lines, and colours, unless `NO_COLOR` is set.
     pub fn of_stdout() -> Self {
         if !stdout().is_terminal() {
             return Self::default();
@@ -36,7 +36,7 @@ impl Look {
         }
     }
 
-    /// The query with which a client asks the daemon for this look.
+    /// The URL query with which a client asks the daemon for this look.
     pub fn query(self) -> String {
         let columns = self
             .width
@@ -45,7 +45,7 @@ impl Look {
         columns + colour
     }
 
-    /// The look that a client asks for.
+    /// The look for which a client asks in its query.
     pub fn asked_for(query: &str) -> Self {
         let mut parts = query.split('&');
         Self {
@@ -57,7 +57,7 @@ impl Look {
         }
     }
 
-    /// A text in the colour of its tone.
+    /// Colours a text according to its tone.
     pub fn paint(self, tone: Tone, text: &str) -> String {
         if !self.has_colour {
             return text.to_owned();
@@ -73,8 +73,8 @@ impl Look {
 }
 
 impl Look {
-    /// A text after `begin`, which takes `indent` columns. A text longer than the terminal is wide continues on lines
-    /// with the same indent.
+    /// A text after `begin`, which takes `indent` columns. If it does not fit the terminal, it continues on lines with
+    /// the same indent.
     pub fn paragraph(self, begin: &str, indent: usize, text: &str) -> Vec<String> {
         let text = Foreign(text).to_string();
         let mut lines = wrapped(&text, self.room(indent)).into_iter();
@@ -84,14 +84,14 @@ impl Look {
         std::iter::once(first).chain(rest).collect()
     }
 
-    /// The columns left for a text after `indent` columns.
+    /// The columns that are left for a text after `indent` columns.
     fn room(self, indent: usize) -> usize {
         self.width
             .map_or(usize::MAX, |width| width.saturating_sub(indent).max(MIN_LAST))
     }
 }
 
-/// Rows under a heading. The last column gets the remaining width, and wraps.
+/// Rows under a heading. The last column gets the remaining width and wraps.
 #[derive(Debug)]
 pub struct Table {
     heading: Vec<&'static str>,
@@ -99,7 +99,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without rows, and the headings of its columns.
+    /// A table without rows, with these column headings.
     pub fn new(heading: &[&'static str]) -> Self {
         Self {
             heading: heading.to_vec(),
@@ -107,13 +107,13 @@ impl Table {
         }
     }
 
-    /// Adds a row: a cell for each heading.
+    /// Adds a row with a cell for each heading.
     pub fn row(&mut self, tone: Tone, cells: Vec<String>) {
         let cells = cells.into_iter().map(|cell| Foreign(&cell).to_string());
         self.rows.push((tone, cells.collect()));
     }
 
-    /// The table as lines.
+    /// Renders the table as lines.
     pub fn lines(&self, look: Look) -> Vec<String> {
         let form = self.form(look);
         let heading: Vec<String> = self.heading.iter().map(|heading| (*heading).to_owned()).collect();
@@ -133,7 +133,7 @@ impl Table {
             longest.max(self.heading.get(column).map_or(0, |heading| heading.len()))
         };
         let widths: Vec<usize> = (0..last).map(width_of).collect();
-        // The symbol, and the columns before the last.
+        // The width of the symbol and of all columns except the last.
         let indent = 2 + widths.iter().map(|width| width + GAP.len()).sum::<usize>();
         let texts = self.rows.iter().filter_map(|(_, cells)| cells.last());
         let words = texts.flat_map(|text| text.split_whitespace());
@@ -149,20 +149,20 @@ impl Table {
     }
 }
 
-/// How rows are laid out.
+/// The layout of rows.
 struct Form {
-    /// Whether the columns before the last fit into one line. Otherwise the first has a line of its own.
+    /// Whether the columns except the last fit into one line. Otherwise the first one gets a line of its own.
     is_in_columns: bool,
-    /// Whether the last column starts beside the others, since its longest word fits there.
+    /// Whether the last column starts beside the others, because its longest word fits there.
     is_beside: bool,
-    /// Where the last column starts, if beside the others.
+    /// The position at which the last column starts, if it is beside the others.
     indent: usize,
     widths: Vec<usize>,
     look: Look,
 }
 
 impl Form {
-    /// A row as one or more lines.
+    /// Renders a row as one or more lines.
     fn lines(&self, symbol: &str, cells: &[String]) -> Vec<String> {
         const BELOW: usize = 4;
         let (last, columns) = cells

@@ -10,7 +10,7 @@ use crate::status::view::{Headline, Tone, ago, rough, rows, soon};
 use crate::status::{Mode, Status};
 use crate::text::Foreign;
 
-/// Characters of an image reference that a row has room for.
+/// How many characters of an image reference fit in a row.
 const MAX_IMAGE: usize = 40;
 
 /// The state as lines for a terminal.
@@ -78,12 +78,12 @@ fn cells(delegate: &DelegateReport, now: DateTime<Utc>) -> Vec<String> {
     ]
 }
 
-/// A sentence after the word of its reason, which `explain` accepts.
+/// A sentence, preceded by the word of its reason, which `explain` accepts.
 pub fn with_word(reason: ReasonKind, sentence: &str) -> String {
     format!("{}: {sentence}", reason.as_str())
 }
 
-/// The end of a long image reference, which says more than its start.
+/// The end of a long image reference, since it is more informative than the start.
 fn shortened(image: &str) -> String {
     let begin = image.chars().count().saturating_sub(MAX_IMAGE);
     if begin == 0 {
@@ -93,8 +93,8 @@ fn shortened(image: &str) -> String {
     format!("…{end}")
 }
 
-/// The lines under the table: an unhealthy delegate's health check, its other blockers, pull, tasks, drains, releases and
-/// support, and the evidence on a rejected candidate.
+/// The lines under the table for one delegate: a failing health check, its other blockers, pull, tasks, drains,
+/// releases and support, and the evidence on a rejected candidate.
 fn details(delegate: &DelegateReport, look: Look, now: DateTime<Utc>) -> Vec<String> {
     let mut lines = Vec::new();
     if Tone::of(delegate) == Tone::Bad {

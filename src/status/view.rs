@@ -1,5 +1,5 @@
-//! The words that the page and the terminal share: the headline, which answers whether all is well, and times as
-//! people say them.
+//! The wording that the page and the terminal share: the headline, which tells whether all is well, and times as people
+//! say them.
 
 use std::fmt::Write as _;
 
@@ -12,27 +12,27 @@ use crate::rollout::reason::{ReasonKind, count};
 use crate::status::Status;
 use crate::status::report::{DelegateReport, Report};
 
-/// How good the news is.
+/// How good or bad the state is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Tone {
-    /// Nothing to do.
+    /// There is nothing to do.
     Good,
-    /// Something is in progress, or not known yet.
+    /// Something is in progress, or is not known yet.
     Busy,
-    /// Someone should look.
+    /// Someone should have a look.
     Attention,
     /// Something does not work.
     Bad,
 }
 
 impl Tone {
-    /// The word in class names.
+    /// The word in names of CSS classes.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// A symbol, so that the colour is not needed.
+    /// A symbol, so that the tone is clear without its colour.
     pub fn symbol(self) -> char {
         match self {
             Self::Good => '✓',
@@ -50,7 +50,7 @@ impl Tone {
         Self::of_health(delegate.health).max(Self::of_action(delegate))
     }
 
-    /// The tone of a health.
+    /// The tone of a health status.
     pub fn of_health(health: HealthStatus) -> Self {
         match health {
             HealthStatus::Healthy => Self::Good,
@@ -59,7 +59,7 @@ impl Tone {
         }
     }
 
-    /// The tone of the action on a delegate, or of the reason for none.
+    /// The tone of the action on a delegate, or of the reason why there is none.
     pub fn of_action(delegate: &DelegateReport) -> Self {
         match delegate {
             DelegateReport { failed: true, .. } => Self::Attention,
@@ -71,7 +71,7 @@ impl Tone {
     }
 }
 
-/// The rows of a report, those that need attention first.
+/// The rows of a report. Those that need attention come first.
 pub fn rows(status: &Status) -> Vec<&DelegateReport> {
     let mut rows = Vec::new();
     for tone in [Tone::Bad, Tone::Attention, Tone::Busy, Tone::Good] {
@@ -84,14 +84,14 @@ pub fn rows(status: &Status) -> Vec<&DelegateReport> {
 /// The state of the whole host in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Headline {
-    /// How good it is.
+    /// How good or bad it is.
     pub tone: Tone,
     /// The sentence, without a full stop.
     pub text: String,
 }
 
 impl Headline {
-    /// The answer to "is all well, what is in progress, and when is the next upgrade?".
+    /// Answers "is all well, what is in progress, and when is the next upgrade?".
     pub fn of(status: &Status, now: DateTime<Utc>) -> Self {
         let next = status
             .next_upgrade
@@ -120,7 +120,7 @@ impl Headline {
     }
 }
 
-/// Statements on the delegates, the most important first.
+/// Statements about the delegates. The most important come first.
 fn parts(report: &Report, now: DateTime<Utc>) -> Vec<String> {
     let delegates = &report.delegates;
     let of_health = |health| {
@@ -156,7 +156,7 @@ fn parts(report: &Report, now: DateTime<Utc>) -> Vec<String> {
     parts
 }
 
-/// The version, if all delegates run the same.
+/// The version, if all delegates run the same one.
 fn on_version(report: &Report) -> String {
     let of = |delegate: &DelegateReport| Version::of(&delegate.image.parse().ok()?);
     let mut versions = report.delegates.iter().map(of);
@@ -173,7 +173,7 @@ fn of_total(some: &[&DelegateReport], total: usize, state: &str) -> String {
     format!("{number} of {total} delegates {are} {state}: {names}")
 }
 
-/// At most three names, and how many more there are.
+/// At most three names, and the number of the others.
 fn names(delegates: &[&DelegateReport]) -> String {
     let (shown, more) = delegates.split_at(delegates.len().min(3));
     let names: Vec<&str> = shown.iter().map(|delegate| delegate.container.as_str()).collect();
@@ -200,7 +200,7 @@ fn drains(report: &Report, now: DateTime<Utc>) -> Option<String> {
     }
 }
 
-/// A duration as people say it: `12 min`.
+/// A rough duration as people say it: `12 min`.
 pub fn rough(span: TimeDelta) -> String {
     let seconds = span.num_seconds().max(0);
     match seconds {

@@ -1,11 +1,11 @@
-//! Whether standard output is the systemd journal, which has times and priorities of its own.
+//! Whether standard output is the systemd journal, which records times and priorities itself.
 
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt as _;
 
-/// Whether this output leads to the journal, as systemd says in `JOURNAL_STREAM`: the numbers of a device and an inode.
-/// Another output of the same service may lead elsewhere.
+/// Whether this output leads to the journal. systemd puts the device and inode numbers of the journal's stream in
+/// `JOURNAL_STREAM`. Another output of the same service may lead elsewhere.
 pub(super) fn is_journal(stream: Option<&str>, output: &impl AsFd) -> bool {
     let numbers = || {
         let file = File::from(output.as_fd().try_clone_to_owned().ok()?);

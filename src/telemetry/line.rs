@@ -1,4 +1,4 @@
-//! The format of a log line. No value leaves it but as [`Foreign`], of whichever origin.
+//! The format of a log line. Every value in it, whatever its origin, is written as [`Foreign`].
 
 use std::fmt::{Debug, Write as _};
 
@@ -9,10 +9,10 @@ use tracing::{Event, Level};
 use crate::config::LogFormat;
 use crate::text::{Foreign, json};
 
-/// The looks of a line.
+/// The format of lines.
 pub(super) struct Line {
     format: LogFormat,
-    /// For the journal, which has times of its own: it starts with its priority instead (sd-daemon(3)): `<4>` is a warning.
+    /// Whether lines are for the journal: they start with a priority (sd-daemon(3)) such as `<4>`, instead of the time.
     is_journal: bool,
     has_colour: bool,
 }
@@ -27,7 +27,7 @@ impl Line {
         }
     }
 
-    /// The line about an event, with its line break.
+    /// The line for an event, including its line break.
     pub(super) fn text(&self, event: &Event<'_>) -> String {
         let level = *event.metadata().level();
         let time = Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true);
@@ -66,7 +66,7 @@ impl Line {
     }
 }
 
-/// The values of an event, as they are shown.
+/// The values of an event, as the line shows them.
 struct Values {
     is_json: bool,
     message: String,

@@ -1,4 +1,4 @@
-//! Logging to standard output, with a cap on what libraries log and on what waits to be written.
+//! Logging to standard output. It limits what libraries log, and how much may wait to be written.
 
 mod journal;
 mod line;
@@ -22,16 +22,16 @@ use journal::is_journal;
 use line::Line;
 use queue::Queue;
 
-/// How long the end of the process waits for its last lines.
+/// How long the process waits at its end for the last lines to be written.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// As the subscriber, there is one for the process.
+/// There is one queue for the process, as there is one subscriber.
 static QUEUE: OnceLock<Queue> = OnceLock::new();
 
-/// Starts logging. Only this crate logs at the configured level, everything else at warnings at most: the debug lines
-/// of HTTP and engine libraries hold whole requests, tokens included.
+/// Starts logging. Only this crate logs at the configured level, and all others at warnings at most: the debug lines of
+/// HTTP and engine libraries contain whole requests, including tokens.
 ///
-/// `beside_json`: on standard error, since standard output is for JSON. `NO_COLOR` turns colour off (no-color.org).
+/// With `beside_json`, logs to standard error, since standard output is for JSON. `NO_COLOR` turns colour off.
 pub fn start(settings: &LogSettings, beside_json: bool) {
     let level = LevelFilter::from_level(settings.level.into());
     let targets = Targets::new()
@@ -46,7 +46,7 @@ pub fn start(settings: &LogSettings, beside_json: bool) {
         line: Line::of(settings.format, is_journal, !beside_json && has_colour()),
         beside_json,
     };
-    // In tests, a second start in one process keeps the first.
+    // In tests, a second start in the same process has no effect.
     let _ = tracing_subscriber::registry()
         .with(log.with_filter(targets))
         .try_init();
@@ -69,7 +69,7 @@ impl<S: Subscriber> Layer<S> for Log {
     }
 }
 
-/// To standard output, by way of the queue. Without a thread for it, the logging thread writes.
+/// Writes to standard output through the queue. Without a thread for the queue, the logging thread writes.
 fn write(text: &str) {
     match QUEUE.get() {
         Some(queue) => queue.push(text.as_bytes()),
@@ -81,11 +81,11 @@ fn write(text: &str) {
 
 fn tell(lines: u64) {
     let were = if lines == 1 { "line was" } else { "lines were" };
-    // An error, so that no `LOG_LEVEL` hides it.
+    // Log an error, so that no `LOG_LEVEL` hides it.
     error!("{lines} log {were} dropped because nobody read standard output");
 }
 
-/// Writes a line that is not a log line where log lines go, in order with them.
+/// Writes a line that is not a log line to the output of the log, in order with the log lines.
 pub fn print_line(line: &str) {
     write(&format!("{line}\n"));
 }
@@ -95,7 +95,7 @@ pub fn dropped_lines() -> u64 {
     QUEUE.get().map_or(0, Queue::dropped)
 }
 
-/// Waits until the log is written, but for half a second at most. Call it at the end of the process.
+/// Waits until the log is written, but for at most half a second. Call it at the end of the process.
 pub fn finish() {
     if let Some(queue) = QUEUE.get() {
         queue.flush(LAST_WORDS);

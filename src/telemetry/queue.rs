@@ -1,15 +1,15 @@
-//! The log lines on their way out. A thread of its own writes them, so that an output that nobody reads, such as a full
-//! pipe or a log driver that blocks, holds up nothing else.
+//! The log lines that wait to be written. A separate thread writes them, so that an output that nobody reads, such as a
+//! full pipe or a log driver that blocks, does not hold up anything else.
 
 use std::io::{self, Write};
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How many bytes may wait, and as many more are being written; a single line is taken whatever its length.
+/// How many bytes may wait, in addition to those being written. A single line is accepted whatever its length.
 const LIMIT: usize = 64 << 10;
 
-/// The thread formats a line and writes, no more.
+/// The thread only formats one line and writes, so a small stack is enough.
 const STACK: usize = 256 << 10;
 
 /// Clones share the lines.
@@ -25,21 +25,21 @@ struct Shared {
 #[derive(Default)]
 struct State {
     waiting: Vec<u8>,
-    /// How many lines that is.
+    /// The number of lines in `waiting`.
     lines: u64,
     is_writing: bool,
-    /// The lines dropped since the thread last took what waits.
+    /// How many lines were dropped since the thread last took the waiting ones.
     newly_dropped: u64,
-    /// All lines dropped, and those that the output refused.
+    /// How many lines were dropped or refused by the output since the start.
     dropped: u64,
 }
 
 impl Queue {
-    /// A queue whose thread writes to `output`, and calls `tell` with the number of lines that were dropped before the
-    /// next one. `tell` may log.
+    /// Makes a queue whose thread writes to `output`. After lines were dropped, the thread calls `tell` with their
+    /// number. `tell` may log.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     pub(super) fn start(
         output: impl Write + Send + 'static,
         tell: impl Fn(u64) + Send + 'static,
@@ -68,7 +68,7 @@ impl Queue {
             state.is_writing = true;
             drop(state);
             if dropped > 0 {
-                // It is the first of those that wait, and so stands where the lines are missing.
+                // The message goes first in the empty queue, so it appears at the place of the missing lines.
                 tell(dropped);
             }
             let written = output.write_all(&text).and_then(|()| output.flush());
@@ -82,7 +82,7 @@ impl Queue {
         }
     }
 
-    /// Takes a line, or drops it. After the first that is dropped all are, until the thread has taken what waits.
+    /// Adds a line, or drops it. Once a line is dropped, so are all others until the thread has taken the waiting ones.
     pub(super) fn push(&self, line: &[u8]) {
         let mut state = self.state();
         let fits = state.waiting.is_empty() || state.waiting.len() + line.len() <= LIMIT;
@@ -97,7 +97,7 @@ impl Queue {
         self.0.changed.notify_all();
     }
 
-    /// How many lines were not written, since the start.
+    /// How many lines were not written since the start.
     pub(super) fn dropped(&self) -> u64 {
         self.state().dropped
     }
@@ -105,7 +105,7 @@ impl Queue {
     /// Waits until all lines are written, but no longer than this.
     pub(super) fn flush(&self, limit: Duration) {
         let is_busy = |state: &mut State| state.is_writing || !state.waiting.is_empty();
-        // Whether it was in time changes nothing.
+        // The caller does not need to know whether it was in time.
         let _ = self.0.changed.wait_timeout_while(self.state(), limit, is_busy);
     }
 }
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// An output that writes once for each permit, and without end once there are no more to come.
+    /// An output that writes once for each permit, and without limit once the sender of permits is gone.
     struct Slow {
         permits: Receiver<()>,
         written: Arc<Mutex<Vec<u8>>>,

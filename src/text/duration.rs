@@ -1,19 +1,19 @@
-//! Durations as people write them (`3600`, `45m`, `1h30m`), and as every log line, error and page shows them (`1h30m`).
+//! Durations as people write them (`3600`, `45m`, `1h30m`) and as every log line, error and page shows them (`1h30m`).
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use chrono::TimeDelta;
 
-/// The longest time that a setting, a label or a container asks for. What is longer is a slip of a unit or a digit, and a sum
-/// of such times with a time that an engine or a server wrote stays within what `chrono` can hold.
+/// The longest duration that a setting, a label or a container may have. A longer one is a mistake in a unit or a
+/// digit. Below this limit, `chrono` can add such durations to any time that an engine or a server reports.
 pub const LONGEST: Duration = Duration::from_secs(30 * 86_400);
 
 const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
-/// Reads a duration: a bare number is seconds; else numbers with the units `d`, `h`, `m`, `s`, largest first.
+/// Reads a duration: a bare number means seconds; otherwise numbers with the units `d`, `h`, `m`, `s`, the largest first.
 ///
-/// `None` for anything else, and for more seconds than `u64` holds.
+/// `None` for anything else, and for more seconds than a `u64` can hold.
 pub fn parse(text: &str) -> Option<Duration> {
     let text = text.trim();
     if let Some(seconds) = digits(text) {
@@ -31,19 +31,19 @@ pub fn parse(text: &str) -> Option<Duration> {
     (rest.is_empty() && !text.is_empty()).then_some(Duration::from_secs(total))
 }
 
-/// A duration that another wrote, such as an owner on a label: more than nothing, and [`LONGEST`] at most.
+/// A duration that someone else set, for example the owner on a label: more than zero, and at most [`LONGEST`].
 pub fn foreign(text: &str) -> Option<Duration> {
     let given = parse(text).filter(|given| !given.is_zero())?;
     Some(given.min(LONGEST))
 }
 
-/// A duration as a distance between two times. It ends after a century, so that no sum overflows.
+/// Converts a duration to the difference of two times. It is at most a century, so that no sum overflows.
 pub fn span(duration: Duration) -> TimeDelta {
     const CENTURY: TimeDelta = TimeDelta::days(36_525);
     TimeDelta::from_std(duration).map_or(CENTURY, |span| span.min(CENTURY))
 }
 
-/// How to write a duration such as `1 h`, `1.5h` or `3 days` for [`parse`].
+/// The form that [`parse`] accepts of a duration such as `1 h`, `1.5h` or `3 days`.
 pub fn meant(given: &str) -> Option<String> {
     let given = given.to_ascii_lowercase().replace(' ', "");
     if parse(&given).is_some() {
@@ -64,8 +64,8 @@ pub fn meant(given: &str) -> Option<String> {
 
 /// Writes a duration for people: `1h30m`, `45s`, `0s`.
 ///
-/// It rounds to the nearest second, since what is left of a time-out is a little less than what was set. Only a
-/// duration below one second is in milliseconds (`250ms`). [`parse`] reads whole seconds back.
+/// It rounds to the nearest second, since the rest of a time-out is a little less than the time that was set. Only a
+/// duration below one second is shown in milliseconds (`250ms`). [`parse`] accepts whole seconds in this form.
 pub fn text(duration: Duration) -> String {
     if duration.as_secs() == 0 && !duration.is_zero() {
         return format!("{}ms", duration.as_millis());
@@ -83,7 +83,7 @@ pub fn text(duration: Duration) -> String {
     if text.is_empty() { "0s".to_owned() } else { text }
 }
 
-/// A number of digits only: `from_str` alone would take a leading `+`.
+/// Reads a number that consists of digits only: `from_str` alone would accept a leading `+`.
 pub(crate) fn digits<T: FromStr>(text: &str) -> Option<T> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         text.parse().ok()

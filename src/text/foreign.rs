@@ -1,15 +1,15 @@
-//! The one form in which a text leaves the program: one of an engine, a container, an owner, a server.
+//! The single form in which the program shows texts from outside: from an engine, a container, an owner or a server.
 
 use std::fmt::{self, Display, Write as _};
 
 pub(crate) use super::one_line::is_unsafe;
 
-/// The characters that are shown of one text. The longest of our own has a message of an engine in it, of 2,000.
+/// How many characters of a text are shown. Our own longest text includes a message of an engine, of up to 2,000.
 pub const LONGEST: usize = 4_000;
 
-/// A text on its way out of the program: on one line, with an end, and with escapes for what would steer a terminal, start
-/// another line or turn the direction of writing. Log, page, metrics, and the lines of the commands show nothing else;
-/// [`super::json`] does the same in JSON.
+/// A text that leaves the program: it stays on one line, its length is limited, and characters that would control a
+/// terminal, start another line or change the writing direction are escaped. Log, page, metrics and the lines of
+/// commands show texts only in this form; [`super::json`] does the same for JSON.
 #[derive(Clone, Copy, Debug)]
 pub struct Foreign<'a>(pub &'a str);
 
@@ -29,7 +29,7 @@ impl Display for Foreign<'_> {
     }
 }
 
-/// Lines for a terminal, with our own colours and moves of the cursor, and with escapes as in [`Foreign`] for all others.
+/// Lines for a terminal: escapes unsafe characters like [`Foreign`], except line breaks, our own colours and cursor moves.
 pub fn lines(text: &str) -> String {
     const OWN: [&str; 8] = [
         "\x1b[0m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m", "\x1b[H", "\x1b[K", "\x1b[J",

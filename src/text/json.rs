@@ -1,4 +1,4 @@
-//! JSON on its way out: the one way to write it, which shows the texts in it as [`super::Foreign`] does.
+//! The only way to write JSON. It shows the texts in the JSON as [`super::Foreign`] does.
 
 use std::fmt::Write as _;
 
@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use super::one_line::is_unsafe;
 
-/// The characters of one text that are written: more than [`super::foreign::LONGEST`], since a program may read them.
+/// How many characters of one text are written: more than [`super::foreign::LONGEST`], since programs may read them.
 const LONGEST: usize = 16_000;
 
-/// A value as JSON, whose texts have an end, and escapes for what would steer a terminal.
+/// Writes a value as JSON, shortens its long texts, and escapes characters that would control a terminal.
 ///
 /// # Errors
-/// It has no form in JSON.
+/// The value cannot be written as JSON.
 #[expect(clippy::disallowed_methods, reason = "this is the one place for it")]
 pub fn text(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(safe(&serde_json::to_string(value)?))
@@ -23,13 +23,13 @@ pub fn string(text: &str) -> String {
     safe(&serde_json::Value::from(super::shortened(text, super::foreign::LONGEST)).to_string())
 }
 
-/// JSON with escapes for what serde_json leaves as it is, and without the rest of texts that are too long.
+/// Escapes what serde_json leaves as it is, and cuts texts that are too long.
 fn safe(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     let (mut in_string, mut length) = (false, 0_usize);
     let mut rest = json;
     while let Some(c) = rest.chars().next() {
-        // An escape is one character of the text.
+        // An escape counts as one character of the text.
         let end = match rest.as_bytes() {
             [b'\\', b'u', ..] => 6,
             [b'\\', ..] => 2,
@@ -46,7 +46,7 @@ fn safe(json: &str) -> String {
                 safe.push('…');
             }
         } else if is_unsafe(c) {
-            // None of them is beyond the first plane.
+            // All unsafe characters have a code point of at most four hex digits.
             let _ = write!(safe, "\\u{:04x}", u32::from(c));
         } else {
             safe.push_str(unit);
@@ -55,7 +55,7 @@ fn safe(json: &str) -> String {
     safe
 }
 
-/// JSON with one value to a line. serde_json's own pretty printer would be compiled for each type again.
+/// Indents JSON, with one value per line. serde_json's own pretty printer would be compiled for each type separately.
 pub fn indented(json: &str) -> String {
     let mut text = String::with_capacity(json.len() * 2);
     let (mut depth, mut is_string, mut is_escaped) = (0, false, false);

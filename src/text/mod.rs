@@ -1,4 +1,4 @@
-//! Text in and out: durations, times, sizes, secrets, and text from outside.
+//! Reading and writing text: durations, times, sizes, secrets, and text from outside.
 
 pub mod duration;
 pub mod foreign;

@@ -1,26 +1,26 @@
-//! Text from outside (an engine, a registry, a Manager, a container, a credential helper), made fit to be shown: it
-//! stays on its line, it cannot steer a terminal, and it has an end.
+//! Makes text from outside (an engine, a registry, a Manager, a container, a credential helper) safe to show: it stays
+//! on its line, it cannot control a terminal, and its length is limited.
 
 use std::str::Chars;
 
-/// The longest command that a terminal is given by `ESC ]`, in characters: a title or a link.
+/// The longest command after `ESC ]`, such as a window title or a link, in characters.
 const LONGEST_COMMAND: usize = 2000;
 
-/// The text as one line of at most `max` characters, with an ellipsis if cut. White space becomes one blank.
+/// The text on one line of at most `max` characters, with an ellipsis if it was cut. White space becomes single blanks.
 pub fn one_line(text: &str, max: usize) -> String {
     let printable = printable(text);
     let words: Vec<&str> = printable.split_whitespace().collect();
     shortened(&words.join(" "), max)
 }
 
-/// The text in quotes, at most `max` characters of it, with escapes for what a terminal would not show. For what a user
-/// wrote, where a blank or a line break too many may be the mistake.
+/// At most `max` characters of the text, in quotes, with invisible characters escaped. For input from users, in which
+/// an extra blank or line break may be the mistake.
 pub fn quoted(text: &str, max: usize) -> String {
     format!("{:?}", shortened(text, max))
 }
 
-/// The text without escape sequences, and with blanks for line breaks and tabs. Characters that move a cursor, turn the
-/// direction of writing or are not seen become U+FFFD.
+/// The text without escape sequences, and with blanks for line breaks and tabs. Characters that move the cursor, change
+/// the writing direction or are invisible become U+FFFD.
 pub(crate) fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     let mut rest = text.chars();
@@ -35,7 +35,7 @@ pub(crate) fn printable(text: &str) -> String {
     printable
 }
 
-/// Whether a character steers a terminal, starts a line, turns the direction of writing or is not seen.
+/// Whether a character controls a terminal, starts a line, changes the writing direction or is invisible.
 pub(crate) fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -52,8 +52,8 @@ pub(crate) fn shortened(text: &str, max: usize) -> String {
     }
 }
 
-/// Skips the rest of an escape sequence: `[` with its parameters and its letter, `]` up to a bell or another escape, one
-/// character otherwise. What has no end is text: it must not hide the words after it.
+/// Skips the rest of an escape sequence: after `[`, its parameters and its letter; after `]`, up to a bell or another
+/// escape; otherwise one character. A sequence without an end is kept as text, since it must not hide the words after it.
 fn skip_sequence(rest: &mut Chars<'_>) {
     let mut sequence = rest.clone();
     let has_ended = match sequence.next() {

@@ -1,29 +1,29 @@
-//! Hides the values of a container's environment in what it prints.
+//! Hides the values of a container's environment in the output of the container.
 
 use super::one_line::{printable, shortened};
 
-/// The mask for a value.
+/// The text that replaces a value.
 const HIDDEN: &str = "***";
-/// A shorter value occurs by chance; it is hidden only behind its variable's name.
+/// The shortest value to hide everywhere. Shorter ones occur by chance, so they are hidden only after their name.
 const SHORTEST: usize = 6;
-/// The longest line, in characters.
+/// The longest line that is shown, in characters.
 const LONGEST: usize = 400;
-/// The variables whose values are shown, except for passwords in them: a delegate's address and names, which this program shows
-/// itself, and what each image sets. Without them, few lines of a log would make sense.
+/// The variables whose values are shown, except for passwords in them: a delegate's address and names, which this
+/// program shows itself, and the variables that images set. Without them, few lines of a log would make sense.
 const PUBLIC: &str = "ACCOUNT_ID DELEGATE_NAME DELEGATE_TYPE HOME JAVA_HOME MANAGER_HOST_AND_PORT PATH";
-/// The name of an option that holds a secret has one of these in it, in upper case.
+/// Words that mark the name of an option as secret. The name is compared in upper case.
 const SECRET: &str = "TOKEN SECRET PASS KEY CREDENTIAL AUTH PRIVATE COOKIE SIGNATURE JWT _PWD";
 
 /// The values of one container's environment.
 pub struct Redactor {
-    /// Values that are hidden wherever they occur, the longest first.
+    /// Values to hide everywhere, the longest first.
     anywhere: Vec<String>,
-    /// Values too short for that are hidden in their context: `NAME=value`, and what replaces it, `NAME=***`.
+    /// Shorter values, to hide only in context: `NAME=value`, and its replacement `NAME=***`.
     assigned: Vec<(String, String)>,
 }
 
 impl Redactor {
-    /// Takes a container's variables as (name, value).
+    /// Takes the variables of a container as pairs of name and value.
     pub fn new<'a>(environment: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut redactor = Self {
             anywhere: Vec::new(),
@@ -42,7 +42,7 @@ impl Redactor {
         redactor
     }
 
-    /// Hides a value line by line: a private key has several, and only one is seen at a time.
+    /// Hides each line of a value separately: a private key has several, and only one is seen at a time.
     fn hide(&mut self, name: &str, value: &str) {
         for line in value.lines().map(printable) {
             let line = line.trim();
@@ -59,7 +59,7 @@ impl Redactor {
         self.assigned.push((shown, format!("{before}{HIDDEN}{after}")));
     }
 
-    /// Hides the password in a proxy's address, and the secret properties in a virtual machine's options.
+    /// Hides the password in a proxy's address, and the secret properties in the options of a Java virtual machine.
     fn hide_within(&mut self, value: &str) {
         if let Some((user, _)) = value
             .split_once("://")
@@ -77,7 +77,7 @@ impl Redactor {
         }
     }
 
-    /// One printed line without these values, at most 400 characters of it. Its indentation stays.
+    /// One line of output without these values, shortened to 400 characters. Its indentation stays.
     pub fn line(&self, text: &str) -> String {
         let mut line = printable(text).trim_end().to_owned();
         for secret in &self.anywhere {
@@ -86,7 +86,7 @@ impl Redactor {
         for (assigned, hidden) in &self.assigned {
             line = line.replace(assigned, hidden);
         }
-        // Shortened last: half a value would not be recognised.
+        // Shorten last, because half a value would not be recognised.
         shortened(&line, LONGEST)
     }
 }

@@ -1,7 +1,7 @@
-//! The file: appending, and finding out what other processes appended.
+//! The file: appends records, and finds the records that other processes appended.
 //!
-//! The daemon and a command such as `rollback` may write to it at the same time. Each writer holds a lock, and first
-//! reads the records that others appended since its last read. logrotate may rename or empty the file at any time.
+//! The daemon and a command such as `rollback` may write to it at the same time. Each writer takes a lock, and first
+//! reads the records that others have appended since its last read. logrotate may rename or empty the file at any time.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -19,30 +19,30 @@ use crate::events::event::{Action, Event, EventId};
 
 /// How many events are remembered.
 const RECENT: usize = 20;
-/// How long another process may hold the lock; then it is written all the same.
+/// How long to wait for a lock of another process. After that, the file is written without the lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The log's records of the outcomes in question.
+/// The results of a search in the log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known {
-    /// The ids that it has.
+    /// Those of the searched ids that the log contains.
     pub ids: HashSet<EventId>,
-    /// The time of the first record, or of the file's creation. Older outcomes need not be in the log.
+    /// The time of the first record, or when the file was created. Older outcomes need not be in the log.
     pub begins: Option<DateTime<Utc>>,
-    /// The last record of each container with these actions.
+    /// The last records of each container about its health and about being skipped.
     pub open: HashMap<String, Vec<Event>>,
-    /// Its last records, the earliest first.
+    /// The last records of the log, the earliest first.
     pub recent: VecDeque<Event>,
 }
 
-/// The file that is written.
+/// The file to which records are written.
 #[derive(Debug)]
 pub struct AuditFile {
     path: PathBuf,
     file: File,
-    /// Everything before this offset was read or written by this process.
+    /// This process has read or written everything before this offset.
     read_until: u64,
-    /// The ids that other processes appended since this one opened the file.
+    /// The ids that other processes have appended since this one opened the file.
     appended: HashSet<EventId>,
 }
 
@@ -66,10 +66,10 @@ impl AuditFile {
         &self.path
     }
 
-    /// Appends a record unless another process has done so, and returns once it is on disk.
+    /// Appends a record unless another process has already done so, and returns once it is on disk.
     pub(super) fn append(&mut self, id: &EventId, line: &str) -> io::Result<()> {
         self.follow_rotation()?;
-        // The lock is on this file, whatever it is renamed to meanwhile.
+        // The lock is on the open file, even if that is renamed in the meantime.
         let locked = self.file.try_clone()?;
         wait_for_lock(&locked);
         let result = self.append_locked(id, line);
@@ -89,7 +89,7 @@ impl AuditFile {
         if self.appended.contains(id) {
             return Ok(());
         }
-        // A line that was cut off, as by a full disk, ends here.
+        // Ends a line that was cut off, for example because the disk was full.
         let begin = if ends_with_a_line(&self.file, length)? {
             ""
         } else {
@@ -97,7 +97,7 @@ impl AuditFile {
         };
         let written = self.file.write_all(format!("{begin}{line}\n").as_bytes());
         if let Err(error) = written {
-            // An incomplete line would not be a record.
+            // Remove the incomplete line, which would not be a record.
             let _ = self.file.set_len(length);
             return Err(error);
         }
@@ -118,7 +118,7 @@ impl AuditFile {
         Ok(())
     }
 
-    /// The records of these outcomes in the file and its predecessors.
+    /// Finds the records of these outcomes in the file and its predecessors.
     pub(super) fn known(&self, ids: &HashSet<EventId>) -> Known {
         let mut known = Known::default();
         let paths = paths(&self.path);
@@ -136,8 +136,8 @@ impl AuditFile {
                 of_container.push(event);
             }
         }
-        // The log may have existed before its first record, so ask when the file was created. Without birth times, an empty
-        // file's mtime is that time.
+        // The log may be older than its first record, so use the time when the file was created. If that is unknown,
+        // the modification time of an empty file is the same.
         let made = paths.first().and_then(|oldest| {
             let modified = || fs::metadata(oldest).and_then(|metadata| metadata.modified()).ok();
             made_at(oldest).or_else(|| modified().filter(|_| known.begins.is_none()).map(Into::into))
@@ -147,7 +147,7 @@ impl AuditFile {
     }
 }
 
-/// When a file was made, where its file system knows. The standard library does not ask on musl.
+/// When a file was created, if the file system knows. On musl, the standard library cannot tell.
 fn made_at(path: &Path) -> Option<DateTime<Utc>> {
     let status = statx(CWD, path, AtFlags::empty(), StatxFlags::BTIME).ok()?;
     let made = status.stx_btime;
@@ -155,7 +155,7 @@ fn made_at(path: &Path) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(made.tv_sec, made.tv_nsec).filter(|_| is_known)
 }
 
-/// Keeps the last events, for the status page.
+/// Adds an event to the last events, for the status page, and drops the oldest one beyond the limit.
 pub(in crate::events) fn remember(recent: &mut VecDeque<Event>, event: Event) {
     if recent.len() >= RECENT {
         recent.pop_front();
@@ -164,7 +164,7 @@ pub(in crate::events) fn remember(recent: &mut VecDeque<Event>, event: Event) {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    // Names of containers and images are nobody's secret, but nobody else's business either.
+    // The names of containers and images are not secret, but other users need not see them.
     OpenOptions::new()
         .read(true)
         .append(true)
@@ -184,8 +184,8 @@ fn ends_with_a_line(mut file: &File, length: u64) -> io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-/// Waits for the lock that one of several processes has while it appends, but not for long: a process that hangs must not
-/// keep others from their records. Some file systems have no locks.
+/// Waits for the lock that a process has while it appends, but not for long: a process that hangs must not keep others
+/// from writing their records. Some file systems have no locks.
 fn wait_for_lock(file: &File) {
     let begun = Instant::now();
     while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && begun.elapsed() < LOCK_PATIENCE {

@@ -1,7 +1,7 @@
-//! `AUDIT_LOG`: every outcome as a line of JSON, written durably before the next step.
+//! `AUDIT_LOG`: every outcome as a line of JSON, on disk before the next step.
 //!
-//! Another thread writes, so that a disk that hangs holds up nothing for longer than five seconds. What cannot be
-//! written, as on a full disk, waits in memory and is written when that works again.
+//! Another thread writes, so that a disk that hangs does not delay anything for more than five seconds. Records that
+//! cannot be written, for example because the disk is full, wait in memory until writing works again.
 
 mod file;
 mod reader;
@@ -24,19 +24,19 @@ use super::event::{Event, EventId};
 use crate::telemetry;
 use crate::text::json;
 
-/// How long the next step waits for a record to be on disk.
+/// How long the next step waits until a record is on disk.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often what could not be written is tried again.
+/// The interval between attempts to write after a failure.
 const RETRY: Duration = Duration::from_secs(60);
-/// The records that wait for a disk that takes none; the oldest go first.
+/// How many records may wait while the disk accepts none. Beyond that, the oldest are lost.
 const BACKLOG: usize = 256;
 
-/// Where records go.
+/// The destination of records.
 #[derive(Debug)]
 pub enum AuditLog {
-    /// To the log on standard output, as lines of their own.
+    /// Lines of their own in the log on standard output.
     Stdout,
-    /// To a file.
+    /// A file.
     File(Writer),
 }
 
@@ -44,7 +44,7 @@ impl AuditLog {
     /// Opens the file.
     ///
     /// # Errors
-    /// The file cannot be opened or made.
+    /// The file cannot be opened or created.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self::File(Writer {
             file: Arc::new(Mutex::new(AuditFile::open(path)?)),
@@ -52,7 +52,7 @@ impl AuditLog {
         }))
     }
 
-    /// Writes a record, and returns once it is on disk, or when that has taken too long.
+    /// Writes a record, and returns once it is on disk or the wait has taken too long.
     pub async fn record(&self, event: &Event) {
         let Ok(line) = json::text(event) else {
             return;
@@ -63,14 +63,14 @@ impl AuditLog {
         }
     }
 
-    /// Tries again what could not be written, now and then. It does not wait for that.
+    /// From time to time, tries again to write the records that are waiting. Does not wait for the result.
     pub fn retry(&self) {
         if let Self::File(writer) = self {
             writer.retry();
         }
     }
 
-    /// The log's records of these outcomes, and the last events that report a problem or its end.
+    /// Finds the log's records of these outcomes, and the last events that report a problem or its end.
     pub async fn known(&self, ids: HashSet<EventId>) -> Known {
         match self {
             Self::Stdout => Known::default(),
@@ -96,13 +96,13 @@ impl AuditLog {
 /// Records that are not in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unwritten {
-    /// They wait in memory, and are tried again.
+    /// How many wait in memory and will be tried again.
     pub waiting: usize,
-    /// There were too many.
+    /// How many were lost because too many were waiting.
     pub lost: u64,
 }
 
-/// A file, and the records on their way there.
+/// A file, and the records that wait to be written to it.
 #[derive(Debug)]
 pub struct Writer {
     file: Arc<Mutex<AuditFile>>,
@@ -113,7 +113,7 @@ pub struct Writer {
 struct Queue {
     records: VecDeque<(EventId, String)>,
     lost: u64,
-    /// Whether a thread writes them.
+    /// Whether a thread is writing them.
     is_busy: bool,
     is_failing: bool,
     tried_at: Option<Instant>,
@@ -126,7 +126,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Writer {
     async fn record(&self, id: EventId, line: String) {
         lock(&self.queue).push(id, line);
-        // Where a thread is busy still, its disk hangs, and that has been waited for.
+        // A thread that is still busy is stuck on the disk, and an earlier call has waited for it.
         if let Some(written) = self.write()
             && timeout(PATIENCE, written).await.is_err()
         {
@@ -145,7 +145,7 @@ impl Writer {
         }
     }
 
-    /// Has a thread write what waits; `None` where one does already.
+    /// Has a thread write the waiting records; `None` if one is already doing so.
     fn write(&self) -> Option<tokio::task::JoinHandle<()>> {
         {
             let mut queue = lock(&self.queue);
@@ -176,7 +176,7 @@ impl Queue {
     }
 }
 
-/// Writes what waits, in order.
+/// Writes the waiting records, in order.
 fn write_all(file: &mut AuditFile, queue: &Mutex<Queue>) {
     loop {
         let next = lock(queue).records.front().cloned();

@@ -1,4 +1,4 @@
-//! Reading records back.
+//! Reads records back.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read};
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::events::event::Event;
 
-/// A line that is longer is none of ours.
+/// The longest line that can be a record, in bytes.
 const LONGEST: u64 = 64 << 10;
 
-/// All records that are kept uncompressed, the earliest first. It skips what it cannot read: a missing file, a truncated
-/// line, a note that a person added.
+/// All records that are kept uncompressed, the earliest first. It skips everything else: missing files, truncated
+/// lines, and notes that people added.
 pub fn read(path: &Path) -> impl Iterator<Item = Event> + use<> {
     read_all(&paths(path))
 }
@@ -33,7 +33,7 @@ pub(super) fn paths(path: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The records from here to the end of a file.
+/// The records from the current position to the end of a file.
 pub(super) fn lines_from(file: impl Read) -> impl Iterator<Item = Event> {
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();

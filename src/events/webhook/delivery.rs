@@ -1,4 +1,4 @@
-//! Delivers what waits: one event after the other for each delegate, again and again for an hour.
+//! Delivers the waiting events: one after another for each delegate, with repeated attempts for an hour.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,19 +18,19 @@ use crate::events::receiver::{Answer, Receiver};
 use crate::net::jittered;
 use crate::text::duration;
 
-/// How many requests are on their way at once.
+/// How many requests may be in flight at once.
 const MAX_REQUESTS: usize = 4;
 
-/// The bounds on waiting for the receiver.
+/// The limits on waiting for the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// For one attempt, its answer included.
+    /// How long one attempt may take, including its answer.
     pub attempt: Duration,
-    /// The pause after the first attempt; it doubles with each.
+    /// The pause after the first attempt. It doubles with each further attempt.
     pub first_pause: Duration,
     /// The longest pause.
     pub longest_pause: Duration,
-    /// The longest `Retry-After` that is respected, so that a mistaken one has an end.
+    /// The longest `Retry-After` that is respected, so that a mistake in it does not stop delivery.
     pub longest_retry_after: Duration,
     /// How long after its first attempt an event is given up.
     pub give_up_after: Duration,
@@ -48,18 +48,18 @@ impl Default for Timing {
     }
 }
 
-/// The fate of the events since the start.
+/// The results of all events since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WebhookCounts {
     /// Events that the receiver has accepted.
     pub delivered: u64,
     /// Attempts that failed.
     pub failed_attempts: u64,
-    /// Events that it rejected or did not accept in time.
+    /// Events that the receiver rejected or did not accept in time.
     pub given_up: u64,
-    /// Events for which there was no room, or no longer a receiver.
+    /// Events dropped because there was no room, or because the receiver no longer wants any.
     pub dropped: u64,
-    /// Events that wait or are being sent.
+    /// Events that are waiting or being sent.
     pub queued: u64,
     /// Why the last attempt failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,7 +73,7 @@ pub(super) struct Delivery {
     pub(super) key: Option<SigningKey>,
     pub(super) timing: Timing,
     pub(super) permits: Semaphore,
-    /// Woken whenever a delegate has no event left.
+    /// Notified whenever a delegate has no events left.
     pub(super) idle: Notify,
     pub(super) state: Mutex<State>,
 }
@@ -82,15 +82,15 @@ pub(super) struct Delivery {
 pub(super) struct State {
     pub(super) queue: Queue,
     pub(super) counts: WebhookCounts,
-    /// Whether it is logged that events are dropped.
+    /// Whether the log already says that events are dropped.
     pub(super) is_full: bool,
-    /// The receiver answered 410 Gone.
+    /// Whether the receiver answered 410 Gone.
     pub(super) is_gone: bool,
-    /// The receiver asked for a pause until then.
+    /// The end of the pause for which the receiver asked.
     not_before: Option<Instant>,
 }
 
-/// The next thing to do after an attempt.
+/// The next action after an attempt.
 enum Next {
     Done { delivered: bool },
     Retry { after: Duration },
@@ -118,7 +118,7 @@ impl Delivery {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves a delegate until none of its events is left.
+    /// Delivers the events of a delegate until none is left.
     pub(super) async fn serve(self: Arc<Self>, container: String) {
         loop {
             let Some(message) = self.state().queue.next(&container) else {
@@ -145,7 +145,7 @@ impl Delivery {
         let mut pause = self.timing.first_pause;
         loop {
             let answer = {
-                // It is never closed. One delivery that waits for the receiver also holds up the others.
+                // The semaphore is never closed. A delivery that waits for the receiver also holds up the others.
                 let _permit = self.permits.acquire().await;
                 let not_before = self.state().not_before;
                 if let Some(not_before) = not_before {

@@ -1,4 +1,4 @@
-//! The bodies: an event as CloudEvents, Slack and Teams have it.
+//! The bodies of requests: an event in the formats of CloudEvents, Slack and Teams.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::config::WebhookFormat;
 use crate::events::Event;
 use crate::text::{json as json_text, time};
 
-/// The characters that a segment of a URI's path may hold unescaped.
+/// The characters that are allowed unescaped in a segment of a URI's path.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -47,7 +47,7 @@ fn cloud_event(event: &Event) -> Value {
     })
 }
 
-/// A title, a message and facts. `text` is what a notification shows.
+/// A title, a message and facts. Notifications show `text`.
 fn slack(words: &Words) -> Value {
     let Words {
         title,
@@ -57,7 +57,7 @@ fn slack(words: &Words) -> Value {
     let (title, message) = (for_slack(title), for_slack(message));
     let markdown = |text: String| json!({ "type": "mrkdwn", "text": text });
     let fields = facts.iter().map(|(name, value)| {
-        // Within backticks nothing else has a meaning.
+        // Between backticks, no other character is special.
         markdown(format!("*{name}*\n`{}`", for_slack(&value.replace('`', "'"))))
     });
     json!({
@@ -69,14 +69,14 @@ fn slack(words: &Words) -> Value {
     })
 }
 
-/// The three characters that make links, mentions and entities there.
+/// Escapes the three characters with which Slack marks links, mentions and entities.
 fn for_slack(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
 
-/// An Adaptive Card. The text of a `RichTextBlock` is taken literally, that of a `TextBlock` is Markdown.
+/// An Adaptive Card. Text in a `RichTextBlock` is literal; in a `TextBlock` it would be Markdown.
 fn teams(words: &Words) -> Value {
     let bold = |text: &str| json!({ "type": "TextRun", "text": text, "weight": "Bolder" });
     let plain = |text: &str| json!({ "type": "TextRun", "text": text });

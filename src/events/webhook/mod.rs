@@ -1,12 +1,12 @@
-//! Sends events to a receiver elsewhere, in the background: whatever it does, nothing waits for it, and what is kept
-//! for it is bounded.
+//! Sends events to a remote receiver in the background. Nothing ever waits for the receiver, and the number and size of
+//! the waiting events are limited.
 //!
 //! | file | for |
 //! |---|---|
-//! | `delivery.rs` | attempts, pauses, and their counts and log lines |
-//! | `queue.rs` | what waits, by delegate |
-//! | `format.rs` | the bodies: CloudEvents, Slack, Teams |
-//! | `wording.rs` | an event in words, for messages that people read |
+//! | `delivery.rs` | attempts and pauses, with their counts and log lines |
+//! | `queue.rs` | the waiting events, by delegate |
+//! | `format.rs` | the bodies for CloudEvents, Slack and Teams |
+//! | `wording.rs` | an event in words, for messages to people |
 //! | `signature.rs` | the signature |
 
 mod delivery;
@@ -39,7 +39,7 @@ pub struct Webhook {
     delivery: Arc<Delivery>,
     /// The actions to send; empty means all.
     actions: Vec<Action>,
-    /// One for each delegate that has events to send.
+    /// One task for each delegate that has events to send.
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -59,14 +59,14 @@ impl Webhook {
         let actions = settings.events.iter();
         Self {
             delivery: Arc::new(Delivery::new(receiver, settings.format, settings.key, timing)),
-            // The settings name no others.
+            // The settings contain no other names.
             actions: actions.filter_map(|name| Action::from_str(name).ok()).collect(),
             tasks: Mutex::default(),
         }
     }
 
-    /// Takes an event to send, if it is one of the chosen ones. Never waits and never fails: if there is no room, the
-    /// oldest event that waits for the delegate with the most bytes waiting is dropped.
+    /// Queues an event if its action is among the chosen ones. Never waits and never fails: if there is no room, it
+    /// drops the oldest waiting event of the delegate with the most waiting bytes.
     pub fn send(&self, event: &Event) {
         if !self.actions.is_empty() && !self.actions.contains(&event.action) {
             return;
@@ -102,15 +102,15 @@ impl Webhook {
         }
     }
 
-    /// Sends an event once, whichever are chosen, and waits for the answer.
+    /// Sends an event once, regardless of the chosen actions, and waits for the answer.
     ///
     /// # Errors
-    /// Why it was not accepted.
+    /// The reason why it was not accepted.
     pub async fn test(&self, event: &Event) -> Result<(), String> {
         self.delivery.attempt(&self.message(event)).await.accepted()
     }
 
-    /// The outcomes of the events so far.
+    /// The results of all events so far.
     pub fn counts(&self) -> WebhookCounts {
         let state = self.delivery.state();
         WebhookCounts {
@@ -119,7 +119,7 @@ impl Webhook {
         }
     }
 
-    /// Waits until nothing is left to send, and no longer than this.
+    /// Waits until there is nothing left to send, but no longer than this.
     pub async fn finish(&self, limit: Duration) {
         let empty = async {
             loop {

@@ -1,15 +1,15 @@
-//! The events that wait to be sent: in order for each delegate, and not without end.
+//! The events that wait to be sent, in order for each delegate and limited in total.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::events::{Action, EventId};
 
-/// How many events are kept.
+/// How many events are kept at most.
 pub(super) const MAX_EVENTS: usize = 256;
-/// How many bytes the bodies of all of them have.
+/// How many bytes all their bodies may have together.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// An event as it is sent.
+/// An event in the form that is sent.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
     pub(super) id: EventId,
@@ -17,18 +17,18 @@ pub(super) struct Message {
     pub(super) body: Vec<u8>,
 }
 
-/// The events of all delegates, those that are being sent included.
+/// The events of all delegates, including those that are being sent.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// The waiting messages of each delegate that is being served. A queue may be empty while its last message is sent.
+    /// The waiting messages of each delegate that is being served. Its list may be empty while the last message is sent.
     waiting: BTreeMap<String, VecDeque<Message>>,
     events: usize,
     bytes: usize,
 }
 
 impl Queue {
-    /// Adds an event, and drops the oldest that wait if there is no room. Returns whether the caller has to start serving
-    /// the delegate, and how many events were dropped.
+    /// Adds an event, and drops the oldest waiting ones if there is no room. Returns whether the caller must start to
+    /// serve the delegate, and how many events were dropped.
     pub(super) fn push(&mut self, container: &str, message: Message) -> (bool, u64) {
         self.events += 1;
         self.bytes += message.body.len();
@@ -44,7 +44,7 @@ impl Queue {
         (is_new, dropped)
     }
 
-    /// Drops the oldest event that waits for the delegate with the most bytes waiting.
+    /// Drops the oldest waiting event of the delegate with the most waiting bytes.
     fn drop_oldest(&mut self) -> bool {
         let bytes =
             |waiting: &VecDeque<Message>| waiting.iter().map(|message| message.body.len()).sum::<usize>();
@@ -58,7 +58,7 @@ impl Queue {
         }
     }
 
-    /// The next event of a delegate, which counts until it is [`sent`](Self::sent). `None` ends the service of the delegate.
+    /// The next event of a delegate, which counts until it is [`sent`](Self::sent). `None` ends the delegate's service.
     pub(super) fn next(&mut self, container: &str) -> Option<Message> {
         let next = self.waiting.get_mut(container)?.pop_front();
         if next.is_none() {
@@ -67,13 +67,13 @@ impl Queue {
         next
     }
 
-    /// An event is gone, one way or another.
+    /// Stops counting an event that was sent or dropped.
     pub(super) fn sent(&mut self, message: &Message) {
         self.events -= 1;
         self.bytes -= message.body.len();
     }
 
-    /// Drops everything that waits. Returns how many events that were.
+    /// Drops all waiting events. Returns how many there were.
     pub(super) fn clear(&mut self) -> u64 {
         let mut cleared = 0;
         while self.drop_oldest() {
@@ -82,7 +82,7 @@ impl Queue {
         cleared
     }
 
-    /// How many events are here, those that are being sent included.
+    /// How many events there are, including those that are being sent.
     pub(super) fn len(&self) -> usize {
         self.events
     }
@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    /// The bodies' lengths of what waits for a delegate, in order.
+    /// The lengths of the waiting bodies of a delegate, in order.
     fn drain(queue: &mut Queue, container: &str) -> Vec<usize> {
         let next = || queue.next(container).inspect(|message| queue.sent(message));
         std::iter::from_fn(next)
@@ -133,7 +133,7 @@ mod tests {
         let sending = queue.next("d1").unwrap();
         assert_eq!(queue.push("d1", message(2, half)), (false, 0));
         assert_eq!(queue.push("d1", message(3, half)), (false, 1));
-        // An event that does not fit is dropped itself.
+        // An event that does not fit is dropped at once.
         assert_eq!(queue.push("d2", message(4, MAX_BYTES)), (true, 1));
         queue.sent(&sending);
         assert_eq!(drain(&mut queue, "d1"), [half]);

@@ -1,4 +1,4 @@
-//! The signature of a webhook, by the scheme of Standard Webhooks (<https://www.standardwebhooks.com>).
+//! The signature of a webhook, as Standard Webhooks defines it (<https://www.standardwebhooks.com>).
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

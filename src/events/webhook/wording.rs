@@ -1,21 +1,21 @@
-//! An event in words, for messages that people read. Each format escapes them in its own way.
+//! An event in words, for messages to people. Each format escapes them in its own way.
 
 use crate::events::{Action, Event, Seconds};
 use crate::text::{duration, one_line};
 use std::time::Duration;
 
-/// The longest message, in characters.
+/// The maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 1000;
-/// The longest of the facts, in characters.
+/// The maximum length of a fact, in characters.
 const MAX_FACT: usize = 300;
 
 /// The parts of a message.
 pub(super) struct Words {
-    /// A symbol, what happened, and to which container.
+    /// A symbol, the outcome, and the name of the container.
     pub(super) title: String,
     /// The event's sentence.
     pub(super) message: String,
-    /// Names and values.
+    /// Names and values for further details.
     pub(super) facts: Vec<(&'static str, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! The status page: one HTML file without external parts. It updates itself, and works without JavaScript.
+//! The status page: one HTML file without external parts. It updates itself, but also works without JavaScript.
 
 use std::fmt::Write as _;
 
@@ -20,8 +20,8 @@ use crate::text::{Foreign, time};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The value of the header `Content-Security-Policy`: it permits the page's own style and script, requests to this
-/// server, and images within the page.
+/// The value of the `Content-Security-Policy` header: it permits only the page's own style and script, requests to this
+/// server, and images embedded in the page.
 pub fn content_security_policy() -> String {
     let hash = |text: &str| BASE64_STANDARD.encode(digest(&SHA256, text.as_bytes()));
     format!(
@@ -32,7 +32,7 @@ pub fn content_security_policy() -> String {
     )
 }
 
-/// The page at this moment. Writing to a `String` cannot fail.
+/// The page for the current state. Writing to a `String` cannot fail.
 pub fn html(status: &Status, now: DateTime<Utc>) -> String {
     let Headline { tone, text } = Headline::of(status, now);
     let (class, symbol, text, host) = (
@@ -64,7 +64,7 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
     page
 }
 
-/// The facts that hold for all delegates.
+/// The facts about the host as a whole.
 fn facts(page: &mut String, status: &Status, now: DateTime<Utc>) {
     page.push_str("<ul class=facts data-part=facts>");
     let mut fact = |text: String| {
@@ -146,7 +146,7 @@ fn article(page: &mut String, delegate: &DelegateReport, events: &[Event], now: 
     page.push_str("</dl></article>");
 }
 
-/// The last outcomes, the latest at the top.
+/// The last outcomes, the latest first.
 fn recently(page: &mut String, events: &[Event], now: DateTime<Utc>) {
     if events.is_empty() {
         return;
@@ -168,7 +168,7 @@ fn image(delegate: &DelegateReport) -> String {
     text
 }
 
-/// The releases among the last outcomes, folded up; `None` if there are none.
+/// The releases among the last outcomes, collapsed; `None` if there are none.
 fn releases_html(delegate: &DelegateReport, events: &[Event], now: DateTime<Utc>) -> Option<String> {
     let own = events
         .iter()
@@ -193,7 +193,7 @@ fn releases_html(delegate: &DelegateReport, events: &[Event], now: DateTime<Utc>
     Some(text)
 }
 
-/// A container that finishes its tasks, with the time it has left as a bar.
+/// A container that is finishing its tasks, with a bar for the time that is left.
 fn drain_html(drain: &Drain, now: DateTime<Utc>) -> String {
     let name = escaped(&drain.container);
     let tasks = drain.tasks.map(crate::rollout::reason::count);
@@ -211,7 +211,7 @@ fn drain_html(drain: &Drain, now: DateTime<Utc>) -> String {
     text
 }
 
-/// The evidence of a rejected candidate, folded up.
+/// The evidence on a rejected candidate, collapsed.
 fn evidence_html(evidence: &Evidence, now: DateTime<Utc>) -> String {
     let outcome = evidence.message.as_deref().or(evidence.ending.as_deref());
     let mut text = String::new();
@@ -236,12 +236,12 @@ fn evidence_html(evidence: &Evidence, now: DateTime<Utc>) -> String {
     )
 }
 
-/// A time in the past, as people say it.
+/// A time in the past: how long ago it was, and the clock time.
 fn since(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
     moment(time, now, &ago(time, now))
 }
 
-/// A time in words, with the clock time.
+/// A time described with these words, followed by the clock time.
 fn moment(at: DateTime<Utc>, now: DateTime<Utc>, words: &str) -> String {
     tagged(at, &format!("{words} ({})", clock(at, now)))
 }
@@ -258,13 +258,13 @@ fn clock(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     format!("{}&nbsp;UTC", text.replace('T', "&nbsp;"))
 }
 
-/// One word, in the colour and with the symbol of its tone.
+/// One word in the colour of its tone, with its symbol.
 fn badge(tone: Tone, word: &str, title: &str) -> String {
     let (class, symbol) = (tone.as_str(), tone.symbol());
     format!("<span class=\"badge {class}\"{title}><span aria-hidden=true>{symbol}</span> {word}</span>")
 }
 
-/// A sentence whose commands stand in backticks.
+/// A sentence in which commands are in backticks.
 fn prose(text: &str) -> String {
     let mut html = String::new();
     for (number, part) in text.split('`').enumerate() {
