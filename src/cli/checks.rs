@@ -8,7 +8,7 @@ use crate::config::Settings;
 #[cfg(feature = "docker")]
 use crate::doctor::run_checks;
 use crate::doctor::{Check, Checks, Severity};
-use crate::status::table::Look;
+use crate::status::layout::Look;
 use crate::status::view::Tone;
 
 /// Checks everything an upgrade needs.

@@ -7,8 +7,8 @@ use crate::app;
 use crate::config::Settings;
 use crate::events::Action;
 use crate::events::history::{History, Release};
+use crate::status::layout::{Look, Table};
 use crate::status::report::none_found;
-use crate::status::table::{Look, Table};
 use crate::status::view::Tone;
 use crate::text::time;
 

@@ -9,9 +9,9 @@ use crate::app;
 use crate::config::Settings;
 use crate::health::HealthStatus;
 use crate::rollout::reason::Reason;
+use crate::status::layout::{Look, Table};
 use crate::status::planned::Planned;
 use crate::status::report::none_found;
-use crate::status::table::{Look, Table};
 use crate::status::terminal::with_word;
 use crate::status::view::Tone;
 

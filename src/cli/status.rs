@@ -12,7 +12,7 @@ use super::{Exit, fail, print};
 use crate::config::Settings;
 use crate::health::http::plain_client;
 use crate::net::innermost;
-use crate::status::table::Look;
+use crate::status::layout::Look;
 
 /// The interval of `status --watch`.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);

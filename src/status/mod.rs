@@ -3,6 +3,7 @@
 mod connections;
 pub mod evidence;
 pub mod hosts;
+pub mod layout;
 pub mod liveness;
 pub mod metrics;
 pub mod next_upgrade;
@@ -10,7 +11,6 @@ pub mod page;
 pub mod planned;
 pub mod report;
 pub mod server;
-pub mod table;
 pub mod terminal;
 pub mod view;
 

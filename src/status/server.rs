@@ -13,8 +13,8 @@ use hyper::{Method, Request, Response, StatusCode};
 use tokio::net::TcpListener;
 
 use crate::status::hosts::Hosts;
+use crate::status::layout::Look;
 use crate::status::liveness::Liveness;
-use crate::status::table::Look;
 use crate::status::view::{Headline, Tone};
 use crate::status::{Reader, Status, connections, metrics, page, terminal};
 use crate::telemetry;

@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 
 use crate::rollout::reason::{ReasonKind, count};
 use crate::status::evidence::Evidence;
+use crate::status::layout::{Look, Table};
 use crate::status::report::DelegateReport;
-use crate::status::table::{Look, Table};
 use crate::status::view::{Headline, Tone, ago, rough, rows, soon};
 use crate::status::{Mode, Status};
 use crate::text::Foreign;

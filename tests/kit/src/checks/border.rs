@@ -7,7 +7,7 @@ use delegate_upgrader::events::Event;
 use delegate_upgrader::events::webhook::body;
 use delegate_upgrader::schedule::moment;
 use delegate_upgrader::schedule::zone::Zone;
-use delegate_upgrader::status::table::{Look, Table};
+use delegate_upgrader::status::layout::{Look, Table};
 use delegate_upgrader::status::view::Tone;
 use delegate_upgrader::status::{Status, metrics, page, terminal};
 use delegate_upgrader::text::{Foreign, duration, foreign, json as json_text, time};
