@@ -1,4 +1,4 @@
-//! A change of a Swarm service.
+//! An update of a Swarm service.
 
 use serde_json::Value;
 
@@ -9,11 +9,11 @@ use crate::image::ImageReference;
 pub struct ServiceUpdate<'a> {
     /// Its id.
     pub id: &'a str,
-    /// The version that was observed: the update is refused if the version has changed.
+    /// The observed version. The update is refused if the version has changed since.
     pub version: u64,
     /// The whole new spec.
     pub spec: &'a Value,
-    /// The image that is new in the spec: its registry's login goes along, if there is one. Without one Swarm keeps the
-    /// login that it has.
+    /// The image that is new in the spec. The login for its registry is sent along, if there is one. Without an image, Swarm
+    /// keeps the login that it has.
     pub image: Option<&'a ImageReference>,
 }

@@ -1,16 +1,16 @@
-//! Named volumes without contents, whose labels say something.
+//! Named volumes without contents. Their labels store data.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// A named volume, as far as it is read.
+/// A named volume, with only the fields that this program reads.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Volume {
     /// Its name.
     #[serde(rename = "Name")]
     pub name: String,
-    /// Its labels. An engine writes none as `null`.
+    /// Its labels. If there are none, an engine writes `null`.
     #[serde(rename = "Labels", default, deserialize_with = "labels")]
     pub labels: BTreeMap<String, String>,
 }
