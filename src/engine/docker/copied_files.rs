@@ -4,7 +4,7 @@
 //!
 //! The files are recognised by their modification times. This also matches some other files:
 //! - files that a process of an earlier run extracted from an archive that is newer than the container, or downloaded with
-//! the server's timestamp;
+//!   the server's timestamp;
 //! - every file that an earlier run wrote, if the engine's file system stores whole seconds only.
 //!
 //! A delegate with such a file is not upgraded until it is recreated. Conversely, a copied file is missed if the clocks of
