@@ -81,10 +81,10 @@ pub enum Target {
 
 /// Computes the target of a delegate that runs `current` while `published` is published.
 ///
-/// 1. `IMAGE_REPOSITORY` names the repository, which needs the published tag. `REGISTRY_MIRROR` prefixes the published one.
+/// 1. `IMAGE_REPOSITORY`: that repository with the published tag. `REGISTRY_MIRROR`: the published repository below it.
 /// 2. A published repository other than the stock one is an administrator's override, and is used as it is.
 /// 3. If the current image is Harness's under any prefix, the target keeps that prefix, whichever of Harness's two
-/// repositories is published. Harness's own images never replace a custom image.
+///    repositories is published. Harness's own images never replace a custom image.
 /// 4. If the published tag is the plain one, the target keeps the suffix of the current tag, such as `.minimal` or `-tools`.
 /// 5. If the target is the same reference, it is current unless its tag is mutable.
 /// 6. An image that the [`ImagePolicy`] does not permit is not used.
