@@ -24,13 +24,13 @@ pub enum EngineError {
         /// The engine's message, on one line.
         message: String,
     },
-    /// The socket does not answer. Has the address and the reason.
+    /// The socket does not answer. The text gives the address and the reason.
     #[error("the engine is unreachable: {0}")]
     Unreachable(String),
     /// The engine did not answer within this time. The next observation shows whether it acted.
     #[error("the engine did not answer within {}", duration::text(*.0))]
     TimedOut(Duration),
-    /// The registry wants a login, and none could be used. Has the registry's message and the problem with the login.
+    /// The registry wants a login, and none could be used. The text gives its message and the problem with the login.
     #[error("{0}")]
     Unauthorized(String),
     /// The engine no longer supports the API versions of this program.

@@ -85,7 +85,7 @@ pub enum Happening<'a> {
     Container {
         /// Its id.
         id: &'a str,
-        /// Whether this program created it, by its labels.
+        /// Whether its labels show that this program created it.
         is_ours: bool,
     },
     /// An event of the volume with this name.
@@ -117,8 +117,8 @@ pub trait Engine: Send + Sync + 'static {
     /// Returns the container's document with all its fields.
     fn inspect(&self, id: &ContainerId) -> impl Future<Output = Result<Inspected, EngineError>> + Send;
 
-    /// Makes the container's labels of this program count only if they do not come from its image. Inspects the image only
-    /// if there is doubt.
+    /// Makes our labels on a container count only if they do not come from its image. Inspects the image only in case of
+    /// doubt.
     fn check_labels(
         &self,
         container: &mut Inspected,

@@ -7,7 +7,7 @@ use crate::image::ImageReference;
 /// A service's new spec.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceUpdate<'a> {
-    /// Its id.
+    /// The id of the service.
     pub id: &'a str,
     /// The observed version. The update is refused if the version has changed since.
     pub version: u64,
