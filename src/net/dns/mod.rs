@@ -220,7 +220,7 @@ fn has_route(address: IpAddr) -> bool {
     StdUdpSocket::bind((any, 0)).is_ok_and(|socket| socket.connect((address, 9)).is_ok())
 }
 
-/// For reqwest.
+/// Lets reqwest resolve names.
 impl Resolve for Resolver {
     fn resolve(&self, name: reqwest::dns::Name) -> Resolving {
         let resolver = self.clone();
@@ -233,7 +233,7 @@ impl Resolve for Resolver {
     }
 }
 
-/// For hyper's own connector.
+/// Lets hyper's own connector resolve names.
 impl tower_service::Service<Name> for Resolver {
     type Response = std::vec::IntoIter<SocketAddr>;
     type Error = Unresolved;
