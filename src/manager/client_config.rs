@@ -13,9 +13,9 @@ use crate::net::client::Connection;
 pub struct ManagerConfig {
     /// `MANAGER_HOST_AND_PORT`: scheme and host, with an optional port and path.
     pub base_url: String,
-    /// `ACCOUNT_ID`.
+    /// `ACCOUNT_ID`: the Harness account.
     pub account_id: String,
-    /// `UPGRADER_TOKEN`.
+    /// `UPGRADER_TOKEN`: a delegate token of that account.
     pub delegate_token: DelegateToken,
     /// The name of this host, which is the issuer of the tokens.
     pub host_name: String,
@@ -97,7 +97,7 @@ pub(super) fn endpoint(base: &Url, resource: &str) -> Url {
     endpoint
 }
 
-/// `scheme://host:port`, always with the port.
+/// Returns `scheme://host:port`, always with the port.
 pub(super) fn audience(base: &Url) -> String {
     let host = base.host_str().unwrap_or_default();
     let port = base.port_or_known_default().unwrap_or_default();

@@ -17,7 +17,7 @@ pub enum ManagerError {
         "the Manager is unreachable: {0}; check MANAGER_HOST_AND_PORT, the host's DNS, the proxy and the firewall"
     )]
     Unreachable(String),
-    /// The connection is not trusted. Has the reason and the remedy.
+    /// The connection is not trusted. The text gives the reason and the remedy.
     #[error("no trusted TLS connection to the Manager: {0}")]
     Tls(String),
     /// mTLS: our certificate is missing, or the Manager does not trust it.
@@ -31,12 +31,12 @@ pub enum ManagerError {
     /// No complete answer arrived within this time.
     #[error("the Manager did not answer within {}; check the proxy and the firewall", duration::text(*.0))]
     Timeout(Duration),
-    /// 401 `INVALID_TOKEN`.
+    /// 401 `INVALID_TOKEN`: the Manager does not know the token.
     #[error(
         "the Manager does not know the token (INVALID_TOKEN); set UPGRADER_TOKEN to a delegate token of this ACCOUNT_ID"
     )]
     TokenUnknown,
-    /// 401 `REVOKED_TOKEN`.
+    /// 401 `REVOKED_TOKEN`: the token was revoked.
     #[error("the token was revoked (REVOKED_TOKEN); set UPGRADER_TOKEN to a valid delegate token")]
     TokenRevoked,
     /// 401 `EXPIRED_TOKEN`. No token is older than half an hour, so one of the two clocks is wrong.
@@ -45,7 +45,7 @@ pub enum ManagerError {
         /// This host's clock minus the Manager's `Date` header, in seconds. `None` without such a header.
         skew_seconds: Option<i64>,
     },
-    /// 401 `INVALID_AGENT_MTLS_AUTHORITY`.
+    /// 401 `INVALID_AGENT_MTLS_AUTHORITY`: delegates of this account must use its mTLS endpoint.
     #[error(
         "this account's delegates must connect through its mTLS endpoint (INVALID_AGENT_MTLS_AUTHORITY); set \
          MANAGER_HOST_AND_PORT to that endpoint, and CLIENT_CERT and CLIENT_KEY"
@@ -76,13 +76,13 @@ pub enum ManagerError {
         /// The message in the answer.
         message: String,
     },
-    /// 429.
+    /// 429: the Manager limits the rate of requests.
     #[error("rate limited by the Manager (429){}", wait_in_words(*.retry_after))]
     RateLimited {
         /// How long the Manager asks the client to wait.
         retry_after: Option<Duration>,
     },
-    /// 5xx.
+    /// 5xx: the Manager failed.
     #[error("the Manager failed ({status}): {message}")]
     Server {
         /// The HTTP status.
