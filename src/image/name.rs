@@ -15,15 +15,15 @@ pub struct ImageName {
 }
 
 impl ImageName {
-    /// The name as it was written.
+    /// Returns the name as it was written.
     pub fn as_str(&self) -> &str {
         &self.written
     }
 
-    /// The reference in this name.
+    /// Returns the image reference in this name.
     ///
     /// # Errors
-    /// It is not an image reference.
+    /// The name is not an image reference.
     pub fn reference(&self) -> Result<&ImageReference, &ReferenceError> {
         self.reference.as_ref()
     }

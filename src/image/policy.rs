@@ -65,7 +65,7 @@ impl ImagePolicy {
 pub struct MaxVersion(Version);
 
 impl MaxVersion {
-    /// Whether this permits a version. `None` if the version is less exact than the limit: `26.03` may be any in March.
+    /// Whether this permits a version. `None` if the version is less exact than the limit: `26.03` may be any of March.
     fn permits(&self, version: &Version) -> Option<bool> {
         let (max, numbers) = (self.0.numbers(), version.numbers());
         let both = max.len().min(numbers.len());
