@@ -115,7 +115,7 @@ impl Health {
         self.status == HealthStatus::Healthy
     }
 
-    /// Whether the container only appears to run, although the settings ask for more, so its image is hardly proven.
+    /// Whether a healthy result only means that it runs, although the settings ask for more, which proves little.
     pub fn is_weak(&self) -> bool {
         self.probe == Probe::Running && self.is_healthy() && self.detail.starts_with(UNREACHED)
     }
