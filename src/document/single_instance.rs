@@ -179,7 +179,7 @@ fn devices(container: &Inspected) -> impl Iterator<Item = SingleInstance> {
         })
 }
 
-/// Only the end of a bind has options. A path may contain a colon, but not after the colon before the destination.
+/// Finds the binds with the option `Z`. The options follow the second colon of a bind.
 fn private_labels(container: &Inspected) -> impl Iterator<Item = SingleInstance> {
     let binds = container
         .list("/HostConfig/Binds")
