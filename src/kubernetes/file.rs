@@ -65,11 +65,11 @@ pub struct File {
     pub variables: Vec<(&'static str, String)>,
     /// The position of each variable.
     pub places: BTreeMap<&'static str, Place>,
-    /// `namespace`.
+    /// The value of `namespace`.
     pub namespace: Option<String>,
-    /// `containerName`.
+    /// The value of `containerName`.
     pub container: Option<String>,
-    /// `dryRun`.
+    /// The value of `dryRun`.
     pub dry_run: bool,
     /// Warnings about keys and values that are permitted but unusual. Each line starts with a position.
     pub warnings: Vec<String>,

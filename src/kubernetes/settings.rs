@@ -17,7 +17,7 @@ pub struct ClusterSettings {
     pub common: config::Settings,
     /// `namespace`. Without it, the namespace of the pod or of the kubeconfig applies.
     pub namespace: Option<String>,
-    /// `containerName`.
+    /// `containerName`: the container whose image is followed.
     pub container: String,
     /// `dryRun`: whether to write nothing.
     pub dry_run: bool,
