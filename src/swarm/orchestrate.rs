@@ -44,7 +44,7 @@ pub struct Swarm<E> {
     gate: Gate,
     holds: KnownHolds,
     has_wave: bool,
-    /// `SWARM`.
+    /// The setting `SWARM`: whether services may be changed.
     is_on: bool,
     /// Whether the engine was a manager at the last check.
     is_manager: bool,
