@@ -1,4 +1,4 @@
-//! How Docker Compose marks, names and stops its containers.
+//! How Docker Compose labels, names and stops its containers.
 
 use chrono::TimeDelta;
 use serde_json::{Map, Value};
@@ -6,36 +6,36 @@ use serde_json::{Map, Value};
 use super::Inspected;
 use crate::text::duration::span;
 
-/// The label with the name of the project. Only Compose is known to copy files into a container before it starts.
+/// The label with the project's name. Compose is the only tool known to copy files into a container before it starts.
 pub const PROJECT: &str = "com.docker.compose.project";
-/// `True` on the container of a `docker compose run`, which runs another command in the service's environment.
+/// `True` on a container of `docker compose run`, which runs a different command in the service's environment.
 pub const ONE_OFF: &str = "com.docker.compose.oneoff";
 
-/// Compose stops a container within ten seconds, unless the file says otherwise.
+/// The shortest grace period. By default, Compose stops a container within ten seconds.
 const LEAST_GRACE: TimeDelta = TimeDelta::seconds(15);
-/// The longest that a removal may follow the container's end.
+/// The longest time between a container's end and its removal.
 const LONGEST_GRACE: TimeDelta = TimeDelta::seconds(30);
 
-/// Whether Compose made the container with these labels. It also labels the images that it builds, but without a number.
+/// Whether Compose made the container with these labels. Images that it builds have labels of Compose, but no number.
 pub fn made(labels: &Map<String, Value>) -> bool {
     labels.contains_key("com.docker.compose.container-number")
 }
 
-/// Whether Compose finds its containers by this label. On a container that it made, the label is never the image's, even if the
-/// image has the same: the next image may have another value or none.
+/// Whether Compose uses this label to find its containers. On a container that Compose made, such a label never counts as
+/// the image's, even if the image has the same one: the next image may have a different value or none.
 pub fn is_label(name: &str) -> bool {
     name.starts_with("com.docker.compose.")
 }
 
-/// Whether this is the name that Compose gives, for a moment, to a container that it replaces or to its successor: twelve
-/// hexadecimal digits and `_` before the container's own name.
+/// Whether this is a temporary name from Compose for a container that it replaces, or for the successor: twelve hexadecimal
+/// digits and `_` before the container's own name.
 pub fn is_temporary_name(name: &str) -> bool {
     name.split_once('_').is_some_and(|(id, rest)| {
         id.len() == 12 && !rest.is_empty() && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     })
 }
 
-/// How long after the end of this container Compose may still remove it: zero if it is not Compose's.
+/// Returns how long after this container's end Compose may still remove it. Zero if Compose did not make it.
 pub fn grace(container: &Inspected) -> TimeDelta {
     if container.label(PROJECT).is_none() {
         return TimeDelta::zero();

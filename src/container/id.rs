@@ -1,23 +1,23 @@
-//! Ids of containers and images.
+//! The ids of containers and images.
 
 use std::fmt;
 
-/// A container's full id, 64 hex digits on every engine we know.
+/// A container's full id, which has 64 hex digits on every engine we know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContainerId(String);
 
 impl ContainerId {
-    /// Takes the id as the engine gave it.
+    /// Makes an id from the engine's text.
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
 
-    /// The whole id.
+    /// Returns the full id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The first twelve characters, as Docker shows it and as it names the host inside.
+    /// Returns the first twelve characters, which Docker shows and uses as the host name inside the container.
     pub fn short(&self) -> &str {
         self.0.get(..12).unwrap_or(&self.0)
     }
@@ -29,17 +29,17 @@ impl fmt::Display for ContainerId {
     }
 }
 
-/// An image's id, `sha256:` and 64 hex digits.
+/// An image's id: `sha256:` and 64 hex digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ImageId(String);
 
 impl ImageId {
-    /// Takes the id as the engine gave it.
+    /// Makes an id from the engine's text.
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
 
-    /// The whole id.
+    /// Returns the full id.
     pub fn as_str(&self) -> &str {
         &self.0
     }

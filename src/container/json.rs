@@ -1,8 +1,8 @@
-//! Reading raw JSON by pointer. A value that is missing and one of another type are both "nothing".
+//! Reads raw JSON by pointer. A value of the wrong type counts as missing.
 
 use serde_json::{Map, Value};
 
-/// The value at a JSON pointer whose keys have no escapes: `Value::pointer` copies each key to look for them.
+/// Returns the value at a JSON pointer without escapes. Unlike `Value::pointer`, it does not copy the keys.
 pub(super) fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     pointer
         .split('/')
@@ -10,17 +10,17 @@ pub(super) fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
         .try_fold(value, |value, key| value.get(key))
 }
 
-/// The string at a JSON pointer; empty if there is none.
+/// Returns the string at a JSON pointer, or an empty one if there is none.
 pub(crate) fn text_at<'a>(value: &'a Value, pointer: &str) -> &'a str {
     at(value, pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The object at a JSON pointer.
+/// Returns the object at a JSON pointer.
 pub(crate) fn object_at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Map<String, Value>> {
     at(value, pointer).and_then(Value::as_object)
 }
 
-/// The list at a JSON pointer; empty if there is none.
+/// Returns the list at a JSON pointer, or an empty one if there is none.
 pub(crate) fn list_at<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     at(value, pointer)
         .and_then(Value::as_array)
@@ -28,8 +28,8 @@ pub(crate) fn list_at<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
         .unwrap_or_default()
 }
 
-/// Whether the engine shows the image's configuration. The containerd store has lost it, or cannot find it, if there is none
-/// or no operating system (28.5 to 29): another image has a layer of it in another compression, so that it was never pulled.
+/// Whether the engine shows the image's configuration. If the configuration or the operating system is missing (28.5 to 29),
+/// the containerd store lacks it: another image has one of its layers in another compression, so it was never pulled.
 pub(crate) fn has_configuration(image: &Value) -> bool {
     image.get("Config").is_some_and(Value::is_object) && !text_at(image, "/Os").is_empty()
 }

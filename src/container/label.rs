@@ -1,27 +1,27 @@
-//! Labels we read from a delegate (set by its owner) or write on a container we create.
+//! The labels that we read from a delegate (set by its owner) or write on containers that we create.
 
 /// `false` on a delegate: do not upgrade it.
 pub const ENABLE: &str = "io.delegate-upgrader.enable";
-/// The same for Watchtower, which is honoured where [`ENABLE`] says nothing.
+/// Watchtower's equivalent, which applies if [`ENABLE`] is not set.
 pub const WATCHTOWER_ENABLE: &str = "com.centurylinklabs.watchtower.enable";
-/// On a delegate: `start-first` or `stop-first`, over `UPDATE_ORDER`.
+/// On a delegate: `start-first` or `stop-first`, which overrides `UPDATE_ORDER`.
 pub const UPDATE_ORDER: &str = "io.delegate-upgrader.update-order";
-/// On a delegate: its own `CONTAINER_STOP_TIMEOUT`.
+/// On a delegate: overrides `CONTAINER_STOP_TIMEOUT`.
 pub const STOP_TIMEOUT: &str = "io.delegate-upgrader.stop-timeout";
-/// On a delegate: its own `UPGRADE_HEALTHY_DEADLINE`.
+/// On a delegate: overrides `UPGRADE_HEALTHY_DEADLINE`.
 pub const HEALTHY_DEADLINE: &str = "io.delegate-upgrader.healthy-deadline";
-/// On a delegate: the version it stays at.
+/// On a delegate: the version to keep it at.
 pub const PIN: &str = "io.delegate-upgrader.pin";
-/// On a delegate: no replacement of it starts before then.
+/// On a delegate: the time before which no replacement starts.
 pub const SNOOZE_UNTIL: &str = "io.delegate-upgrader.snooze-until";
-/// On a delegate: its own `UPGRADE_WINDOW`.
+/// On a delegate: overrides `UPGRADE_WINDOW`.
 pub const WINDOW: &str = "io.delegate-upgrader.window";
 /// On a container we created: the full id of the container it replaces.
 pub const REPLACES: &str = "io.delegate-upgrader.replaces";
-/// On a container we created: the name it was made to take. An owner's delegate may be called `x.candidate`;
-/// this label distinguishes its successor in service from a candidate for `x`.
+/// On a container we created: the name that it should take. An owner's delegate may have the name `x.candidate`; this label
+/// distinguishes its successor in service from a candidate for `x`.
 pub const NAME: &str = "io.delegate-upgrader.name";
-/// On a container we created: the number of this attempt at a replacement, from 1.
+/// On a container we created: the number of this replacement attempt, counted from 1.
 pub const RELEASE: &str = "io.delegate-upgrader.release";
 /// On a container we created: the release of the container it replaces.
 pub const PREVIOUS_RELEASE: &str = "io.delegate-upgrader.previous-release";
@@ -29,36 +29,35 @@ pub const PREVIOUS_RELEASE: &str = "io.delegate-upgrader.previous-release";
 pub const PREVIOUS_IMAGE: &str = "io.delegate-upgrader.previous-image";
 /// On a container we created: the image id of the container it replaces.
 pub const PREVIOUS_IMAGE_ID: &str = "io.delegate-upgrader.previous-image-id";
-/// On a container we created: the ids of the images that the containers before it ran, the latest first, without those that
-/// the owner brought.
+/// On a container we created: the image ids of the containers before it, latest first, except those that the owner chose.
 pub const FORMER_IMAGES: &str = "io.delegate-upgrader.former-images";
-/// `true` on what was made in the place of a delegate with `--rm`: it has no `--rm` itself, so that it never vanishes, and
-/// the upgrader removes it once it has ended, as Docker would have.
+/// `true` on a container that replaces a delegate with `--rm`. It has no `--rm` itself, so it never vanishes; the upgrader
+/// removes it after it has ended, as Docker would.
 pub const AUTO_REMOVE: &str = "io.delegate-upgrader.auto-remove";
-/// On a candidate: a fingerprint of those settings of the container that it replaces that its owner can change while it runs.
+/// On a candidate: a fingerprint of the replaced container's settings that its owner can change while it runs.
 pub const FINGERPRINT: &str = "io.delegate-upgrader.fingerprint";
-/// On a container we created, below API 1.44: the networks to connect it to before its start, with the endpoints' settings.
+/// On a container we created, below API 1.44: the networks to connect before its start, with the endpoints' settings.
 pub const NETWORKS: &str = "io.delegate-upgrader.networks";
-/// On an empty volume, which is a record of ours: `pause`, `first-seen` or `rejected`.
+/// On an empty volume that stores a record of ours: `pause`, `first-seen` or `rejected`.
 pub const RECORD: &str = "io.delegate-upgrader.record";
-/// On such a volume: when it was made.
+/// On a record: when it was created.
 pub const SINCE: &str = "io.delegate-upgrader.since";
 /// On the record of a pause or a rejection: when the pause or the quarantine ends, if that is known.
 pub const UNTIL: &str = "io.delegate-upgrader.until";
-/// On a container we created by an image's id, since its reference is gone or another image now: the reference. On the
-/// record of an image that was seen: what tells it apart from all others. On the record of a rejection: the reference.
+/// On a container that we created by an image's id, since its reference is gone or means another image now: the reference.
+/// On the record of a seen image: a text that identifies it. On the record of a rejection: the reference.
 pub const IMAGE: &str = "io.delegate-upgrader.image";
 /// On the record of a rejection: the id of the image.
 pub const IMAGE_ID: &str = "io.delegate-upgrader.image-id";
-/// On the record of a rejection: how many there were of that image, from 1.
+/// On the record of a rejection: the number of rejections of that image, counted from 1.
 pub const ATTEMPT: &str = "io.delegate-upgrader.attempt";
-/// On a container that `rollback` made: the image reference it went back from. That image is not taken up as
-/// long as it is the published one.
+/// On a container that `rollback` created: the reference of the image that it left. That image is not used again as long as
+/// it is the published one.
 pub const ROLLED_BACK_FROM: &str = "io.delegate-upgrader.rolled-back-from";
-/// On a container that `rollback` made: the id of the image it went back from.
+/// On a container that `rollback` created: the id of the image that it left.
 pub const ROLLED_BACK_FROM_ID: &str = "io.delegate-upgrader.rolled-back-from-id";
-/// `true` on a copy of a delegate, whose original could no longer be started or was gone. The copy has
-/// the history of its original, and does not count as a release.
+/// `true` on a copy of a delegate whose original could no longer be started or was gone. The copy has the history of its
+/// original, and does not count as a release.
 pub const COPY: &str = "io.delegate-upgrader.copy";
 
 /// The labels that only we write. The labels of a release replace those of the previous release.
@@ -79,7 +78,7 @@ pub const OURS: [&str; 14] = [
     ROLLED_BACK_FROM_ID,
 ];
 
-/// The labels with a delegate's own history: a copy of it has them too.
+/// The labels with a delegate's own history, which a copy of the delegate also gets.
 pub const HISTORY: [&str; 7] = [
     RELEASE,
     PREVIOUS_RELEASE,
@@ -90,8 +89,8 @@ pub const HISTORY: [&str; 7] = [
     ROLLED_BACK_FROM_ID,
 ];
 
-/// Whether a container with these labels bears all marks of our own containers for `base`: an owner may write one
-/// label, or copy it, but hardly all of them, and hardly the whole id of a container.
+/// Whether these labels show that we created the container for `base`. An owner may write or copy one of the labels, but
+/// hardly all of them, and hardly a container's full id.
 pub(crate) fn are_ours<'a>(label: impl Fn(&str) -> Option<&'a str>, base: &str) -> bool {
     let is_id = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     label(NAME) == Some(base) && label(REPLACES).is_some_and(is_id) && label(RELEASE).is_some()

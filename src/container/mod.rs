@@ -1,4 +1,4 @@
-//! Plain nouns of a container: ids, names as parts of a rollout, labels, states, its document.
+//! Basic types for containers: ids, roles in a rollout, labels, states and documents.
 
 pub mod compose;
 mod id;
@@ -16,15 +16,15 @@ pub use restart_policy::restart_policy_document;
 pub use role::Role;
 pub use state::{ApiVersion, ContainerSummary, RunState, SWARM_TASK, is_listed};
 
-/// The environment variable by which a container says which delegate it is a replica of.
+/// The environment variable that names the delegate of which a container is a replica.
 pub const DELEGATE_NAME_VARIABLE: &str = "DELEGATE_NAME";
 
-/// The environment variable that says which Harness account a delegate belongs to.
+/// The environment variable with the Harness account of a delegate.
 pub const ACCOUNT_ID_VARIABLE: &str = "ACCOUNT_ID";
 
-/// The environment variable that says where an upgrader listens.
+/// The environment variable with the address on which an upgrader listens.
 pub const LISTEN_ADDR_VARIABLE: &str = "LISTEN_ADDR";
 
-/// Takes the place of `DELEGATE_NAME` for the upgrader's own containers. The setting separates names by commas, so this
-/// names no delegate.
+/// The workload name of the upgrader's own containers, instead of a `DELEGATE_NAME`. It contains a comma, which separates
+/// names in that setting, so no delegate can have this name.
 pub const OWN_WORKLOAD: &str = "the upgrader, itself";

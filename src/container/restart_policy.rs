@@ -1,10 +1,10 @@
-//! Restart policies, written as `docker run --restart` takes them: `no`, `always`, `on-failure:5`.
+//! Restart policies in the form of `docker run --restart`: `no`, `always`, `on-failure:5`.
 
 use serde_json::{Value, json};
 
 use super::json::text_at;
 
-/// The policy of a container's document.
+/// Returns the policy in a container's document.
 pub(super) fn text(document: &Value) -> String {
     let name = match text_at(document, "/HostConfig/RestartPolicy/Name") {
         "" => "no",
@@ -19,7 +19,7 @@ pub(super) fn text(document: &Value) -> String {
     }
 }
 
-/// `HostConfig.RestartPolicy` for a policy written as text, the inverse of [`super::Inspected::restart_policy_text`].
+/// Returns `HostConfig.RestartPolicy` for a policy as text, the inverse of [`super::Inspected::restart_policy_text`].
 pub fn restart_policy_document(policy: &str) -> Value {
     let (name, retries) = policy.split_once(':').unwrap_or((policy, "0"));
     json!({ "Name": name, "MaximumRetryCount": retries.parse::<u64>().unwrap_or_default() })

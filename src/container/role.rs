@@ -1,50 +1,50 @@
-//! The part a container plays in a rollout, as its name says.
+//! The role of a container in a rollout, which its name shows.
 
 use crate::text::duration::digits;
 
-/// The part a container plays in the rollout of the delegate `NAME`, read from its own name.
+/// The role of a container in the rollout of the delegate `NAME`, parsed from the container's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// `NAME`: the delegate in service.
     Serving,
-    /// `NAME.candidate`: new, not yet proven.
+    /// `NAME.candidate`: a new container that has not proven itself yet.
     Candidate,
-    /// `NAME.next`: a candidate whose turn it is, while the container in service crashes too fast to be renamed: that one was
-    /// asked to stop under its own name, or is about to be.
+    /// `NAME.next`: a candidate that takes over while the container in service crashes too fast to be renamed. That
+    /// container keeps its name and was asked to stop, or is about to be.
     Next,
     /// `NAME.retired`: an old container that gave up the name and was never asked to stop.
     Retired,
-    /// `NAME.draining-<unix>`: an old container that was asked to stop at that second, or is about to be.
+    /// `NAME.draining-<unix>`: an old container that was asked to stop at that time, or is about to be.
     Draining {
         /// Seconds since the epoch, rounded up.
         since: i64,
     },
-    /// `NAME.withdrawn-<unix>`: a candidate that is no longer wanted, asked to stop at that second.
+    /// `NAME.withdrawn-<unix>`: a candidate that is no longer wanted and was asked to stop at that time.
     Withdrawn {
         /// Seconds since the epoch, rounded up.
         since: i64,
     },
     /// `NAME.trial-<unix>`: shows that the engine can start such a candidate, before the container in service is asked to
-    /// stop. It does nothing, and lives for a moment at most.
+    /// stop. It does nothing and runs for a moment at most.
     Trial {
         /// Seconds since the epoch, rounded up.
         since: i64,
     },
-    /// `NAME.failed-<attempt>`: a rejected candidate, kept as evidence and as the quarantine of its image.
+    /// `NAME.failed-<attempt>`: a rejected candidate, kept as evidence. While it exists, its image is in quarantine.
     Failed {
-        /// How many times this image was rejected in a row, from 1.
+        /// The number of rejections of this image in a row, counted from 1.
         attempt: u32,
     },
-    /// `NAME.helper`, and `NAME.helper-ready` once it has said that it is: an upgrader of the new image that makes the
-    /// exchange where two upgraders cannot run at once.
+    /// `NAME.helper`, or `NAME.helper-ready` after it reported that it is ready: an upgrader with the new image that
+    /// exchanges two upgraders which cannot run at the same time.
     Helper {
-        /// Whether it has observed the host, and could write to the engine.
+        /// Whether it has observed the host and was able to write to the engine.
         is_ready: bool,
     },
 }
 
 impl Role {
-    /// Splits a container name (no leading slash) into the delegate's name and the role.
+    /// Splits a container name (without a leading slash) into the delegate's name and the role.
     pub fn parse(name: &str) -> (&str, Self) {
         if let Some((base, suffix)) = name.rsplit_once('.')
             && !base.is_empty()
@@ -55,7 +55,7 @@ impl Role {
                 "helper-ready" => return (base, Self::Helper { is_ready: true }),
                 _ => {}
             }
-            // Where one that is left over has the name, the next one is beside it: `NAME.candidate-2`.
+            // If a leftover container has the name, the next one gets a number: `NAME.candidate-2`.
             let (part, number) = suffix.split_once('-').unwrap_or((suffix, "2"));
             match part {
                 "candidate" if digits::<u32>(number).is_some() => return (base, Self::Candidate),
@@ -78,7 +78,7 @@ impl Role {
         (name, Self::Serving)
     }
 
-    /// The container name this role has for the delegate `base`.
+    /// Returns the name that a container with this role has for the delegate `base`.
     pub fn name(self, base: &str) -> String {
         match self {
             Self::Serving => base.to_owned(),
@@ -105,7 +105,7 @@ impl Role {
     }
 }
 
-/// A second of a name. It is anybody's to give, and one after the year 9999 would leave no room for a time after it.
+/// Parses the time in a name. Anyone can choose a name, and a time after the year 9999 would leave no room for later times.
 fn second(text: &str) -> Option<i64> {
     digits(text).filter(|second| *second <= 253_402_300_799)
 }

@@ -1,11 +1,11 @@
-//! The lists of a host configuration that are sets.
+//! The lists in a host configuration that are sets.
 
 use serde_json::{Map, Value};
 
-/// An order in these means nothing: the engine makes a set of them, or sorts them itself before it uses them. Inspect shows
-/// the daemon's own ulimits among `Ulimits` in an order of their own each time (moby's `mergeUlimits` walks a map); mounts are
-/// sorted by their destination. In all other lists the order counts, or may: name servers, lines of `/etc/hosts`,
-/// `--volumes-from`, rules for devices and security options are read one after the other.
+/// The lists whose order has no meaning, since the engine makes a set of them or sorts them before use. Inspect shows the
+/// daemon's own ulimits in `Ulimits` in random order (moby's `mergeUlimits` iterates over a map), and mounts are sorted by
+/// destination. In all other lists the order matters or may matter: the engine applies name servers, lines of `/etc/hosts`,
+/// `--volumes-from`, device rules and security options in sequence.
 const SETS: [&str; 8] = [
     "Ulimits",
     "CapAdd",
@@ -17,7 +17,7 @@ const SETS: [&str; 8] = [
     "ReadonlyPaths",
 ];
 
-/// Brings each set into one order.
+/// Sorts each set.
 pub(crate) fn sort(host_config: &mut Map<String, Value>) {
     for field in SETS {
         if let Some(Value::Array(entries)) = host_config.get_mut(field) {

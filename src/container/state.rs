@@ -1,10 +1,10 @@
-//! API versions, the states of containers, and rows of the container list.
+//! API versions, states of containers, and rows of the container list.
 
 use std::collections::BTreeMap;
 
 use super::ContainerId;
 
-/// An API version, `1.41`; ordered as numbers, not as text.
+/// An API version such as `1.41`. Versions compare as numbers, not as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApiVersion {
     /// The major version.
@@ -14,7 +14,7 @@ pub struct ApiVersion {
 }
 
 impl ApiVersion {
-    /// A version from its two numbers.
+    /// Makes a version from its two numbers.
     pub const fn new(major: u16, minor: u16) -> Self {
         Self { major, minor }
     }
@@ -41,29 +41,29 @@ impl std::fmt::Display for ApiVersion {
     }
 }
 
-/// A container's state, as the list and inspect endpoints name it.
+/// A container's state, in the words of the list and inspect endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunState {
-    /// Never started.
+    /// It was never started.
     Created,
     /// Its process runs.
     Running,
-    /// Frozen by `docker pause`.
+    /// `docker pause` has frozen it.
     Paused,
-    /// Between two lives of a restart policy.
+    /// Its restart policy is about to restart it.
     Restarting,
     /// The engine is removing it.
     Removing,
-    /// Stopped.
+    /// It has stopped.
     Exited,
-    /// Stopped, and the engine could not clean up.
+    /// It has stopped, and the engine could not clean up.
     Dead,
     /// A state that this program does not know.
     Other(String),
 }
 
 impl RunState {
-    /// The engine's word.
+    /// Returns the engine's word for the state.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Created => "created",
@@ -78,8 +78,8 @@ impl RunState {
     }
 }
 
-/// Podman up to 5.5 has words of its own, where newer ones use Docker's: seen on 5.4.2, which calls a container that
-/// finishes its tasks `stopping`.
+/// Podman up to 5.5 has its own words, while newer versions use Docker's. 5.4.2 was seen to call a container `stopping`
+/// while it finishes its tasks.
 impl From<&str> for RunState {
     fn from(text: &str) -> Self {
         match text {
@@ -95,35 +95,35 @@ impl From<&str> for RunState {
     }
 }
 
-/// A row of the container list: enough to know which containers to inspect.
+/// A row of the container list, with enough data to decide which containers to inspect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerSummary {
     /// The full id.
     pub id: ContainerId,
-    /// The container's own name, without the leading slash (links add more names; they are left out).
+    /// The container's own name without the leading slash, and without the additional names from links.
     pub name: String,
-    /// Its state. Some engines (26.1) are a moment late with it here; only an inspect shows the present one.
+    /// Its state. Some engines (26.1) update it here a moment late; only an inspect shows the present state.
     pub state: RunState,
-    /// Those of its labels that [`is_listed`] names: there may be thousands of rows.
+    /// Its labels that [`is_listed`] accepts. There may be thousands of rows, so the others are dropped.
     pub labels: BTreeMap<String, String>,
-    /// Its image, if it has one of those labels: its reference and its id.
+    /// The reference and id of its image, if it has such a label.
     pub image: Option<(String, String)>,
     /// When it was created, in seconds since the epoch.
     pub created: i64,
-    /// The ports of the host that lead to it, each with its protocol, `tcp`.
+    /// The host ports that it publishes, each with its protocol, such as `tcp`.
     pub host_ports: Vec<(u16, String)>,
 }
 
-/// On each container of a Swarm: the id of its task.
+/// The label with the task id on each container of a Swarm.
 pub const SWARM_TASK: &str = "com.docker.swarm.task.id";
 
-/// Whether a row of the list has this label: ours, and Swarm's.
+/// Whether rows keep this label: ours and Swarm's.
 pub fn is_listed(label: &str) -> bool {
     label == SWARM_TASK || label.starts_with("io.delegate-upgrader.")
 }
 
 impl ContainerSummary {
-    /// Whether it is a task of a Swarm's service.
+    /// Whether it is a task of a Swarm service.
     pub fn is_task(&self) -> bool {
         self.labels.contains_key(SWARM_TASK)
     }

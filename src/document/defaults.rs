@@ -1,11 +1,11 @@
-//! Takes out of a container's configuration what its image gave.
+//! Removes the values from a container's configuration that its image provided.
 //!
 //! This inverts `merge` in the engine's `daemon/commit.go`, which is the same from 20.10 to 29:
-//! - `User`, `WorkingDir`, `StopSignal`: the image's where the owner gave none;
-//! - `Env`, `Labels`: the image's for every name the owner gave no value for;
-//! - `ExposedPorts`, `Volumes`: both together;
-//! - `Entrypoint`, `Cmd`: the image's command only where the owner gave neither, the image's entry point only where
-//!   the owner's is `null`; afterwards an entry point of one empty string becomes `null`;
+//! - `User`, `WorkingDir`, `StopSignal`: the image's value if the owner set none;
+//! - `Env`, `Labels`: the image's value for every name that the owner did not set;
+//! - `ExposedPorts`, `Volumes`: the union of both;
+//! - `Entrypoint`, `Cmd`: the image's command only if the owner set neither, and the image's entry point only if the owner's
+//!   is `null`; afterwards, an entry point of one empty string becomes `null`;
 //! - `Healthcheck`: field by field.
 
 use serde_json::{Map, Value};
@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 use super::unset::{is_unset, same_or_unset};
 use crate::container::{DELEGATE_NAME_VARIABLE, compose};
 
-/// Fields whose value is the image's where the owner gave none.
+/// The fields that have the image's value if the owner set none.
 pub(super) const SCALARS: [&str; 4] = ["User", "WorkingDir", "StopSignal", "ArgsEscaped"];
 
-/// Leaves in `config` what the owner gave, `image` being the `Config` of the image it was merged with.
+/// Keeps in `config` only what the owner set. `image` is the `Config` of the image that it was merged with.
 pub(super) fn subtract(
     config: &mut Map<String, Value>,
     image: &Map<String, Value>,
@@ -29,34 +29,34 @@ pub(super) fn subtract(
     }
     env(config, image);
     labels(config, image);
-    // A published port stays exposed: `-p` exposes it, whether the image did so too or not, and the engine publishes none
-    // that is not exposed.
+    // Keep published ports exposed: `-p` exposes a port whether or not the image does, and the engine publishes only exposed
+    // ports.
     keys(config, image, "ExposedPorts", |port| is_bound(host_config, port));
-    // The data of these volumes is another matter: `volumes` carries it over by name.
+    // This is not about the data of these volumes, which `volumes` carries over by name.
     keys(config, image, "Volumes", |_| false);
     command(config, image);
     healthcheck(config, image);
 }
 
-/// Whether a container's entries for one name of its environment are those of its image.
+/// Whether a container's entries for one name in its environment come from its image.
 ///
-/// The engine takes all of the image's entries where the owner gave no environment at all, else the first of each
-/// name. Empty lists are "has none".
+/// If the owner set no environment at all, the engine takes all entries of the image, and otherwise the first entry of each
+/// name. An empty list means that there is no such entry.
 pub(super) fn env_is_default(container: &[&str], image: &[&str]) -> bool {
     container == image || (!image.is_empty() && image.get(..1) == Some(container))
 }
 
-/// The same, but for the variable that makes a container a delegate: the next image may not have it.
+/// The same, except for the variable that makes a container a delegate, since the next image may lack it.
 pub(super) fn env_is_of_image(name: &str, container: &[&str], image: &[&str]) -> bool {
     name != DELEGATE_NAME_VARIABLE && env_is_default(container, image)
 }
 
-/// The entries of an environment with this name, in order.
+/// Returns the entries of an environment with this name, in order.
 pub(super) fn env_entries<'a>(config: &'a Map<String, Value>, name: &str) -> Vec<&'a str> {
     env_of(config).filter(|entry| env_name(entry) == name).collect()
 }
 
-/// All entries of an environment.
+/// Returns all entries of an environment.
 pub(super) fn env_of(config: &Map<String, Value>) -> impl Iterator<Item = &str> {
     config
         .get("Env")
@@ -66,7 +66,7 @@ pub(super) fn env_of(config: &Map<String, Value>) -> impl Iterator<Item = &str> 
         .filter_map(Value::as_str)
 }
 
-/// The name in `NAME=value`; an entry without a value is all name.
+/// Returns the name in `NAME=value`. An entry without a value consists of the name only.
 pub(super) fn env_name(entry: &str) -> &str {
     entry.split_once('=').map_or(entry, |(name, _)| name)
 }
@@ -95,7 +95,7 @@ fn labels(config: &mut Map<String, Value>, image: &Map<String, Value>) {
     }
 }
 
-/// Takes out the keys that the image also has, except those that are kept.
+/// Removes the keys that the image also has, except those that must be kept.
 fn keys(
     config: &mut Map<String, Value>,
     image: &Map<String, Value>,
@@ -109,7 +109,7 @@ fn keys(
     }
 }
 
-/// Whether the owner gave a binding for this port.
+/// Whether the owner bound this port.
 pub(super) fn is_bound(host_config: &Map<String, Value>, port: &str) -> bool {
     host_config
         .get("PortBindings")
@@ -117,7 +117,7 @@ pub(super) fn is_bound(host_config: &Map<String, Value>, port: &str) -> bool {
         .is_some_and(|bindings| bindings.contains_key(port))
 }
 
-/// Which of entry point and command the owner gave; the other is the image's.
+/// Whether the owner set the entry point and the command. One that the owner did not set comes from the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Command {
     pub(super) own_entrypoint: bool,
@@ -125,12 +125,12 @@ pub(super) struct Command {
 }
 
 impl Command {
-    /// Reads it from a merged configuration.
+    /// Determines it from a merged configuration.
     ///
-    /// With an entry point of the owner's own the image's command does not apply; an empty list is an entry point
-    /// with which it does. An owner who repeats the image's entry point and gives no command differs from one who
-    /// gives nothing by the missing command. Where the image has no command either, only an empty list in place of
-    /// `null` shows the difference, and only on engines that show `null` in image documents.
+    /// If the owner set an entry point, the image's command does not apply, unless that entry point is an empty list. An
+    /// owner who repeats the image's entry point without a command differs from an owner who sets nothing by the missing
+    /// command. If the image has no command either, the only difference is an empty list instead of `null`, and it shows
+    /// only on engines that report `null` in image documents.
     pub(super) fn of(config: &Map<String, Value>, image: &Map<String, Value>) -> Self {
         let (entrypoint, command) = (given(config, "Entrypoint"), given(config, "Cmd"));
         let (image_entrypoint, image_command) = (entrypoint_of_image(image), given(image, "Cmd"));
@@ -155,14 +155,14 @@ impl Command {
     }
 }
 
-/// The entry point that a container has of its image. One empty string becomes `null` there too: `ENTRYPOINT [""]` is
-/// how an image takes away what it is built on.
+/// Returns the entry point that a container gets from its image. One empty string becomes `null` here as well: with
+/// `ENTRYPOINT [""]`, an image clears the entry point of its base image.
 pub(super) fn entrypoint_of_image(image: &Map<String, Value>) -> Option<&Value> {
     let is_cleared = |entrypoint: &&Value| entrypoint.as_array().is_some_and(|words| *words == [""]);
     given(image, "Entrypoint").filter(|entrypoint| !is_cleared(entrypoint))
 }
 
-/// A field's value; `null` is none, an empty list is one.
+/// Returns a field's value. `null` counts as no value, but an empty list as a value.
 fn given<'a>(config: &'a Map<String, Value>, field: &str) -> Option<&'a Value> {
     config.get(field).filter(|value| !value.is_null())
 }
@@ -179,7 +179,7 @@ fn command(config: &mut Map<String, Value>, image: &Map<String, Value>) {
     }
 }
 
-/// Fields this code has never heard of are taken for merged like the others: the engine added one in API 1.44.
+/// Treats unknown fields as merged in the same way: the engine added such a field in API 1.44.
 fn healthcheck(config: &mut Map<String, Value>, image: &Map<String, Value>) {
     if let (Some(slot), Some(Value::Object(defaults))) =
         (config.get_mut("Healthcheck"), image.get("Healthcheck"))

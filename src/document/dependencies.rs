@@ -1,5 +1,5 @@
-//! Dependencies of a container on another one: a namespace, volumes, or a link. None of them follows to the other one's
-//! successor, which has another id.
+//! The dependencies of a container on another one: a namespace, volumes, or a link. They do not move to the other
+//! container's successor, which has a different id.
 
 use serde_json::Value;
 
@@ -21,34 +21,34 @@ pub enum DependencyKind {
     /// Its volumes (`--volumes-from`).
     #[strum(to_string = "volumes")]
     Volumes,
-    /// A link to it.
+    /// A link to the container.
     #[strum(to_string = "link")]
     Link,
 }
 
-/// Something that a container has of another one.
+/// The dependency of a container on another container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependency {
-    /// A namespace, the volumes, or a link.
+    /// The kind of the dependency.
     pub kind: DependencyKind,
-    /// The other container, as the document names it: by its id, or by its name.
+    /// The other container, by id or by name, as the document writes it.
     pub container: String,
 }
 
 impl Dependency {
-    /// Whether nothing can be started with it unless the other one runs. A namespace ends with its holder's life, and
-    /// the engine refuses a link to what does not run.
+    /// Whether the other container must run for this container to start. A namespace ends when its holder stops, and the
+    /// engine refuses a link to a container that does not run.
     pub fn needs_it_running(&self) -> bool {
         self.kind != DependencyKind::Volumes
     }
 
-    /// Whether it survives a rename of the other container. Docker stores a link by id and shows the current name.
+    /// Whether the dependency survives a rename of the other container. Docker stores links by id and shows current names.
     pub fn tracks_renames(&self) -> bool {
         self.kind == DependencyKind::Link
     }
 
-    /// The container that it is on: the one of that name, else the only one whose id starts so. The engine takes as
-    /// few digits of an id as are unique, and keeps what it was given.
+    /// Finds the other container: the one with this name, or else the only one whose id starts with the given text. The
+    /// engine accepts any unique beginning of an id, and stores it as it was given.
     pub fn target<'a>(&self, containers: &'a [ContainerSummary]) -> Option<&'a ContainerSummary> {
         let wanted = self.container.trim_start_matches('/');
         if wanted.is_empty() {
@@ -64,13 +64,13 @@ impl Dependency {
     }
 }
 
-/// The first of these without which no container can be created and started: a namespace and a link last as long as
-/// their container runs, volumes as long as it exists.
+/// Returns the first dependency that prevents the creation and start of a container. A namespace or link requires that the
+/// other container runs, and volumes require that it exists.
 pub fn missing_for_create(dependencies: &[Dependency], containers: &[ContainerSummary]) -> Option<Obstacle> {
     missing(dependencies.iter(), containers)
 }
 
-/// The first of these without which a created container cannot be started: it has its volumes already.
+/// Returns the first dependency that prevents the start of a created container, which already has its volumes.
 pub fn missing_for_start(dependencies: &[Dependency], containers: &[ContainerSummary]) -> Option<Obstacle> {
     missing(dependencies.iter().filter(|it| it.needs_it_running()), containers)
 }
@@ -91,7 +91,7 @@ fn missing<'a>(
     })
 }
 
-/// The namespaces that the container shares with others. The engine writes them as `container:<id>`.
+/// Returns the namespaces that the container shares with others. The engine writes them as `container:<id>`.
 pub(super) fn namespaces(container: &Inspected) -> impl Iterator<Item = Dependency> {
     [
         (DependencyKind::Network, "/HostConfig/NetworkMode"),
@@ -105,8 +105,8 @@ pub(super) fn namespaces(container: &Inspected) -> impl Iterator<Item = Dependen
     })
 }
 
-/// All that the container has of others. `--volumes-from` is kept as it was given, with an optional mode behind a
-/// colon. A link is shown as `/name:/own-name/alias`; in networks that a person made there are none of these.
+/// Returns all dependencies of the container on others. `--volumes-from` is stored as it was given, with an optional mode
+/// after a colon. A link appears as `/name:/own-name/alias`; user-defined networks store no links here.
 pub fn dependencies(container: &Inspected) -> Vec<Dependency> {
     let before_colon = |entry: &str| entry.split(':').next().unwrap_or_default().to_owned();
     let entries = |pointer| container.list(pointer).iter().filter_map(Value::as_str);

@@ -1,26 +1,26 @@
-//! The document of an upgrader's helper: that of the upgrader, without what only one container can have.
+//! The document of an upgrader's helper: a copy of the upgrader's, without the parts that only one container can have.
 
 use serde_json::{Value, json};
 
 use super::networks::shares_namespace;
 use crate::container::{Inspected, LISTEN_ADDR_VARIABLE, restart_policy_document};
 
-/// Any free port of the loopback address: in the host's network the port of the upgrader is taken, and has to be free once
-/// the upgrader has ended.
+/// Any free port on the loopback address. In the host's network the upgrader uses its own port, which must become free when
+/// the upgrader ends.
 const NO_PORT: &str = "127.0.0.1:0";
 
-/// The container that the helper of this upgrader is created from.
+/// Returns the document from which to create this upgrader's helper.
 pub fn of_helper(upgrader: &Inspected) -> Inspected {
     let mut helper = upgrader.clone();
     helper.replace("/HostConfig/PortBindings", json!({}));
     helper.replace("/HostConfig/PublishAllPorts", Value::from(false));
-    // However its process ends, it has to start again to finish the exchange.
+    // However its process ends, the helper must restart to finish the exchange.
     helper.replace(
         "/HostConfig/RestartPolicy",
         restart_policy_document("unless-stopped"),
     );
     helper.replace("/Config/MacAddress", Value::from(""));
-    // It would ask for that port.
+    // The health check would use that port.
     helper.replace("/Config/Healthcheck", json!({ "Test": ["NONE"] }));
     let networks = helper.object("/NetworkSettings/Networks");
     let networks: Vec<String> = networks

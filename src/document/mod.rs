@@ -1,33 +1,31 @@
-//! The container document: from a container's inspect document to the create body of its successor, and the check that
-//! the successor is as intended.
+//! Turns a container's inspect document into the create body of its successor, and checks that the successor is as intended.
 //!
-//! Everything here is a pure function over raw JSON, because a typed model drops the fields it does not know. At
-//! one version of the API, what inspect shows under `Config`, `HostConfig` and
-//! `NetworkSettings.Networks` is what create takes, with few exceptions. Those exceptions are the rules below, each
-//! with the fact about the engine that it rests on:
+//! Everything here is a pure function over raw JSON, because a typed model drops unknown fields. With one API version, a
+//! create call accepts what inspect shows under `Config`, `HostConfig` and `NetworkSettings.Networks`, with few exceptions.
+//! The rules below handle those exceptions, and each module states the fact about the engine that its rule depends on:
 //!
-//! | rule | where |
+//! | rule | module |
 //! |---|---|
-//! | defaults of the old image are taken out, so that the new image's apply | `defaults` |
-//! | host names the engine made up are left out | `names` |
-//! | endpoints keep only what may be set | `networks` |
-//! | anonymous volumes come along with their data | `volumes` |
+//! | defaults of the old image are removed, so that the new image's apply | `defaults` |
+//! | host names that the engine generated are removed | `names` |
+//! | endpoints keep only the fields that a client may set | `networks` |
+//! | anonymous volumes are kept with their data | `volumes` |
 //! | the image and our labels are ours, and nothing that we create has `--rm` | `overrides` |
-//! | the helper of an upgrader shares nothing with it that only one can have | `helper` |
-//! | a trial shares nothing with the container in service that only one can have, and does nothing | `trial` |
+//! | the helper of an upgrader shares nothing with it that only one container can have | `helper` |
+//! | a trial shares nothing with the running container that only one can have, and does nothing | `trial` |
 //!
-//! Inspect does not show these, so they cannot be kept:
-//! - a value the owner gave that is just what the old image says: it is taken for the image's;
-//! - a MAC address the owner gave for a network other than the container's first one, which API 1.51 is the last to
-//!   show;
-//! - from 25 on a MAC address where the network was given by its id: inspect looks it up by the network's name;
-//! - what was filled in by the engine when the container was made: `MaskedPaths`, `ReadonlyPaths`, `Ulimits`, `LogConfig`,
-//!   `ShmSize`, `Runtime`, `IpcMode`, `CgroupnsMode` are kept as if the owner had set them;
-//! - whether a read-only bind (`-v …:ro`) is so with the mounts below it. From 25 on the new one is; one that was asked for
-//!   below API 1.44 is not;
-//! - with the host's network, whether the host name was given or is the host's own: it is kept;
-//! - files that were copied into the container after its creation; those that compose puts there are recognised, and
-//!   such a delegate is not upgraded.
+//! Inspect does not show the following, so it cannot be kept:
+//! - a value from the owner that equals the old image's value: it counts as the image's;
+//! - a MAC address that the owner set for a network other than the container's first one; API 1.51 is the last version to
+//!   show it;
+//! - since 25, a MAC address if the network was given by id: inspect looks it up by the network's name;
+//! - values that the engine filled in at creation: `MaskedPaths`, `ReadonlyPaths`, `Ulimits`, `LogConfig`, `ShmSize`,
+//!   `Runtime`, `IpcMode`, `CgroupnsMode` are kept as if the owner had set them;
+//! - whether a read-only bind (`-v …:ro`) also covers the mounts below it. Since 25 the new one does; one that was created
+//!   below API 1.44 does not;
+//! - in the host's network, whether the host name was given or is the host's own: it is kept;
+//! - files that were copied into the container after its creation. Files that Compose copies are recognised, and a delegate
+//!   with such files is not upgraded.
 
 mod compare;
 mod defaults;
@@ -65,13 +63,13 @@ use crate::container::{ApiVersion, Inspected};
 /// The create call for the successor.
 #[derive(Clone, PartialEq)]
 pub struct CreateRequest {
-    /// The create body. It holds the container's environment, so it is never logged as it is.
+    /// The create body. It contains the container's environment, so it is never logged unchanged.
     pub body: Value,
-    /// The platform the create call must name, `os/architecture[/variant]`: only where the engine's image store
-    /// keeps several platforms under one reference, and so would choose the host's own.
+    /// The platform for the create call, `os/architecture[/variant]`. Set only if the engine's image store keeps several
+    /// platforms under one reference, and would otherwise choose the host's own.
     pub platform: Option<String>,
-    /// Networks to connect after creation and before start, with the endpoint's settings: below API 1.44, where a
-    /// create call takes one endpoint only. The label [`NETWORKS`](crate::container::label::NETWORKS) says the same.
+    /// The networks to connect between creation and start, with the endpoints' settings. Used below API 1.44, where a create
+    /// call accepts only one endpoint. The label [`NETWORKS`](crate::container::label::NETWORKS) has the same content.
     pub connect: Vec<(String, Value)>,
 }
 
@@ -86,18 +84,18 @@ impl fmt::Debug for CreateRequest {
 /// The inspect documents of the two images.
 #[derive(Clone, Copy)]
 pub struct Images<'a> {
-    /// The image the container runs, inspected by id: its tag may have moved on.
+    /// The image that the container runs, inspected by id, since its tag may point to another image by now.
     pub old: &'a Value,
-    /// The image the successor is to run.
+    /// The image that the successor will run.
     pub new: &'a Value,
 }
 
-/// The create call for a container that differs from `old` in its image and the other `overrides` only.
+/// Makes the create call for a container that differs from `old` only in its image and the other `overrides`.
 ///
-/// `api` is the version at which `old` was read and the body will be sent.
+/// `api` is the API version with which `old` was read and the body will be sent.
 ///
 /// # Errors
-/// An [`Obstacle`] where the result could not be faithful.
+/// An [`Obstacle`] if the result could not be faithful.
 pub fn create_request(
     old: &Inspected,
     images: Images<'_>,
@@ -133,8 +131,8 @@ pub fn create_request(
     })
 }
 
-/// Podman shows `--cpus` also as a period and a quota, and refuses to create a container with all three. On Docker nobody
-/// can have set all of them.
+/// Podman also shows `--cpus` as a period and a quota, but refuses to create a container with all three. On Docker, no
+/// container can have all three.
 fn say_cpus_once(host_config: &mut Map<String, Value>) {
     let fields = ["NanoCpus", "CpuPeriod", "CpuQuota"];
     if !fields.iter().any(|field| is_unset(host_config.get(*field))) {
@@ -142,7 +140,7 @@ fn say_cpus_once(host_config: &mut Map<String, Value>) {
     }
 }
 
-/// Whether a container of this document can be recreated faithfully from one image to the other.
+/// Checks whether a container with this document can be recreated faithfully with the new image.
 fn check(old: &Inspected, images: Images<'_>) -> Result<(), Obstacle> {
     shape::check(old, images)?;
     managed(old).or_else(|| podman_secret(old)).map_or(Ok(()), Err)?;

@@ -1,14 +1,14 @@
-//! Host names: which of them the engine made up.
+//! Finds the host names that the engine generated.
 
 use serde_json::{Map, Value};
 
 use super::networks::shares_namespace;
 use crate::container::Inspected;
 
-/// Leaves out host names that the engine made up, and those it would refuse.
+/// Removes host names that the engine generated or would refuse.
 ///
-/// Without a host name a container gets the first twelve digits of its own id. In another container's network it
-/// shows that container's names, and giving any is a conflict; in the host's UTS namespace too.
+/// Without a host name, a container gets the first twelve digits of its id. A container in another container's network shows
+/// that container's names, and the engine refuses any given name. It does the same in the host's UTS namespace.
 pub(super) fn drop_automatic(config: &mut Map<String, Value>, old: &Inspected) {
     let borrowed = shares_namespace(old.network_mode());
     if borrowed || old.text("/HostConfig/UTSMode") == "host" || is_automatic(old) {
@@ -23,12 +23,12 @@ pub(super) fn drop_automatic(config: &mut Map<String, Value>, old: &Inspected) {
     }
 }
 
-/// Whether the engine made up the container's host name.
+/// Whether the engine generated the container's host name.
 pub(super) fn is_automatic(container: &Inspected) -> bool {
     container.text("/Config/Hostname") == container.id().short()
 }
 
-/// Podman writes the host name that it made up into the environment too. No owner can have given it.
+/// Returns the variable with which Podman copies a generated host name into the environment. No owner can have set it.
 pub(super) fn automatic_variable(container: &Inspected) -> String {
     format!("HOSTNAME={}", container.id().short())
 }

@@ -1,4 +1,4 @@
-//! The networks a container is connected to, with the settings that a new connection takes.
+//! The networks of a container, with the settings that a new connection accepts.
 
 use serde_json::{Map, Value};
 
@@ -6,12 +6,12 @@ use super::unset::is_unset;
 use crate::container::json::text_at;
 use crate::container::{ApiVersion, Inspected};
 
-/// From here on a create call takes any number of endpoints, and a MAC address for each.
+/// Since this version, a create call accepts any number of endpoints, and a MAC address for each.
 const MANY_ENDPOINTS: ApiVersion = ApiVersion::new(1, 44);
 
-/// The fields of an endpoint that the engine reports and no create call can set. Anything else is kept, known or not.
+/// The endpoint fields that the engine reports but no create call can set. All others are kept, even unknown ones.
 ///
-/// `MacAddress` can be set, but what is shown here is the address in use, mostly made up by the engine.
+/// `MacAddress` can be set, but the engine reports the address in use, which it mostly generated itself.
 pub(super) const REPORTED: [&str; 10] = [
     "NetworkID",
     "EndpointID",
@@ -25,15 +25,15 @@ pub(super) const REPORTED: [&str; 10] = [
     "DNSNames",
 ];
 
-/// The endpoints of a container to be created, by the call that connects them.
+/// The endpoints of a container to create, grouped by the call that connects them.
 pub(super) struct Endpoints {
-    /// Those in the create body, by network.
+    /// The endpoints in the create body, by network.
     pub(super) at_create: Map<String, Value>,
-    /// Those to connect after it, in this order.
+    /// The endpoints to connect after the creation, in this order.
     pub(super) connect: Vec<(String, Value)>,
 }
 
-/// The endpoints of the successor. Moves a MAC address in `config` to the place that this API version expects.
+/// Returns the endpoints of the successor. Moves a MAC address in `config` to the place that this API version expects.
 pub(super) fn endpoints(config: &mut Map<String, Value>, old: &Inspected, api: ApiVersion) -> Endpoints {
     let first = first_network(old);
     let (mut at_create, connect) = split(old, api);
@@ -41,19 +41,19 @@ pub(super) fn endpoints(config: &mut Map<String, Value>, old: &Inspected, api: A
         move_mac(config, &mut at_create, first);
     }
     if shares_namespace(old.network_mode()) {
-        // The document shows the address of the other container; the engine refuses it here.
+        // The document shows the other container's address, which the engine refuses here.
         config.remove("MacAddress");
     }
     Endpoints { at_create, connect }
 }
 
-/// The endpoints that go into the create body, and those that are connected after it.
+/// Splits the endpoints into those in the create body and those to connect after the creation.
 fn split(old: &Inspected, api: ApiVersion) -> (Map<String, Value>, Vec<(String, Value)>) {
     let all = settable(old);
     if api >= MANY_ENDPOINTS || all.len() < 2 {
         return (all, Vec::new());
     }
-    // The one that the network mode names; if it was disconnected since, any will do.
+    // The network in the network mode. If it was disconnected in the meantime, any network works.
     let first = first_network(old)
         .or_else(|| all.keys().next().map(String::as_str))
         .unwrap_or_default()
@@ -63,8 +63,8 @@ fn split(old: &Inspected, api: ApiVersion) -> (Map<String, Value>, Vec<(String, 
     (at_create, later.into_iter().collect())
 }
 
-/// `Config.MacAddress` is shown only where the owner set it. From API 1.44 it belongs into the first network's
-/// endpoint, and API 1.52 refuses it anywhere else.
+/// `Config.MacAddress` appears only if the owner set it. Since API 1.44 it belongs in the first network's endpoint, and API
+/// 1.52 refuses it anywhere else.
 fn move_mac(config: &mut Map<String, Value>, endpoints: &mut Map<String, Value>, first: Option<&str>) {
     let Some(mac) = config.get("MacAddress").filter(|mac| !is_unset(Some(mac))) else {
         return;
@@ -75,7 +75,7 @@ fn move_mac(config: &mut Map<String, Value>, endpoints: &mut Map<String, Value>,
     }
 }
 
-/// The container's endpoints by network, each reduced to what may be set.
+/// Returns the container's endpoints by network, reduced to the fields that may be set.
 fn settable(container: &Inspected) -> Map<String, Value> {
     let id = container.id();
     own(container)
@@ -88,14 +88,14 @@ fn settable(container: &Inspected) -> Map<String, Value> {
         .collect()
 }
 
-/// A Swarm network that the container is in.
+/// Returns a Swarm network that the container is in.
 pub fn swarm_network(container: &Inspected) -> Option<&str> {
     distinct(container)
         .find(|(_, endpoint)| is_swarm_id(text_at(endpoint, "/NetworkID")))
         .map(|(network, _)| network)
 }
 
-/// Swarm's ids are 25 letters and digits; those of the engine's own networks are 64 hexadecimal digits.
+/// Swarm's ids are 25 letters and digits, while those of the engine's own networks are 64 hexadecimal digits.
 fn is_swarm_id(network: &str) -> bool {
     network.len() == 25
         && network
@@ -103,18 +103,18 @@ fn is_swarm_id(network: &str) -> bool {
             .all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
 }
 
-/// The networks that the container is connected to by itself, with their endpoints.
+/// Returns the networks that the container itself is connected to, with their endpoints.
 pub(super) fn own(container: &Inspected) -> impl Iterator<Item = (&str, &Value)> {
     let mode = container.network_mode();
-    // These modes say it all: the engine connects them itself, or there is nothing to connect.
+    // With these modes the engine connects the container itself, or there is nothing to connect.
     let has_none = matches!(mode, "host" | "none") || shares_namespace(mode);
     distinct(container).filter(move |_| !has_none)
 }
 
-/// The networks with their endpoints, each once.
+/// Returns the networks with their endpoints, each once.
 ///
-/// Given a network by the beginning of its id, the engine shows the endpoint twice after the start: under what was
-/// given, and under the network's name.
+/// If a network was given by the beginning of its id, the engine lists the endpoint twice after the start: under the given
+/// text and under the network's name.
 fn distinct(container: &Inspected) -> impl Iterator<Item = (&str, &Value)> {
     let networks = container.object("/NetworkSettings/Networks");
     let named = move |id: &str| {
@@ -132,7 +132,7 @@ fn distinct(container: &Inspected) -> impl Iterator<Item = (&str, &Value)> {
         .map(|(network, endpoint)| (network.as_str(), endpoint))
 }
 
-/// The engine adds the container's short id to its aliases itself, and refuses aliases on its own networks.
+/// Removes the container's short id, which the engine adds itself, and all aliases in networks that refuse them.
 fn keep_aliases(endpoint: &mut Map<String, Value>, network: &str, own_alias: &str) {
     if !takes_aliases(network) {
         endpoint.remove("Aliases");
@@ -142,12 +142,12 @@ fn keep_aliases(endpoint: &mut Map<String, Value>, network: &str, own_alias: &st
     }
 }
 
-/// Whether the engine takes aliases in this network: not in those that it makes itself.
+/// Whether the engine accepts aliases in this network. The networks that it creates itself refuse them.
 pub(super) fn takes_aliases(network: &str) -> bool {
     !matches!(network, "default" | "bridge" | "host" | "none")
 }
 
-/// The key of the network that `HostConfig.NetworkMode` names: by name, id or the beginning of an id.
+/// Returns the key of the network that `HostConfig.NetworkMode` gives by name, id or the beginning of an id.
 pub(super) fn first_network(container: &Inspected) -> Option<&str> {
     let mode = match container.network_mode() {
         "" | "default" => "bridge",

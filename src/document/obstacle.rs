@@ -1,15 +1,15 @@
-//! Why a container cannot be recreated faithfully by us.
+//! The reasons why we cannot recreate a container faithfully.
 
 use serde_json::Value;
 
 use super::DependencyKind;
 use crate::container::{Inspected, SWARM_TASK};
 
-/// Why a container cannot be recreated faithfully by us.
+/// The reason why we cannot recreate a container faithfully.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum Obstacle {
-    /// Something else creates and replaces this container.
+    /// Another tool creates and replaces this container.
     #[error("it is managed by {manager} (label {label}), which has to upgrade it")]
     Managed {
         /// The manager's name.
@@ -17,7 +17,7 @@ pub enum Obstacle {
         /// The label by which the manager marks its containers.
         label: &'static str,
     },
-    /// Another container depends on this one, and would not find it in its successor.
+    /// Another container depends on this one, and would not find the shared part in its successor.
     #[error("{}", has_dependent(*.kind, .container))]
     HasDependent {
         /// The other container's name.
@@ -25,7 +25,7 @@ pub enum Obstacle {
         /// The part of this container that the other container shares.
         kind: DependencyKind,
     },
-    /// This container depends on another one that is gone or does not run, so that nothing can be started with it.
+    /// This container depends on another one that is gone or not running, so a successor could not start.
     #[error("{}", dependency_missing(*.kind, .container))]
     DependencyMissing {
         /// The other container, as the document names it.
@@ -33,8 +33,8 @@ pub enum Obstacle {
         /// The part of the other container that this container shares.
         kind: DependencyKind,
     },
-    /// No engine can rename a container that runs in a Swarm network (seen on 20.10, and the same code is in 29.7), so
-    /// nothing could take its name.
+    /// No engine can rename a container that runs in a Swarm network (seen on 20.10, and 29.7 has the same code), so a
+    /// successor could not take its name.
     #[error(
         "it is attached to the Swarm network {network}, where Docker cannot rename running containers; recreate it \
          yourself, or use a local network"
@@ -43,7 +43,7 @@ pub enum Obstacle {
         /// The network's name.
         network: String,
     },
-    /// A file was put into it before it was started, as Compose does with a config whose content is in its own file.
+    /// A file was copied into it before its start, as Compose does for a config whose content is in the compose file.
     #[error(
         "{path} was copied into the container (Compose inline config or secret) and would be lost; upgrade it with \
          Compose, or mount the file"
@@ -52,16 +52,16 @@ pub enum Obstacle {
         /// The file's path in the container.
         path: String,
     },
-    /// The list of its changed files is too much to know, so any of them may have been copied into it.
+    /// The list of its changed files is too long to check, so any of them may have been copied into it.
     #[error(
         "too many files changed in it to find those that were copied into it (Compose inline config or secret) and would be \
          lost: {problem}; recreate it with Compose, and mount what it writes as a volume"
     )]
     FilesUnknown {
-        /// The list and its bound.
+        /// The description of the list and its limit.
         problem: String,
     },
-    /// A variable with the value of a Podman secret: inspect shows the secret's name, not the variable's or the value.
+    /// A variable has the value of a Podman secret. Inspect shows only the secret's name, not the variable's name or value.
     #[error(
         "the Podman secret {secret} is one of its variables, which Podman does not show, so it would be lost; recreate the \
          delegate with the variable in an --env-file"
@@ -70,7 +70,7 @@ pub enum Obstacle {
         /// The secret's name.
         secret: String,
     },
-    /// The image that it was created from is gone, and with it the defaults by which its owner's settings are recognized.
+    /// The image that it was created from is gone, so its owner's settings cannot be told apart from the image's defaults.
     #[error(
         "its image {image} was removed from this host, so what its owner set cannot be told from the image's defaults; \
          run docker pull {image}, or recreate the delegate"
@@ -91,12 +91,12 @@ pub enum Obstacle {
     /// The new image is built for another platform.
     #[error("its image is built for {old}, the new one for {new}")]
     OtherPlatform {
-        /// The platform it runs, `os/architecture`.
+        /// The platform of the old image, `os/architecture`.
         old: String,
         /// The platform of the new image.
         new: String,
     },
-    /// A document is not what the engine's API promises.
+    /// A document does not have the form that the engine's API promises.
     #[error("cannot read the {document} document: {path} must be {expected}")]
     Malformed {
         /// `container`, `old image` or `new image`.
@@ -109,7 +109,7 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// One word for metrics, JSON and logs, such as `swarm_network`.
+    /// Returns one word for metrics, JSON and logs, such as `swarm_network`.
     pub fn kind(&self) -> &'static str {
         self.into()
     }
@@ -133,9 +133,9 @@ fn dependency_missing(kind: DependencyKind, container: &str) -> String {
     }
 }
 
-/// Labels by which other managers mark containers that they create and replace themselves.
+/// The labels with which other tools mark the containers that they create and replace.
 ///
-/// Compose is not among them: it accepts a container that was recreated with its labels.
+/// Compose is not in this list, since it accepts a container that was recreated with its labels.
 const MANAGERS: [(&str, &str); 8] = [
     (SWARM_TASK, "Docker Swarm"),
     ("com.docker.swarm.service.id", "Docker Swarm"),
@@ -147,14 +147,14 @@ const MANAGERS: [(&str, &str); 8] = [
     ("PODMAN_SYSTEMD_UNIT", "systemd"),
 ];
 
-/// The other tool that creates and replaces this container.
+/// Returns an obstacle if another tool creates and replaces this container.
 pub fn managed(container: &Inspected) -> Option<Obstacle> {
     let labels = container.object("/Config/Labels")?;
     let (label, manager) = MANAGERS.iter().find(|(label, _)| labels.contains_key(*label))?;
     Some(Obstacle::Managed { manager, label })
 }
 
-/// The first Podman secret among its variables: Podman shows `NAME_OF_THE_SECRET=*******` for each (seen on 5.4).
+/// Finds the first Podman secret in its variables. Podman shows each as `NAME_OF_THE_SECRET=*******` (seen on 5.4).
 pub fn podman_secret(container: &Inspected) -> Option<Obstacle> {
     let mut variables = container.list("/Config/Env").iter().filter_map(Value::as_str);
     let secret = variables.find_map(|variable| variable.strip_suffix("=*******"))?;

@@ -1,24 +1,24 @@
-//! The settings of a new container that are ours: its image, and our labels.
+//! The settings of a new container that we choose: its image and our labels.
 
 use serde_json::{Map, Value};
 
 use crate::container::json::object_at;
 use crate::container::{ImageId, Inspected, label};
 
-/// The settings in which a container that we create differs from the container that it is made from.
+/// The settings in which a container that we create differs from its original.
 #[derive(Clone, Copy, Debug)]
 pub struct Overrides<'a> {
     /// The image, as the owner would write it.
     pub reference: &'a str,
-    /// The image's id, where `reference` does not lead to that image, or no longer does: the container is created by
-    /// the id, and a label holds the reference.
+    /// The id of the image, if `reference` does not or no longer point to that image. The container is then created by id,
+    /// and a label stores the reference.
     pub by_id: Option<&'a ImageId>,
-    /// Our labels of this release; those of the previous release are dropped.
+    /// Our labels for this release. Those of the previous release are removed.
     pub labels: &'a [(&'static str, String)],
 }
 
 impl Overrides<'_> {
-    /// `connect` are the endpoints that a create call does not take.
+    /// Applies the overrides. `connect` are the endpoints that a create call does not accept.
     pub(super) fn apply_to_config(
         &self,
         config: &mut Map<String, Value>,
@@ -35,8 +35,8 @@ impl Overrides<'_> {
         }
         let Value::Object(labels) = slot else { return };
         labels.retain(|name, _| !label::OURS.contains(&name.as_str()));
-        // An image that was committed from a container of ours has its labels. The successor has them as empty ones,
-        // which count as none, or it would inherit them.
+        // An image that was committed from one of our containers has our labels. The successor would inherit them, so it
+        // gets empty values, which count as not set.
         let of_image = object_at(new_image, "/Config/Labels");
         let is_on_image = |name: &&str| of_image.is_some_and(|labels| labels.contains_key(*name));
         for name in label::OURS.into_iter().filter(is_on_image) {
@@ -58,7 +58,7 @@ impl Overrides<'_> {
     }
 }
 
-/// We create no container with `--rm`: after Docker removed it there would be no evidence, and no container to restore.
+/// Removes `--rm`: if Docker removed the container, there would be no evidence and no container to restore.
 pub(super) fn without_auto_remove(host_config: &mut Map<String, Value>, old: &Inspected) {
     if old.auto_remove() {
         host_config.insert("AutoRemove".to_owned(), Value::from(false));

@@ -1,4 +1,4 @@
-//! Platforms: the one that an image is built for, and the one that a container runs of a store that keeps several.
+//! The platform of an image, and of a container whose image store keeps several platforms.
 
 use serde_json::Value;
 
@@ -7,10 +7,10 @@ use crate::container::Inspected;
 use crate::container::json::{has_configuration, text_at};
 use crate::text::one_line;
 
-/// The longest platform that is shown, in characters: its words come from the image's author.
+/// The longest platform to show, in characters. The image's author chooses its text.
 const MAX_PLATFORM: usize = 60;
 
-/// Refuses a new image that is built for another platform than the old one.
+/// Refuses a new image for a different platform than the old one.
 pub(super) fn check(images: Images<'_>) -> Result<(), Obstacle> {
     match (image_platform(images.old), image_platform(images.new)) {
         (Some(old), Some(new)) if old != new => Err(Obstacle::OtherPlatform { old, new }),
@@ -18,8 +18,8 @@ pub(super) fn check(images: Images<'_>) -> Result<(), Obstacle> {
     }
 }
 
-/// Whether two documents show the same image: the same platform's manifest is in several indexes if its attestations are
-/// built again, and with the containerd store an index's digest is the image's id.
+/// Whether two documents describe the same image. If only the attestations of an image are rebuilt, its manifest is in
+/// several indexes, and the containerd store uses an index's digest as the image's id.
 pub(crate) fn is_same_image(one: &Value, other: &Value) -> bool {
     let parts = [
         "Config",
@@ -37,12 +37,12 @@ pub(crate) fn is_same_image(one: &Value, other: &Value) -> bool {
         && parts.iter().all(|part| one.get(part) == other.get(part))
 }
 
-/// `os/architecture` of an image. The variant is left out: images often do not say it.
+/// Returns `os/architecture` of an image. Omits the variant, which many images do not declare.
 pub(crate) fn image_platform(image: &Value) -> Option<String> {
     platform(text_at(image, "/Os"), text_at(image, "/Architecture"))
 }
 
-/// `os/architecture` in Docker's words; `None` where one of the two is empty.
+/// Returns `os/architecture` with Docker's names, or `None` if either is empty.
 pub(crate) fn platform(os: &str, architecture: &str) -> Option<String> {
     let architecture = match architecture {
         "x86_64" => "amd64",
@@ -53,7 +53,7 @@ pub(crate) fn platform(os: &str, architecture: &str) -> Option<String> {
     is_known.then(|| one_line(&format!("{os}/{architecture}"), MAX_PLATFORM))
 }
 
-/// The platforms that the registry offers for the image, written as in [`image_platform`]; `None` if it lists none.
+/// Returns the platforms of the image in the registry, in the form of [`image_platform`], or `None` if it lists none.
 pub(crate) fn offered_platforms(distribution: &Value) -> Option<Vec<String>> {
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let platforms = distribution.get("Platforms")?.as_array()?;
@@ -64,7 +64,7 @@ pub(crate) fn offered_platforms(distribution: &Value) -> Option<Vec<String>> {
     Some(offered).filter(|offered| !offered.is_empty())
 }
 
-/// The platform of the container's manifest, with its variant: shown by stores with several platforms (API 1.48).
+/// Returns the platform of the container's manifest, with its variant. Stores with several platforms show it (API 1.48).
 pub(super) fn stored(container: &Inspected) -> Option<String> {
     let part = |name: &str| {
         let text = container.text(&format!("/ImageManifestDescriptor/platform/{name}"));

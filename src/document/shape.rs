@@ -1,4 +1,4 @@
-//! The shapes of the documents' parts that the rules read.
+//! Checks the types of the parts of documents that the rules read.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::{Images, Obstacle};
 use crate::container::Inspected;
 use crate::container::json::has_configuration;
 
-/// The type of a part of a document. `null` and absence are allowed, except where a value is [needed](Shape::Needed).
+/// The type of a part of a document. It may be `null` or missing unless a value is [needed](Shape::Needed).
 #[derive(Clone, Copy)]
 enum Shape {
     Needed,
@@ -75,7 +75,7 @@ const IMAGE: [(&str, Shape); 8] = [
     ("/Config/Healthcheck", Shape::Object),
 ];
 
-/// Refuses documents in which a part that a rule reads is not what the engine's API promises.
+/// Refuses documents in which a part that a rule reads does not have the type that the engine's API promises.
 pub(super) fn check(container: &Inspected, images: Images<'_>) -> Result<(), Obstacle> {
     for (document, value, shapes) in [
         ("container", container.document(), &CONTAINER[..]),
@@ -93,7 +93,7 @@ pub(super) fn check(container: &Inspected, images: Images<'_>) -> Result<(), Obs
             });
         }
     }
-    // Unknown defaults are not the same as none.
+    // Unknown defaults differ from no defaults.
     for (which, image) in [("old image", images.old), ("new image", images.new)] {
         if !has_configuration(image) {
             return Err(Obstacle::ImageUnknown { which });

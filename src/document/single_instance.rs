@@ -1,4 +1,4 @@
-//! Reasons why two containers of one document cannot run at the same time.
+//! The reasons why two containers with one document cannot run at the same time.
 
 use std::ops::RangeInclusive;
 
@@ -11,9 +11,9 @@ use crate::container::Inspected;
 use crate::container::json::{list_at, text_at};
 use crate::text::size;
 
-/// Devices that any number of processes use at once: the kernel's own, and those that hand each opener something of its
-/// own. Every other one, such as a disk, a serial line or a key, is taken for one process at a time. What is asked for
-/// by a driver (`--gpus`) is shared by that driver.
+/// Devices that any number of processes can use at once: the kernel's own, and those that give each process its own
+/// instance. Any other device, such as a disk, a serial line or a key, counts as usable by one process at a time. Devices
+/// that are requested by driver (`--gpus`) are shared by that driver.
 const SHARED_DEVICES: [&str; 12] = [
     "/dev/null",
     "/dev/zero",
@@ -33,18 +33,18 @@ const SHARED_DEVICES: [&str; 12] = [
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum SingleInstance {
-    /// It listens in the host's own network.
+    /// It listens in the host's network.
     #[error("it uses host networking; two instances would compete for the same ports")]
     HostNetwork,
-    /// A fixed port of the host leads to it, or one of a range with room for one container only.
+    /// It publishes a fixed host port, or a port of a range with room for one container only.
     #[error("it publishes {container} on host port {host}, which only one container can bind")]
     PublishedPort {
-        /// The host's port or range, with its address where one was given.
+        /// The host's port or range, with its address if one was given.
         host: String,
-        /// The container's port, `3460/tcp`.
+        /// The container's port, such as `3460/tcp`.
         container: String,
     },
-    /// Its address in a network was chosen by its owner.
+    /// The owner chose its address in a network.
     #[error("it has the fixed address {address} in the network {network}")]
     FixedIp {
         /// The network's name.
@@ -52,27 +52,27 @@ pub enum SingleInstance {
         /// The IPv4, IPv6 or link-local address.
         address: String,
     },
-    /// Its MAC address was chosen by its owner.
+    /// The owner chose its MAC address.
     #[error("it has the fixed MAC address {address}")]
     FixedMac {
         /// The MAC address.
         address: String,
     },
-    /// It lives in a namespace of another container.
+    /// It runs in a namespace of another container.
     #[error("it shares the {kind} of container {container}")]
     ContainerNamespace {
-        /// Which namespace: network, PID or IPC.
+        /// The kind of the namespace: network, PID or IPC.
         kind: DependencyKind,
         /// The other container, as the document names it.
         container: String,
     },
-    /// It has a device of the host that may serve one process only.
+    /// It uses a device of the host that may serve only one process.
     #[error("it uses the host device {path}, which may serve only one process")]
     Device {
         /// The device's path on the host.
         path: String,
     },
-    /// The engine of a host with SELinux gives the directory to the container that started last, for itself.
+    /// It mounts a directory with `Z`. With SELinux, the engine gives that directory to the last container that started.
     #[error(
         "it mounts {path} with the option Z, for one container only: SELinux would take it from the other one"
     )]
@@ -80,20 +80,20 @@ pub enum SingleInstance {
         /// The path on the host, or the volume's name.
         path: String,
     },
-    /// All ports of a range that leads to it are taken, or all addresses of its network. Not read from the document: the engine
-    /// refused to start a second one.
+    /// All host ports of a published range, or all addresses of its network, are taken. This is not read from the document:
+    /// the engine refused to start a second instance.
     #[error("the host has no free port or address for a second instance ({problem})")]
     NoFreePort {
-        /// The engine's words.
+        /// The engine's message.
         problem: String,
     },
-    /// The host has no room for a second one. Not read from the document; the caller knows the host.
+    /// The host has too little memory for a second instance. The caller finds this out, since the document does not show it.
     #[error(
         "a second instance may need {} of memory, and the host has {} available",
         size::needed(*.needed), size::text(*.available)
     )]
     TooLittleMemory {
-        /// Its limit, or its present use if it has none, in bytes.
+        /// Its memory limit, or its present use if it has no limit, in bytes.
         needed: u64,
         /// The memory available on the host, in bytes.
         available: u64,
@@ -101,13 +101,13 @@ pub enum SingleInstance {
 }
 
 impl SingleInstance {
-    /// One word for metrics, JSON and logs, such as `published_port`.
+    /// Returns one word for metrics, JSON and logs, such as `published_port`.
     pub fn kind(&self) -> &'static str {
         self.into()
     }
 }
 
-/// Why two containers of this document cannot run at once; empty if they can.
+/// Returns the reasons why two containers with this document cannot run at once. Empty if they can.
 pub fn single_instance_reasons(container: &Inspected) -> Vec<SingleInstance> {
     let network_mode = container.network_mode();
     let mut reasons = Vec::new();
@@ -122,7 +122,7 @@ pub fn single_instance_reasons(container: &Inspected) -> Vec<SingleInstance> {
             container: dependency.container,
         }),
     );
-    // The engine ignores the rest where the container has no network of its own.
+    // The engine ignores the remaining settings if the container has no network of its own.
     if matches!(network_mode, "host" | "none") || networks::shares_namespace(network_mode) {
         return reasons;
     }
@@ -137,7 +137,7 @@ pub fn single_instance_reasons(container: &Inspected) -> Vec<SingleInstance> {
     reasons
 }
 
-/// Why no second container of this document could be started beside those that have these ports of the host.
+/// Returns why a second container with this document could not start beside containers that use these host ports.
 pub fn no_free_port(container: &Inspected, taken: &[(u16, String)]) -> Option<SingleInstance> {
     let wanted: Vec<_> = bindings(container).collect();
     let crowded = wanted.iter().find(|binding| {
@@ -179,7 +179,7 @@ fn devices(container: &Inspected) -> impl Iterator<Item = SingleInstance> {
         })
 }
 
-/// Only the end of a bind has options, and a path may have any colon but none behind the destination's.
+/// Finds the binds with the option `Z`. The options follow the second colon of a bind.
 fn private_labels(container: &Inspected) -> impl Iterator<Item = SingleInstance> {
     let binds = container
         .list("/HostConfig/Binds")
@@ -195,7 +195,7 @@ fn private_labels(container: &Inspected) -> impl Iterator<Item = SingleInstance>
     })
 }
 
-/// `/dev/nvidia` stands for `/dev/nvidia0`, `/dev/nvidiactl` and `/dev/nvidia-uvm`, `/dev/dri` for all below it.
+/// `/dev/nvidia` covers `/dev/nvidia0`, `/dev/nvidiactl` and `/dev/nvidia-uvm`; `/dev/dri` covers everything below it.
 fn is_shared(path: &str) -> bool {
     SHARED_DEVICES.iter().any(|shared| {
         let rest = path.strip_prefix(shared);
@@ -204,7 +204,7 @@ fn is_shared(path: &str) -> bool {
     })
 }
 
-/// A port of the container, and its address on the host.
+/// A port of the container, and its host address and port.
 struct Binding<'a> {
     container: &'a str,
     address: &'a str,
@@ -223,15 +223,15 @@ fn bindings(container: &Inspected) -> impl Iterator<Item = Binding<'_>> {
 }
 
 impl Binding<'_> {
-    /// The ports of the host that will do; the engine takes the first free one. `None` is any at all, as no port and
-    /// port 0 are.
+    /// Returns the possible host ports, of which the engine takes the first free one. `None` means any port, as a missing
+    /// port and port 0 do.
     fn ports(&self) -> Option<RangeInclusive<u16>> {
         let (first, last) = self.port.split_once('-').unwrap_or((self.port, self.port));
         let ports = first.parse().ok()?..=last.parse().ok()?;
         (!ports.contains(&0) && !ports.is_empty()).then_some(ports)
     }
 
-    /// Whether both may take the same port. Addresses are not looked at: most contain each other.
+    /// Whether both bindings may take the same port. Ignores their addresses, since most of them overlap.
     fn is_rival(&self, other: &Self, ports: &RangeInclusive<u16>) -> bool {
         let overlaps =
             |theirs: RangeInclusive<u16>| theirs.start() <= ports.end() && ports.start() <= theirs.end();

@@ -1,4 +1,4 @@
-//! The document of a trial: a candidate's, without what only one container can have, with a command that does nothing.
+//! The document of a trial: the candidate's, without the parts that only one container can have, and with an idle command.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use super::SingleInstance;
 use super::single_instance::single_instance_reasons;
 use crate::container::{Inspected, restart_policy_document};
 
-/// Its command. An image without it is refused by this name, once everything else is there.
+/// The command of a trial. An image that lacks it is refused with this name in the message, after everything else is set up.
 pub const TRIAL_COMMAND: &str = "/bin/true";
 
-/// The container whose start shows whether this candidate can be started while the container in service runs.
+/// Returns a container whose start shows whether this candidate can start while the container in service runs.
 pub fn of_trial(candidate: &Inspected) -> Inspected {
     let mut trial = candidate.clone();
     trial.replace("/Config/Entrypoint", json!([TRIAL_COMMAND]));
@@ -29,13 +29,13 @@ pub fn of_trial(candidate: &Inspected) -> Inspected {
     let binds = trial.list("/HostConfig/Binds").iter().filter_map(Value::as_str);
     let binds: Vec<String> = binds.map(without_private_label).collect();
     trial.replace("/HostConfig/Binds", Value::from(binds));
-    // Of a network with addresses of its own, such as macvlan, the engine might take one that another machine has.
+    // In a network with its own addresses, such as macvlan, the engine might assign an address that another machine has.
     let mut reasons = single_instance_reasons(candidate).into_iter();
     if reasons.any(|reason| matches!(reason, SingleInstance::FixedIp { .. })) {
         trial.replace("/HostConfig/NetworkMode", Value::from("none"));
         trial.replace("/NetworkSettings/Networks", json!({}));
     }
-    // Nobody is to find it by the delegate's name.
+    // No client may find the trial by the delegate's name.
     let mut networks = trial
         .object("/NetworkSettings/Networks")
         .cloned()
@@ -47,7 +47,7 @@ pub fn of_trial(candidate: &Inspected) -> Inspected {
     trial
 }
 
-/// A bind without `Z`, by which the engine would take its files away from the container that runs.
+/// Returns a bind without `Z`, which would make the engine take the files away from the running container.
 fn without_private_label(bind: &str) -> String {
     let Some((paths, options)) = bind.rsplit_once(':') else {
         return bind.to_owned();

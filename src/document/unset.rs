@@ -1,8 +1,8 @@
-//! The values that an engine reads as "not set".
+//! The values that an engine treats as "not set".
 
 use serde_json::Value;
 
-/// Whether Go, and so the engine, reads the value as "not set": null, an empty string, list or object, zero, false.
+/// Whether Go, and so the engine, treats the value as "not set": null, an empty string, list or object, zero, false.
 pub(super) fn is_unset(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null | Value::Bool(false)) => true,
@@ -14,7 +14,7 @@ pub(super) fn is_unset(value: Option<&Value>) -> bool {
     }
 }
 
-/// Whether two values mean the same to the engine, where "not set" has several spellings.
+/// Whether two values mean the same to the engine, which has several values for "not set".
 pub(super) fn same_or_unset(a: Option<&Value>, b: Option<&Value>) -> bool {
     a == b || (is_unset(a) && is_unset(b))
 }

@@ -1,4 +1,4 @@
-//! Anonymous volumes: mounted, but declared without a name, so that a new container would get empty ones.
+//! Anonymous volumes, which are mounted but declared without a name. A new container would get empty ones instead.
 
 use serde_json::{Map, Value, json};
 
@@ -6,12 +6,12 @@ use super::unset::is_unset;
 use crate::container::Inspected;
 use crate::container::json::text_at;
 
-/// Names every anonymous volume of `container` in `host_config`, so that the successor mounts the same one.
+/// Adds every anonymous volume of `container` to `host_config` by name, so that the successor mounts the same one.
 ///
-/// A mount that the owner declared with a source stays untouched: it is in `Binds` or `Mounts` as it was given, and the
-/// engine refuses two mounts at one place. A volume that came with `VolumesFrom` comes that way again.
+/// A mount that the owner declared with a source stays unchanged: `Binds` or `Mounts` has it as it was given, and the engine
+/// refuses two mounts at one destination. A volume from `VolumesFrom` is mounted that way again.
 pub(super) fn keep_anonymous(host_config: &mut Map<String, Value>, container: &Inspected) {
-    // The engine lists them in any order.
+    // The engine lists mounts in any order.
     let mut mounts: Vec<&Value> = container.list("/Mounts").iter().collect();
     mounts.sort_by_key(|mount| text_at(mount, "/Destination"));
     for mount in mounts {
@@ -29,9 +29,9 @@ pub(super) fn keep_anonymous(host_config: &mut Map<String, Value>, container: &I
     }
 }
 
-/// The name of a mounted volume.
+/// Returns the name of a mounted volume.
 ///
-/// For a bind that is nothing but a destination 28.5 leaves the name out; the local driver's directory shows it.
+/// For a bind with only a destination, 28.5 omits the name, but the path of the local driver's directory contains it.
 pub(super) fn name(mount: &Value) -> &str {
     match text_at(mount, "/Name") {
         "" => text_at(mount, "/Source")
@@ -42,8 +42,8 @@ pub(super) fn name(mount: &Value) -> &str {
     }
 }
 
-/// Whether a volume that neither `Binds` nor `Mounts` declare is the container's own. The configuration lists the
-/// image's `VOLUME`s and the owner's `-v /path` together; anything else came from another container.
+/// Whether a volume that is in neither `Binds` nor `Mounts` belongs to this container. The configuration lists the image's
+/// `VOLUME`s and the owner's `-v /path`; any other volume came from another container.
 fn is_anonymous(host_config: &Map<String, Value>, container: &Inspected, destination: &str) -> bool {
     let declared = container
         .object("/Config/Volumes")
@@ -51,7 +51,7 @@ fn is_anonymous(host_config: &Map<String, Value>, container: &Inspected, destina
     declared || is_unset(host_config.get("VolumesFrom"))
 }
 
-/// Whether `Binds` has the destination; a bind that is nothing but a destination gets the volume's name.
+/// Whether `Binds` has the destination. A bind with only a destination gets the volume's name.
 fn name_in_binds(host_config: &mut Map<String, Value>, name: &str, destination: &str) -> bool {
     for bind in entries(host_config, "Binds") {
         let Some(given) = bind.as_str() else { continue };
@@ -67,7 +67,7 @@ fn name_in_binds(host_config: &mut Map<String, Value>, name: &str, destination: 
     false
 }
 
-/// Whether `Mounts` has the destination; a volume without a source gets the volume's name.
+/// Whether `Mounts` has the destination. A volume without a source gets the volume's name.
 fn name_in_mounts(host_config: &mut Map<String, Value>, name: &str, destination: &str) -> bool {
     for mount in entries(host_config, "Mounts") {
         if clean(text_at(mount, "/Target")) != clean(destination) {
@@ -86,7 +86,7 @@ fn name_in_mounts(host_config: &mut Map<String, Value>, name: &str, destination:
 
 fn bind(host_config: &mut Map<String, Value>, name: &str, destination: &str, writable: bool) {
     if destination.contains(':') || name.contains(':') {
-        // Cannot be written as a bind: it would be read as another one.
+        // A bind cannot express this: the engine would parse it differently.
         push(
             host_config,
             "Mounts",
@@ -118,7 +118,7 @@ fn push(host_config: &mut Map<String, Value>, field: &str, entry: Value) {
     }
 }
 
-/// A path as the engine cleans it (Go's `path.Clean`), to compare destinations.
+/// Cleans a path as the engine does (Go's `path.Clean`), to compare destinations.
 pub(super) fn clean(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

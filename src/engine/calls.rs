@@ -1,4 +1,4 @@
-//! Counts the calls to an engine and their time, for metrics: one series for each kind of call and outcome.
+//! Counts and times the calls to an engine, for metrics. There is one series for each kind of call and outcome.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use super::permissions::operation;
 
 type Labels = Vec<(&'static str, String)>;
 
-/// The upper ends of the buckets, in seconds: an answer from memory, the engine's work, a registry, most of a pull.
+/// The upper bounds of the buckets, in seconds: answers from memory, work of the engine, answers of a registry, most pulls.
 const BUCKETS: [f64; 4] = [0.1, 1.0, 10.0, 60.0];
 
-/// The calls so far. A clone counts the same calls.
+/// The counters of the calls made so far. Clones share the same counters.
 #[derive(Clone, Debug)]
 pub struct EngineCalls {
     requests: Family<Labels, Counter>,
@@ -32,7 +32,7 @@ impl Default for EngineCalls {
 }
 
 impl EngineCalls {
-    /// Counts a call, which is given as method and path, by its outcome.
+    /// Counts a call under its outcome. The call is given as its method and path.
     pub fn note(&self, call: &str, error: Option<&EngineError>, took: Duration) {
         let labels = vec![("operation", operation(call).to_owned())];
         self.durations.get_or_create(&labels).observe(took.as_secs_f64());
@@ -41,7 +41,7 @@ impl EngineCalls {
         self.requests.get_or_create(&labels).inc();
     }
 
-    /// The counts so far.
+    /// Registers the counters with a registry of metrics.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "engine_requests",

@@ -1,4 +1,4 @@
-//! Errors of an engine, and their meaning.
+//! The errors of an engine, and how to interpret them.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::text::duration;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum EngineError {
-    /// 404: an observation rather than a failure.
+    /// 404: the object does not exist, which is an observation rather than a failure.
     #[error("no such object: {0}")]
     NotFound(String),
     /// 409: a name is taken, or a removal is in progress.
@@ -19,24 +19,24 @@ pub enum EngineError {
     /// Any other refusal.
     #[error("the engine refused ({status}): {message}")]
     Refused {
-        /// The HTTP status; 200 where the error came inside a stream.
+        /// The HTTP status, or 200 if the error came inside a stream.
         status: u16,
         /// The engine's message, on one line.
         message: String,
     },
-    /// The socket does not answer: the address, and why.
+    /// The socket does not answer. The text gives the address and the reason.
     #[error("the engine is unreachable: {0}")]
     Unreachable(String),
-    /// The engine did not answer within this time. Whether it acted, the next observation shows.
+    /// The engine did not answer within this time. The next observation shows whether it acted.
     #[error("the engine did not answer within {}", duration::text(*.0))]
     TimedOut(Duration),
-    /// The registry wants a login, and there is none that could be used: its message, and what is wrong with the login.
+    /// The registry wants a login, and none could be used. The text gives its message and the problem with the login.
     #[error("{0}")]
     Unauthorized(String),
-    /// The engine no longer understands what this program speaks.
+    /// The engine no longer supports the API versions of this program.
     #[error("{0}")]
     Unsupported(String),
-    /// The answer is not what the API promises.
+    /// The answer does not match the API.
     #[error("unexpected answer from the engine: {0}")]
     Malformed(String),
 }
@@ -47,7 +47,7 @@ impl EngineError {
         self.into()
     }
 
-    /// The error without the status of an answer if that says nothing: errors in a stream come with 200.
+    /// Returns the error message. Omits the status 200, which only means that the error came inside a stream.
     pub(super) fn message(&self) -> String {
         match self {
             Self::Refused { status: 200, message } => message.clone(),
@@ -55,7 +55,7 @@ impl EngineError {
         }
     }
 
-    /// Whether a registry refused for want of a login.
+    /// Whether a registry refused the request because it lacked a valid login.
     pub(super) fn is_auth_error(&self) -> bool {
         matches!(self, Self::Refused { .. } | Self::NotFound(_)) && messages::is_auth_error(&self.message())
     }
@@ -65,7 +65,7 @@ impl EngineError {
         matches!(self, Self::Refused { .. }) && messages::is_disk_full(&self.message())
     }
 
-    /// The problem with a registry's answer to the engine, and what to do about it.
+    /// Describes a failed request to a registry, and suggests how to fix it.
     pub fn explain(&self, registry: &str) -> String {
         let message = self.message();
         if messages::is_disk_full(&message) {
@@ -80,7 +80,7 @@ impl EngineError {
         }
     }
 
-    /// Whether asking again is useless: a socket proxy refuses the call, which an upgrade may not need.
+    /// Whether repeating the call is useless because a socket proxy refuses it. An upgrade may not need the call.
     pub(crate) fn is_not_permitted(&self) -> bool {
         matches!(
             self,
@@ -91,13 +91,13 @@ impl EngineError {
         )
     }
 
-    /// Whether the engine could not reach the registry at all.
+    /// Whether the engine could not reach the registry.
     pub(crate) fn is_registry_unreachable(&self) -> bool {
         matches!(self, Self::Refused { message, .. } if messages::is_registry_unreachable(message))
     }
 
-    /// Whether a question to a registry, or a pull, that failed so is worth another attempt: not where a login is missing, or
-    /// the image, or room for it.
+    /// Whether to retry a failed pull or registry request. A retry is useless if the login, the image or disk space is
+    /// missing.
     pub(crate) fn retry(&self) -> Retry {
         let is_over = self.is_auth_error() || self.is_disk_full();
         let may_pass = match self {
@@ -116,17 +116,17 @@ impl EngineError {
         }
     }
 
-    /// Whether a start failed for what an earlier start left behind: the engine can never start that container again.
+    /// Whether a start failed because of remains of an earlier start. The engine can never start that container again.
     pub fn is_leftover_task(&self) -> bool {
         matches!(self, Self::Refused { message, .. } if messages::is_leftover_task(message))
     }
 
-    /// Whether a start failed because a network still has an endpoint of the container's name, which may yet be removed.
+    /// Whether a start failed because a network still has an endpoint of the container's name, which may still be removed.
     pub fn is_leftover_endpoint(&self) -> bool {
         matches!(self, Self::Refused { message, .. } if messages::is_leftover_endpoint(message))
     }
 
-    /// Whether a start failed because another container that this one needs is gone or does not run.
+    /// Whether a start failed because another container that this one needs is gone or not running.
     pub fn is_dependency_missing(&self) -> bool {
         let (Self::NotFound(message) | Self::Conflict(message) | Self::Refused { message, .. }) = self else {
             return false;
@@ -139,12 +139,12 @@ impl EngineError {
         matches!(self, Self::Refused { message, .. } if messages::is_port_taken(message))
     }
 
-    /// Whether a start failed for what another instance has: its port, or the last address of its network.
+    /// Whether a start failed because another instance uses the port, or the last free address of the network.
     pub fn is_for_another_instance(&self) -> bool {
         self.is_port_taken() || self.is_without_address()
     }
 
-    /// Whether a start of this command failed only because the image does not have it: see the engine's messages.
+    /// Whether a start of this command failed only because the image lacks the command. See the engine's messages.
     pub fn is_command_missing(&self, command: &str) -> bool {
         matches!(self, Self::Refused { message, .. } if messages::is_command_missing(message, command))
     }
@@ -154,7 +154,7 @@ impl EngineError {
         matches!(self, Self::Refused { message, .. } if messages::is_without_address(message))
     }
 
-    /// Whether a refused start is the fault of the engine, and so may pass: see the engine's messages.
+    /// Whether the engine caused a refused start, so that another attempt may succeed. See the engine's messages.
     pub fn is_about_the_engine(&self) -> bool {
         self.is_leftover_task()
             || self.is_leftover_endpoint()
@@ -162,7 +162,7 @@ impl EngineError {
             || matches!(self, Self::Refused { message, .. } if messages::is_about_the_engine(message))
     }
 
-    /// Why a start was refused: first in an operator's terms, if the engine's words are known.
+    /// Explains why a start was refused. Puts an operator's explanation first if the engine's words are known.
     pub fn explain_start(&self) -> String {
         let (Self::NotFound(message) | Self::Conflict(message) | Self::Refused { message, .. }) = self else {
             return self.to_string();

@@ -1,6 +1,6 @@
-//! The port to the container engine: what the upgrader asks of Docker, and nothing more.
+//! The port to the container engine. It has exactly the calls that the upgrader makes.
 //!
-//! [`DockerEngine`] is the real one. The tests have a twin in memory, and run the same contract tests on both.
+//! [`DockerEngine`] is the real implementation. The tests have one in memory, and run the same contract tests on both.
 
 mod calls;
 mod credentials;
@@ -31,7 +31,7 @@ pub use volume::Volume;
 use crate::container::{ApiVersion, ContainerId, ContainerSummary, ImageId, Inspected};
 use crate::image::ImageReference;
 
-/// Where an engine listens.
+/// The address on which an engine listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineHost {
     /// A unix socket.
@@ -40,7 +40,7 @@ pub enum EngineHost {
     Tcp {
         /// `host:port`.
         address: String,
-        /// With TLS: the directory that has `ca.pem`, `cert.pem` and `key.pem`.
+        /// With TLS, the directory that contains `ca.pem`, `cert.pem` and `key.pem`.
         tls: Option<PathBuf>,
     },
 }
@@ -54,71 +54,71 @@ impl std::fmt::Display for EngineHost {
     }
 }
 
-/// An engine's version and platform, by its answer to `GET /version`.
+/// An engine's version and platform, from its answer to `GET /version`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineInfo {
-    /// The version of the API that is spoken with it.
+    /// The version of the API that the upgrader uses with this engine.
     pub api: ApiVersion,
-    /// The engine's version, exactly as it reports it: `20.10.24+dfsg1`.
+    /// The engine's version, exactly as it is reported, such as `20.10.24+dfsg1`.
     pub version: String,
-    /// Whether it is Podman, which also answers 500 to requests that it can never carry out.
+    /// Whether it is Podman, which answers 500 even to requests that can never succeed.
     pub is_podman: bool,
-    /// Its operating system: `linux`.
+    /// Its operating system, such as `linux`.
     pub os: String,
-    /// Its architecture: `amd64`, `arm64`.
+    /// Its architecture, such as `amd64` or `arm64`.
     pub architecture: String,
 }
 
-/// How far a pull has come.
+/// The progress of a pull.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PullProgress {
-    /// Bytes downloaded so far, over all layers known.
+    /// The bytes downloaded so far, over all known layers.
     pub current: u64,
-    /// Bytes to download, over all layers known. It grows while layers become known.
+    /// The bytes to download, over all known layers. It grows as more layers become known.
     pub total: u64,
 }
 
-/// Something that an engine reports as it happens.
+/// An event that an engine reports as it happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening<'a> {
-    /// To a container.
+    /// An event of a container.
     Container {
         /// Its id.
         id: &'a str,
-        /// Whether this program created it, by its labels.
+        /// Whether its labels show that this program created it.
         is_ours: bool,
     },
-    /// To the volume of this name.
+    /// An event of the volume with this name.
     Volume(&'a str),
 }
 
 /// The upgrader's calls to a container engine.
 ///
-/// Every call is safe to repeat. 304 ("already so") is success; 404 and 409 have errors of their own, since they are
-/// observations. A call that errs may have happened all the same: only another observation shows.
+/// Every call is safe to repeat. 304 ("already so") counts as success. 404 and 409 have their own errors, since they are
+/// observations. A failed call may still have taken effect; only a new observation shows whether it did.
 pub trait Engine: Send + Sync + 'static {
-    /// The calls so far, if they are counted.
+    /// Returns the counters of the calls made so far, if the calls are counted.
     fn calls(&self) -> EngineCalls {
         EngineCalls::default()
     }
 
-    /// The engine's version and platform.
+    /// Returns the engine's version and platform.
     fn info(&self) -> impl Future<Output = Result<EngineInfo, EngineError>> + Send;
 
-    /// Where the engine keeps its images, and how much space it says is left there.
+    /// Returns where the engine stores its images, and how much space it reports as free there.
     fn storage(&self) -> impl Future<Output = Result<Storage, EngineError>> + Send;
 
-    /// Identifies the engine's host, for as long as the host lasts.
+    /// Identifies the engine's host. The value does not change during the life of the host.
     fn identity(&self) -> impl Future<Output = Result<String, EngineError>> + Send;
 
-    /// All containers, stopped ones included.
+    /// Lists all containers, including stopped ones.
     fn containers(&self) -> impl Future<Output = Result<Vec<ContainerSummary>, EngineError>> + Send;
 
-    /// The container's document with all its fields.
+    /// Returns the container's document with all its fields.
     fn inspect(&self, id: &ContainerId) -> impl Future<Output = Result<Inspected, EngineError>> + Send;
 
-    /// Has a container's labels of ours count only if they did not come with its image. The image is asked for in case of
-    /// doubt alone.
+    /// Makes our labels on a container count only if they do not come from its image. Inspects the image only in case of
+    /// doubt.
     fn check_labels(
         &self,
         container: &mut Inspected,
@@ -137,12 +137,12 @@ pub trait Engine: Send + Sync + 'static {
         }
     }
 
-    /// The image's document, by reference or by id.
+    /// Returns the image's document, by reference or by id.
     fn inspect_image(&self, reference_or_id: &str)
     -> impl Future<Output = Result<Value, EngineError>> + Send;
 
-    /// Pulls an image. An error inside the 200 stream is an error here, but only inspecting the image afterwards
-    /// shows which one there is now.
+    /// Pulls an image. An error inside a stream with status 200 counts as an error here, but only inspecting the image
+    /// afterwards shows which image is present.
     fn pull(
         &self,
         reference: &ImageReference,
@@ -158,7 +158,7 @@ pub trait Engine: Send + Sync + 'static {
         body: &Value,
     ) -> impl Future<Output = Result<ContainerId, EngineError>> + Send;
 
-    /// Connects a container to a network with the endpoint's raw settings. Connected already: success.
+    /// Connects a container to a network with the endpoint's raw settings. Succeeds if it is already connected.
     fn connect(
         &self,
         network: &str,
@@ -166,88 +166,88 @@ pub trait Engine: Send + Sync + 'static {
         endpoint: &Value,
     ) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Starts a container. Running already: success.
+    /// Starts a container. Succeeds if it is already running.
     fn start(&self, id: &ContainerId) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Requests a stop: sends the container's stop signal now, and SIGKILL after `grace`, rounded up to whole seconds. Returns
-    /// when the container has stopped or after one second, whichever comes first; the engine completes the stop even after its
-    /// client disconnects. A container that has already stopped counts as success.
+    /// Requests a stop: sends the container's stop signal now, and SIGKILL after `grace`, rounded up to whole seconds.
+    /// Returns when the container has stopped or after one second, whichever comes first; the engine completes the stop even
+    /// after its client disconnects. Succeeds if the container has already stopped.
     fn stop(&self, id: &ContainerId, grace: Duration)
     -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Requests a restart: a stop with this grace, as [`Self::stop`], then a start. A stopped container is only started.
+    /// Requests a restart: a stop with this grace, as in [`Self::stop`], then a start. A stopped container is only started.
     ///
-    /// Returns when the container lives again or after one second, whichever comes first: the engine finishes a restart
-    /// whose client went away. Engines that do not are not asked, which is an error. A container with `--rm` stays.
+    /// Returns when the container runs again or after one second, whichever comes first; the engine completes the restart
+    /// even after its client disconnects. Fails without a request on engines that would not. Keeps a container with `--rm`.
     fn restart(
         &self,
         id: &ContainerId,
         grace: Duration,
     ) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Gives a container another name.
+    /// Renames a container.
     fn rename(&self, id: &ContainerId, name: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Sets the restart policy, written as in a container document: `{"Name":"always","MaximumRetryCount":0}`.
+    /// Sets the restart policy, in the form of a container document: `{"Name":"always","MaximumRetryCount":0}`.
     fn set_restart_policy(
         &self,
         id: &ContainerId,
         policy: &Value,
     ) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Removes a stopped container, never its volumes and never by force. Gone or being removed already: success.
+    /// Removes a stopped container, never its volumes and never by force. Succeeds if it is gone or already being removed.
     fn remove(&self, id: &ContainerId) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Removes an image that no container uses, never by force. Gone already: success.
+    /// Removes an image that no container uses, never by force. Succeeds if it is already gone.
     fn remove_image(&self, id: &ImageId) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// The last `lines` lines that a container printed, on either stream: each cut after 64 KiB, and no more than the
-    /// engine sends within two seconds. Empty where the log driver cannot read its log back.
+    /// Returns the last `lines` lines that a container printed on either stream. Each line is cut after 64 KiB, and at most
+    /// as much is read as the engine sends within two seconds. Empty if the log driver is write-only.
     fn logs(
         &self,
         id: &ContainerId,
         lines: usize,
     ) -> impl Future<Output = Result<String, EngineError>> + Send;
 
-    /// Prepares a command in a running container; the id by which it is started.
+    /// Prepares a command in a running container, and returns the id to start it with.
     fn create_exec(
         &self,
         id: &ContainerId,
         command: &[String],
     ) -> impl Future<Output = Result<String, EngineError>> + Send;
 
-    /// Starts a prepared command, and returns the last lines that it printed on either stream once it has closed both. The
-    /// command keeps running when the caller drops the call. A command that cannot be executed may be an error, or has
-    /// exit code 126 or 127.
+    /// Starts a prepared command. Once the command has closed both of its output streams, returns the last lines that it
+    /// printed on them. The command keeps running if the caller drops the call. A command that cannot be executed is either
+    /// an error, or has the exit code 126 or 127.
     fn start_exec(&self, exec: &str) -> impl Future<Output = Result<String, EngineError>> + Send;
 
-    /// The exit code of a command; `None` while it runs. Not found if it was not started or ended some minutes ago.
+    /// Returns the exit code of a command, or `None` while it runs. Not found if it never started or ended minutes ago.
     fn exec_exit_code(&self, exec: &str) -> impl Future<Output = Result<Option<i64>, EngineError>> + Send;
 
-    /// The memory that a running container uses now, in bytes.
+    /// Returns how many bytes of memory a running container uses now.
     fn memory_usage(&self, id: &ContainerId) -> impl Future<Output = Result<u64, EngineError>> + Send;
 
-    /// The paths of files that were copied into a container before its current life started. No document lists them.
+    /// Lists the files that were copied into a container before its current run started. No document lists them.
     fn copied_files(&self, id: &ContainerId)
     -> impl Future<Output = Result<Vec<String>, EngineError>> + Send;
 
-    /// Reports each container that is created, starts, ends, is paused or removed, or gets another health or name, and each
-    /// volume that comes or goes, as it happens. Returns when the connection ends, after an hour at the latest.
+    /// Reports events as they happen: a container is created, started, paused or removed, ends, or changes its health or
+    /// name; a volume is created or removed. Returns when the connection ends, after an hour at the latest.
     fn watch(
         &self,
         report: impl FnMut(Happening<'_>) + Send,
     ) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// The volumes that have this label.
+    /// Lists the volumes that have this label.
     fn volumes(&self, label: &str) -> impl Future<Output = Result<Vec<Volume>, EngineError>> + Send;
 
-    /// Creates a volume. An existing volume of that name keeps its labels: success.
+    /// Creates a volume. Succeeds if a volume of that name exists, which then keeps its labels.
     fn create_volume(&self, volume: &Volume) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Removes a volume, never by force. Gone already: success.
+    /// Removes a volume, never by force. Succeeds if it is already gone.
     fn remove_volume(&self, name: &str) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Looks a reference up at the registry now, through the engine: its digest, and the platforms it is for.
+    /// Asks the registry, through the engine, for the current digest of a reference and the platforms that it supports.
     fn distribution(
         &self,
         reference: &ImageReference,
@@ -256,23 +256,23 @@ pub trait Engine: Send + Sync + 'static {
         std::future::ready(Err(EngineError::NotFound("no registry".to_owned())))
     }
 
-    /// The documents of the Swarm's services, with their numbers of tasks; `None` if the engine is not a manager.
+    /// Returns the documents of the Swarm's services, with their numbers of tasks, or `None` if the engine is not a manager.
     fn services(&self) -> impl Future<Output = Result<Option<Vec<Value>>, EngineError>> + Send {
         std::future::ready(Ok(None))
     }
 
-    /// The documents of all tasks of these services, those of some earlier specs included.
+    /// Returns the documents of all tasks of these services, including those of some earlier specs.
     fn tasks(&self, services: &[&str]) -> impl Future<Output = Result<Vec<Value>, EngineError>> + Send {
         let _ = services;
         std::future::ready(Ok(Vec::new()))
     }
 
-    /// The documents of the Swarm's nodes.
+    /// Returns the documents of the Swarm's nodes.
     fn nodes(&self) -> impl Future<Output = Result<Vec<Value>, EngineError>> + Send {
         std::future::ready(Ok(Vec::new()))
     }
 
-    /// Changes a service. [`EngineError::Conflict`] where its version has changed.
+    /// Updates a service. Fails with [`EngineError::Conflict`] if its version has changed.
     fn update_service(
         &self,
         update: ServiceUpdate<'_>,
@@ -281,7 +281,7 @@ pub trait Engine: Send + Sync + 'static {
         std::future::ready(Err(EngineError::NotFound("no Swarm".to_owned())))
     }
 
-    /// The digest that the registry has for a reference now, asked through the engine.
+    /// Asks the registry, through the engine, for the current digest of a reference.
     fn registry_digest(
         &self,
         reference: &ImageReference,

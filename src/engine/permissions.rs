@@ -1,30 +1,30 @@
-//! Every call that is made to an engine, and what each is for. `doctor` probes them, the documentation lists them.
+//! Lists every call to an engine, with its purpose. `doctor` probes the calls, and the documentation lists them.
 
 /// The purpose of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Health checks, and so everything.
+    /// Health checks. Everything depends on them.
     HealthChecks,
     /// The replacement of a delegate.
     Upgrades,
-    /// The replacement of some delegates, or a report: the work continues without it.
+    /// The replacement of some delegates, or a report. The upgrader works without the call.
     Optional(&'static str),
-    /// This setting, and nothing without it.
+    /// This setting. Without the setting the call is not made.
     Setting(&'static str),
 }
 
-/// A call of the engine's API.
+/// A call in the engine's API.
 #[derive(Clone, Copy, Debug)]
 pub struct ApiCall {
-    /// `GET`, `HEAD`, `POST`, `DELETE`.
+    /// `GET`, `HEAD`, `POST` or `DELETE`.
     pub method: &'static str,
-    /// The path below the API version, with `{id}` for a container and `{name}` for an image or a network.
+    /// The path after the API version, with `{id}` for a container and `{name}` for an image or a network.
     pub path: &'static str,
-    /// The word for it in metrics.
+    /// The name of the call in metrics.
     pub operation: &'static str,
     /// The purpose of the call.
     pub purpose: Purpose,
-    /// Whether health checks make it too, to compare what a mutable tag refers to. They continue without it.
+    /// Whether health checks also make this call, to compare the targets of mutable tags. They work without it.
     pub compares_tags: bool,
 }
 
@@ -51,7 +51,7 @@ const fn comparing_tags(call: ApiCall) -> ApiCall {
 }
 
 impl ApiCall {
-    /// Whether it is the call to this path, which has no version and no query.
+    /// Whether this is the call for a path, given without version and query.
     fn is_to(&self, path: &str) -> bool {
         match self.path.split_once('{') {
             None => path == self.path,
@@ -63,7 +63,7 @@ impl ApiCall {
     }
 }
 
-/// The word for a call such as `GET /v1.41/containers/json?all=1`.
+/// Returns the metric name of a call such as `GET /v1.41/containers/json?all=1`.
 pub(super) fn operation(call: &str) -> &'static str {
     let (method, rest) = call.split_once(' ').unwrap_or_default();
     let path = rest.split('?').next().unwrap_or_default();
@@ -78,19 +78,19 @@ pub(super) fn operation(call: &str) -> &'static str {
 /// The purpose of the calls that compare tags.
 pub const MUTABLE_TAGS: &str = "mutable tags";
 
-/// The setting that restarts unhealthy delegates.
+/// The setting that makes the upgrader restart unhealthy delegates.
 pub const HEALTH_ACTION_RESTART: &str = "HEALTH_ACTION=restart";
 
-/// The setting that runs commands in containers.
+/// The setting that makes the upgrader run commands in containers.
 pub const HEALTH_PROBE_EXEC: &str = "HEALTH_PROBE=exec";
 
-/// The commands and settings that leave something on the engine, which others read before a replacement starts.
+/// The commands and settings that store data on the engine. The data is read before a replacement starts.
 pub(super) const PAUSE_AND_DELAY: &str = "`pause`, `UPGRADE_DELAY`, `UPGRADE_WAVE`, records of rejections";
 
-/// The purpose of the calls about a Swarm. Only a manager gets more than the first of them.
+/// The purpose of the calls about a Swarm. If the engine is not a manager, only the first of them is made.
 pub const SWARM: &str = "services of a Swarm";
 
-/// Every call. No other is made.
+/// Every call that the upgrader makes.
 pub const API_CALLS: [ApiCall; 32] = [
     call("GET", "/version", "version", Purpose::HealthChecks),
     call("GET", "/containers/json", "list", Purpose::HealthChecks),

@@ -1,4 +1,4 @@
-//! A change of a Swarm service.
+//! An update of a Swarm service.
 
 use serde_json::Value;
 
@@ -7,13 +7,13 @@ use crate::image::ImageReference;
 /// A service's new spec.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceUpdate<'a> {
-    /// Its id.
+    /// The id of the service.
     pub id: &'a str,
-    /// The version that was observed: the update is refused if the version has changed.
+    /// The observed version. The update is refused if the version has changed since.
     pub version: u64,
     /// The whole new spec.
     pub spec: &'a Value,
-    /// The image that is new in the spec: its registry's login goes along, if there is one. Without one Swarm keeps the
-    /// login that it has.
+    /// The image that is new in the spec. The login for its registry is sent along, if there is one. Without an image, Swarm
+    /// keeps the login that it has.
     pub image: Option<&'a ImageReference>,
 }

@@ -1,4 +1,4 @@
-//! Named volumes without contents, whose labels say something.
+//! Named volumes without contents. Their labels store data.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct Volume {
     /// Its name.
     #[serde(rename = "Name")]
     pub name: String,
-    /// Its labels. An engine writes none as `null`.
+    /// Its labels. If there are none, an engine writes `null`.
     #[serde(rename = "Labels", default, deserialize_with = "labels")]
     pub labels: BTreeMap<String, String>,
 }

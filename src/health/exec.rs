@@ -1,4 +1,4 @@
-//! The probe by a command in the container: `HEALTH_PROBE=exec`.
+//! The probe that runs a command in the container: `HEALTH_PROBE=exec`.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,11 +12,11 @@ use crate::engine::{Engine, EngineError};
 use crate::text::redact::Redactor;
 use crate::text::{duration, shortened};
 
-/// How long a command may take.
+/// The time limit for a command.
 const LIMIT: Duration = Duration::from_secs(10);
-/// How often a command that has closed its output is asked for its exit code.
+/// How often to ask for the exit code of a command that has closed its output.
 const POLL: Duration = Duration::from_millis(100);
-/// The exit codes of a shell, and of an engine, for a command that cannot be executed or is not there.
+/// The exit codes with which shells and engines report a command that is missing or cannot be executed.
 pub const NOT_EXECUTED: [i64; 2] = [126, 127];
 
 /// The commands that did not end in time, by container. No engine can end one, so no second one is started beside it.
@@ -50,11 +50,11 @@ impl ExecProbe {
         }
     }
 
-    /// Runs it: 0 is healthy.
+    /// Runs the command. Exit code 0 means healthy.
     pub async fn run<E: Engine>(&self, engine: &E, unfinished: &Unfinished) -> Health {
         match timeout(LIMIT, self.outcome(engine, unfinished)).await {
             Ok(Ok(health)) => health,
-            // The engine failed, or a proxy before it.
+            // The engine failed, or a proxy in front of it.
             Ok(Err(error)) => {
                 Health::unhealthy(Probe::Exec, format!("cannot run the health command: {error}"))
             }
@@ -66,8 +66,8 @@ impl ExecProbe {
         }
     }
 
-    /// The same after the endpoint could not be reached. A command that cannot be run says nothing: then the container is
-    /// healthy for running, as `unreached` has it.
+    /// Runs the command after the endpoint could not be reached. If the command cannot run, that says nothing: the result is
+    /// then the one in `unreached`, which counts a running container as healthy.
     pub async fn instead_of<E: Engine>(
         &self,
         unreached: Health,
@@ -91,7 +91,7 @@ impl ExecProbe {
                     let detail = "the health command of an earlier check has not ended yet";
                     return Ok(Health::unhealthy(Probe::Exec, detail).with_failed_checks(1));
                 }
-                // The engine forgets those that have ended, and this one may never have been started.
+                // The engine forgets commands that have ended, and this one may never have started.
                 Ok(Some(_)) | Err(EngineError::NotFound(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -100,7 +100,7 @@ impl ExecProbe {
         unfinished.with(|commands| commands.insert(self.id.clone(), exec.clone()));
         let output = engine.start_exec(&exec).await;
         let output = output.inspect_err(|_| {
-            // An engine that refuses has not started it.
+            // If the engine refuses, it has not started the command.
             unfinished.with(|commands| commands.remove(&self.id));
         })?;
         let code = loop {
@@ -122,7 +122,7 @@ impl ExecProbe {
         }
         match code {
             0 => Health::healthy(Probe::Exec, detail),
-            // The command itself could not be run, which says nothing about the delegate.
+            // The command could not be executed, which says nothing about the delegate.
             code if NOT_EXECUTED.contains(&code) => Health::unhealthy(Probe::Exec, detail),
             _ => Health::unhealthy(Probe::Exec, detail).with_failed_checks(1),
         }

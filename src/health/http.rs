@@ -1,4 +1,4 @@
-//! The client of the delegates' own endpoints: their health, and their metrics.
+//! The client for the delegates' own endpoints, which serve their health and their metrics.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
@@ -9,16 +9,16 @@ use crate::net::client::USER_AGENT;
 use crate::net::{causes, innermost, tls_without_roots};
 use crate::text::duration;
 
-/// How long a connection may take. A host that is there answers or refuses sooner.
+/// The time limit for a connection. A reachable host accepts or refuses sooner.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a request may take, its answer included.
+/// The time limit for a request, including its answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Where a delegate serves its metrics.
+/// The path under which a delegate serves its metrics.
 const METRICS_PATH: &str = "/api/metrics";
-/// Bytes of metrics that are read. A larger answer is not a delegate's.
+/// The most bytes of metrics to read. A larger answer does not come from a delegate.
 const MAX_METRICS: usize = 8 << 20;
 
-/// Asks delegates over plain HTTP, never through a proxy.
+/// Sends requests to delegates over plain HTTP, never through a proxy.
 #[derive(Clone, Debug)]
 pub struct HttpEndpoint {
     client: reqwest::Client,
@@ -26,7 +26,7 @@ pub struct HttpEndpoint {
 }
 
 impl HttpEndpoint {
-    /// `host_address`: see [`host_address`](crate::host::host_address).
+    /// Creates the client. For `host_address`, see [`host_address`](crate::host::host_address).
     pub fn new(host_address: Option<IpAddr>) -> Result<Self, reqwest::Error> {
         Ok(Self {
             client: plain_client()?,
@@ -35,7 +35,7 @@ impl HttpEndpoint {
     }
 }
 
-/// A client for plain HTTP on this host or its bridges: without a proxy, redirects or idle connections.
+/// Creates a client for plain HTTP on this host or its bridges, without a proxy, redirects or idle connections.
 pub fn plain_client() -> Result<reqwest::Client, reqwest::Error> {
     let builder = reqwest::Client::builder()
         .user_agent(USER_AGENT)
@@ -81,7 +81,7 @@ impl HealthEndpoint for HttpEndpoint {
     }
 }
 
-/// A host that is there refuses at once; a connection that times out means that it cannot be reached from here.
+/// Classifies an error. A reachable host refuses at once; if the connection times out, the host cannot be reached from here.
 fn outcome(error: &reqwest::Error) -> HttpOutcome {
     let io = causes(error).find_map(|cause| Some(cause.downcast_ref::<std::io::Error>()?.kind()));
     if io == Some(ErrorKind::ConnectionRefused) {

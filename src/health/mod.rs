@@ -1,4 +1,4 @@
-//! The health of a delegate, as a probe finds it.
+//! Finds out the health of a delegate.
 
 mod exec;
 pub mod http;
@@ -21,23 +21,23 @@ use crate::text::shortened;
 pub use exec::{ExecProbe, NOT_EXECUTED, Unfinished};
 pub use work::{Work, WorkReader};
 
-/// The start of a finding where a container runs and its endpoint cannot be reached.
+/// The start of the detail for a container that runs while its endpoint cannot be reached.
 const UNREACHED: &str = "running; ";
 
-/// Characters of a command's output that are shown.
+/// The most characters of a command's output to show.
 const MAX_OUTPUT: usize = 200;
 
-/// A delegate's health, and how it was found out.
+/// A delegate's health, and which probe found it out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     /// The outcome.
     pub status: HealthStatus,
-    /// The probe it comes from.
+    /// The probe that found the outcome.
     pub probe: Probe,
-    /// The probe's finding in a few words, such as `http://172.17.0.2:3460/api/health answers 200`.
+    /// A short description of the result, such as `http://172.17.0.2:3460/api/health answers 200`.
     pub detail: String,
-    /// How many failed checks of the container it stands for: the engine's own count of a HEALTHCHECK, one for an answer
-    /// that is wrong, none where the container was not asked or not reached.
+    /// The number of failed checks: the engine's own count for a HEALTHCHECK, one for a wrong answer, and zero if the
+    /// container was not asked or not reached.
     pub failed_checks: u64,
 }
 
@@ -46,22 +46,22 @@ pub struct Health {
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
 pub enum HealthStatus {
-    /// It works.
+    /// The container works.
     Healthy,
     /// Its HEALTHCHECK has not passed yet.
     Starting,
-    /// It does not work.
+    /// The container does not work.
     Unhealthy,
 }
 
 impl HealthStatus {
-    /// The word in logs, JSON and metric labels.
+    /// Returns the word for logs, JSON and metric labels.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// A way to find out a container's health.
+/// The way in which a container's health is found out.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, strum::VariantNames,
 )]
@@ -74,12 +74,12 @@ pub enum Probe {
     Http,
     /// A command in the container.
     Exec,
-    /// The engine's word that it is running, where no other probe reaches it.
+    /// The engine's report that the container is running, if no other probe reaches it.
     Running,
 }
 
 impl Probe {
-    /// The word in logs, JSON and metric labels.
+    /// Returns the word for logs, JSON and metric labels.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -110,22 +110,22 @@ impl Health {
         }
     }
 
-    /// Whether it works.
+    /// Whether the container works.
     pub fn is_healthy(&self) -> bool {
         self.status == HealthStatus::Healthy
     }
 
-    /// Whether it only runs as far as can be seen, though the settings ask for more: then the image is hardly proven.
+    /// Whether a healthy result only means that it runs, although the settings ask for more, which proves little.
     pub fn is_weak(&self) -> bool {
         self.probe == Probe::Running && self.is_healthy() && self.detail.starts_with(UNREACHED)
     }
 
-    /// Whether an endpoint answered as a delegate's does: well, or that it is not well.
+    /// Whether the endpoint answered as a delegate does: as healthy, or with 503.
     pub(crate) fn is_a_delegates(&self) -> bool {
         self.is_healthy() || self.detail.ends_with("answers 503")
     }
 
-    /// Whether the container was checked: a container that is paused, has ended or is stopping is not.
+    /// Whether the container was checked. A container that is paused, stopping or has ended is not checked.
     pub fn is_of_a_check(&self) -> bool {
         self.probe != Probe::Running || self.is_healthy()
     }
@@ -137,32 +137,32 @@ impl fmt::Display for Health {
     }
 }
 
-/// How a `GET` of a health endpoint went.
+/// The outcome of a `GET` of a health endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpOutcome {
     /// The endpoint answered with this status.
     Answered(u16),
-    /// The host refused the connection: nothing listens on the port.
+    /// The host refused the connection, since nothing listens on the port.
     Refused,
-    /// The connection was made, and no valid answer came.
+    /// The connection was made, but no valid answer came.
     Broken(String),
-    /// The host cannot be reached from here: it is in another network, or behind a firewall.
+    /// The host cannot be reached from here, because of its network or a firewall.
     NoRoute(String),
 }
 
-/// The client of the delegates' own endpoints.
+/// A client for the delegates' own endpoints.
 pub trait HealthEndpoint: Send + Sync + 'static {
     /// Sends one request.
     fn get(&self, address: SocketAddr, path: &str) -> impl Future<Output = HttpOutcome> + Send;
 
-    /// Reads what the delegate at this address says of its work; `None` if it does not say so.
+    /// Reads how much work the delegate at this address reports. `None` if it reports nothing.
     fn work(&self, address: SocketAddr) -> impl Future<Output = Option<Work>> + Send;
 
-    /// The address at which a delegate on the host's network is reached from here; `None` if it cannot be.
+    /// Returns the address for reaching a delegate in the host's network from here, or `None` if there is none.
     fn host_address(&self) -> Option<IpAddr>;
 }
 
-/// Where a container's health endpoint may be reached, and what follows from an answer.
+/// The possible addresses of a container's health endpoint, with the path to request and the kind of probe.
 #[derive(Clone, Debug)]
 pub struct Addresses {
     sockets: Vec<SocketAddr>,
@@ -172,14 +172,14 @@ pub struct Addresses {
 
 /// A question that only the container itself can answer.
 pub enum Question {
-    /// Its health endpoint.
+    /// A request to its health endpoint.
     Http(Addresses),
-    /// A command in it.
+    /// A command in the container.
     Exec(ExecProbe),
 }
 
-/// A container's health by its document; or, where the settings or a missing HEALTHCHECK ask for it, what it has to be
-/// asked. `host` is the address of a delegate on the host's network: see [`HealthEndpoint::host_address`].
+/// Returns the health in a container's document as `Err`, or as `Ok` a question for it if the settings or a missing
+/// HEALTHCHECK require one. `host` is the address of delegates in the host's network: see [`HealthEndpoint::host_address`].
 pub fn question(
     container: &Inspected,
     settings: &HealthSettings,
@@ -222,8 +222,8 @@ fn ask_http(container: &Inspected, settings: &HealthSettings, host: Option<IpAdd
     })
 }
 
-/// The same for an upgrader, which says itself whether it is ready: its HEALTHCHECK, if it has one, says only that it is
-/// alive. It listens at the address that its environment names, or else at this one's.
+/// Does the same for an upgrader, which reports by itself whether it is ready. A HEALTHCHECK shows only that it is alive.
+/// The upgrader listens on the address in its environment, or else on this upgrader's address.
 pub fn readiness(
     container: &Inspected,
     listen: SocketAddr,
@@ -255,12 +255,12 @@ pub fn readiness(
     }
 }
 
-/// The health of this upgrader, which is ready once it has observed the host: that need not be asked.
+/// The health of this upgrader. Once it has observed the host it is ready, so it needs no request.
 pub fn of_itself() -> Health {
     Health::new(HealthStatus::Healthy, Probe::Running, "it observes the host")
 }
 
-/// The health of an upgrader's helper that runs: its name says whether it has observed the host.
+/// The health of a running helper of an upgrader. The helper's name shows whether it has observed the host.
 pub fn of_helper(is_ready: bool) -> Health {
     let (status, detail) = if is_ready {
         (HealthStatus::Healthy, "the helper says that it is ready")
@@ -270,15 +270,15 @@ pub fn of_helper(is_ready: bool) -> Health {
     Health::new(status, Probe::Running, detail)
 }
 
-/// The command by which a candidate is proven where its endpoint cannot be reached: that it runs says little of a new image.
-/// `None` where the settings ask for one probe only.
+/// Returns the command that proves a candidate whose endpoint cannot be reached, since a new image that merely runs proves
+/// little. `None` if the settings ask for one probe only.
 pub fn fallback(container: &Inspected, settings: &HealthSettings) -> Option<ExecProbe> {
     let is_auto = settings.probe == ProbeKind::Auto;
     is_auto.then(|| ExecProbe::new(container, &settings.command))
 }
 
 impl Question {
-    /// The health before the first answer.
+    /// Returns the health before the first answer.
     pub(crate) fn unanswered(&self) -> Health {
         let (probe, detail) = match self {
             Self::Http(addresses) => (Probe::Http, addresses.unanswered()),
@@ -288,7 +288,7 @@ impl Question {
     }
 }
 
-/// Where a container that runs may serve its own endpoints. `host` as for [`question`].
+/// Returns the possible addresses of a running container's own endpoints. For `host`, see [`question`].
 pub fn sockets(container: &Inspected, settings: &HealthSettings, host: Option<IpAddr>) -> Vec<SocketAddr> {
     let addresses = match container.network_mode() {
         _ if container.state() != RunState::Running => Vec::new(),
@@ -302,7 +302,7 @@ pub fn sockets(container: &Inspected, settings: &HealthSettings, host: Option<Ip
 }
 
 impl Addresses {
-    /// Asks one after the other, until one can be reached.
+    /// Asks one address after the other until one can be reached.
     pub async fn ask(&self, endpoint: &impl HealthEndpoint) -> Health {
         let mut no_route = "it has no IP address".to_owned();
         for address in &self.sockets {
@@ -338,7 +338,7 @@ impl Addresses {
     }
 }
 
-/// How a container's last life ended, in a few words, without the values of its environment.
+/// Describes briefly how a container's last run ended, without the values of its environment.
 pub fn ending(container: &Inspected) -> String {
     let mut text = format!("exited with code {}", container.exit_code());
     if container.oom_killed() {

@@ -1,22 +1,22 @@
-//! A delegate's report of its own work: its metrics, as Prometheus text.
+//! Reads a delegate's work from its metrics, which are Prometheus text.
 
-/// The gauge with the number of tasks that the delegate executes.
+/// The gauge for the number of tasks that the delegate executes.
 const TASKS: &str = "io_harness_custom_metric_tasks_currently_executing";
 /// The gauge that is 1 while the delegate is connected to the Manager.
 const CONNECTED: &str = "io_harness_custom_metric_delegate_connected";
-/// Bytes of a line that are kept. A line of these gauges has some eighty; a longer one is another metric's.
+/// The most bytes of a line to keep. Lines of these gauges have about eighty bytes; longer lines belong to other metrics.
 const MAX_LINE: usize = 1024;
 
 /// The work that a delegate reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// How many tasks it executes.
+    /// The number of tasks that it executes.
     pub tasks: u64,
     /// Whether the delegate reports a connection to the Manager.
     pub is_connected: Option<bool>,
 }
 
-/// Reads the metrics of a delegate as they come, a piece at a time: there may be thousands of others.
+/// Reads the metrics of a delegate piece by piece, since there may be thousands of other metrics.
 #[derive(Debug, Default)]
 pub struct WorkReader {
     line: Vec<u8>,
@@ -36,7 +36,7 @@ impl WorkReader {
         }
     }
 
-    /// Returns the work that was read; `None` without a number of tasks.
+    /// Returns the work that was read, or `None` without a number of tasks.
     pub fn finish(mut self) -> Option<Work> {
         self.end_line();
         Some(Work {
@@ -47,7 +47,7 @@ impl WorkReader {
 
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
-        // One that was too long is cut, and its end is not its value.
+        // A line that was too long is cut, so its end is not its value.
         if line.len() == MAX_LINE {
             return;
         }
@@ -62,7 +62,7 @@ impl WorkReader {
     }
 }
 
-/// The value of a sample line, `name{label="value",} 1.0 1700000000000`, if it is a sample of that metric.
+/// Returns the value of a sample line, `name{label="value",} 1.0 1700000000000`, if the line belongs to this metric.
 fn value_of(line: &str, name: &str) -> Option<f64> {
     let rest = line.trim().strip_prefix(name)?;
     let rest = if rest.starts_with('{') {
@@ -75,7 +75,7 @@ fn value_of(line: &str, name: &str) -> Option<f64> {
     value.parse().ok()
 }
 
-/// A gauge as a count; `None` if it is none.
+/// Converts a gauge to a count, or returns `None` if the value is not a count.
 fn count(value: f64) -> Option<u64> {
     #[expect(
         clippy::cast_possible_truncation,
@@ -107,7 +107,7 @@ mod tests {
             is_connected: Some(true),
         };
         assert_eq!(read(text), Some(work));
-        // Whatever its pieces are, and whether or not the last line ends.
+        // The result depends neither on the pieces nor on a line break at the end.
         for at in 0..text.len() - 1 {
             let (first, second) = text.trim_end().as_bytes().split_at(at);
             let mut reader = WorkReader::default();

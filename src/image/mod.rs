@@ -1,4 +1,4 @@
-//! Image references, and from the published image to the target: pure functions.
+//! Image references, and how the target image follows from the published one. All functions are pure.
 
 mod name;
 pub mod pin;

@@ -1,4 +1,4 @@
-//! An image as a container's configuration names it.
+//! The name of an image in a container's configuration.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 
 use super::{Expiry, ImageReference, ReferenceError};
 
-/// The text of `Config.Image` of a container: a reference most often, but it may be an id or anything else that the
-/// engine once understood.
+/// The text of a container's `Config.Image`. It is usually an image reference, but it may be an id or anything else that the
+/// engine accepted when the container was created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageName {
     written: String,
@@ -15,30 +15,30 @@ pub struct ImageName {
 }
 
 impl ImageName {
-    /// The name as it was written.
+    /// Returns the name as it was written.
     pub fn as_str(&self) -> &str {
         &self.written
     }
 
-    /// The reference in this name.
+    /// Returns the image reference in this name.
     ///
     /// # Errors
-    /// It is not an image reference.
+    /// The name is not an image reference.
     pub fn reference(&self) -> Result<&ImageReference, &ReferenceError> {
         self.reference.as_ref()
     }
 
-    /// Whether it means the same as this reference.
+    /// Whether the name means the same image as this reference.
     pub fn refers_to(&self, reference: &ImageReference) -> bool {
         self.reference() == Ok(reference)
     }
 
-    /// How long its version is supported, where the tag tells.
+    /// Returns the support period of the image's version, if the tag shows it.
     pub fn expiry(&self) -> Option<Expiry> {
         self.reference().ok().and_then(Expiry::of)
     }
 
-    /// The notice about the end of that support: see [`Expiry::notice`].
+    /// Returns the notice about the end of that support: see [`Expiry::notice`].
     pub fn support_notice(&self, now: DateTime<Utc>) -> Option<String> {
         self.expiry()?.notice(now.date_naive())
     }

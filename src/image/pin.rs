@@ -1,11 +1,11 @@
-//! The version at which an owner keeps a delegate.
+//! The version to which an owner pins a delegate.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{ImageReference, Version};
 
-/// The accepted values of the label `io.delegate-upgrader.pin`, in words.
+/// Describes the accepted values of the label `io.delegate-upgrader.pin`.
 pub const ACCEPTED: &str = "a month or a version of the delegate such as 26.03 or 26.03.88501";
 
 /// A version or a month: `26.03` matches every version released in March 2026.
@@ -13,7 +13,7 @@ pub const ACCEPTED: &str = "a month or a version of the delegate such as 26.03 o
 pub struct Pin(Version);
 
 impl Pin {
-    /// Whether an image has this version. One whose tag has none is another one.
+    /// Whether an image has this version. An image whose tag has no version does not.
     pub fn permits(&self, image: &ImageReference) -> bool {
         Version::of(image).is_some_and(|version| version.numbers().starts_with(self.0.numbers()))
     }
@@ -22,7 +22,7 @@ impl Pin {
 impl FromStr for Pin {
     type Err = ();
 
-    /// Variants are ignored, as in tags.
+    /// Ignores variants, as in tags.
     fn from_str(text: &str) -> Result<Self, ()> {
         let image: ImageReference = format!("pin:{}", text.trim()).parse().map_err(drop)?;
         Version::of(&image).map(Self).ok_or(())

@@ -7,36 +7,36 @@ use strum::{Display, EnumString};
 
 use super::{ImageReference, Version};
 
-/// `PULL`: whether to ask a registry for an image that is on the host. The words are those of Docker and Compose.
+/// `PULL`: whether to contact a registry for an image that is on the host. Docker and Compose use the same words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum Pull {
-    /// In any case. A version that is on the host is taken where the registry cannot be reached.
+    /// Always. If the registry cannot be reached, a version that is on the host is used.
     #[default]
     Always,
-    /// Only for a missing image, and for a mutable tag.
+    /// Only if the image is missing, or if its tag is mutable.
     Missing,
-    /// Never: images are loaded.
+    /// Never. Images are loaded by other means.
     Never,
 }
 
 /// The images that `REQUIRE_DIGEST` and `MAX_VERSION` permit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImagePolicy {
-    /// `REQUIRE_DIGEST`: only images that are pinned by a digest.
+    /// `REQUIRE_DIGEST`: permit only images that are pinned by a digest.
     pub require_digest: bool,
-    /// `MAX_VERSION`: no version after this one.
+    /// `MAX_VERSION`: permit no later version than this one.
     pub max_version: Option<MaxVersion>,
 }
 
 /// Why an image is not permitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// It is not pinned by a digest.
+    /// The image is not pinned by a digest.
     NoDigest,
-    /// It is newer than this.
+    /// The image is newer than this version.
     NewerThan(MaxVersion),
-    /// Its tag does not say whether it is newer than this.
+    /// The image's tag does not show whether the image is newer than this version.
     VersionUnknown(MaxVersion),
 }
 
@@ -44,7 +44,7 @@ impl ImagePolicy {
     /// Whether this image is permitted.
     ///
     /// # Errors
-    /// The first [`Violation`], if it is not.
+    /// The first [`Violation`], if the image is not permitted.
     pub fn check(&self, image: &ImageReference) -> Result<(), Violation> {
         if self.require_digest && image.digest().is_none() {
             return Err(Violation::NoDigest);
@@ -60,12 +60,12 @@ impl ImagePolicy {
     }
 }
 
-/// The last version, or the last month, that is permitted: `26.03` has all of March in it.
+/// The last permitted version or month. `26.03` permits every version of March 2026.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaxVersion(Version);
 
 impl MaxVersion {
-    /// Whether it permits a version; `None` where the version is less exact: `26.03` may stand for any of March's.
+    /// Whether this permits a version. `None` if the version is less exact than the limit: `26.03` may be any of March.
     fn permits(&self, version: &Version) -> Option<bool> {
         let (max, numbers) = (self.0.numbers(), version.numbers());
         let both = max.len().min(numbers.len());
@@ -81,7 +81,7 @@ impl FromStr for MaxVersion {
 
     fn from_str(text: &str) -> Result<Self, ()> {
         let version: Version = text.parse()?;
-        // `2026.02` would permit every version, since years are written with two digits.
+        // `2026.02` would permit every version, since the years in versions have two digits.
         match version.numbers() {
             [1..=99, 1..=12, ..] => Ok(Self(version)),
             _ => Err(()),

@@ -1,4 +1,4 @@
-//! Image references, read as every Docker client reads them.
+//! Parses image references as every Docker client does.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -7,23 +7,23 @@ use std::str::FromStr;
 
 use crate::text::quoted;
 
-/// The registry a reference without one means.
+/// The registry of a reference that names none.
 pub(super) const DEFAULT_REGISTRY: &str = "docker.io";
-/// The name that old clients wrote for it.
+/// The name of the default registry in references from old clients.
 const LEGACY_DEFAULT_REGISTRY: &str = "index.docker.io";
-/// Where a one-word name lives on the default registry.
+/// The path prefix of one-word names on the default registry.
 const OFFICIAL_PREFIX: &str = "library/";
-/// The tag that is implied by a reference with neither a tag nor a digest.
+/// The tag of a reference with neither a tag nor a digest.
 pub(super) const DEFAULT_TAG: &str = "latest";
 
-/// The reference grammar's bounds, in characters.
+/// The length limits of the reference grammar, in characters.
 const MAX_PATH: usize = 255;
 const MAX_REGISTRY: usize = 255;
 const MAX_TAG: usize = 128;
 
-/// An image reference: `[registry/]path[:tag][@digest]`, read as every Docker client reads it.
+/// An image reference, `[registry/]path[:tag][@digest]`, parsed as every Docker client parses it.
 ///
-/// It is shown as it was written, and compared by what it means: `nginx`, `nginx:latest` and
+/// `Display` shows it as it was written, while comparisons use its meaning: `nginx`, `nginx:latest` and
 /// `docker.io/library/nginx` are equal. The grammar is that of <https://github.com/distribution/reference>.
 #[derive(Clone, Debug)]
 pub struct ImageReference {
@@ -35,22 +35,22 @@ pub struct ImageReference {
 }
 
 impl ImageReference {
-    /// The registry's host, with its port where one was written: `docker.io`, `localhost:5000`.
+    /// Returns the registry's host, with its port if one was written: `docker.io`, `localhost:5000`.
     pub fn registry(&self) -> &str {
         &self.registry
     }
 
-    /// The path on the registry, `library/` included: `harness/delegate`, `library/nginx`.
+    /// Returns the path on the registry, including `library/`: `harness/delegate`, `library/nginx`.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Registry and path: `docker.io/harness/delegate`.
+    /// Returns the registry and path: `docker.io/harness/delegate`.
     pub fn repository(&self) -> String {
         format!("{}/{}", self.registry, self.path)
     }
 
-    /// The tag that counts: the one written, else `latest`, else none because a digest says it all.
+    /// Returns the tag that was written. Without one, returns `latest`, or `None` if the reference has a digest.
     pub fn tag(&self) -> Option<&str> {
         match (&self.tag, &self.digest) {
             (Some(tag), _) => Some(tag),
@@ -59,23 +59,23 @@ impl ImageReference {
         }
     }
 
-    /// The digest, `sha256:` and 64 hex digits, if the reference is pinned to one.
+    /// Returns the digest (`sha256:` and 64 hex digits), if the reference has one.
     pub fn digest(&self) -> Option<&str> {
         self.digest.as_deref()
     }
 
-    /// The one form of all references that mean the same: `docker.io/library/nginx:latest`.
+    /// Returns the canonical form, which is equal for all references that mean the same: `docker.io/library/nginx:latest`.
     pub fn normalised(&self) -> String {
         compose(&self.repository(), self.tag(), self.digest())
     }
 
-    /// Registry and path as they were written.
+    /// Returns the registry and path as they were written.
     pub(super) fn written_name(&self) -> &str {
         split(&self.written).name
     }
 
-    /// The short form that people know: without `docker.io/` and `library/`, unless the rest would be read as another
-    /// registry's, or as an image's id.
+    /// Returns the short form that people know, without `docker.io/` and `library/`, unless a parser would mistake the short
+    /// form for a reference to another registry or for an image id.
     pub(super) fn familiar_name(&self) -> String {
         if self.registry != DEFAULT_REGISTRY {
             return self.repository();
@@ -130,7 +130,7 @@ impl FromStr for ImageReference {
     }
 }
 
-/// A text that is not an image reference, and why.
+/// The error for a text that is not an image reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text} is not an image reference: {problem}")]
 pub struct ReferenceError {
@@ -139,7 +139,7 @@ pub struct ReferenceError {
 }
 
 impl ReferenceError {
-    /// The problem in the text.
+    /// Returns the problem in the text.
     pub fn problem(&self) -> ReferenceProblem {
         self.problem
     }
@@ -151,33 +151,33 @@ pub enum ReferenceProblem {
     /// The text is empty.
     #[error("it is empty")]
     Empty,
-    /// `sha256:…` or 64 hex digits: the id of a local image, which no registry knows.
+    /// The text is the id of a local image (`sha256:…` or 64 hex digits), which no registry knows.
     #[error("it is the id of a local image; name a repository, as in harness/delegate:26.02.88404")]
     ImageId,
-    /// `https://…`.
+    /// The text has a URL scheme, such as `https://…`.
     #[error("it has a URL scheme; remove it")]
     Scheme,
     /// The part before the first slash is not a host.
     #[error("its registry is not a host name with an optional port")]
     Registry,
-    /// Capital letters after the registry.
+    /// The path has capital letters.
     #[error("its path has capital letters; it must be lower-case")]
     Capitals,
-    /// The path is not what a registry accepts.
+    /// The path is not valid on a registry.
     #[error("its path may have lower-case letters and digits, joined by single . _ / or by __ or dashes")]
     Path,
     /// The path is longer than registries accept.
     #[error("its path is longer than {MAX_PATH} characters")]
     PathTooLong,
-    /// The tag is not what a registry accepts.
+    /// The tag is not valid on a registry.
     #[error("its tag may have up to {MAX_TAG} letters, digits, _ . and -, and must not start with . or -")]
     Tag,
-    /// The digest is not one of the three known kinds.
+    /// The digest is not of one of the three known kinds.
     #[error("its digest is not sha256: and 64 lower-case hex digits (or sha384: and 96, sha512: and 128)")]
     Digest,
 }
 
-/// A reference's text, cut at its marks but not yet checked.
+/// The parts of a reference's text, before they are checked.
 struct Parts<'a> {
     name: &'a str,
     tag: Option<&'a str>,
@@ -189,7 +189,7 @@ fn split(text: &str) -> Parts<'_> {
         Some((rest, digest)) => (rest, Some(digest)),
         None => (text, None),
     };
-    // A colon before the last slash belongs to the registry's port.
+    // A colon before the last slash separates the registry's port.
     match rest.rsplit_once(':') {
         Some((name, tag)) if !tag.contains('/') => Parts {
             name,
@@ -244,7 +244,7 @@ fn parse(text: &str) -> Result<ImageReference, ReferenceProblem> {
     })
 }
 
-/// Whether the part before the first slash is a registry, and not the first part of a path.
+/// Whether the part before the first slash is a registry rather than the first part of a path.
 fn names_a_registry(first: &str) -> bool {
     first == "localhost" || first.contains(['.', ':']) || first.bytes().any(|b| b.is_ascii_uppercase())
 }

@@ -1,6 +1,6 @@
-//! How long Harness supports a version of the delegate. By its tag, `yy.mm.verno`, it is supported until six months
-//! after that month, and its life ends eight months after it. This is shown. With `UPGRADE_NOW_IF_EXPIRED` a delegate whose
-//! version has come to the end of its life waits for neither a window nor a wave.
+//! How long Harness supports a version of the delegate. A version with the tag `yy.mm.verno` is supported until six months
+//! after that month, and its life ends eight months after it. Notices show these dates. With `UPGRADE_NOW_IF_EXPIRED`, a
+//! delegate whose version has reached its end of life waits for neither a window nor a wave.
 
 use chrono::{Datelike, Months, NaiveDate};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ const LIFE: Months = Months::new(8);
 /// How long before the end of support the notices start.
 const NOTICE: Months = Months::new(1);
 
-/// The last days of a version.
+/// The last days of support and life of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expiry {
     /// The last day of support.
@@ -22,7 +22,7 @@ pub struct Expiry {
 }
 
 impl Expiry {
-    /// The last days of an image whose tag is a version; `None` for `latest` and custom tags.
+    /// Returns the last days of an image whose tag is a version, or `None` for `latest` and custom tags.
     pub fn of(image: &ImageReference) -> Option<Self> {
         let mut parts = image.tag()?.splitn(3, '.');
         let (year, month, number) = (parts.next()?, parts.next()?, parts.next()?);
@@ -37,7 +37,7 @@ impl Expiry {
         })
     }
 
-    /// The notice for a day, from a month before the end of support on.
+    /// Returns the notice for this day. Notices start one month before the end of support.
     pub fn notice(&self, today: NaiveDate) -> Option<String> {
         let Self {
             support_ends,

@@ -1,47 +1,47 @@
-//! From the published image to the target: what a delegate should run.
+//! Computes the target image, which a delegate should run, from the published image.
 
 use super::{
     ImageName, ImagePolicy, ImageReference, MaxVersion, Pull, ReferenceError, Version, Violation, compose,
 };
 
-/// The registry and the path of Harness's own delegate image.
+/// The registry and path of Harness's own delegate image.
 const STOCK_REGISTRY: &str = super::DEFAULT_REGISTRY;
 const STOCK_PATH: &str = "harness/delegate";
-/// Harness's other repository of that image, with its registry.
+/// The registry and path of Harness's second repository for that image.
 const OTHER_STOCK: (&str, &str) = (
     "us-docker.pkg.dev",
     "gar-prod-setup/harness-public/harness/delegate",
 );
 
-/// Versions by year and month start with it; Harness Delegate's own start with 3.
+/// The first number of versions by year and month is at least this. Versions of Harness Delegate 3.x start with 3.
 const FIRST_YEAR: u64 = 20;
 
-/// The builds that Harness publishes beside the plain one; the longest first.
+/// The variants that Harness publishes besides the plain build, longest first.
 const VARIANTS: [&str; 3] = [".minimal-fips", ".minimal", "-fips"];
 
-/// The administrator's settings for where images come from.
+/// The administrator's settings for the source of images.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TargetSettings {
-    /// `REGISTRY_MIRROR`: a registry, with or without a path, under which the published repositories are found.
+    /// `REGISTRY_MIRROR`: a registry, with an optional path, that mirrors the published repositories.
     pub registry_mirror: Option<String>,
-    /// `IMAGE_REPOSITORY`: the repository of your own build of the delegate, without tag.
+    /// `IMAGE_REPOSITORY`: the repository of the customer's own build of the delegate, without a tag.
     pub image_repository: Option<String>,
-    /// the image of `SELF_UPGRADE`: the upgrader's own image; without it, the image published for upgraders.
+    /// The image that `SELF_UPGRADE` names for the upgrader. Without one, the image published for upgraders is used.
     pub self_image: Option<ImageReference>,
-    /// `REQUIRE_DIGEST` and `MAX_VERSION`: the images that are permitted.
+    /// `REQUIRE_DIGEST` and `MAX_VERSION`: which images are permitted.
     pub policy: ImagePolicy,
-    /// `PULL`.
+    /// `PULL`: when to pull images.
     pub pull: Pull,
 }
 
 impl TargetSettings {
-    /// An image of `IMAGE_REPOSITORY`.
+    /// Returns an image of `IMAGE_REPOSITORY`.
     pub fn image_of_own_build(&self) -> Option<ImageReference> {
         let repository = self.image_repository.as_deref()?;
         compose(repository, Some(super::DEFAULT_TAG), None).parse().ok()
     }
 
-    /// The registries that the administrator names here, as `host` or `host:port`.
+    /// Returns the registries in these settings, as `host` or `host:port`.
     pub fn own_registries(&self) -> Vec<String> {
         let named = [&self.registry_mirror, &self.image_repository];
         let repositories = named.into_iter().flatten();
@@ -56,41 +56,41 @@ impl TargetSettings {
     }
 }
 
-/// The image that a delegate should run, compared with the image that it runs.
+/// The image that a delegate should run, compared with the image that it runs now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// It runs the published image.
+    /// The delegate runs the published image.
     Current,
-    /// It runs the published reference, whose tag is mutable: only the registry's digest says whether it is current.
+    /// The delegate runs the published reference, but its tag is mutable. Only the registry's digest shows if it is current.
     CheckDigest(ImageReference),
-    /// It should run this instead, newer or older: the published image decides.
+    /// The delegate should run this image, which may be newer or older.
     Replace(ImageReference),
-    /// It should run this, which is newer than `MAX_VERSION`.
+    /// The delegate should run this image, but it is newer than `MAX_VERSION`.
     HeldBack(ImageReference, MaxVersion),
-    /// It should run this, which is not pinned by a digest, though `REQUIRE_DIGEST` asks for one.
+    /// The delegate should run this image, but it has no digest, which `REQUIRE_DIGEST` demands.
     NotPinned(ImageReference),
-    /// It runs a custom build, which the stock image must not replace: its tools would be lost. Setting
-    /// `IMAGE_REPOSITORY` to the repository of that build lets it follow the published tag.
+    /// The delegate runs a custom build. The stock image must not replace it, since its tools would be lost. If
+    /// `IMAGE_REPOSITORY` names the repository of that build, the delegate follows the published tag there.
     CustomImage,
-    /// It runs Harness Delegate 3.x and a version such as 26.03.1 is published, or the other way round. These are two
-    /// products, with variables and ports of their own, that share a repository.
+    /// The delegate runs Harness Delegate 3.x and a version such as 26.03.1 is published, or vice versa. These are two
+    /// products in one repository, and each has its own variables and ports.
     OtherGeneration(ImageReference),
-    /// The settings and the published reference do not make a reference together. The text is the reason, for people.
+    /// The settings and the published reference cannot be combined into a reference. The text explains the reason.
     Unresolvable(String),
 }
 
-/// Resolves the image for a delegate that runs `current` when `published` is published.
+/// Computes the target of a delegate that runs `current` while `published` is published.
 ///
-/// 1. `IMAGE_REPOSITORY`: that repository, the published tag. `REGISTRY_MIRROR`: the published repository under it.
-/// 2. A published repository other than the stock one is an administrator's override and followed as it is.
-/// 3. Harness's image found under any prefix keeps its prefix, whichever of Harness's two repositories is published; a custom
-///    image is not replaced by one of Harness's own.
-/// 4. The suffix of the current tag, such as `.minimal` or `-tools`, is kept when the published tag is the plain one.
-/// 5. The same reference is current, unless its tag is mutable.
-/// 6. An image that the [`ImagePolicy`] does not permit is not taken up.
+/// 1. `IMAGE_REPOSITORY`: that repository with the published tag. `REGISTRY_MIRROR`: the published repository below it.
+/// 2. A published repository other than the stock one is an administrator's override, and is used as it is.
+/// 3. If the current image is Harness's under any prefix, the target keeps that prefix, whichever of Harness's two
+///    repositories is published. Harness's own images never replace a custom image.
+/// 4. If the published tag is the plain one, the target keeps the suffix of the current tag, such as `.minimal` or `-tools`.
+/// 5. If the target is the same reference, it is current unless its tag is mutable.
+/// 6. An image that the [`ImagePolicy`] does not permit is not used.
 ///
-/// A digest that pins the published image is kept, except if it cannot be that of the target: an own build, or a
-/// variant of the image it pins. A digest that pins only the current one does not make the same version differ.
+/// The target keeps the digest of the published image unless the digest cannot match: for an own build, or for a variant of
+/// the published image. If only the current image has a digest, the same version counts as equal.
 pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &TargetSettings) -> Target {
     let stock = is_stock(published);
     if settings.image_repository.is_none() && is_harness(published) && !is_delegate(current) {
@@ -108,9 +108,9 @@ pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &
     }
 }
 
-/// Resolves the image for an upgrader that runs `current`: the image of `SELF_UPGRADE`, or the image that is `published` for
-/// upgraders, if that is a later version in the same repository. It stays in the registry it came from.
-/// `MAX_VERSION` is about delegates.
+/// Computes the target of an upgrader that runs `current`: the image that `SELF_UPGRADE` names, or the image that is
+/// `published` for upgraders if it is a later version in the same repository. The target stays in its present registry.
+/// `MAX_VERSION` does not apply, since it limits delegates only.
 pub fn resolve_upgrader(
     published: &ImageReference,
     current: &ImageReference,
@@ -131,7 +131,7 @@ pub fn resolve_upgrader(
     apply_policy(compare(wanted, current), &policy)
 }
 
-/// The published image in the repository of the current one, if it is later.
+/// Returns the published image in the repository of the current one, if it is later.
 fn later_upgrader(
     published: &ImageReference,
     current: &ImageReference,
@@ -155,8 +155,8 @@ fn later_upgrader(
     }
 }
 
-/// The reference by which the Manager knows `current`: in its familiar form, without the mirror, and without a digest
-/// beside a tag. The Manager compares references as text.
+/// Returns the reference by which the Manager knows `current`: in its familiar form, without the mirror, and without the
+/// digest if there is a tag. The Manager compares references as text.
 pub fn manager_reference(current: &ImageReference, settings: &TargetSettings) -> ImageReference {
     let name = current.familiar_name();
     let name = settings
@@ -177,7 +177,7 @@ pub fn manager_reference(current: &ImageReference, settings: &TargetSettings) ->
 /// Checks a `REGISTRY_MIRROR`.
 ///
 /// # Errors
-/// A repository under it would not make an image reference.
+/// A repository under the mirror would not be a valid image reference.
 pub fn check_mirror(mirror: &str) -> Result<(), ReferenceError> {
     under(mirror, STOCK_PATH).parse::<ImageReference>().map(drop)
 }
@@ -185,7 +185,7 @@ pub fn check_mirror(mirror: &str) -> Result<(), ReferenceError> {
 /// Checks an `IMAGE_REPOSITORY`.
 ///
 /// # Errors
-/// The value is not a repository without tag and digest.
+/// The value is not a repository without a tag and digest.
 pub fn check_repository(repository: &str) -> Result<(), ReferenceError> {
     compose(repository, Some(super::DEFAULT_TAG), None)
         .parse::<ImageReference>()
@@ -199,7 +199,7 @@ fn wanted(
     stock: bool,
 ) -> Result<ImageReference, String> {
     let own_build = settings.image_repository.as_deref();
-    // Only Harness decides which of its two own repositories it publishes in; a mirror has the image under one of them.
+    // Only Harness decides in which of its two repositories it publishes. A mirror has the image under one of them.
     let keeps_place = is_harness(published) && !is_harness(current);
     let name = match (own_build, settings.registry_mirror.as_deref()) {
         (Some(repository), _) => repository.to_owned(),
@@ -259,12 +259,12 @@ fn is_stock(reference: &ImageReference) -> bool {
     reference.registry() == STOCK_REGISTRY && reference.path() == STOCK_PATH
 }
 
-/// Whether this is a build of Harness's own: it lacks what a custom image has, and comes in variants.
+/// Whether this is a build by Harness itself, which lacks the additions of custom images and comes in variants.
 fn is_harness(reference: &ImageReference) -> bool {
     is_stock(reference) || (reference.registry(), reference.path()) == OTHER_STOCK
 }
 
-/// Whether an image of this name is a delegate's: Harness's own, from wherever, or one of a repository among `known`.
+/// Whether an image with this name is a delegate: Harness's own from any registry, or from a repository in `known`.
 pub fn is_delegate_image(image: &ImageName, known: &[ImageReference]) -> bool {
     let Ok(image) = image.reference() else {
         return false;
@@ -274,7 +274,7 @@ pub fn is_delegate_image(image: &ImageName, known: &[ImageReference]) -> bool {
     is_delegate(image) || known.iter().any(is_same)
 }
 
-/// Whether this is Harness's image, under whatever registry and prefix a mirror gives it.
+/// Whether this is Harness's image, under any registry and prefix that a mirror may use.
 fn is_delegate(reference: &ImageReference) -> bool {
     reference
         .path()
@@ -282,15 +282,15 @@ fn is_delegate(reference: &ImageReference) -> bool {
         .is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('/'))
 }
 
-/// Which of the two products in one repository a delegate's image is: 3 for Harness Delegate 3.x, 0 for versions by year
-/// and month. `None` where the image or its tag does not say.
+/// Returns which of the two products in one repository a delegate's image is: 3 for Harness Delegate 3.x, 0 for versions by
+/// year and month, or `None` if the image or its tag does not show it.
 fn generation(reference: &ImageReference) -> Option<u64> {
     let version = Version::of(reference).filter(|_| is_delegate(reference))?;
     let first = *version.numbers().first()?;
     Some(if first < FIRST_YEAR { 3 } else { 0 })
 }
 
-/// The text behind the version in a tag, or the variant that a tag without a version ends with.
+/// Returns the text after the version in a tag, or the variant at the end of a tag without a version.
 fn suffix(tag: &str) -> &str {
     let numbers = tag
         .find(|c: char| c != '.' && !c.is_ascii_digit())
@@ -305,8 +305,8 @@ fn suffix(tag: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// The suffix of the current tag, which names a build with something that the plain one lacks. A variant that is published
-/// replaces Harness's own variants only.
+/// Returns the suffix of the current tag if it must be kept. It names a build with something that the plain one lacks. A
+/// published variant replaces only Harness's own variants.
 fn suffix_to_keep<'a>(published: &'a ImageReference, current: &'a ImageReference) -> Result<&'a str, String> {
     let of = |reference: &'a ImageReference| reference.tag().map_or("", suffix);
     match (of(published), of(current)) {
@@ -319,7 +319,7 @@ fn suffix_to_keep<'a>(published: &'a ImageReference, current: &'a ImageReference
     }
 }
 
-/// Whether a reference may stand for another image tomorrow: it has no digest, and no version in its tag, which is two
+/// Whether a reference may later point to another image: it has no digest, and its tag contains no version, which is two
 /// numbers joined by a dot.
 pub fn is_mutable_tag(reference: &ImageReference) -> bool {
     let is_version = |three: &[u8]| matches!(three, [a, b'.', b] if a.is_ascii_digit() && b.is_ascii_digit());
@@ -331,12 +331,12 @@ fn under(mirror: &str, path: &str) -> String {
     format!("{}/{path}", mirror.trim_end_matches('/'))
 }
 
-/// The path of a reference below the mirror, if it is there. The mirror is read as the host part of any reference
-/// under it would be.
+/// Returns the path of a reference below the mirror, or `None` if it is not below it. Parses the mirror in the same way as
+/// the start of any reference below it.
 fn below(reference: &ImageReference, mirror: &str) -> Option<String> {
     let mirror = under(mirror, "x").parse::<ImageReference>().ok()?;
     let mirror_repository = mirror.repository();
-    // A mirror without a path on the default registry is that registry itself: `docker.io/x` reads `library/x`.
+    // On the default registry, a mirror without a path is the registry itself: `docker.io/x` parses as `library/x`.
     let prefix = mirror_repository
         .strip_suffix("library/x")
         .filter(|_| mirror.registry() == super::DEFAULT_REGISTRY)

@@ -1,30 +1,30 @@
-//! Versions of the delegate, read from tags: `yy.mm.verno`, and everything else that is written that way.
+//! Versions of the delegate, parsed from tags: `yy.mm.verno`, and other versions in this form.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{ImageName, ImageReference};
 
-/// Numbers joined by dots, two at least, that are compared one by one.
+/// At least two numbers joined by dots. Versions compare number by number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(Vec<u64>);
 
 impl Version {
-    /// The version of an image: what its tag starts with. A variant (`.minimal`, `-fips`) does not count. `None` for
-    /// `latest`, or no tag.
+    /// Parses the version at the start of an image's tag. Ignores variants (`.minimal`, `-fips`). Returns `None` for
+    /// `latest`, or if there is no tag.
     pub fn of(image: &ImageReference) -> Option<Self> {
         let tag = image.tag()?;
         let end = tag
             .find(|c: char| c != '.' && !c.is_ascii_digit())
             .unwrap_or(tag.len());
         let (numbers, rest) = tag.split_at(end);
-        // `26.03-fips` and `26.03.minimal`, but not `26.03rc1`, which comes before 26.03.
+        // Accept `26.03-fips` and `26.03.minimal`, but not `26.03rc1`, which is older than 26.03.
         let ends_there = rest.is_empty() || rest.starts_with('-') || numbers.ends_with('.');
         let version = numbers.trim_end_matches('.').parse().ok();
         version.filter(|_| ends_there)
     }
 
-    /// Whether an image is known to be older than the image of a container.
+    /// Whether both versions are known and `image` is older than the image of a container.
     pub fn is_older(image: &ImageReference, other: &ImageName) -> bool {
         let other = other.reference().ok().and_then(Self::of);
         matches!((Self::of(image), other), (Some(this), Some(other)) if this < other)
@@ -51,7 +51,7 @@ impl FromStr for Version {
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, number) in self.0.iter().enumerate() {
-            // The month has two digits.
+            // Write the month with two digits.
             match place {
                 0 => write!(f, "{number}")?,
                 1 => write!(f, ".{number:02}")?,

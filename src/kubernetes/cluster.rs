@@ -1,4 +1,4 @@
-//! The API server: raw JSON in, raw JSON out, and one time-out of ours around each call.
+//! A client of the API server that sends and receives raw JSON, with a time limit of our own around each call.
 
 use std::error::Error;
 use std::time::Duration;
@@ -13,35 +13,35 @@ use tokio::time::timeout;
 use crate::net;
 use crate::text::one_line;
 
-/// How long a call may take, with all that the client tries again: it repeats what was answered with 429, 503 or 504.
+/// The limit for a call, including retries: the client repeats calls that are answered with 429, 503 or 504.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a connection may take.
+/// The time limit for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest message of the API server that is passed on, in characters.
+/// The most characters of an API server's message to pass on.
 const LONGEST: usize = 400;
 
-/// Why the API server did not do what it was asked.
+/// Why the API server did not carry out a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClusterError {
     /// The object does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// The account may not do that.
+    /// The account lacks the permission.
     #[error("{0}")]
     Forbidden(String),
     /// Another client changed the object in between.
     #[error("{0}")]
     Conflict(String),
-    /// A policy refuses it, or it is not valid: the same request gets the same answer.
+    /// A policy refuses the request, or it is invalid. The same request would get the same answer.
     #[error("{0}")]
     Refused(String),
-    /// It does not answer, or not as one.
+    /// The API server does not answer, or the answer is not that of an API server.
     #[error("the API server cannot be reached: {0}")]
     Unreachable(String),
-    /// It refuses what it did before: it has no permissions yet when it has just started.
+    /// The API server refuses a request that it served before, since it has no permissions yet right after its start.
     #[error("the API server refuses what it did before, as one that has just started: {0}")]
     Starting(String),
-    /// There is neither a cluster around this process nor a kubeconfig that can be used.
+    /// This process is not in a cluster, and there is no usable kubeconfig.
     #[error("no cluster: {0}")]
     NoCluster(String),
 }
@@ -49,7 +49,7 @@ pub enum ClusterError {
 /// The content type and the document to send.
 type Body<'a> = Option<(&'a str, &'a Value)>;
 
-/// A connection to the API server, as the account of this pod or of the kubeconfig.
+/// A connection to the API server, with the account of this pod or of the kubeconfig.
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
@@ -57,12 +57,12 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Connects as the account of this pod, or elsewhere as the kubeconfig says. It is not called yet.
+    /// Prepares a connection with the account of this pod, or outside a cluster with the kubeconfig. Sends nothing.
     ///
     /// # Errors
     /// [`ClusterError::NoCluster`].
     pub async fn connect() -> Result<Self, ClusterError> {
-        // Its error is that one is installed already.
+        // An error means that a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut config = if is_in_cluster() {
             Config::incluster().map_err(|error| ClusterError::NoCluster(causes(&error)))?
@@ -76,7 +76,7 @@ impl Cluster {
         Ok(Self { client, namespace })
     }
 
-    /// The namespace of this pod, or of the kubeconfig's context.
+    /// Returns the namespace of this pod or of the kubeconfig's context.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
@@ -86,20 +86,20 @@ impl Cluster {
         self.json(Method::GET, path, None).await
     }
 
-    /// Creates an object: a review of permissions, which leaves nothing behind.
+    /// Creates an object. It is only used to review permissions, which leaves no object behind.
     pub async fn create(&self, path: &str, body: &Value) -> Result<Value, ClusterError> {
         self.json(Method::POST, path, Some(("application/json", body)))
             .await
     }
 
-    /// Changes an object by a strategic merge patch.
+    /// Changes an object with a strategic merge patch.
     pub async fn patch(&self, path: &str, patch: &Value) -> Result<Value, ClusterError> {
         let path = format!("{path}?fieldManager={}", super::FIELD_MANAGER);
         let kind = "application/strategic-merge-patch+json";
         self.json(Method::PATCH, &path, Some((kind, patch))).await
     }
 
-    /// Reads a text, such as a log.
+    /// Reads plain text, such as a log.
     pub async fn text(&self, path: &str) -> Result<String, ClusterError> {
         self.call(Method::GET, path, None).await
     }
@@ -134,7 +134,7 @@ impl Cluster {
     }
 }
 
-/// Whether this process runs in a pod that is to talk to its cluster.
+/// Whether this process runs in a pod that can reach its cluster.
 pub fn is_in_cluster() -> bool {
     std::env::var_os("KUBERNETES_SERVICE_HOST").is_some_and(|host| !host.is_empty())
 }
@@ -151,7 +151,7 @@ fn explain(error: kube::Error) -> ClusterError {
     };
     match status.code {
         404 => ClusterError::NotFound(message),
-        // In the words of admission, which takes no part in reading.
+        // These are the words of admission, which does not apply to reads.
         403 if message.contains(" denied ") => ClusterError::Refused(message),
         401 | 403 => ClusterError::Forbidden(message),
         409 => ClusterError::Conflict(message),
@@ -160,7 +160,7 @@ fn explain(error: kube::Error) -> ClusterError {
     }
 }
 
-/// An error with the causes that it does not repeat.
+/// Joins an error and its causes, omitting causes that are already in the text.
 fn causes(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     for cause in net::causes(error).map(ToString::to_string) {

@@ -1,5 +1,5 @@
-//! The Deployments of a namespace, as the driver needs them: read with the words of their pods, and patched. Several processes
-//! may patch one Deployment: each patch is about the version that was read, and the API server refuses it for any other.
+//! Lets the driver read the Deployments of a namespace, with the errors of their pods, and patch them. Several processes may
+//! patch one Deployment, so each patch names the version that was read; the API server refuses any other.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,11 +20,11 @@ use crate::schedule::moment;
 use crate::schedule::wave::Place;
 use crate::text::time;
 
-/// How soon a condition that may be false is read again.
+/// How long to wait before reading a condition again that may be false.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
-/// For so long what was read is taken for the present, if this process has written nothing.
+/// How long the last reading counts as current if this process has written nothing since.
 const FRESH: Duration = Duration::from_millis(500);
-/// For so long a refusal of what was permitted before may be that of an API server which has just started.
+/// How long a new refusal may mean that the API server has just started.
 const STARTS: Duration = Duration::from_secs(30);
 
 /// The Deployments of one namespace.
@@ -32,25 +32,25 @@ pub struct Deployments {
     cluster: Cluster,
     settings: ClusterSettings,
     namespace: String,
-    /// When they were read, and this process has written nothing since.
+    /// When they were read, unless this process has written something since.
     read_at: Option<Instant>,
     known: HashMap<String, Known>,
-    /// Pods may not be listed, so why they fail is not known.
+    /// Whether listing the pods is forbidden, so that the reasons for their failures are unknown.
     is_blind: bool,
 }
 
-/// The process's memory of one Deployment.
+/// The state that this process remembers for one Deployment.
 #[derive(Default)]
 struct Known {
     was_read: bool,
-    /// Since when the API server refuses to show it.
+    /// Since when the API server has refused to show it.
     refused_since: Option<Instant>,
-    /// The pod that failed last, if that may be read.
+    /// The pod that failed last, if pods may be read.
     failing: Option<Failing>,
 }
 
 impl Deployments {
-    /// Nothing is known of them yet.
+    /// Creates the access without reading anything.
     pub fn new(cluster: Cluster, settings: ClusterSettings, namespace: String) -> Self {
         Self {
             cluster,
@@ -62,10 +62,10 @@ impl Deployments {
         }
     }
 
-    /// Pauses the Deployments, or ends their pause; says why one of them is not there.
+    /// Pauses the Deployments, or ends their pause. Returns why one of them is missing, if so.
     ///
     /// # Errors
-    /// Why that cannot be.
+    /// The reason why this is impossible.
     pub async fn pause(&mut self, paused: Option<&str>) -> Result<Option<Reason>, ClusterError> {
         let Found { objects, absent } = self.observe().await?.unwrap_or_default();
         for Object { managed, document } in objects {
@@ -83,13 +83,13 @@ impl Deployments {
         self.known.entry(name.to_owned()).or_default()
     }
 
-    /// Patches a Deployment. What was read before says nothing about it any longer.
+    /// Patches a Deployment. The last reading is outdated afterwards.
     async fn patch(&mut self, name: &str, patch: &Value) -> Result<Value, ClusterError> {
         self.read_at = None;
         self.cluster.patch(&self.path(name), patch).await
     }
 
-    /// Reads one Deployment; or why it is not there as it should be.
+    /// Reads one Deployment, or returns why it is missing or unusable.
     async fn read(&mut self, name: &str) -> Result<Result<Object, Reason>, ClusterError> {
         let path = self.path(name);
         let mut document = match self.cluster.get(&path).await {
@@ -137,10 +137,10 @@ impl Deployments {
         Ok(Ok(Object { managed, document }))
     }
 
-    /// Why a Deployment could not be read.
+    /// Returns why a Deployment could not be read.
     ///
     /// # Errors
-    /// It is to be read again: the API server cannot be reached, or may just have started.
+    /// The API server cannot be reached or may just have started, so the Deployment must be read again.
     fn unread(&mut self, name: &str, error: ClusterError) -> Result<Reason, ClusterError> {
         let known = self.known(name);
         if let ClusterError::Unreachable(_) = error {
@@ -158,7 +158,7 @@ impl Deployments {
         })
     }
 
-    /// The reason why there is no such Deployment.
+    /// Returns the reason why the Deployment does not exist.
     async fn missing(&self, name: &str) -> Reason {
         let path = path("apps/v1", &self.namespace, "statefulsets", name);
         if self.cluster.get(&path).await.is_ok() {
@@ -172,7 +172,7 @@ impl Deployments {
         }
     }
 
-    /// The pod that failed last, where pods may be listed.
+    /// Returns the pod that failed last, if pods may be listed.
     async fn failing(&mut self, document: &Value) -> Option<Failing> {
         let selector = pods::selector(document).filter(|_| !self.is_blind)?;
         let pods = path("v1", &self.namespace, "pods", "");
@@ -187,7 +187,7 @@ impl Deployments {
         }
     }
 
-    /// The last lines of the pod that failed, if they may be read.
+    /// Logs the last lines of the failed pod, if they may be read.
     async fn log_last_lines(&self, deployment: &str) {
         let known = self.known.get(deployment);
         let Some(failing) = known.and_then(|known| known.failing.as_ref()) else {
@@ -216,7 +216,7 @@ impl Orchestrate for Deployments {
     const API: &'static str = "the API server of the cluster";
     const ONE_AT_A_TIME: bool = false;
 
-    /// An answer of the Manager that comes at once needs no second reading: a patch is about the version that was read.
+    /// A second reading right after the Manager's answer is unnecessary, since a patch names the version that was read.
     async fn observe(&mut self) -> Result<Option<Found>, ClusterError> {
         if self.read_at.is_some_and(|read_at| read_at.elapsed() < FRESH) {
             return Ok(None);
@@ -239,7 +239,7 @@ impl Orchestrate for Deployments {
             .and_then(time::parse);
         let paused = annotation(patch::PAUSED).filter(|text| !text.eq_ignore_ascii_case("false"));
         Some(Ok(Holds {
-            // A time that cannot be read has no end.
+            // A pause whose time cannot be parsed has no end.
             pause: paused.map(|text| Paused {
                 since: now,
                 until: moment::parse(text, self.settings.common.schedule.zone()),

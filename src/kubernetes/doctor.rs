@@ -1,4 +1,4 @@
-//! `kubernetes doctor`: what the account of this pod may do, and what an upgrade would meet.
+//! `kubernetes doctor`: checks the permissions of this pod's account, and the conditions that an upgrade would meet.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::host;
 
 const SELF: &str = "SELF_UPGRADE does nothing";
 
-/// The calls that the account should be permitted: group, resource and verb, and what is lost without it, if not all is.
+/// The calls that the account needs: group, resource, verb, and the loss without the call if the rest still works.
 const CALLS: [(&str, &str, &str, Option<&str>); 6] = [
     ("apps", "deployments", "get", None),
     ("apps", "deployments", "patch", None),
@@ -37,7 +37,7 @@ pub(crate) async fn check(
             let version = version["gitVersion"].as_str().unwrap_or("of an unknown version");
             checks.ok("API server", format!("reachable, Kubernetes {version}"));
         }
-        // Nobody has to be permitted to ask for that.
+        // An account may lack the permission for this request.
         Err(ClusterError::Forbidden(_)) => checks.ok("API server", "reachable"),
         Err(error) => {
             checks.fail("API server", error.to_string());
@@ -47,7 +47,7 @@ pub(crate) async fn check(
     for name in &settings.common.workload_names {
         check_permissions(cluster, settings, (namespace, name), checks).await;
     }
-    // Outside a pod, the CronJob's name is the one that the manifest and the chart give it: NAME-upgrader-job.
+    // Outside a pod, use the name that the manifest and the chart give the CronJob: NAME-upgrader-job.
     let pod = host::name();
     let names = settings
         .common
@@ -97,7 +97,7 @@ async fn check_permissions(
     }
 }
 
-/// Whether this account may do that. Everybody may ask.
+/// Whether this account has the permission. Every account may ask this.
 async fn may(
     cluster: &Cluster,
     namespace: &str,

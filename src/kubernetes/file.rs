@@ -1,8 +1,8 @@
-//! The configuration file of the documented manifest and of the chart, `/etc/config/config.yaml`, as variables of the
-//! environment. Pure.
+//! Reads the configuration file of the documented manifest and of the chart, `/etc/config/config.yaml`, as environment
+//! variables. Pure.
 //!
-//! It reads the text of each value, whatever YAML takes it for: the chart writes all of them without quotes, and a
-//! password may look like a number.
+//! Takes the text of each value, whatever its YAML type: the chart writes all values without quotes, and a password may look
+//! like a number.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,14 +11,14 @@ use granit_parser::{Event, Parser, ScalarStyle};
 
 use crate::text::{quoted, yes_or_no};
 
-/// Where the manifest and the chart mount it.
+/// The path at which the manifest and the chart mount the file.
 pub const PATH: &str = "/etc/config/config.yaml";
-/// Where the chart mounts further authorities: any files.
+/// The directory in which the chart mounts further CA certificates, in any files.
 pub const CA_BUNDLE: &str = "/ca-bundle";
 
-/// Every key that a version of the chart or of the documented manifest has. Charts 1.0.27 to 1.0.31 write the proxy's keys into
-/// `delegateConfig`, all others to the top.
-/// Each has its variable, or none if it is a setting of the cluster.
+/// Every key in any version of the chart or of the documented manifest, with its variable, or none if it is a setting of the
+/// cluster. Charts 1.0.27 to 1.0.31 write the proxy's keys below `delegateConfig`, all other versions write them at the top
+/// level.
 const KEYS: [(&str, Option<&str>); 21] = [
     ("mode", None),
     ("dryRun", None),
@@ -43,12 +43,12 @@ const KEYS: [(&str, Option<&str>); 21] = [
     ("delegateConfig.proxyPassword", Some("PROXY_PASSWORD")),
 ];
 
-/// Where a value stands.
+/// The position of a value in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its key, as a path.
+    /// The key of the value, as a path.
     pub key: String,
-    /// Its line, from 1.
+    /// The line of the value, counted from 1.
     pub line: usize,
 }
 
@@ -58,35 +58,35 @@ impl fmt::Display for Place {
     }
 }
 
-/// The contents of a file.
+/// The parsed contents of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
-    /// The variables that it sets.
+    /// The variables that the file sets.
     pub variables: Vec<(&'static str, String)>,
-    /// Where each of them stands.
+    /// The position of each variable.
     pub places: BTreeMap<&'static str, Place>,
-    /// `namespace`.
+    /// The value of `namespace`.
     pub namespace: Option<String>,
-    /// `containerName`.
+    /// The value of `containerName`.
     pub container: Option<String>,
-    /// `dryRun`.
+    /// The value of `dryRun`.
     pub dry_run: bool,
-    /// Keys and values that are allowed but look odd; each line begins with its place.
+    /// Warnings about keys and values that are permitted but unusual. Each line starts with a position.
     pub warnings: Vec<String>,
-    /// The errors; each line begins with its place.
+    /// The errors. Each line starts with a position.
     pub problems: Vec<String>,
 }
 
-/// The text of a value, empty if there is none; or what the value is, if that is neither text nor a group of keys.
+/// The text of a value, empty if there is none, or the kind of a value that is neither text nor a group of keys.
 type Value = Result<String, &'static str>;
 
-/// The key of `config.yaml` that sets a variable, as the chart of today writes it.
+/// Returns the key of `config.yaml` that sets a variable, in the form of the current chart.
 pub fn key_of(variable: &str) -> Option<&'static str> {
     let mut keys = KEYS.into_iter();
     keys.find_map(|(key, name)| (name == Some(variable)).then_some(key))
 }
 
-/// Reads a file.
+/// Parses a file.
 pub fn parse(text: &str) -> File {
     let mut file = File::default();
     let entries = match entries(text) {
@@ -161,7 +161,7 @@ fn flag(problems: &mut Vec<String>, place: &Place, text: &str) -> Option<bool> {
     flag
 }
 
-/// The key that this one likely misspells, or that it is in the wrong place.
+/// Returns a suggestion for an unknown key that is likely misspelt or in the wrong place.
 fn meant(path: &str) -> String {
     let name = path.rsplit('.').next().unwrap_or(path);
     let slips = |key: &str| strsim::osa_distance(key.rsplit('.').next().unwrap_or(key), name);
@@ -170,15 +170,15 @@ fn meant(path: &str) -> String {
     nearest.map_or_else(String::new, |(_, key)| format!("; did you mean {key}?"))
 }
 
-/// All values, with their places.
+/// Returns all values with their positions.
 ///
 /// # Errors
-/// It is not YAML, or not a mapping; with the line.
+/// The text is not YAML or not a mapping. The message names the line.
 fn entries(text: &str) -> Result<Vec<(Place, Value)>, String> {
     let mut entries = Vec::new();
-    // The path of each mapping that is open, and the key whose value follows.
+    // The path of each open mapping, and the key whose value comes next.
     let mut open: Vec<(String, Option<Place>)> = Vec::new();
-    // How many lists and mappings are open within a list.
+    // The number of open lists and mappings inside a list.
     let mut skipped = 0_usize;
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| format!("line {}: {error}", error.marker().line()))?;

@@ -1,9 +1,9 @@
-//! Kubernetes Deployments that are delegates: read from the API server's documents, and updated by patches.
+//! Upgrades Kubernetes Deployments that run delegates: reads the API server's documents, and patches them.
 //!
-//! The decisions are those of [`managed`](crate::managed), as for the services of a Swarm. `read` makes a
-//! [`Managed`](crate::managed::Managed) of a Deployment, `patch` makes a patch of a step, `pods` finds out why pods fail, and
-//! `file` reads the configuration that the documented manifest and the chart mount; all of these are pure. `cluster` talks to
-//! the API server, and `deployments` is what [the driver](crate::reconcile::driver) needs of it.
+//! [`managed`](crate::managed) makes the decisions, as it does for Swarm services. `read` turns a Deployment into a
+//! [`Managed`](crate::managed::Managed), `patch` turns a step into a patch, `pods` finds out why pods fail, and `file` reads
+//! the configuration file that the documented manifest and the chart mount; all of these are pure. `cluster` talks to the
+//! API server, and `deployments` gives [the driver](crate::reconcile::driver) access to Deployments.
 
 pub mod cluster;
 pub mod deployments;
@@ -16,10 +16,10 @@ pub mod read;
 pub(crate) mod registry;
 pub mod settings;
 
-/// By this name the API server remembers which fields this program has written.
+/// The name under which the API server records the fields that this program writes.
 pub const FIELD_MANAGER: &str = "delegate-upgrader";
 
-/// Where an object of this kind and name is.
+/// Returns the API path of an object of this kind and name.
 pub(crate) fn path(group: &str, namespace: &str, kind: &str, name: &str) -> String {
     let encode = |text| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC);
     let prefix = if group.contains('/') { "apis" } else { "api" };

@@ -1,5 +1,5 @@
-//! The upgrader's own image when a CronJob runs it: the next run uses the image that is published for upgraders. Nothing is
-//! rolled back here: either a run proves the new image, or the CronJob's owner sees that it failed.
+//! Upgrades the upgrader's own image in its CronJob, so that the next run uses the image that is published for upgraders.
+//! Never rolls back: either a run proves the new image, or the CronJob's owner sees that the run failed.
 
 use chrono::{DateTime, TimeDelta};
 use serde_json::{Value, json};
@@ -14,19 +14,19 @@ use crate::schedule::Schedule;
 use crate::schedule::zone::Zone;
 use crate::text::duration;
 
-/// The versions of the API that have CronJobs, the newer first; 1.20 has the older one only, 1.25 the newer.
+/// The API versions that have CronJobs, newest first. Kubernetes 1.20 has only the older one, 1.25 only the newer one.
 const GROUPS: [&str; 2] = ["batch/v1", "batch/v1beta1"];
-/// The characters that the API server appends to a generated name.
+/// The number of characters that the API server appends to a generated name.
 const RANDOM: usize = 5;
-/// The longest name to which it appends them: see k8s.io/apiserver/pkg/storage/names.
+/// The longest name to which the API server appends them: see k8s.io/apiserver/pkg/storage/names.
 const LONGEST_BASE: usize = 58;
-/// How many runs are looked at: those of a day if one starts each minute, and of months if one starts each hour.
+/// How many runs to check: about a day of runs each minute, or two months of runs each hour.
 const RUNS: usize = 1500;
 
-/// Gives the CronJob of this pod the image that is published for upgraders, and returns that; `None` if it has the image.
+/// Sets the CronJob of this pod to the image for upgraders, and returns that image. `None` if nothing needs to change.
 ///
 /// # Errors
-/// The reason why that cannot be, in a sentence.
+/// The reason why this is impossible, as a sentence.
 pub async fn follow<M: ImageSource>(
     cluster: &Cluster,
     source: &M,
@@ -61,7 +61,7 @@ pub async fn follow<M: ImageSource>(
     Ok(Some(target))
 }
 
-/// The patch that gives a CronJob another image, guarded by its version.
+/// Returns the patch that gives a CronJob another image. The patch names the observed version.
 pub fn patch(document: &Value, container: &str, from: &str, to: &str) -> Value {
     let containers = json!({ "containers": [{ "name": container, "image": to }] });
     json!({
@@ -73,7 +73,7 @@ pub fn patch(document: &Value, container: &str, from: &str, to: &str) -> Value {
     })
 }
 
-/// Why the Manager does not see this CronJob running; `None` if it does not exist or may not be read.
+/// Returns why the Manager may not see this CronJob running. `None` if it runs often enough or cannot be read.
 pub(super) async fn silence(cluster: &Cluster, namespace: &str, name: &str) -> Option<String> {
     let (_, document) = find(cluster, namespace, name).await.ok()?;
     let schedule = document.pointer("/spec/schedule")?.as_str()?;
@@ -107,10 +107,10 @@ async fn find(cluster: &Cluster, namespace: &str, name: &str) -> Result<(String,
     Err(problem)
 }
 
-/// The CronJob of a pod: both the job and the pod add a part to its name. A job that was made by hand says nothing of it.
+/// Returns the CronJob of a pod, whose job and pod names both add a part. A job created by hand shows no CronJob.
 pub fn cronjob_of(pod: &str) -> Option<&str> {
     let base = pod.get(..pod.len().checked_sub(RANDOM)?)?;
-    // The API server cuts the job's name, with the minute at its end, to make room for its own five characters.
+    // The API server shortens the job's name, which ends with the minute, to make room for its own five characters.
     let (job, least) = match base.strip_suffix('-') {
         Some(job) => (job, 8),
         None if base.len() == LONGEST_BASE => (base, 5),
@@ -121,7 +121,7 @@ pub fn cronjob_of(pod: &str) -> Option<&str> {
     is_minute.then_some(name)
 }
 
-/// The only container of a CronJob, with its image.
+/// Returns the only container of a CronJob, with its image.
 fn own_container(document: &Value) -> Option<(&str, String)> {
     let containers = document.pointer("/spec/jobTemplate/spec/template/spec/containers")?;
     match containers.as_array()?.as_slice() {

@@ -9,16 +9,16 @@ use serde_json::{Map, Value, json};
 
 use crate::managed::{Object, Step};
 
-/// `kubectl rollout history` shows it.
+/// The annotation that `kubectl rollout history` shows.
 const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
-/// On a Deployment: the image that was seen last for the first time, and when.
+/// On a Deployment: the image that was most recently seen for the first time.
 pub const FIRST_SEEN_IMAGE: &str = "io.delegate-upgrader.first-seen-image";
-/// See [`FIRST_SEEN_IMAGE`].
+/// On a Deployment: when that image was first seen. See [`FIRST_SEEN_IMAGE`].
 pub const FIRST_SEEN_AT: &str = "io.delegate-upgrader.first-seen-at";
-/// On a Deployment: `true`, or until when nothing begins.
+/// On a Deployment: `true`, or the time until which no upgrade starts.
 pub const PAUSED: &str = "io.delegate-upgrader.paused";
 
-/// The patch that takes a step.
+/// Returns the patch that carries out a step.
 pub fn patch(
     Object { managed, document }: &Object,
     container: &str,
@@ -47,7 +47,7 @@ pub fn patch(
     patch
 }
 
-/// The patch that pauses a Deployment, or ends its pause.
+/// Returns the patch that pauses a Deployment or ends its pause.
 pub fn pause(document: &Value, paused: Option<String>) -> Value {
     with(document, [(PAUSED, paused)])
 }

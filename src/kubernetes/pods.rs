@@ -1,4 +1,4 @@
-//! Why pods fail: read from their documents, if they may be read. Pure.
+//! Finds out why pods fail from their documents, if pods may be read. Pure.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -8,10 +8,10 @@ use crate::managed::TaskFailure;
 use crate::text::redact::Redactor;
 use crate::text::{one_line, time};
 
-/// How many lines of a log are asked for.
+/// How many lines of a log to request.
 const LOG_LINES: usize = 10;
 
-/// The selector of a Deployment's pods, as the API server takes it in a query; `None` if it is not a plain list of labels.
+/// Returns the URL-encoded selector of a Deployment's pods. `None` if it is not a plain list of labels.
 pub fn selector(deployment: &Value) -> Option<String> {
     let selector = deployment.pointer("/spec/selector")?;
     let is_plain = selector["matchExpressions"].as_array().is_none_or(Vec::is_empty);
@@ -27,15 +27,15 @@ pub fn selector(deployment: &Value) -> Option<String> {
 /// A pod that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failing {
-    /// Its name.
+    /// The name of the pod.
     pub pod: String,
-    /// How its container failed last.
+    /// The last failure of its container.
     pub failure: TaskFailure,
-    /// The environment of its container, as far as the pod's document shows the values: not those of a Secret.
+    /// The environment of its container with the values in the pod's document, which omits those of a Secret.
     environment: Vec<(String, String)>,
 }
 
-/// The pod of these that failed last, of any image.
+/// Returns the pod that failed last, whatever its image.
 pub fn last_failure(pods: &[Value], container: &str) -> Option<Failing> {
     let failing = pods.iter().filter_map(|pod| {
         let environment = environment(pod, container);
@@ -49,14 +49,14 @@ pub fn last_failure(pods: &[Value], container: &str) -> Option<Failing> {
 }
 
 impl Failing {
-    /// The queries for its log, in this order: the life that failed is over by now, unless it has only just ended.
+    /// Returns the queries for its log, in order of preference: the failed run is usually the previous one by now.
     pub fn log_queries(&self, container: &str) -> [String; 2] {
         let container = percent_encoding::utf8_percent_encode(container, percent_encoding::NON_ALPHANUMERIC);
         let query = format!("container={container}&tailLines={LOG_LINES}");
         [format!("{query}&previous=true"), query]
     }
 
-    /// The lines of its log without the values of its environment.
+    /// Returns the lines of its log without the values of its environment.
     pub fn redacted(&self, log: &str) -> Vec<String> {
         let redactor = redactor(&self.environment);
         log.lines().map(|line| redactor.line(line)).collect()
@@ -80,7 +80,7 @@ fn environment(pod: &Value, container: &str) -> Vec<(String, String)> {
     env.into_iter().flatten().filter_map(pair).collect()
 }
 
-/// A termination message may be the end of the log, so it is shown as the log is.
+/// Redacts a termination message like the log, since it may be the end of the log.
 fn failure(pod: &Value, container: &str, redactor: &Redactor) -> Option<TaskFailure> {
     let named = |list: &'static str| {
         let list = pod.pointer(list).and_then(Value::as_array);
@@ -129,7 +129,7 @@ fn failure(pod: &Value, container: &str, redactor: &Redactor) -> Option<TaskFail
     )
 }
 
-/// How a container ended.
+/// Describes how a container ended.
 fn ending(ended: &Value) -> String {
     let code = ended["exitCode"].as_i64().unwrap_or_default();
     let reason = match ended["reason"].as_str() {

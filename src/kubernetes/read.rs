@@ -1,4 +1,4 @@
-//! From a Deployment's document to what it says.
+//! Interprets a Deployment's document.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use crate::rollout::reason::Reason;
 use crate::schedule::zone::Zone;
 use crate::text::{one_line, time};
 
-/// The longest cause, in characters.
+/// The most characters of a failure's cause.
 pub(super) const LONGEST: usize = 300;
 
-/// The reason of the condition `Progressing` once all pods of the last change were available.
+/// The reason in the `Progressing` condition after all pods of the last change became available.
 const COMPLETE: &str = "NewReplicaSetAvailable";
-/// The same after no progress for `progressDeadlineSeconds`.
+/// The reason in that condition after `progressDeadlineSeconds` without progress.
 const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
-/// The seconds that Harness's own manifest and chart give a delegate to finish its tasks.
+/// The grace period, in seconds, in which Harness's own manifest and chart let a delegate finish its tasks.
 const LEAST_GRACE: u64 = 600;
 
-/// Reads a Deployment. `container` is the one whose image is followed; `workload` is its `DELEGATE_NAME`, where its
-/// environment does not say that itself; `account` is the upgrader's.
+/// Reads a Deployment. `container` is the container whose image is followed, `workload` is its `DELEGATE_NAME` unless its
+/// environment sets one, and `account` is the upgrader's account.
 ///
 /// # Errors
-/// It has no such container.
+/// The Deployment has no such container.
 pub fn read(
     document: &Value,
     (container, workload): (&str, &str),
@@ -73,7 +73,7 @@ pub fn read(
     })
 }
 
-/// A variable of a container, if it is set there and not in a ConfigMap.
+/// Returns a container's variable if it is set there rather than in a ConfigMap.
 fn variable<'a>(container: &'a Value, name: &str) -> Option<&'a str> {
     let mut env = container["env"].as_array()?.iter();
     let variable = env.find(|variable| variable["name"].as_str() == Some(name))?;
@@ -84,22 +84,22 @@ fn count(document: &Value, path: &str) -> Option<u64> {
     document.pointer(path).and_then(Value::as_u64)
 }
 
-/// How many pods are to run; Kubernetes fills it in, as 1.
+/// Returns the wanted number of pods. Kubernetes sets it to 1 by default.
 fn replicas(document: &Value) -> u64 {
     count(document, "/spec/replicas").unwrap_or(1)
 }
 
-/// An annotation of an object.
+/// Returns an annotation of an object.
 pub(super) fn annotation<'a>(document: &'a Value, name: &str) -> Option<&'a str> {
     document.pointer("/metadata/annotations")?.get(name)?.as_str()
 }
 
-/// An annotation of an object, or its label of that name.
+/// Returns an annotation of an object, or the label with that name.
 fn mark<'a>(document: &'a Value, name: &str) -> Option<&'a str> {
     annotation(document, name).or_else(|| document.pointer("/metadata/labels")?.get(name)?.as_str())
 }
 
-/// The condition of this type in the status of an object.
+/// Returns the condition of this type in an object's status.
 pub(super) fn condition<'a>(document: &'a Value, kind: &str) -> Option<&'a Value> {
     let conditions = document.pointer("/status/conditions")?.as_array()?;
     conditions
@@ -120,7 +120,7 @@ fn progress(document: &Value) -> Progress {
             message: "spec.paused is true".to_owned(),
         };
     }
-    // A condition may still be about the spec before.
+    // A condition may still be about the previous spec.
     if !is_observed(document) {
         return Progress::Updating;
     }
@@ -134,29 +134,29 @@ fn progress(document: &Value) -> Progress {
                 .unwrap_or(DEADLINE_EXCEEDED)
                 .to_owned(),
         },
-        // It stays so when a pod falls ill later, and when a Deployment that was complete without pods gets some. In the latter
-        // case there is no deadline of Kubernetes.
+        // This reason remains when a pod fails later, and when a Deployment that was complete with no pods gets some. In the
+        // latter case, Kubernetes applies no deadline.
         (Some(COMPLETE), Some(progressing)) => Progress::Settled {
             completed_at: time::of(&progressing["lastUpdateTime"]).filter(|_| is_available(document)),
         },
-        // Without progressDeadlineSeconds there is no such condition.
+        // Without progressDeadlineSeconds, this condition does not exist.
         (None, _) if is_complete(document) => Progress::Settled { completed_at: None },
         _ => Progress::Updating,
     }
 }
 
-/// Whether the status says that nothing has got on for `progressDeadlineSeconds`. It was seen to say so right after a change,
-/// when that was not true, so a caller reads it twice before it acts.
+/// Whether the status reports `progressDeadlineSeconds` without progress. The status was seen to report this wrongly right
+/// after a change, so callers read it twice before they act.
 pub fn has_exceeded_its_deadline(document: &Value) -> bool {
     matches!(progress(document), Progress::Paused { by_failure: true, .. })
 }
 
-/// Whether as many pods are available as there have to be at least.
+/// Whether the required minimum of pods is available.
 fn is_available(document: &Value) -> bool {
     condition(document, "Available").is_none_or(|available| available["status"].as_str() != Some("False"))
 }
 
-/// As `kubectl rollout status` counts.
+/// Whether all pods are updated and available, as `kubectl rollout status` counts them.
 fn is_complete(document: &Value) -> bool {
     let status = |name: &str| count(document, &format!("/status/{name}")).unwrap_or_default();
     let (updated, wanted) = (status("updatedReplicas"), replicas(document));
@@ -165,7 +165,7 @@ fn is_complete(document: &Value) -> bool {
 
 fn tasks(document: &Value) -> Tasks {
     let status = |name: &str| count(document, &format!("/status/{name}")).unwrap_or_default();
-    // All that are available and not old are new.
+    // Available pods that are not old are new.
     let old = status("replicas").saturating_sub(status("updatedReplicas"));
     let running = if is_observed(document) {
         status("availableReplicas").saturating_sub(old)
@@ -173,7 +173,7 @@ fn tasks(document: &Value) -> Tasks {
         0
     };
     let moment_of = |kind: &str, field: &str| time::of(&condition(document, kind)?[field]);
-    // The former is when a pod last became available, or the last change was complete; the latter, when enough were again.
+    // The first time is when a pod last became available or a change was complete; the second, when enough pods were.
     let last = [
         moment_of("Progressing", "lastUpdateTime"),
         moment_of("Available", "lastTransitionTime"),
@@ -186,7 +186,7 @@ fn tasks(document: &Value) -> Tasks {
     }
 }
 
-/// Why no pod of the present image could be made: by a quota, a policy, or the security that the namespace demands.
+/// Returns why no pod of the present image could be created: a quota, a policy, or the namespace's security rules.
 fn refused(document: &Value) -> Option<TaskFailure> {
     let failure = condition(document, "ReplicaFailure")?;
     let is_so = failure["status"].as_str() == Some("True");
@@ -206,7 +206,7 @@ fn refused(document: &Value) -> Option<TaskFailure> {
     })
 }
 
-/// Warnings about the owner's annotations that do nothing for a Deployment, each a sentence.
+/// Returns warnings about the owner's annotations that have no effect on a Deployment, each a sentence.
 pub fn without_effect(document: &Value) -> Vec<String> {
     let of_a_host = [
         (label::UPDATE_ORDER, "its strategy"),
@@ -220,7 +220,7 @@ pub fn without_effect(document: &Value) -> Vec<String> {
     of_a_host.into_iter().filter_map(warning).collect()
 }
 
-/// Warnings about settings of this Deployment that can hurt, each a sentence.
+/// Returns warnings about risky settings of this Deployment, each a sentence.
 pub fn warnings(document: &Value) -> Vec<String> {
     let mut warnings = without_effect(document);
     let grace = count(document, "/spec/template/spec/terminationGracePeriodSeconds");
@@ -243,7 +243,7 @@ pub fn warnings(document: &Value) -> Vec<String> {
     warnings
 }
 
-/// A number of pods, or a percentage of them, rounded down as Kubernetes does for `maxUnavailable`.
+/// Parses a number or percentage of pods. Rounds percentages down, as Kubernetes does for `maxUnavailable`.
 fn at_most(value: &Value, of: u64) -> u64 {
     let percentage = || value.as_str()?.strip_suffix('%')?.parse::<u64>().ok();
     percentage().map_or_else(
@@ -252,7 +252,7 @@ fn at_most(value: &Value, of: u64) -> u64 {
     )
 }
 
-/// The other program that may write the image of this Deployment, by the marks that it leaves.
+/// Returns the other program that may write this Deployment's image, recognised by its annotations and labels.
 pub fn owner(document: &Value) -> Option<String> {
     let mark = |name: &str| mark(document, name);
     let marks = [
@@ -274,7 +274,7 @@ pub fn owner(document: &Value) -> Option<String> {
     None
 }
 
-/// The last writer of the image of this container, as the API server remembers it.
+/// Returns the last writer of this container's image, as the API server recorded it.
 pub fn last_writer(document: &Value, container: &str) -> Option<String> {
     let fields = document.pointer("/metadata/managedFields")?.as_array()?;
     let key = format!("k:{{\"name\":\"{container}\"}}");

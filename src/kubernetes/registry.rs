@@ -1,6 +1,6 @@
-//! The digest that a registry has for a tag. A cluster has no engine to ask.
+//! Asks registries for the digest of a tag, since a cluster has no engine to ask.
 //!
-//! Each question ends within [`TIMEOUT`]. Only the registry receives a login, or the token server below its name.
+//! Each question ends within [`TIMEOUT`]. A login goes only to the registry, or to a token server below its name.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -22,30 +22,30 @@ use crate::rollout::reason::Reason;
 use crate::text::one_line;
 use crate::text::secret::Secret;
 
-/// How long a question may take, with the request for a token.
+/// The time limit for a question, including the request for a token.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest answer of a token server, in bytes; Amazon's tokens have a few thousand.
+/// The longest answer of a token server, in bytes. Amazon's tokens have a few thousand.
 const LONGEST: usize = 256 * 1024;
-/// An index comes first: its digest is the one that nodes of all platforms pull by.
+/// An index comes first, since nodes of all platforms pull by its digest.
 const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, \
                          application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json";
 
-/// The registries.
+/// A client of registries, with the credentials for them.
 pub(crate) struct Registries {
     client: MakeClient,
     credentials: Credentials,
 }
 
 impl Registries {
-    /// `client` makes a client for a URL, which follows no redirects.
+    /// Creates the client. `client` must make an HTTP client for a URL that follows no redirects.
     pub(crate) fn new(credentials: Credentials, client: MakeClient) -> Self {
         Self { client, credentials }
     }
 
-    /// The digest of a tag, in the form of an engine's answer.
+    /// Returns the digest of a tag, in the form of an engine's answer.
     ///
     /// # Errors
-    /// The reason why it is unknown.
+    /// The reason why the digest is unknown.
     pub(crate) async fn distribution(&self, image: &ImageReference) -> Result<Value, Reason> {
         let digest = timeout(TIMEOUT, self.digest(image)).await;
         let digest = digest.unwrap_or_else(|_| Err(format!("no answer within {} s", TIMEOUT.as_secs())));
@@ -92,7 +92,7 @@ impl Registries {
         Ok(digest.ok_or("the registry names no digest")?.to_owned())
     }
 
-    /// The header with a token for pulling from this path.
+    /// Returns the header with a token for pulling from this path.
     async fn token(
         &self,
         mut url: Url,
@@ -130,7 +130,7 @@ impl Registries {
     }
 }
 
-/// The kind of login that a registry asks for.
+/// The kind of login that a registry requests.
 enum Challenge<'a> {
     Bearer { realm: &'a str, service: &'a str },
     Basic,
@@ -152,7 +152,7 @@ impl<'a> Challenge<'a> {
     }
 }
 
-/// As for Docker, a registry on this host needs no TLS, and Docker Hub has a name of its own for its registry.
+/// Returns the base URL. As in Docker, a local registry needs no TLS, and Docker Hub has a special host name.
 fn base_url(registry: &str) -> String {
     match registry {
         "docker.io" => "https://registry-1.docker.io".to_owned(),
@@ -161,7 +161,7 @@ fn base_url(registry: &str) -> String {
     }
 }
 
-/// A registry without its port.
+/// Returns the host of a registry, without its port.
 fn host(registry: &str) -> &str {
     registry.rsplit_once(':').map_or(registry, |(host, _)| host)
 }
@@ -171,7 +171,7 @@ fn is_local(registry: &str) -> bool {
     host == "localhost" || host.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback())
 }
 
-/// Whether a token server may receive the login of a registry: it has the registry's name or one below it.
+/// Whether a token server may receive the login of a registry: it has the registry's name or a name below it.
 fn is_trusted(realm: &Url, registry: &str) -> bool {
     let (server, host) = (realm.host_str().unwrap_or_default(), host(registry));
     server == host || server.ends_with(&format!(".{host}"))
@@ -182,7 +182,7 @@ fn basic(user: &str, password: &Secret) -> Result<HeaderValue, String> {
     secret_header(format!("Basic {login}"))
 }
 
-/// No log shows it.
+/// Marks the header as sensitive, so that logs do not show it.
 fn secret_header(text: String) -> Result<HeaderValue, String> {
     let mut value = HeaderValue::try_from(text).map_err(|_| "the token does not fit into a header")?;
     value.set_sensitive(true);

@@ -1,4 +1,4 @@
-//! The configuration file and the environment → the settings of a run in a cluster, or every problem in them at once.
+//! Reads the settings of a run in a cluster from the configuration file and the environment, with all problems at once.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,34 +7,34 @@ use std::path::Path;
 use super::file::{self, File};
 use crate::config::{self, Problem};
 
-/// The container whose image is followed, where the file does not say: the chart's name of it.
+/// The container whose image is followed if the file names none. The chart uses this name.
 const CONTAINER: &str = "delegate";
 
 /// The settings of a run in a cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
-    /// The settings that a Docker host also has.
+    /// The settings that also exist on a Docker host.
     pub common: config::Settings,
-    /// `namespace`; without it, that of the pod or of the kubeconfig.
+    /// `namespace`. Without it, the namespace of the pod or of the kubeconfig applies.
     pub namespace: Option<String>,
-    /// `containerName`.
+    /// `containerName`: the container whose image is followed.
     pub container: String,
-    /// `dryRun`: nothing is written.
+    /// `dryRun`: whether to write nothing.
     pub dry_run: bool,
-    /// Keys, values and variables that are allowed but look odd.
+    /// Warnings about keys, values and variables that are permitted but unusual.
     pub warnings: Vec<String>,
 }
 
-/// Everything that is wrong.
+/// All problems with the settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
 pub struct ClusterSettingsError(pub Vec<String>);
 
 impl ClusterSettings {
-    /// Reads the file at this path, and the environment, which counts for more. Without a file the environment says it all.
+    /// Reads the file at this path and the environment, which takes precedence. Without a file, only the environment counts.
     ///
     /// # Errors
-    /// Everything that is wrong in both.
+    /// All problems with both.
     pub fn read(
         path: &Path,
         is_needed: bool,
@@ -61,7 +61,7 @@ impl ClusterSettings {
         })
     }
 
-    /// The same of a file that was read.
+    /// Makes the settings from a parsed file and the environment.
     ///
     /// # Errors
     /// As for [`Self::read`].
@@ -117,7 +117,7 @@ impl ClusterSettings {
     }
 }
 
-/// The warning about a variable, or a guess at its name, that only a Docker host has a use for.
+/// Returns a warning if a variable, or a guess at its name, affects only Docker hosts.
 fn without_effect(name: &str, variable: &str) -> Option<String> {
     let instead = match variable {
         "CONTAINER_STOP_TIMEOUT" | "UPGRADE_IDLE_WAIT" => "terminationGracePeriodSeconds",

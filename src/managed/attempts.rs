@@ -1,4 +1,4 @@
-//! The last attempts of a workload that are over. They are bounded, and written on the workload: an audit log may be missing.
+//! The last finished attempts of a workload: a short list, stored on the workload, since there may be no audit log.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,21 +7,21 @@ use chrono::{DateTime, Utc};
 
 use crate::text::time;
 
-/// The number of attempts that are kept.
+/// The most attempts to keep.
 const MOST: usize = 5;
-/// If the full list has more failures than this, the oldest failure goes: three images always remain to go back to.
+/// If a full list has more failures than this, drop the oldest failure. So three images always remain to go back to.
 const MOST_FAILURES: usize = 2;
 
-/// An attempt that is over.
+/// A finished attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Past {
-    /// The number of the attempt; 0 is the image that the owner chose.
+    /// The number of the attempt. 0 means the image that the owner chose.
     pub release: u64,
     /// How it ended.
     pub ending: Ending,
-    /// The image.
+    /// The image of the attempt.
     pub image: String,
-    /// When it started; if it did not last, when it was over; of the image that the owner chose, when it was replaced.
+    /// When the attempt started, or when it ended if it failed. For the owner's image, when that was replaced.
     pub at: DateTime<Utc>,
 }
 
@@ -31,34 +31,34 @@ pub struct Past {
 pub enum Ending {
     /// The workload ran the image that its owner chose.
     Original,
-    /// It ran the image.
+    /// The workload ran the image.
     Upgraded,
-    /// It ran the image, on an operator's request.
+    /// The workload ran the image because an operator requested a rollback to it.
     RolledBack,
     /// The image failed.
     Rejected,
-    /// Someone else went back from the image.
+    /// Someone else rolled the image back.
     Withdrawn,
 }
 
 impl Past {
-    /// Whether the workload ran the image, so that it can go back there.
+    /// Whether the workload ran the image, so that it can go back to it.
     pub fn was_served(&self) -> bool {
         !matches!(self.ending, Ending::Rejected | Ending::Withdrawn)
     }
 
-    /// Reads all of them. An entry that cannot be read was not written here.
+    /// Parses all attempts. Skips an entry that cannot be parsed, since this program did not write it.
     pub(super) fn read(text: &str) -> Vec<Self> {
         text.split(", ").filter_map(|entry| entry.parse().ok()).collect()
     }
 
-    /// All of them in one text, which [`Self::read`] reads; `None` if there are none.
+    /// Writes all attempts as one text for [`Self::read`]. `None` if there are none.
     pub(super) fn write(all: &[Self]) -> Option<String> {
         let texts: Vec<String> = all.iter().map(Self::to_string).collect();
         (!texts.is_empty()).then(|| texts.join(", "))
     }
 
-    /// Adds one, and drops another one if they are too many.
+    /// Adds an attempt, and drops one if there are too many.
     pub(super) fn add(self, all: &mut Vec<Self>) {
         all.push(self);
         if all.len() > MOST {

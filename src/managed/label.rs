@@ -1,24 +1,24 @@
-//! The names under which a record is written, in addition to the containers' labels.
+//! The names under which a record is stored on a workload, besides the labels of containers.
 
-/// The last attempts that are over.
+/// The last finished attempts.
 pub const HISTORY: &str = "io.delegate-upgrader.history";
-/// The image that was tried last.
+/// The image of the last attempt.
 pub const ATTEMPT_IMAGE: &str = "io.delegate-upgrader.attempt-image";
-/// The image before that one.
+/// The image that ran before the last attempt.
 pub const ATTEMPT_FROM: &str = "io.delegate-upgrader.attempt-from";
-/// When that started.
+/// When the last attempt started.
 pub const ATTEMPT_SINCE: &str = "io.delegate-upgrader.attempt-since";
-/// `upgrade`, `retry` or `rollback`.
+/// The intent of the last attempt: `upgrade`, `retry` or `rollback`.
 pub const ATTEMPT_INTENT: &str = "io.delegate-upgrader.attempt-intent";
-/// `true` once the workload was given the image; written together with it.
+/// `true` after the workload got the image. Written together with the image.
 pub const ATTEMPT_APPLIED: &str = "io.delegate-upgrader.attempt-applied";
-/// Why the image was taken away again; written together with the one before, if that is done by hand.
+/// Why this program itself rolled the image back. Written together with the image that it restored.
 pub const ATTEMPT_FAILED: &str = "io.delegate-upgrader.attempt-failed";
 /// The image that failed last.
 pub const FAILED_IMAGE: &str = "io.delegate-upgrader.failed-image";
-/// How many times in a row.
+/// How many times that image failed in a row.
 pub const FAILED_ATTEMPTS: &str = "io.delegate-upgrader.failed-attempts";
-/// When it failed last.
+/// When that image failed last.
 pub const FAILED_AT: &str = "io.delegate-upgrader.failed-at";
-/// Why, in a sentence.
+/// Why that image failed, as a sentence.
 pub const FAILED_CAUSE: &str = "io.delegate-upgrader.failed-cause";

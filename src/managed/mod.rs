@@ -1,9 +1,9 @@
-//! A workload whose containers an orchestrator replaces: a Swarm service or a Kubernetes Deployment.
+//! Workloads whose containers an orchestrator replaces: Swarm services and Kubernetes Deployments.
 //!
-//! The rollout belongs to the orchestrator. What is added here: whether the published image is wanted here and now,
-//! whether it did become healthy, the way back, and the memory of images that failed. As for a container there is no
-//! state file: [`Record`] is read from the labels of the service, or the annotations of the Deployment, at every
-//! observation, and [`next`] decides.
+//! The orchestrator carries out the rollout. This module decides whether the published image is wanted now, checks whether
+//! it became healthy, goes back if not, and remembers images that failed. As with containers, there is no state file: each
+//! observation reads the [`Record`] from the labels of the service or the annotations of the Deployment, and [`next`]
+//! decides.
 
 mod attempts;
 pub mod label;
@@ -32,7 +32,7 @@ use crate::image::ImageName;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Intent, OwnerSettings};
 
-/// The program that replaces the containers.
+/// The program that replaces the containers of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 pub enum Orchestrator {
     /// Docker Swarm.
@@ -47,66 +47,66 @@ impl Orchestrator {
         self.into()
     }
 
-    /// Whether one write notes what is tried and gives it to the workload, since nothing goes back there by itself.
+    /// Whether one write both records an attempt and applies its image, since this orchestrator never rolls back by itself.
     pub fn begins_at_once(self) -> bool {
         self == Self::Kubernetes
     }
 }
 
-/// A service or a Deployment, as it was observed.
+/// The observed state of a service or Deployment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Managed {
     /// The program that replaces its containers.
     pub orchestrator: Orchestrator,
-    /// Its id, which no other one ever has.
+    /// Its id, which is never reused.
     pub id: String,
     /// Its name.
     pub name: String,
     /// Its `DELEGATE_NAME`.
     pub workload: String,
-    /// The image that it is to run.
+    /// The image in its spec.
     pub image: ImageName,
-    /// How far the orchestrator is.
+    /// The progress of the orchestrator's last change.
     pub progress: Progress,
     /// Its tasks.
     pub tasks: Tasks,
-    /// The record that earlier runs wrote there.
+    /// The record that earlier runs stored on it.
     pub record: Record,
-    /// Why it is never upgraded, if so: its owner opted it out, its kind forbids it, or `SWARM` does not want it.
+    /// Why it is never upgraded, if so: its owner opted it out, its kind prevents it, or `SWARM` is off.
     pub left_alone: Option<Reason>,
-    /// When its owner lets an upgrade begin.
+    /// The owner's settings for when an upgrade may start.
     pub limits: OwnerSettings,
-    /// How long the orchestrator itself waits from one task to the next.
+    /// How long the orchestrator itself waits between two tasks.
     pub pace: Duration,
 }
 
-/// How far the orchestrator is with what it was last asked.
+/// The progress of the orchestrator's last change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It has nothing to do. If it says so, since when.
+    /// The orchestrator has nothing to do.
     Settled {
-        /// When the last update was complete.
+        /// When the last update was complete, if the orchestrator reports it.
         completed_at: Option<DateTime<Utc>>,
     },
-    /// It replaces tasks.
+    /// The orchestrator is replacing tasks.
     Updating,
-    /// It has stopped in the middle: after a failure, or because someone paused it.
+    /// The orchestrator stopped in the middle of an update, after a failure or because someone paused it.
     Paused {
-        /// Whether a failure stopped it, and not a person.
+        /// Whether a failure stopped it, rather than a person.
         by_failure: bool,
-        /// In its own words.
+        /// The orchestrator's message.
         message: String,
     },
-    /// It goes back to what was before.
+    /// The orchestrator is going back to the previous image.
     RollingBack,
-    /// It went back to the image before, after a failure or on request. It does not say which.
+    /// The orchestrator went back to the previous image, after a failure or on request. It does not report which.
     RolledBack {
-        /// In its own words.
+        /// The orchestrator's message.
         message: String,
     },
-    /// It failed on its way back, and does nothing more.
+    /// The orchestrator failed to go back, and has given up.
     RollbackPaused {
-        /// In its own words.
+        /// The orchestrator's message.
         message: String,
     },
 }
@@ -114,36 +114,36 @@ pub enum Progress {
 /// The tasks of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tasks {
-    /// How many are to run.
+    /// The wanted number of tasks.
     pub wanted: u64,
-    /// How many of these run what the workload is to run.
+    /// The number of running tasks that match the current spec.
     pub running: u64,
-    /// When the last one of these began to run.
+    /// When the last of these tasks started to run.
     pub last_started_at: Option<DateTime<Utc>>,
-    /// The last one that failed: of the image that was tried last, where one of that did.
+    /// The last failure of a task. Failures of the image that was tried last take precedence.
     pub last_failure: Option<TaskFailure>,
 }
 
-/// A task that failed.
+/// The failure of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskFailure {
-    /// When.
+    /// When the task failed.
     pub at: DateTime<Utc>,
-    /// The image that it was to run.
+    /// The image of the task.
     pub image: String,
-    /// In the orchestrator's words.
+    /// The orchestrator's message.
     pub error: String,
-    /// How long it had run, with its start, if that is known.
+    /// How long the task had existed, including its start, if that is known.
     pub ran_for: Option<Duration>,
 }
 
 impl Tasks {
-    /// Whether all of them run.
+    /// Whether all wanted tasks run.
     pub fn are_complete(&self) -> bool {
         self.running >= self.wanted
     }
 
-    /// Since when all of them run; `None` if not all do, or none is to.
+    /// Returns since when all wanted tasks have been running. `None` if some do not run, or none is wanted.
     pub fn complete_since(&self) -> Option<DateTime<Utc>> {
         self.last_started_at
             .filter(|_| self.are_complete() && self.wanted > 0)
@@ -161,20 +161,20 @@ impl fmt::Display for Tasks {
 }
 
 impl Managed {
-    /// The last attempt, if the workload's spec has its image.
+    /// Returns the last attempt if its image is the one in the workload's spec.
     fn applied(&self) -> Option<&Attempt> {
         let attempt = self.record.attempt.as_ref();
         attempt.filter(|attempt| attempt.to == self.image.as_str())
     }
 
-    /// Whether the orchestrator is at work, or is about to be, for whomever.
+    /// Whether the orchestrator is working on a change, or is about to, no matter who requested it.
     pub fn is_in_progress(&self) -> bool {
         let is_begun = |attempt: &Attempt| !attempt.is_applied && attempt.from == self.image.as_str();
         matches!(self.progress, Progress::Updating | Progress::RollingBack)
             || self.record.attempt.as_ref().is_some_and(is_begun)
     }
 
-    /// Its health, as far as the orchestrator sees it.
+    /// Returns its health as the orchestrator reports it.
     pub fn health(&self) -> HealthStatus {
         if self.tasks.are_complete() {
             HealthStatus::Healthy
@@ -185,7 +185,7 @@ impl Managed {
         }
     }
 
-    /// The number of the release whose image it is to run; `None` if that is an image that someone else gave it.
+    /// Returns the number of the release whose image it should run. `None` if someone else set another image.
     pub fn release(&self) -> Option<u64> {
         let runs = |past: &&Past| past.was_served() && past.image == self.image.as_str();
         match self.applied() {
@@ -195,7 +195,7 @@ impl Managed {
         }
     }
 
-    /// The number of the last attempt that succeeded: all its tasks ran, for however short a time.
+    /// Returns the number of the last successful attempt, in which all tasks ran, even for a short time.
     pub fn successful_release(&self) -> u64 {
         let is_settled = matches!(self.progress, Progress::Settled { .. });
         match self
@@ -211,7 +211,7 @@ impl Managed {
         }
     }
 
-    /// The image before the present one, if this program replaced that.
+    /// Returns the image before the present one, if this program replaced that image.
     pub fn previous_image(&self) -> Option<&str> {
         match self.applied() {
             Some(attempt) => Some(&attempt.from),
@@ -219,7 +219,7 @@ impl Managed {
         }
     }
 
-    /// The record to write before trying this image.
+    /// Returns the record to write before trying this image.
     pub fn begin(&self, to: &str, intent: Intent, now: DateTime<Utc>) -> Record {
         let from = self.image.to_string();
         let over = match &self.record.attempt {
@@ -251,7 +251,7 @@ impl Managed {
         }
     }
 
-    /// The record to write once this image has failed and nothing is updating. One of which no task could be made is not blamed.
+    /// Returns the record to write after this image failed and the update ended. If no task could start, no image is blamed.
     pub fn quarantined(&self, image: &str, cause: &str, now: DateTime<Utc>) -> Record {
         if cause.contains(NO_TASK) {
             return Record {
@@ -260,7 +260,7 @@ impl Managed {
             };
         }
         let last = self.record.failed.as_ref().filter(|failed| failed.image == image);
-        // After a rollback that failed, the workload is back on the image that it was to leave.
+        // After a failed rollback, the workload is back on the image that it was meant to leave.
         let left = self.record.rolled_back_from.clone();
         Record {
             attempt: None,
@@ -276,7 +276,7 @@ impl Managed {
         }
     }
 
-    /// The attempts that are over, once the last one is.
+    /// Returns the finished attempts, including the last one.
     fn history_with(&self, ending: Ending, image: String, at: DateTime<Utc>) -> Vec<Past> {
         let mut history = self.record.history.clone();
         let release = self.record.release;
@@ -290,7 +290,7 @@ impl Managed {
         history
     }
 
-    /// The record to write once someone else went back from this image.
+    /// Returns the record to write after someone else rolled this image back.
     pub fn rolled_back(&self, from: &str, now: DateTime<Utc>) -> Record {
         Record {
             attempt: None,

@@ -1,6 +1,6 @@
-//! Decides what to do with an orchestrator's workload: one list of rows, as a pure function. The first matching row wins. Changes
-//! that others make to a service or a Deployment always take precedence: no row adopts them, undoes them, or treats them as a
-//! verdict on an image.
+//! Decides what to do with an orchestrator's workload. The rules are a list of rows, as a pure function, and the first
+//! matching row wins. Changes that others make to a service or a Deployment always take precedence: no row adopts them,
+//! undoes them, or treats them as a verdict on an image.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -15,29 +15,29 @@ use crate::rollout::{
 };
 use crate::text::duration::{self, span};
 
-/// How often a workload is observed while its orchestrator is at work.
+/// How often to observe a workload while its orchestrator is working.
 const POLL: TimeDelta = TimeDelta::seconds(2);
 
 /// The decision on a workload.
 pub type Decision = rollout::Decision<Step>;
 
-/// A decision, and the row that leads to it.
+/// A decision, and the row that made it.
 pub type Decided = rollout::Decided<Row, Decision>;
 
 /// Facts that do not come from the workload itself.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// The last call for this workload failed.
+    /// The back-off after a failed call for this workload.
     pub backoff: Option<Backoff>,
-    /// The holds that the engine remembers, if they were read, or why they cannot be.
+    /// The holds in the engine's records, if they were read, or the reason why they cannot be read.
     pub holds: Option<Result<Holds, String>>,
-    /// Whether they were read too long ago to begin by them.
+    /// Whether the holds are too old to start an upgrade with them.
     pub holds_are_old: bool,
-    /// The present run's word on the upgrade.
+    /// The facts from the present run.
     pub run: RunFacts,
 }
 
-/// Decides. With the decision comes the list of why no upgrade starts now, which is empty while one is in progress.
+/// Decides. Also returns the reasons why no upgrade starts now, which are empty while one is in progress.
 pub fn next(
     managed: &Managed,
     desired: &Desired,
@@ -60,7 +60,7 @@ pub fn next(
     (decided, blockers)
 }
 
-/// All that a decision depends on.
+/// Everything that a decision depends on.
 struct At<'a> {
     managed: &'a Managed,
     desired: &'a Desired,
@@ -79,7 +79,7 @@ impl At<'_> {
         })
     }
 
-    /// A row's decision, if the row applies. Each row may assume that no earlier one applies.
+    /// Returns a row's decision if the row applies. Each row may assume that no earlier row applies.
     fn decision(&self, row: Row, blockers: &[Blocker]) -> Option<Decision> {
         let Managed { progress, tasks, .. } = self.managed;
         let soon = self.now + POLL;
@@ -146,7 +146,7 @@ impl At<'_> {
             }
             Row::ThirdImage => note_rollback(self.overruled()?),
             Row::UpdatedElsewhere => match (progress, self.in_other_hands()?) {
-                // It may be about to say that a task of ours failed.
+                // The orchestrator may be about to report that a task of ours failed.
                 (Progress::RollingBack, reason) if self.taken_back().is_some() => wait(reason, soon),
                 (Progress::Updating | Progress::RollingBack, reason) => {
                     wait(reason, self.now + span(self.policy.healthy_time))
@@ -172,7 +172,7 @@ impl At<'_> {
             Row::Begin => {
                 let (to, intent) = self.wanted()?;
                 let to = to.clone();
-                // This image may be noted already.
+                // The attempt with this image may already be recorded.
                 let is_noted = |attempt: &Attempt| attempt.to == to.to_string();
                 Decision::Act(if self.taken_back().is_some_and(is_noted) {
                     Step::Apply { to }
@@ -196,12 +196,12 @@ impl At<'_> {
         self.managed.orchestrator.name()
     }
 
-    /// The last attempt, if its image is there and has not proven itself; and whether it has time left for that.
+    /// Returns the last attempt if its image is in use but not proven, and whether there is time left to prove it.
     fn unproven(&self) -> Option<(&Attempt, bool)> {
         let Managed { progress, tasks, .. } = self.managed;
         let attempt = self.managed.applied()?;
         let allowed = self.allowed();
-        // Each wait has an end here: a task that finds no node waits without one.
+        // Limit each wait, since a task that finds no node waits forever.
         let got_on = tasks
             .last_started_at
             .map_or(attempt.since, |at| at.max(attempt.since));
@@ -211,14 +211,14 @@ impl At<'_> {
                 let complete_since = tasks.complete_since();
                 let healthy_time = span(self.policy.healthy_time);
                 let is_proven = complete_since.is_some_and(|since| self.now >= since + healthy_time);
-                // A failure long after the update was complete is not held against the image.
+                // A failure long after the end of the update does not count against the image.
                 let judged = allowed + span(self.policy.healthy_deadline);
                 let is_over = self.now >= completed_at.unwrap_or(attempt.since) + judged;
                 if is_proven || is_over {
                     return None;
                 }
                 let in_time = self.now < completed_at.unwrap_or(got_on) + allowed;
-                // A task that ends and starts again does not get on; one that had run for long may.
+                // A task that ends and restarts makes no progress, unless it had run for a long time.
                 let has_run = complete_since.or(*completed_at).is_some();
                 Some((attempt, in_time || has_run && !self.ends_early(attempt)))
             }
@@ -226,26 +226,26 @@ impl At<'_> {
         }
     }
 
-    /// How long a task may take, with the pause before the next one.
+    /// Returns the time that a task may take, including the pause before the next task.
     fn allowed(&self) -> TimeDelta {
         span(self.policy.healthy_deadline) + span(self.managed.pace)
     }
 
-    /// The last attempt, if the image before it is there: its own was not given yet, or was taken away again.
+    /// Returns the last attempt if the previous image is in use: the new image was not applied yet, or was rolled back.
     fn taken_back(&self) -> Option<&Attempt> {
         let (attempt, image) = (self.managed.record.attempt.as_ref()?, self.managed.image.as_str());
         (attempt.from == image && attempt.to != image).then_some(attempt)
     }
 
-    /// The way back from an image that failed, while the orchestrator is on it.
+    /// Returns the reason to wait while the orchestrator rolls a failed image back.
     fn rolling_back(&self) -> Option<Reason> {
         let attempt = self.taken_back()?;
         let has_failed = attempt.failed.is_some();
         let is_on_its_way = match &self.managed.progress {
-            // Someone else asked for that, as long as nothing has failed.
+            // Without a failure, someone else requested the rollback.
             Progress::RollingBack => has_failed || self.failure_of(attempt).is_some(),
             Progress::Updating => has_failed,
-            // A Deployment may show the exceeded deadline of the image that failed for a while.
+            // For a while, a Deployment may still report the exceeded deadline of the failed image.
             Progress::Paused { by_failure: true, .. } => {
                 has_failed
                     && self.managed.orchestrator == Orchestrator::Kubernetes
@@ -260,7 +260,7 @@ impl At<'_> {
         })
     }
 
-    /// Why the orchestrator itself went back, which it does only after a task has failed.
+    /// Returns why the orchestrator itself rolled back, which it does only after a task has failed.
     fn rolled_back(&self, attempt: &Attempt) -> Option<String> {
         let (Progress::RolledBack { message } | Progress::RollbackPaused { message }) =
             &self.managed.progress
@@ -272,8 +272,8 @@ impl At<'_> {
         Some(self.explained(problem, attempt))
     }
 
-    /// The last attempt, if someone gave a Deployment a third image since, its image is still published, and no operator asks
-    /// for it. A stack that is deployed again gives a service the image of its file, and means nothing by it.
+    /// Returns the last attempt if someone has given a Deployment a third image since, the attempt's image is still
+    /// published, and no operator requests it. For a service this proves nothing: a redeployed stack uses its file's image.
     fn overruled(&self) -> Option<&Attempt> {
         let (wanted, _) = self.wanted().filter(|(_, intent)| *intent == Intent::Upgrade)?;
         let image = self.managed.image.as_str();
@@ -289,7 +289,7 @@ impl At<'_> {
         is_overruled.then_some(attempt)
     }
 
-    /// The update by someone else that is in progress, or paused.
+    /// Returns someone else's update that is in progress or paused.
     fn in_other_hands(&self) -> Option<Reason> {
         let orchestrator = self.orchestrator();
         match &self.managed.progress {
@@ -305,7 +305,7 @@ impl At<'_> {
         }
     }
 
-    /// The facts that the list of blockers depends on.
+    /// Returns the facts that the list of blockers depends on.
     fn start(&self) -> Start<'_> {
         Start {
             own: self,
@@ -343,7 +343,7 @@ impl At<'_> {
         }
     }
 
-    /// The problem, with the words of the task that failed.
+    /// Returns the problem, with the message of the task that failed.
     fn explained(&self, problem: String, attempt: &Attempt) -> String {
         match self.failure_of(attempt) {
             Some(failure) => format!("{problem} ({})", failure.error),
@@ -356,8 +356,8 @@ impl At<'_> {
         failure.filter(|failure| failure.image == attempt.to && failure.at >= attempt.since)
     }
 
-    /// Whether a task of this image ended recently after a short run. Otherwise the tasks that no longer run were lost with their
-    /// node, or ran long enough to prove the image.
+    /// Whether a task of this image ended recently after a short run. Otherwise, tasks that no longer run were lost with
+    /// their node, or ran long enough to prove the image.
     fn ends_early(&self, attempt: &Attempt) -> bool {
         let long = self.policy.healthy_time * 2;
         let failure = self.failure_of(attempt);

@@ -1,4 +1,4 @@
-//! The calls and rules that differ between orchestrators. `reconcile/driver` has everything else.
+//! The calls and rules that differ between orchestrators. `reconcile/driver` contains everything else.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -7,30 +7,30 @@ use super::{Decision, Managed, Orchestrator, Step};
 use crate::host::hold::Holds;
 use crate::rollout::reason::Reason;
 
-/// A workload, and the document that it was read from.
+/// A workload and its source document.
 #[derive(Clone, Debug)]
 pub struct Object {
     /// The workload, as the document describes it.
     pub managed: Managed,
-    /// The orchestrator's document, as it came.
+    /// The orchestrator's unchanged document.
     pub document: Value,
 }
 
-/// The delegates of an orchestrator.
+/// The workloads that an observation found, and those that it missed.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// Those that are there.
+    /// The workloads that exist.
     pub objects: Vec<Object>,
-    /// The names of those that are not there as they should be, each with the reason.
+    /// The names of workloads that are missing or unusable, each with the reason.
     pub absent: Vec<(String, Reason)>,
 }
 
-/// The reason why a step failed, in the orchestrator's words.
+/// The reason why a step failed, with the orchestrator's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The workload has changed since it was observed.
     Conflict(String),
-    /// This program may not do that.
+    /// This program lacks the permission.
     NotPermitted(String),
     /// The API refused the step, and would refuse it again.
     Refused(String),
@@ -38,34 +38,34 @@ pub enum Refusal {
     Failed(String),
 }
 
-/// An orchestrator, as the driver needs it.
+/// The interface between the driver and an orchestrator.
 pub trait Orchestrate {
     /// The reason why an observation failed.
     type Error: std::fmt::Display;
 
-    /// Which.
+    /// The orchestrator.
     const ORCHESTRATOR: Orchestrator;
-    /// The API that has to answer, as the log names it.
+    /// The name of the API that must answer, for the log.
     const API: &'static str;
-    /// Whether workloads of one `DELEGATE_NAME` are upgraded one at a time, and a failure halts the rest.
+    /// Whether workloads with one `DELEGATE_NAME` are upgraded one at a time, and a failure stops the rest.
     const ONE_AT_A_TIME: bool;
 
-    /// Reads the workloads; `None` while the last reading still holds.
+    /// Reads the workloads. Returns `None` while the last reading is still valid.
     ///
     /// # Errors
-    /// They cannot be read now.
+    /// The workloads cannot be read now.
     fn observe(&mut self) -> impl Future<Output = Result<Option<Found>, Self::Error>>;
 
-    /// The platforms that an image needs. The driver asks the registry for the digest of an image with all of them, and pins it.
-    /// `None` if they are unknown, and the driver does that only for a tag that may move.
+    /// Returns the platforms that an image must support. The driver then asks the registry for a digest with all of them,
+    /// and pins the image to it. `None` means unknown: the driver then does this only for a mutable tag.
     fn platforms(&self) -> Option<&[String]> {
         None
     }
 
-    /// The holds on the upgrade to this image; `None` where [`Self::learn_holds`] has to read them.
+    /// Returns the holds on an upgrade to this image, or `None` if [`Self::learn_holds`] must read them first.
     fn holds(&self, object: &Object, image: &str, now: DateTime<Utc>) -> Option<Result<Holds, String>>;
 
-    /// Whether the holds were read too long ago to begin an upgrade by them.
+    /// Whether the holds are too old to start an upgrade with them.
     fn holds_are_old(&self) -> bool {
         false
     }
@@ -73,12 +73,12 @@ pub trait Orchestrate {
     /// Reads the holds.
     ///
     /// # Errors
-    /// They cannot be read now.
+    /// The holds cannot be read now.
     fn learn_holds(&mut self) -> impl Future<Output = Result<(), Refusal>> {
         std::future::ready(Ok(()))
     }
 
-    /// The reason to leave a workload alone now, in spite of the decision, and the time of the next look.
+    /// Returns a reason to leave a workload alone in spite of the decision, and the time to check again.
     fn lock(
         &mut self,
         object: &Object,
@@ -86,19 +86,19 @@ pub trait Orchestrate {
         now: DateTime<Utc>,
     ) -> impl Future<Output = Option<(Reason, Option<DateTime<Utc>>)>>;
 
-    /// How well a new task is proven, in a few words; `None` if that is the owner's affair.
+    /// Describes briefly how well a new task is proven. `None` if that is up to the owner.
     fn proof(&self, object: &Object) -> Option<String> {
         let _ = object;
         None
     }
 
-    /// The owner's settings that can hurt, each in a sentence.
+    /// Returns warnings about risky settings of the owner, each a sentence.
     fn warnings(&self, object: &Object) -> Vec<String>;
 
-    /// Takes a step on the observed version of the workload. [`Step::writes`] has the record and the image to write.
+    /// Applies a step to the observed version of the workload. [`Step::writes`] returns the record and the image to write.
     ///
     /// # Errors
-    /// The step was not taken.
+    /// The step was not applied.
     fn apply(
         &mut self,
         object: &Object,

@@ -1,4 +1,4 @@
-//! The digest of an image that is wanted: what its registry has for the tag now.
+//! Pins a wanted image to the digest that its registry has for the tag now.
 
 use serde_json::Value;
 
@@ -8,11 +8,11 @@ use crate::net::retry::Retry;
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::up_to_date;
 
-/// The reference with the digest of its index, where the registry has it for all platforms that are needed. `current` is the image
-/// that is to run now.
+/// Returns the reference with the digest of its index, if the registry has the image for all needed platforms. `current` is
+/// the image in the workload's spec.
 ///
 /// # Errors
-/// Why it is not wanted.
+/// The reason why the image is not wanted.
 pub fn pinned(
     current: &ImageName,
     reference: &ImageReference,

@@ -1,4 +1,4 @@
-//! The record on a workload: the labels of a service, the annotations of a Deployment. Writing it restarts nothing.
+//! The record on a workload: labels of a service, or annotations of a Deployment. Writing it restarts nothing.
 
 use chrono::{DateTime, Utc};
 
@@ -11,37 +11,37 @@ use crate::container::label::{PREVIOUS_IMAGE, RELEASE, ROLLED_BACK_FROM};
 use crate::rollout::Intent;
 use crate::text::time;
 
-/// The record that earlier runs wrote on a workload.
+/// The record that earlier runs stored on a workload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {
-    /// The number of the last attempt; 0 if there was none.
+    /// The number of the last attempt, or 0 if there was none.
     pub release: u64,
-    /// The last attempts that are over, the earliest first.
+    /// The last finished attempts, oldest first.
     pub history: Vec<Past>,
-    /// The image before the one that ran when the last attempt began.
+    /// The image before the one that ran when the last attempt started.
     pub previous_image: Option<String>,
-    /// The last attempt, until it has failed.
+    /// The last attempt, unless it failed.
     pub attempt: Option<Attempt>,
     /// The image that failed last.
     pub failed: Option<FailedImage>,
-    /// The image from which someone else went back.
+    /// The image that an operator or another program rolled back.
     pub rolled_back_from: Option<String>,
 }
 
-/// An image that is tried, or was.
+/// An attempt to run an image.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {
-    /// The image before.
+    /// The image that ran before.
     pub from: String,
-    /// The image.
+    /// The image to try.
     pub to: String,
-    /// When it started.
+    /// When the attempt started.
     pub since: DateTime<Utc>,
-    /// Whether the schedule or an operator wanted it.
+    /// Whether the schedule or an operator requested it.
     pub intent: Intent,
-    /// Whether the workload was given the image.
+    /// Whether the image was applied to the workload.
     pub is_applied: bool,
-    /// Why the image was taken away again, if this program did that by hand.
+    /// Why this program itself rolled the image back, if it did.
     pub failed: Option<String>,
 }
 
@@ -50,16 +50,16 @@ pub struct Attempt {
 pub struct FailedImage {
     /// The image.
     pub image: String,
-    /// How many times in a row.
+    /// How many times it failed in a row.
     pub attempts: u32,
     /// When it failed last.
     pub at: DateTime<Utc>,
-    /// Why, in a sentence.
+    /// Why it failed, as a sentence.
     pub cause: String,
 }
 
 impl Record {
-    /// Reads it. What cannot be read was not written here, and says nothing.
+    /// Parses the record. Ignores fields that cannot be parsed, since this program did not write them.
     pub fn read<'a>(text: impl Fn(&str) -> Option<&'a str>) -> Self {
         let owned = |name| text(name).map(str::to_owned);
         let moment = |name| time::parse(text(name)?);
@@ -93,20 +93,20 @@ impl Record {
         }
     }
 
-    /// The last release before this one that the workload ran, if it is known.
+    /// Returns the last release before this one that the workload ran, if it is known.
     pub fn before(&self, release: u64) -> Option<&Past> {
         let served = |past: &&Past| past.was_served() && past.release < release;
         self.history.iter().rfind(served)
     }
 
-    /// The same, with this change of its attempt.
+    /// Returns the record with a changed attempt.
     #[must_use]
     pub fn with_attempt(mut self, change: impl FnOnce(&mut Attempt)) -> Self {
         self.attempt.as_mut().map(change);
         self
     }
 
-    /// All names, each with its value, or without one if it is to be taken away.
+    /// Returns all names with their values. A name without a value must be removed.
     pub fn write(&self) -> Vec<(&'static str, Option<String>)> {
         let attempt = self.attempt.as_ref();
         let failed = self.failed.as_ref();

@@ -1,4 +1,4 @@
-//! The rows of the decision. `docs/development/managed.md` is written from the sentences here.
+//! The rows of the decision. `docs/development/managed.md` is generated from the sentences here.
 
 use crate::rollout::rows;
 

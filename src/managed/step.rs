@@ -1,4 +1,4 @@
-//! The steps that change a workload of an orchestrator.
+//! The steps that change an orchestrator's workload.
 
 use std::fmt;
 
@@ -8,39 +8,39 @@ use super::{Attempt, Managed, Orchestrator, Record};
 use crate::image::ImageReference;
 use crate::rollout::Intent;
 
-/// The beginning of the words of an orchestrator that could not even make a task. They say nothing of its image.
+/// The start of an orchestrator's message if it could not even create a task, which says nothing about the image.
 pub const NO_TASK: &str = "nothing could be started: ";
 
-/// The one thing to do next. Each is safe to repeat: it is about the version of the workload that was observed, and the
-/// orchestrator refuses it for any other.
+/// The next thing to do. Each step is safe to repeat: it names the observed version of the workload, and the orchestrator
+/// refuses any other version.
 #[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "the fields are what they are called")]
 pub enum Step {
-    /// Have the engine remember that an image was first seen now.
+    /// Record on the engine that an image was first seen now.
     NoteFirstSeen {
-        /// The text that tells it apart from all others.
+        /// The text that identifies the image.
         image: String,
     },
-    /// Write what is about to be tried; where [`Orchestrator::begins_at_once`], [`Step::Apply`] with it.
+    /// Record the next attempt. If [`Orchestrator::begins_at_once`], also do [`Step::Apply`].
     Begin { to: ImageReference, intent: Intent },
-    /// Give the workload the image that was to be tried.
+    /// Give the workload the image of the recorded attempt.
     Apply { to: ImageReference },
-    /// Have the orchestrator go back to the image before.
+    /// Make the orchestrator go back to the previous image.
     RollBack { to: String, cause: String },
-    /// Write that an image failed, now that nothing is updating; or forget it, where no task of it could be made ([`NO_TASK`]).
+    /// Record that an image failed, after the update ended. If no task could be created ([`NO_TASK`]), forget it instead.
     Quarantine { image: String, cause: String },
-    /// Write that someone else went back from an image, so that it is not taken up again.
+    /// Record that someone else rolled an image back, so that it is not applied again.
     NoteRollback { from: String },
 }
 
 impl Step {
-    /// The kind of step, as one word.
+    /// Returns the kind of step, as one word.
     pub fn kind(&self) -> &'static str {
         self.into()
     }
 
-    /// The step as it is logged: where one write does both, to note what is tried is to try it.
+    /// Returns the text for the log. If one write both records and applies an attempt, the text describes the second part.
     pub fn words(&self, orchestrator: Orchestrator) -> String {
         match self {
             Self::Begin { to, .. } if orchestrator.begins_at_once() => {
@@ -50,7 +50,7 @@ impl Step {
         }
     }
 
-    /// The record to write on the workload, and the image to give it; `None` for what is not written there as a record.
+    /// Returns the record and the image to write on the workload. `None` if the step writes no record there.
     pub fn writes(&self, managed: &Managed, now: DateTime<Utc>) -> Option<(Record, Option<String>)> {
         let applied = |record: Record| record.with_attempt(|attempt| attempt.is_applied = true);
         let record = || managed.record.clone();

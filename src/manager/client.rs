@@ -25,13 +25,13 @@ use crate::net::{jittered, redirected_to};
 
 const HARNESS_ERROR: HeaderName = HeaderName::from_static("x-harness-error");
 
-/// Bytes of the largest body that is read; the usual one has a few hundred.
+/// The most bytes of a body to read. A typical body has a few hundred.
 const MAX_BODY: usize = 64 * 1024;
 
-/// The longest `Retry-After` that is respected, so that a mistaken one has an end.
+/// The longest `Retry-After` to respect, so that a mistaken value cannot block requests forever.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
-/// A Harness Manager, reached over HTTP.
+/// A client of a Harness Manager over HTTP.
 pub struct HttpManager {
     client: Client,
     endpoint: Url,
@@ -46,15 +46,15 @@ pub struct HttpManager {
     requests: ManagerRequests,
 }
 
-/// Facts that one request learns for the next one.
+/// State that a request leaves for later requests.
 #[derive(Default)]
 struct Learned {
     token: Option<Issued>,
-    /// This host's clock minus the Manager's, in seconds, by the last response.
+    /// This host's clock minus the Manager's, in seconds, according to the last response.
     skew: Option<i64>,
-    /// No caller sends a request before this: the Manager's `Retry-After`, on the monotonic clock.
+    /// Earliest time of the next request of any caller, on the monotonic clock. Set by the Manager's `Retry-After`.
     not_before: Option<Instant>,
-    /// Why the last attempt failed, while another one is to follow.
+    /// The error of the last attempt, while another attempt is pending.
     last_error: Option<ManagerError>,
 }
 
@@ -68,10 +68,10 @@ impl fmt::Debug for HttpManager {
 }
 
 impl HttpManager {
-    /// A client of the Manager that the configuration names. It sends nothing yet.
+    /// Creates a client of the Manager in the configuration. Sends nothing.
     ///
     /// # Errors
-    /// The certificates, or the client as a whole; or the URL, which the settings have checked.
+    /// The certificates or the client as a whole are unusable, or the URL is invalid, which the settings prevent.
     pub fn new(config: ManagerConfig) -> Result<Self, ClientError> {
         let base = Url::parse(&config.base_url).map_err(|error| ClientError::Client(error.to_string()))?;
         let resource = if config.reports_upgrader {
@@ -95,7 +95,7 @@ impl HttpManager {
         })
     }
 
-    /// Makes one attempt for each question, which ends after this time.
+    /// Limits each question to a single attempt that ends after this time.
     pub fn ask_once_within(&mut self, limit: Duration) {
         self.timing.total = limit;
         self.timing.min_attempt = limit;
@@ -106,7 +106,7 @@ impl HttpManager {
         url.query_pairs_mut()
             .append_pair("accountId", &self.account_id)
             .append_pair("currentDelegateImageTag", &current.to_string())
-            // `delegate` needs no name, but the Manager finds overrides for a name or a tag by it.
+            // `delegate` needs no name, but the Manager uses it to find an image override for a name or a tag.
             .append_pair("delegateGroupName", workload);
         url
     }
@@ -115,7 +115,7 @@ impl HttpManager {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last token while it is valid, or a new one.
+    /// Returns the last token while it is valid, or a new one.
     fn token(&self) -> Result<String, ManagerError> {
         let now = (self.clock)().timestamp();
         let mut learned = self.learned();
@@ -139,12 +139,12 @@ impl HttpManager {
         Ok(compact)
     }
 
-    /// This host's clock minus the Manager's, in seconds, by the last response; `None` if that had no `Date`.
+    /// This host's clock minus the Manager's, in seconds. `None` without a response or if the last one had no `Date`.
     pub fn skew_seconds(&self) -> Option<i64> {
         self.learned().skew
     }
 
-    /// The rest of the Manager's `Retry-After`.
+    /// Returns the remaining wait of the Manager's `Retry-After`.
     fn retry_after(&self) -> Option<Duration> {
         let left = self
             .learned()
@@ -153,7 +153,7 @@ impl HttpManager {
         Some(left).filter(|left| !left.is_zero())
     }
 
-    /// Sends the request until a retry would not change the answer, or no time is left for one.
+    /// Repeats the request until a retry would not change the answer, or until too little time is left for a retry.
     async fn send_with_retries(&self, url: &Url) -> Result<ImageReference, ManagerError> {
         let deadline = Instant::now() + self.timing.total;
         let mut pause = self.timing.first_pause;
@@ -211,10 +211,10 @@ impl HttpManager {
         let read = answer.read(now);
         let mut learned = self.learned();
         if answer.status == 401 {
-            // Once the cause is fixed, the next request must not carry the old token.
+            // After the cause is fixed, the next request must not use the old token.
             learned.token = None;
         }
-        // A proxy that rejects the login sends its own time.
+        // If a proxy rejects the login, the answer has the proxy's time.
         let skew = (read != Err(ManagerError::ProxyLogin)).then(|| answer.skew_seconds(now));
         learned.skew = skew.flatten();
         if let Err(ManagerError::RateLimited {
@@ -256,7 +256,7 @@ impl ImageSource for HttpManager {
     }
 }
 
-/// Reads a response within the bound. A token that a server echoes is masked here.
+/// Reads a response up to the size limit. Masks the token in case the server echoes it.
 async fn receive(
     mut response: reqwest::Response,
     token: &str,
@@ -275,7 +275,7 @@ async fn receive(
         redirected_to: header(headers, LOCATION).map(|location| redirected_to(response.url(), &location)),
         body: Vec::new(),
     };
-    // An error page of any length still has its status.
+    // An error response keeps its status, however long its page is.
     let is_success = response.status().is_success();
     let most = u64::try_from(MAX_BODY).unwrap_or(u64::MAX);
     let mut too_large = response.content_length().is_some_and(|length| length > most);

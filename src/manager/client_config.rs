@@ -1,4 +1,4 @@
-//! The configuration of the Manager's client, and the URLs that follow from it.
+//! The configuration of the Manager's client, and the URLs that it determines.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,29 +9,29 @@ use reqwest::Url;
 use super::token::DelegateToken;
 use crate::net::client::Connection;
 
-/// How to reach a Manager, and as whom.
+/// The address of a Manager, and the identity of this client.
 pub struct ManagerConfig {
-    /// `MANAGER_HOST_AND_PORT`: scheme and host, perhaps with a port and a path.
+    /// `MANAGER_HOST_AND_PORT`: scheme and host, with an optional port and path.
     pub base_url: String,
-    /// `ACCOUNT_ID`.
+    /// `ACCOUNT_ID`: the Harness account.
     pub account_id: String,
-    /// `UPGRADER_TOKEN`.
+    /// `UPGRADER_TOKEN`: a delegate token of that account.
     pub delegate_token: DelegateToken,
-    /// This host's name, the issuer of the tokens.
+    /// The name of this host, which is the issuer of the tokens.
     pub host_name: String,
-    /// Whether the Manager's UI shows AUTO UPGRADE ON for the workloads that are asked about: for a daemon that
-    /// upgrades, not for one that only checks.
+    /// Whether the Manager's UI shows AUTO UPGRADE ON for the workloads in the requests. True for a daemon that upgrades,
+    /// false for one that only checks.
     pub reports_upgrader: bool,
     /// The proxy and certificates.
     pub connection: Connection,
-    /// The bounds on waiting.
+    /// The limits on waiting.
     pub timing: Timing,
-    /// The clock that tokens are issued by.
+    /// The clock for issuing tokens.
     pub clock: fn() -> DateTime<Utc>,
 }
 
 impl ManagerConfig {
-    /// The mandatory settings; all others as in production.
+    /// Creates a configuration from the mandatory settings. All others have their production values.
     pub fn new(
         base_url: impl Into<String>,
         account_id: impl Into<String>,
@@ -62,16 +62,16 @@ impl fmt::Debug for ManagerConfig {
     }
 }
 
-/// The bounds on waiting for a Manager.
+/// The limits on waiting for a Manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// For a connection, including TLS.
+    /// The limit for a connection, including TLS.
     pub connect: Duration,
-    /// For one question, including its retries and the pauses between them.
+    /// The limit for one question, including its retries and the pauses between them.
     pub total: Duration,
-    /// The pause before the first retry; it doubles with each.
+    /// The pause before the first retry. It doubles with each retry.
     pub first_pause: Duration,
-    /// The least time that a retry must have left.
+    /// The least time that must remain for a retry.
     pub min_attempt: Duration,
 }
 
@@ -86,18 +86,18 @@ impl Default for Timing {
     }
 }
 
-/// The URL of an upgrade check. Of those for delegates, only `delegate-v2` records the time from which the Manager's UI
-/// derives AUTO UPGRADE.
+/// Returns the URL of an upgrade check. Of the delegate endpoints, only `delegate-v2` records the time from which the
+/// Manager's UI derives AUTO UPGRADE.
 pub(super) fn endpoint(base: &Url, resource: &str) -> Url {
     let mut endpoint = base.clone();
-    // Err: a URL without a host, which the settings exclude.
+    // An error means a URL without a host, which the settings prevent.
     if let Ok(mut segments) = endpoint.path_segments_mut() {
         segments.pop_if_empty().extend(["api", "upgrade-check", resource]);
     }
     endpoint
 }
 
-/// `scheme://host:port`, always with the port.
+/// Returns `scheme://host:port`, always with the port.
 pub(super) fn audience(base: &Url) -> String {
     let host = base.host_str().unwrap_or_default();
     let port = base.port_or_known_default().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Why the published image is unknown: one variant for each thing a person would do about it.
+//! Why the published image is unknown. Each variant calls for a different action of the operator.
 
 use std::time::Duration;
 
@@ -12,40 +12,40 @@ use crate::text::duration;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum ManagerError {
-    /// No connection, or it broke.
+    /// The connection failed or broke.
     #[error(
         "the Manager is unreachable: {0}; check MANAGER_HOST_AND_PORT, the host's DNS, the proxy and the firewall"
     )]
     Unreachable(String),
-    /// A connection, but no trust: why, and what to do about it.
+    /// The connection is not trusted. The text gives the reason and the remedy.
     #[error("no trusted TLS connection to the Manager: {0}")]
     Tls(String),
     /// mTLS: our certificate is missing, or the Manager does not trust it.
     #[error("the Manager requires a trusted client certificate: {0}; check CLIENT_CERT and CLIENT_KEY")]
     ClientCertificate(String),
-    /// The proxy's answer to the request, or to the request for a tunnel.
+    /// The proxy rejected the login of the request or of the tunnel.
     #[error(
         "the proxy rejected the login; check PROXY_USER and PROXY_PASSWORD, or the credentials in HTTPS_PROXY"
     )]
     ProxyLogin,
-    /// No complete answer within this time.
+    /// No complete answer arrived within this time.
     #[error("the Manager did not answer within {}; check the proxy and the firewall", duration::text(*.0))]
     Timeout(Duration),
-    /// 401 `INVALID_TOKEN`.
+    /// 401 `INVALID_TOKEN`: the Manager does not know the token.
     #[error(
         "the Manager does not know the token (INVALID_TOKEN); set UPGRADER_TOKEN to a delegate token of this ACCOUNT_ID"
     )]
     TokenUnknown,
-    /// 401 `REVOKED_TOKEN`.
+    /// 401 `REVOKED_TOKEN`: the token was revoked.
     #[error("the token was revoked (REVOKED_TOKEN); set UPGRADER_TOKEN to a valid delegate token")]
     TokenRevoked,
-    /// 401 `EXPIRED_TOKEN`: no token is older than half an hour, so one of the two clocks is wrong.
+    /// 401 `EXPIRED_TOKEN`. No token is older than half an hour, so one of the two clocks is wrong.
     #[error("the Manager rejected a freshly issued token as expired (EXPIRED_TOKEN); {}", skew_in_words(*.skew_seconds))]
     TokenExpired {
-        /// This host's clock minus the Manager's `Date` header, in seconds; `None` without such a header.
+        /// This host's clock minus the Manager's `Date` header, in seconds. `None` without such a header.
         skew_seconds: Option<i64>,
     },
-    /// 401 `INVALID_AGENT_MTLS_AUTHORITY`.
+    /// 401 `INVALID_AGENT_MTLS_AUTHORITY`: delegates of this account must use its mTLS endpoint.
     #[error(
         "this account's delegates must connect through its mTLS endpoint (INVALID_AGENT_MTLS_AUTHORITY); set \
          MANAGER_HOST_AND_PORT to that endpoint, and CLIENT_CERT and CLIENT_KEY"
@@ -56,17 +56,17 @@ pub enum ManagerError {
         "the Manager does not know this account (access denied); check ACCOUNT_ID and MANAGER_HOST_AND_PORT"
     )]
     AccessDenied,
-    /// Any other 400.
+    /// Any other 400 with an error code.
     #[error(
         "the Manager rejected the request ({code}): {message}; check ACCOUNT_ID and UPGRADER_WORKLOAD_NAME"
     )]
     InvalidRequest {
-        /// The Manager's code: `INVALID_REQUEST`, `INVALID_ARGUMENT`.
+        /// The Manager's code, such as `INVALID_REQUEST` or `INVALID_ARGUMENT`.
         code: String,
         /// The Manager's message.
         message: String,
     },
-    /// Any other 4xx: most often the address is not that of a Manager, or a proxy answers.
+    /// Any other status, most often because the address is not a Manager's, or because a proxy answers.
     #[error(
         "unexpected status {status}: {message}; check MANAGER_HOST_AND_PORT, including its path, and the proxy"
     )]
@@ -76,13 +76,13 @@ pub enum ManagerError {
         /// The message in the answer.
         message: String,
     },
-    /// 429.
+    /// 429: the Manager limits the rate of requests.
     #[error("rate limited by the Manager (429){}", wait_in_words(*.retry_after))]
     RateLimited {
-        /// How long the Manager asks to wait.
+        /// How long the Manager asks the client to wait.
         retry_after: Option<Duration>,
     },
-    /// 5xx.
+    /// 5xx: the Manager failed.
     #[error("the Manager failed ({status}): {message}")]
     Server {
         /// The HTTP status.
@@ -90,7 +90,7 @@ pub enum ManagerError {
         /// The Manager's message.
         message: String,
     },
-    /// 3xx: not followed, since the request carries the token.
+    /// 3xx. Redirects are not followed, since the request carries the token.
     #[error(
         "the Manager redirects ({status}) to {to}, and redirects are not followed; set MANAGER_HOST_AND_PORT to the final \
          address"
@@ -98,18 +98,18 @@ pub enum ManagerError {
     Redirect {
         /// The HTTP status.
         status: u16,
-        /// Scheme, host and port of the other address.
+        /// The scheme, host and port of the other address.
         to: String,
     },
-    /// More than any answer of a Manager.
+    /// The answer is larger than any answer of a Manager.
     #[error(
         "the answer exceeds {limit} bytes, so this does not look like a Manager; check MANAGER_HOST_AND_PORT and the proxy"
     )]
     TooLarge {
-        /// The bound, in bytes.
+        /// The size limit, in bytes.
         limit: usize,
     },
-    /// A 200 that is not what the protocol promises.
+    /// The answer has a success status, but does not follow the protocol.
     #[error("this does not look like a Manager's answer ({0}); check MANAGER_HOST_AND_PORT and the proxy")]
     Malformed(String),
     /// The published text is not an image reference.
@@ -117,13 +117,13 @@ pub enum ManagerError {
         "the Manager published an invalid image reference: {0}; check the account's delegate image override"
     )]
     BadReference(ReferenceError),
-    /// No token could be created: the system gave no random numbers.
+    /// No token could be created because the system provided no random numbers.
     #[error("cannot create a token: {0}")]
     NoToken(String),
 }
 
 impl ManagerError {
-    /// Whether delegates cannot use the Manager either: then their health says nothing about their image.
+    /// Whether delegates cannot use the Manager either. Their health then says nothing about their image.
     pub fn is_outage(&self) -> bool {
         match self {
             Self::Unreachable(_)
@@ -132,7 +132,7 @@ impl ManagerError {
             | Self::ProxyLogin
             | Self::Timeout(_)
             | Self::Server { .. } => true,
-            // A Manager that limits requests can be reached.
+            // A Manager that limits requests is reachable.
             Self::RateLimited { .. }
             | Self::TokenUnknown
             | Self::TokenRevoked
@@ -163,7 +163,7 @@ impl ManagerError {
         self.into()
     }
 
-    /// Whether a retry within seconds may help.
+    /// Whether a retry within seconds may succeed.
     pub(super) fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -178,7 +178,7 @@ fn wait_in_words(retry_after: Option<Duration>) -> String {
     })
 }
 
-/// Up to this the clocks agree: the header has whole seconds, and the answer took some time to arrive.
+/// The largest difference at which clocks count as equal: `Date` has whole seconds, and the answer took time to arrive.
 const CLOCKS_AGREE_SECONDS: u64 = 60;
 
 fn skew_in_words(skew_seconds: Option<i64>) -> String {
@@ -190,13 +190,13 @@ fn skew_in_words(skew_seconds: Option<i64>) -> String {
     }
 }
 
-/// The problem with a clock of this host that is so many seconds ahead of the Manager's; `None` where the two agree.
+/// Describes how far this host's clock is off, given how many seconds it is ahead. `None` if the two clocks agree.
 pub(crate) fn clock_problem(skew_seconds: i64) -> Option<String> {
     if skew_seconds.unsigned_abs() <= CLOCKS_AGREE_SECONDS {
         return None;
     }
     let direction = if skew_seconds < 0 { "behind" } else { "ahead of" };
-    // In whole minutes: the seconds are those the answer took to arrive.
+    // Show whole minutes, since the seconds may only reflect the delay of the answer.
     let skew = duration::text(Duration::from_secs(skew_seconds.unsigned_abs() / 60 * 60));
     Some(format!(
         "this host's clock is {skew} {direction} the Manager's; synchronise it (NTP)"

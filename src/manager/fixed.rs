@@ -1,10 +1,10 @@
-//! A fixed reference instead of a Manager: air-gapped hosts, the demo, tests.
+//! A fixed image reference instead of a Manager, for air-gapped hosts, the demo and tests.
 
 use super::error::ManagerError;
 use super::source::ImageSource;
 use crate::image::ImageReference;
 
-/// The same published image for everyone.
+/// Publishes the same image for all delegates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixedImage(pub ImageReference);
 

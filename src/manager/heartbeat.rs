@@ -1,7 +1,7 @@
-//! Checking in with the Manager between scheduled runs.
+//! Checks in with the Manager between scheduled runs.
 //!
-//! The Manager shows AUTO UPGRADE OFF for a workload without a request for 90 minutes, whatever the schedule
-//! is. The answers are only reported.
+//! The Manager shows AUTO UPGRADE OFF for a workload that sends no request for 90 minutes, regardless of the schedule. The
+//! answers to check-ins are only reported.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,24 +17,24 @@ use super::source::Query;
 use crate::image::ImageReference;
 use crate::text::time;
 
-/// Half of the Manager's 90 minutes, so that one failure is harmless.
+/// The interval between check-ins. It is half of the Manager's 90 minutes, so that one failure does no harm.
 const INTERVAL: Duration = Duration::from_secs(45 * 60);
-/// The interval after a failure.
+/// The interval after a failed check-in.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
-/// The questions: the image that one of the delegates runs, by workload.
+/// For each workload, the image that one of its delegates runs.
 pub(crate) type Queries = BTreeMap<String, ImageReference>;
 
 /// The Manager's last answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManagerStatus {
-    /// When it last answered for all workloads: the oldest of their last answers.
+    /// When the Manager had last answered for all workloads: the time of the oldest of their last answers.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub answered_at: Option<DateTime<Utc>>,
-    /// The error of the first workload for which it did not answer.
+    /// The error for the first workload that the Manager did not answer for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// The published image, by workload.
+    /// The published image of each workload.
     pub published: BTreeMap<String, String>,
 }
 
@@ -43,33 +43,33 @@ impl fmt::Display for ManagerStatus {
         match (&self.problem, self.answered_at.map(time::text)) {
             (None, None) => f.write_str("Manager: not asked yet"),
             (None, Some(at)) => write!(f, "Manager: last answer at {at}"),
-            // It may well answer, with an error.
+            // The Manager may well be answering, but with an error.
             (Some(problem), Some(at)) => write!(f, "Manager: {problem} (last successful answer at {at})"),
             (Some(problem), None) => write!(f, "Manager: {problem} (no successful answer since start)"),
         }
     }
 }
 
-/// The last check-in for one workload.
+/// The last check-in of one workload.
 #[derive(Debug, Default)]
 struct CheckIn {
-    /// When the next one is due; `None` at once.
+    /// When the next check-in is due. `None` means now.
     due: Option<Instant>,
-    /// Whether its answer is awaited.
+    /// Whether the answer to a check-in is pending.
     is_asked: bool,
     answered_at: Option<DateTime<Utc>>,
     published: Option<String>,
     problem: Option<ManagerError>,
 }
 
-/// Checks in beside the runs, for each workload by its own clock, as the Manager counts.
+/// Checks in independently of the runs. Each workload has its own timer, as it does in the Manager.
 #[derive(Debug, Default)]
 pub(crate) struct Heartbeat {
     check_ins: BTreeMap<String, CheckIn>,
 }
 
 impl Heartbeat {
-    /// How long until the next check-in is due.
+    /// Returns the time until the next check-in is due.
     pub(crate) fn wait(&self, queries: &Queries) -> Duration {
         let now = Instant::now();
         let waits = queries.keys().map(|workload| {
@@ -85,7 +85,7 @@ impl Heartbeat {
         let published =
             |(workload, check_in): (&String, &CheckIn)| Some((workload.clone(), check_in.published.clone()?));
         ManagerStatus {
-            // None is the oldest.
+            // `None` is the smallest, so one unanswered workload makes the result `None`.
             answered_at: asked.map(|check_in| check_in.answered_at).min().flatten(),
             problem: self.problem().map(ToString::to_string),
             published: self.check_ins.iter().filter_map(published).collect(),
@@ -98,14 +98,14 @@ impl Heartbeat {
             .find_map(|check_in| check_in.problem.as_ref())
     }
 
-    /// Forgets the workloads without a delegate.
+    /// Forgets the workloads that no longer have a delegate.
     pub(crate) fn keep(&mut self, queries: &Queries) {
         self.check_ins
             .retain(|workload, _| queries.contains_key(workload));
     }
 
-    /// Notes an answer, to a run or to a check-in. A workload with several images is asked about once for each: the
-    /// Manager has heard of it when one of these questions is answered.
+    /// Records an answer to a run or a check-in. For a workload with several images, the Manager is asked once per image; a
+    /// successful answer to any of these questions counts as a check-in.
     pub(crate) fn note(
         &mut self,
         query: &Query,
@@ -140,7 +140,7 @@ impl Heartbeat {
         }
     }
 
-    /// The questions that are due. Each is due again after a while, whether or not it is answered.
+    /// Returns the questions that are due. Each becomes due again after a while, whether or not it is answered.
     pub(crate) fn due(&mut self, queries: &Queries) -> Vec<Query> {
         let mut due = Vec::new();
         for (workload, image) in queries {

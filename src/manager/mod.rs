@@ -1,4 +1,4 @@
-//! The source of the published image: a Harness Manager, or a fixed reference.
+//! The sources of the published image: a Harness Manager, or a fixed reference.
 
 mod client;
 mod client_config;

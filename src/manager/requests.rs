@@ -6,18 +6,18 @@ use prometheus_client::registry::Registry;
 
 use super::error::ManagerError;
 
-/// The requests so far, each attempt by itself. A clone counts the same requests.
+/// The counters of the requests made so far. Each attempt counts. Clones share the same counters.
 #[derive(Clone, Debug, Default)]
 pub struct ManagerRequests(Family<Vec<(&'static str, String)>, Counter>);
 
 impl ManagerRequests {
-    /// Counts a request by its outcome.
+    /// Counts a request under its outcome.
     pub fn note(&self, error: Option<&ManagerError>) {
         let result = error.map_or("ok", ManagerError::kind);
         self.0.get_or_create(&vec![("result", result.to_owned())]).inc();
     }
 
-    /// The counts so far.
+    /// Registers the counters with a registry of metrics.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "manager_requests",

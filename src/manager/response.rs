@@ -1,4 +1,4 @@
-//! The meaning of a Manager's response: pure.
+//! Interprets a Manager's response, without any I/O.
 
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ pub struct Response {
     pub harness_error: Option<String>,
     /// Scheme, host and port of `Location`
     pub redirected_to: Option<String>,
-    /// The body, as far as it was read
+    /// The part of the body that was read
     pub body: Vec<u8>,
 }
 
 impl Response {
-    /// The published image, or why the response does not name it. `now` is the time by this host's clock.
+    /// Returns the published image, or the error in the response. `now` is the current time on this host's clock.
     pub fn read(&self, now: DateTime<Utc>) -> Result<ImageReference, ManagerError> {
         match self.status {
             200..=299 => self.published(),
@@ -44,12 +44,12 @@ impl Response {
         }
     }
 
-    /// This host's clock minus the Manager's; `None` without a `Date` header.
+    /// Returns this host's clock minus the Manager's, in seconds, or `None` without a `Date` header.
     pub(super) fn skew_seconds(&self, now: DateTime<Utc>) -> Option<i64> {
         self.date().map(|date| (now - date).num_seconds())
     }
 
-    /// `shouldUpgrade` is not read: it is text inequality on the server, and decides nothing here.
+    /// Ignores `shouldUpgrade`, since the server only compares texts to compute it.
     fn published(&self) -> Result<ImageReference, ManagerError> {
         let malformed = |what: &str| ManagerError::Malformed(what.to_owned());
         if self.body.is_empty() {
@@ -78,7 +78,7 @@ impl Response {
                 skew_seconds: self.skew_seconds(now),
             },
             (401, "INVALID_AGENT_MTLS_AUTHORITY") => ManagerError::WrongEndpoint,
-            // nginx's answer, over HTTP, to a client without a certificate that it trusts.
+            // nginx's answer, over HTTP, to a client without a certificate that nginx trusts.
             (400, "") if message.contains("SSL certificate") => ManagerError::ClientCertificate(message),
             (400, _) if message.to_ascii_lowercase().contains("access denied") => ManagerError::AccessDenied,
             (400, code) if !code.is_empty() => ManagerError::InvalidRequest {
@@ -86,7 +86,7 @@ impl Response {
                 message,
             },
             (407, _) => ManagerError::ProxyLogin,
-            // tinyproxy's answer to a wrong login. A Manager's 401 has a code.
+            // tinyproxy's answer to a wrong login. A 401 from a Manager has an error code.
             (401, "") if message.contains("proxy") => ManagerError::ProxyLogin,
             (429, _) => ManagerError::RateLimited {
                 retry_after: self.retry_after(now),
@@ -96,7 +96,7 @@ impl Response {
         }
     }
 
-    /// The code and the message of the first error in the envelope, or the best substitutes there are, made printable.
+    /// Returns the code and message of the first error in the envelope, or the best substitutes, in printable form.
     fn error_message(&self) -> (String, String) {
         let envelope: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         let messages = envelope.get("responseMessages").and_then(Value::as_array);
@@ -122,7 +122,7 @@ impl Response {
         http_date(self.date.as_deref()?)
     }
 
-    /// `Retry-After` in either of its forms. A date is compared with the server's own clock, if it sends that.
+    /// Parses `Retry-After` in either form. Compares a date with the server's clock if the response has a `Date`.
     fn retry_after(&self, now: DateTime<Utc>) -> Option<Duration> {
         let text = self.retry_after.as_deref()?.trim();
         if let Ok(seconds) = text.parse::<u32>() {

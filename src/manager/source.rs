@@ -8,16 +8,16 @@ use crate::image::ImageReference;
 
 /// A source of published images: a Harness Manager, or a fixed reference.
 pub trait ImageSource: Send + Sync + 'static {
-    /// The image published for delegates of `workload` that run `current`.
+    /// Returns the image that is published for delegates of `workload` that run `current`.
     ///
-    /// `current` is sent as it is: see [`manager_reference`](crate::image::manager_reference).
+    /// `current` is sent unchanged: see [`manager_reference`](crate::image::manager_reference).
     fn published(
         &self,
         current: &ImageReference,
         workload: &str,
     ) -> impl Future<Output = Result<ImageReference, ManagerError>> + Send;
 
-    /// The image published for upgraders, one of which runs `current`; `None` where the source publishes no such images.
+    /// Returns the image for upgraders that run `current`. `None` if the source publishes no images for upgraders.
     fn published_upgrader(
         &self,
         _current: &ImageReference,
@@ -25,27 +25,27 @@ pub trait ImageSource: Send + Sync + 'static {
         std::future::ready(None)
     }
 
-    /// Whether a Manager is behind it, which must receive a request for each workload from time to time.
+    /// Whether the source is a Manager, which must receive a request for each workload from time to time.
     fn needs_check_in(&self) -> bool {
         true
     }
 
-    /// Why the last attempt to answer failed, while further attempts are made.
+    /// Returns the error of the last attempt, while further attempts are made.
     fn last_error(&self) -> Option<ManagerError> {
         None
     }
 
-    /// The requests so far, if they are counted.
+    /// Returns the counters of the requests made so far, if the requests are counted.
     fn requests(&self) -> ManagerRequests {
         ManagerRequests::default()
     }
 }
 
-/// One question: which image is published for this workload, whose delegates run that image?
+/// One question to a source: which image is published for this workload, whose delegates run this image?
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Query {
     /// The delegates' `DELEGATE_NAME`.
     pub workload: String,
-    /// The image they run, as the Manager knows it.
+    /// The image that they run, in the form that the Manager knows.
     pub image: ImageReference,
 }

@@ -1,4 +1,4 @@
-//! The token in each request: a compact JWE, `dir` and `A128GCM`, keyed by the delegate token.
+//! The token in each request: a compact JWE (`dir`, `A128GCM`), encrypted with the delegate token as its key.
 
 use std::fmt;
 
@@ -10,26 +10,26 @@ use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Serialize;
 
-/// The only header the Manager needs, and the only one that is written.
+/// The only header that the Manager needs. No other is written.
 const HEADER: &str = r#"{"alg":"dir","enc":"A128GCM"}"#;
 
-/// Bytes of an AES-128 key.
+/// The size of an AES-128 key, in bytes.
 pub const KEY_LEN: usize = 16;
 
-/// The base64 in the Manager's UI is padded; a copied one often is not.
+/// The Manager's UI shows padded base64, but a copy often lacks the padding.
 const EITHER_PADDING: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// A delegate token of an account: the key that encrypts the tokens for the Manager. It is never printed.
+/// A delegate token of an account. It is the key that encrypts the tokens for the Manager, and it is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DelegateToken([u8; KEY_LEN]);
 
 impl DelegateToken {
-    /// Reads a token: 32 hex digits, or the base64 of those, as the Manager's UI shows it.
+    /// Parses a token: 32 hex digits, or their base64, which is the form that the Manager's UI shows.
     ///
-    /// `None` if it is neither. White space around the digits is forgiven, in both forms.
+    /// Returns `None` if the text is neither. Both forms may have white space around the digits.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let decoded = EITHER_PADDING.decode(text).ok();
@@ -39,12 +39,12 @@ impl DelegateToken {
             .map(Self)
     }
 
-    /// The key.
+    /// Returns the key.
     pub fn key(&self) -> &[u8; KEY_LEN] {
         &self.0
     }
 
-    /// Encrypts the claims of a request under a fresh random IV, as a compact JWE.
+    /// Encrypts the claims of a request with a new random IV. Returns a compact JWE.
     pub fn seal(&self, claims: &Claims) -> Result<String, TokenError> {
         let mut iv = [0; NONCE_LEN];
         SystemRandom::new()
@@ -60,7 +60,7 @@ impl DelegateToken {
             })
             .map_err(|_| TokenError::NotEncrypted)?;
         let [iv, text, tag] = [&iv[..], &text, tag.as_ref()].map(|part| BASE64_URL_SAFE_NO_PAD.encode(part));
-        // `dir` has no encrypted key: the second part is empty.
+        // `dir` has no encrypted key, so the second part is empty.
         Ok(format!("{header}..{iv}.{text}.{tag}"))
     }
 }
@@ -89,10 +89,10 @@ fn key_from_hex(hex: &str) -> Option<[u8; KEY_LEN]> {
     bytes.try_into().ok()
 }
 
-/// The claims of a request, in the order in which they are written.
+/// The claims of a request, in the order in which they are serialized.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Claims {
-    /// The host that asks.
+    /// The host that sends the request.
     pub iss: String,
     /// The account id.
     pub sub: String,
@@ -104,22 +104,22 @@ pub struct Claims {
     pub nbf: i64,
     /// Issued at, seconds since the epoch.
     pub iat: i64,
-    /// A UUID, new for each token.
+    /// A UUID that is new for each token.
     pub jti: String,
 }
 
 /// Why the claims could not be encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// Without an IV nothing may be encrypted.
+    /// There is no random IV to encrypt with.
     #[error("the system gives no random numbers")]
     NoRandomness,
-    /// ring does not say why.
+    /// Encryption failed. ring does not say why.
     #[error("it cannot be encrypted")]
     NotEncrypted,
 }
 
-/// A sealed token, and the seconds in which it may be sent.
+/// A sealed token, and the period in which it may be sent.
 pub(super) struct Issued {
     pub(super) compact: String,
     from: i64,
@@ -127,9 +127,9 @@ pub(super) struct Issued {
 }
 
 impl Issued {
-    /// Seconds from `iat` to `exp`.
+    /// The lifetime of a token, from `iat` to `exp`, in seconds.
     pub(super) const LIFETIME: i64 = 30 * 60;
-    /// Seconds before `exp` from which a new token is made.
+    /// How many seconds before `exp` to create a new token.
     const MARGIN: i64 = 5 * 60;
 
     pub(super) fn new(compact: String, now: i64) -> Self {
@@ -140,7 +140,7 @@ impl Issued {
         }
     }
 
-    /// Whether the token may be sent at `now`. After the clock was set back, it may be one from the future.
+    /// Whether the token may be sent at `now`. If the clock was set back, the token may be from the future.
     pub(super) fn is_valid_at(&self, now: i64) -> bool {
         (self.from..self.until).contains(&now)
     }

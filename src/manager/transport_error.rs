@@ -1,4 +1,4 @@
-//! Why a Manager was not reached, by the errors of the layers below.
+//! Finds out why a Manager was not reached from the errors of the lower layers.
 
 use std::error::Error;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::net::trust::is_authority_as_server;
 use crate::net::{causes, without_request};
 use crate::text::one_line;
 
-/// The cause of a request without a response, or with half of one. `timeout` was that of the whole attempt.
+/// Explains why a request got no response, or only part of one. `timeout` is the limit of the whole attempt.
 pub(super) fn transport(error: reqwest::Error, timeout: Duration) -> ManagerError {
     let error = error.without_url();
     if error.is_timeout() {
@@ -21,7 +21,7 @@ pub(super) fn transport(error: reqwest::Error, timeout: Duration) -> ManagerErro
             ManagerError::Timeout(timeout)
         };
     }
-    // The error's type in reqwest is not public.
+    // reqwest does not export the type of this error.
     let tunnel = causes(&error).find_map(|cause| {
         cause
             .to_string()
@@ -46,7 +46,7 @@ pub(super) fn transport(error: reqwest::Error, timeout: Duration) -> ManagerErro
     }
 }
 
-/// The alerts of a server that requires a client certificate, or another one.
+/// Whether the alert comes from a server that requires a client certificate, or a different one.
 fn is_about_our_certificate(alert: AlertDescription) -> bool {
     matches!(
         alert,
@@ -62,7 +62,7 @@ fn is_about_our_certificate(alert: AlertDescription) -> bool {
     )
 }
 
-/// The remedy for a TLS error.
+/// Returns the remedy for a TLS error.
 fn advice(error: &rustls::Error) -> &'static str {
     use rustls::CertificateError as Wrong;
 
@@ -82,7 +82,7 @@ fn advice(error: &rustls::Error) -> &'static str {
         _ if is_authority_as_server(error) => {
             "a server shows the certificate of a CA (CA:TRUE): add exactly this certificate to CA_BUNDLE"
         }
-        // TLS 1.2 sends it for a missing certificate, and for much else.
+        // TLS 1.2 sends this alert for a missing certificate, and in many other cases.
         rustls::Error::AlertReceived(AlertDescription::HandshakeFailure) => {
             "the Manager may require a client certificate: set CLIENT_CERT and CLIENT_KEY"
         }

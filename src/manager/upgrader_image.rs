@@ -1,4 +1,4 @@
-//! The upgrader's own image, beside the one that the Manager publishes for upgraders.
+//! Compares the upgrader's own image with the one that the Manager publishes for upgraders.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,17 +7,17 @@ use crate::image::{ImageReference, Version};
 /// The upgrader's own image, and whether a newer one is published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpgraderImage {
-    /// The image of the upgrader's own container, as the Manager knows it.
+    /// The image of the upgrader's own container, in the form that the Manager knows.
     pub image: String,
     /// The image that the Manager publishes for upgraders.
     pub published: String,
-    /// Whether the published one has a later version.
+    /// Whether the published image has a later version.
     pub newer_version_available: bool,
 }
 
 impl UpgraderImage {
-    /// Compares the two. `None` if they cannot be: they are of different repositories, or the tag of one has no
-    /// version, as `latest` has none.
+    /// Compares the two images. Returns `None` if they are from different repositories, or if a tag has no version, such as
+    /// `latest`.
     pub fn compare(own: &ImageReference, published: &ImageReference) -> Option<Self> {
         let is_same_repository = (own.registry(), own.path()) == (published.registry(), published.path());
         let (own_version, version) = (Version::of(own)?, Version::of(published)?);
@@ -28,7 +28,7 @@ impl UpgraderImage {
         })
     }
 
-    /// The same where the image of `SELF_UPGRADE` says which image it should be: any other one is to be replaced.
+    /// Compares the own image with the one that `SELF_UPGRADE` names. Any other image needs an upgrade.
     pub fn set(own: &ImageReference, image: &ImageReference) -> Self {
         Self {
             image: own.to_string(),

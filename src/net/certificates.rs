@@ -1,5 +1,5 @@
-//! Checks of the files whose certificates a client trusts and shows: `CA_BUNDLE`, `CLIENT_CERT` and `CLIENT_KEY`,
-//! and those of `DOCKER_CERT_PATH`. An error follows the name of the file, and repeats no part of its content.
+//! Checks the certificate files of a client: `CA_BUNDLE`, `CLIENT_CERT` and `CLIENT_KEY`, and the files in
+//! `DOCKER_CERT_PATH`. Error messages are written to follow the name of the file, and never quote its content.
 
 use std::fs;
 use std::io;
@@ -14,8 +14,8 @@ use rustls::{InconsistentKeys, RootCertStore};
 
 use super::pem;
 
-/// A file with certificates, or all files of a directory, one after the other. A volume of Kubernetes has directories of its
-/// own beside the files, whose names start with a dot.
+/// Reads a file with certificates, or joins all files of a directory. A Kubernetes volume also contains directories of its
+/// own, whose names start with a dot.
 pub(crate) fn read_bundle(path: &Path) -> io::Result<Vec<u8>> {
     if !path.is_dir() {
         return fs::read(path);
@@ -37,7 +37,7 @@ pub(crate) fn read_bundle(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bundle)
 }
 
-/// The CA certificates to trust: at least one, and each usable as a trust anchor.
+/// Returns the CA certificates to trust. There is at least one, and each is usable as a trust anchor.
 pub(crate) fn authorities(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates = pem::certificates(pem)?;
     let count = certificates.len();
@@ -49,7 +49,7 @@ pub(crate) fn authorities(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, St
     Ok(certificates)
 }
 
-/// The chain to show, the client's own certificate first.
+/// Returns the certificate chain to present, starting with the client's own certificate.
 pub(crate) fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let chain = pem::certificates(pem)?;
     if let Some(own) = chain.first() {
@@ -59,7 +59,7 @@ pub(crate) fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> 
     Ok(chain)
 }
 
-/// The private key to sign with.
+/// Returns the private key to sign with.
 pub(crate) fn signing_key(pem: &[u8]) -> Result<Arc<dyn SigningKey>, String> {
     let key = pem::private_key(pem)?;
     any_supported_type(&key).map_err(|_| {
@@ -67,7 +67,7 @@ pub(crate) fn signing_key(pem: &[u8]) -> Result<Arc<dyn SigningKey>, String> {
     })
 }
 
-/// The certificate with its key; errs if the key is another one's. `certificate` says where the certificate stands.
+/// Combines a certificate with its key. Fails if they do not match. `certificate` names the source of the certificate.
 pub(crate) fn identity(
     chain: Vec<CertificateDer<'static>>,
     key: Arc<dyn SigningKey>,
@@ -83,8 +83,8 @@ pub(crate) fn identity(
     }
 }
 
-/// The trust in `ca.pem`, and the identity in `cert.pem` and `key.pem`, the files of Docker's clients. Errs with each
-/// file that is wrong.
+/// Reads the files of Docker's clients: the trusted CAs from `ca.pem`, and the identity from `cert.pem` and `key.pem`. Fails
+/// with one message for each faulty file.
 pub(crate) fn of_docker(
     directory: &Path,
 ) -> Result<(Vec<CertificateDer<'static>>, CertifiedKey), Vec<String>> {

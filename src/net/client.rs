@@ -1,5 +1,5 @@
-//! The HTTP client for servers elsewhere, a Manager or a receiver of events: through the proxy, if any, with the
-//! authorities that are trusted and the certificate that is shown.
+//! The HTTP client for remote servers such as a Manager or a receiver of events. It uses the configured proxy, trusted
+//! certificates and client certificate.
 
 use std::time::Duration;
 
@@ -10,46 +10,46 @@ use super::dns::Resolver;
 use super::{certificates, tls, tls_without_roots, without_request};
 use crate::text::one_line;
 
-/// The longest quote of a foreign message in a log line, in characters.
+/// The most characters of a remote server's message to quote in a log line.
 pub(crate) const MAX_SHOWN: usize = 200;
 
-/// The name of this program in its requests.
+/// The `User-Agent` of this program's requests.
 pub(crate) const USER_AGENT: &str = concat!("delegate-upgrader/", env!("CARGO_PKG_VERSION"));
 
-/// How to reach servers elsewhere; nothing is read from the environment here.
+/// How to reach remote servers. Nothing here is read from the environment.
 #[derive(Clone, Default)]
 pub struct Connection {
-    /// The proxy to go through, with its exceptions.
+    /// The proxy, with its exceptions.
     pub proxy: Option<Proxy>,
-    /// Whether that proxy is reached over plain HTTP.
+    /// Whether the connection to the proxy uses plain HTTP.
     pub proxy_is_plain: bool,
-    /// PEM certificates to trust beside those of the system: authorities, and servers' own.
+    /// PEM certificates to trust besides the system's: CAs, and certificates of single servers.
     pub ca_bundle: Option<Vec<u8>>,
-    /// For mTLS.
+    /// The client certificate for mTLS.
     pub client_identity: Option<ClientIdentity>,
-    /// Finds the addresses of names.
+    /// Resolves host names.
     pub resolver: Resolver,
 }
 
-/// The client certificate for a server that requires one.
+/// The certificate for servers that require mTLS.
 #[derive(Clone)]
 pub struct ClientIdentity {
-    /// PEM certificate chain, the client's own certificate first.
+    /// The certificate chain in PEM format, starting with the client's own certificate.
     pub certificate: Vec<u8>,
-    /// PEM private key of that certificate.
+    /// The certificate's private key in PEM format.
     pub key: Vec<u8>,
 }
 
-/// Why a client could not be created: the configuration is wrong. No text repeats a value that may contain a password.
+/// The configuration error that prevents the creation of a client. No message quotes a value that may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// The additional certificates.
+    /// The additional certificates are unusable.
     #[error("CA_BUNDLE: {0}; expected one or more certificates in PEM format")]
     CaBundle(String),
-    /// The client's certificate and key.
+    /// The client's certificate or key is unusable.
     #[error("CLIENT_CERT, CLIENT_KEY: {0}; expected a certificate chain and its private key in PEM format")]
     Identity(String),
-    /// The client as a whole: most often the system has no CA certificates.
+    /// The client could not be created, most often because the system has no CA certificates.
     #[error(
         "cannot set up the HTTPS client: {0}; if CA certificates are missing, install them (ca-certificates), or set \
          SSL_CERT_FILE to a file of them or CA_BUNDLE to the server's own"
@@ -58,10 +58,10 @@ pub enum ClientError {
 }
 
 impl Connection {
-    /// A client for this URL: no redirects, nothing from the environment. `connect` bounds a connection, TLS included.
+    /// Creates a client for this URL, without redirects. `connect` is the time limit for a connection, including TLS.
     pub fn client(&self, url: &Url, connect: Duration) -> Result<Client, ClientError> {
-        // For clients without a TLS configuration of their own, such as those of the tests. Err: one is installed
-        // already, which is as good.
+        // For clients without their own TLS configuration, such as those of the tests. An error means that a provider is
+        // already installed, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let broken = |reason: &str| ClientError::Client(one_line(reason, MAX_SHOWN));
         let authorities = match &self.ca_bundle {

@@ -1,4 +1,4 @@
-//! How the Manager, the receivers of events and registries are reached: the settings, and the connections that follow from them.
+//! The settings for connections to the Manager, receivers of events and registries, and the clients made from them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,21 +14,21 @@ use super::client::{ClientError, ClientIdentity, Connection};
 use super::dns::Resolver;
 use crate::text::secret::Secret;
 
-/// How long a connection to a receiver or a registry may take, TLS included.
+/// The time limit for a connection to a receiver or a registry, including TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How servers elsewhere are reached. The files were valid when the settings were read.
+/// How to reach remote servers. The files were valid when the settings were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Egress {
-    /// `PROXY_*` or `HTTPS_PROXY`; `None` if `NO_PROXY` covers everything.
+    /// `PROXY_*` or `HTTPS_PROXY`. `None` if `NO_PROXY` covers everything.
     pub proxy: Option<ProxySettings>,
     /// `NO_PROXY`: comma-separated hosts and networks to reach without the proxy.
     pub no_proxy: Option<String>,
-    /// `CA_BUNDLE`: certificates to trust besides the system's, authorities or servers' own.
+    /// `CA_BUNDLE`: certificates to trust besides the system's, of CAs or of single servers.
     pub ca_bundle: Option<PathBuf>,
-    /// `CLIENT_CERT`; set if and only if the key is.
+    /// `CLIENT_CERT`. Set if and only if the key is set.
     pub client_cert: Option<PathBuf>,
-    /// `CLIENT_KEY`; set if and only if the certificate is.
+    /// `CLIENT_KEY`. Set if and only if the certificate is set.
     pub client_key: Option<PathBuf>,
 }
 
@@ -37,44 +37,44 @@ pub struct Egress {
 pub struct ProxySettings {
     /// `scheme://host:port`, without user and password.
     pub url: String,
-    /// Set if and only if the password is.
+    /// The user name. Set if and only if the password is set.
     pub username: Option<String>,
-    /// In clear: percent signs of a URL are decoded.
+    /// The password in plain text, with the URL's percent-encoding decoded.
     pub password: Option<Secret>,
 }
 
-/// Why a server elsewhere cannot be reached with these settings, which only their use shows.
+/// Why a remote server cannot be reached with these settings. Only their use shows such an error.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
-    /// The client's certificates, or those that it trusts.
+    /// The client's certificate or the trusted certificates are unusable.
     #[error("{0}")]
     Client(#[from] ClientError),
     /// A file disappeared after the settings were read.
     #[error("{variable}: cannot open {path}: {error}")]
     File {
-        /// The variable that names it.
+        /// The variable that names the file.
         variable: &'static str,
-        /// Its path.
+        /// The path of the file.
         path: String,
-        /// The system's error.
+        /// The error from the system.
         error: io::Error,
     },
-    /// The proxy's address or login.
+    /// The proxy's address or login is unusable.
     #[error("PROXY_HOST, HTTPS_PROXY: the proxy cannot be used: {0}")]
     Proxy(String),
 }
 
 impl Egress {
-    /// A client for this URL.
+    /// Creates a client for this URL.
     ///
     /// # Errors
-    /// The URL is invalid, which the settings exclude, or as for [`Self::connection`].
+    /// The URL is invalid, which the settings prevent, or [`Self::connection`] fails.
     pub fn client(&self, url: &str) -> Result<Client, EgressError> {
         let url = Url::parse(url).map_err(|error| ClientError::Client(error.to_string()))?;
         Ok(self.connection()?.client(&url, CONNECT_TIMEOUT)?)
     }
 
-    /// The proxy with its exceptions, and the contents of the files.
+    /// Returns the proxy with its exceptions, and the contents of the files.
     ///
     /// # Errors
     /// A file disappeared, or the proxy cannot be used.
@@ -102,7 +102,7 @@ impl Egress {
         let problem = |error: reqwest::Error| EgressError::Proxy(error.without_url().to_string());
         let mut proxy = Proxy::all(&settings.url).map_err(problem)?;
         if let (Some(user), Some(password)) = (&settings.username, &settings.password) {
-            // reqwest would put it in a URL, where %41 in a password means A.
+            // reqwest would put the login into a URL, which would turn %41 in a password into A.
             let login = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
             let mut login = HeaderValue::try_from(format!("Basic {login}"))
                 .map_err(|_| EgressError::Proxy("its login does not fit into a header".to_owned()))?;

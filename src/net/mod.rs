@@ -1,5 +1,5 @@
-//! Shared by the HTTP clients: how servers elsewhere are reached, TLS, trust, PEM, pauses, and the gist of errors
-//! and error pages.
+//! Helpers that the HTTP clients share: connections to remote servers, TLS, certificates, PEM files, pauses between retries,
+//! and short texts of errors and error pages.
 
 pub(crate) mod certificates;
 pub(crate) mod client;
@@ -18,7 +18,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::text::one_line;
 
-/// A rustls configuration on ring, the only provider that is linked.
+/// Starts a rustls configuration with ring, the only provider that is linked.
 pub(crate) fn tls_builder()
 -> Result<rustls::ConfigBuilder<rustls::ClientConfig, rustls::WantsVerifier>, String> {
     rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -26,19 +26,19 @@ pub(crate) fn tls_builder()
         .map_err(|error| error.to_string())
 }
 
-/// A configuration for a client that never uses TLS. Without one, reqwest would look for a CA bundle.
+/// Returns a configuration for a client that never uses TLS. Without one, reqwest would look for a CA bundle.
 pub(crate) fn tls_without_roots() -> Result<rustls::ClientConfig, String> {
     Ok(tls_builder()?
         .with_root_certificates(rustls::RootCertStore::empty())
         .with_no_client_auth())
 }
 
-/// An error and its causes, outermost first.
+/// Iterates over an error and its causes, outermost first.
 pub(crate) fn causes<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error: &&'a (dyn Error + 'static)| {
-        // `io::Error` hides the error that it wraps: its source is that error's source.
+        // `io::Error` hides the error that it wraps: `source` returns the source of the wrapped error.
         match error.downcast_ref().and_then(std::io::Error::get_ref) {
             Some(inner) => Some(inner),
             None => error.source(),
@@ -46,12 +46,12 @@ pub(crate) fn causes<'a>(
     })
 }
 
-/// The innermost cause, which says what happened; those around it say where, and may quote a URL.
+/// Returns the innermost cause, which says what happened. The outer errors only add context, and may quote a URL.
 pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
     causes(error).last().unwrap_or(error).to_string()
 }
 
-/// The causes of a request's error joined by colons, without repetitions and without the name of the request.
+/// Joins the causes of a request's error with colons, without repetitions and without the outermost text.
 pub(crate) fn without_request(error: &(dyn Error + 'static)) -> String {
     let mut texts: Vec<String> = Vec::new();
     for cause in causes(error) {
@@ -60,23 +60,23 @@ pub(crate) fn without_request(error: &(dyn Error + 'static)) -> String {
             texts.push(text);
         }
     }
-    // The outermost is "error sending request".
+    // The outermost text is "error sending request".
     if texts.len() > 1 {
         texts.remove(0);
     }
     texts.join(": ")
 }
 
-/// Between half of the pause and all of it, so that many hosts do not ask at the same time.
+/// Returns a random duration between half of the pause and all of it, so that many hosts do not ask at the same time.
 pub(crate) fn jittered(pause: Duration) -> Duration {
     let mut byte = [u8::MAX];
-    // Without random numbers it is all of it.
+    // Without random numbers, use the full pause.
     let _ = SystemRandom::new().fill(&mut byte);
     let [byte] = byte;
     pause.mul_f64(0.5 + f64::from(byte) / f64::from(u8::MAX) / 2.0)
 }
 
-/// Scheme, host and port of where a redirect leads: the rest may hold secrets.
+/// Returns the scheme, host and port of a redirect's target. The rest of its URL may contain secrets.
 pub(crate) fn redirected_to(from: &reqwest::Url, location: &str) -> String {
     from.join(location).map_or_else(
         |_| "an invalid address".to_owned(),
@@ -84,12 +84,12 @@ pub(crate) fn redirected_to(from: &reqwest::Url, location: &str) -> String {
     )
 }
 
-/// The text of an HTML error page, which proxies answer with, on one line. Any other text stays as it is.
+/// Returns the text of an HTML error page, such as a proxy sends, on one line. Returns any other text unchanged.
 pub(crate) fn without_markup(text: &str) -> String {
     if !text.trim_start().starts_with('<') {
         return text.to_owned();
     }
-    // A tag that is cut off has no text behind it.
+    // A truncated tag is followed by no text.
     let parts = text.split('<').skip(1);
     let words = parts.filter_map(|part| Some(part.split_once('>')?.1));
     let words = words.flat_map(str::split_whitespace);

@@ -1,10 +1,10 @@
-//! Certificates and private keys from PEM text. An error follows the name of the file, and never repeats a part of
-//! it: a key may stand in the wrong file, or on a line that the parser takes for a heading.
+//! Reads certificates and private keys from PEM text. Error messages are written to follow the name of the file, and never
+//! quote its content: a key may be in the wrong file, or on a line that the parser mistakes for a heading.
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// All certificates of the text, at least one; other sections are skipped.
+/// Returns all certificates in the text, at least one. Skips other sections.
 pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str> {
     let certificates = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<Vec<_>, _>>()
@@ -15,7 +15,7 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, &
     Ok(certificates)
 }
 
-/// The first private key of the text.
+/// Returns the first private key in the text.
 pub(crate) fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, &'static str> {
     let is_encrypted = || {
         let has = |words: &[u8]| pem.windows(words.len()).any(|part| part == words);

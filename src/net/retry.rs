@@ -1,4 +1,4 @@
-//! Whether a question or a pull that failed is tried again before the next run.
+//! Whether to retry a failed registry or Manager request, or a failed pull, before the next run.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,18 +7,18 @@ use chrono::{DateTime, Utc};
 
 use crate::text::time;
 
-/// The fate of a question or a pull that failed.
+/// Whether and when to retry a failed request or pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// It would fail again, until a person acts.
+    /// Never. A retry would fail until a person fixes the cause.
     Never,
-    /// The cause may pass, such as a registry that answers 500. The other end may ask to wait for so long.
+    /// Later, since the cause is temporary, such as a registry that answers 500. The server may ask to wait for this long.
     Later(Option<Duration>),
-    /// It is tried again then.
+    /// At this time.
     At(DateTime<Utc>),
 }
 
-/// The end of the reason's sentence.
+/// Writes the end of a sentence that gives the reason of the failure.
 impl fmt::Display for Retry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

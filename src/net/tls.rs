@@ -1,4 +1,4 @@
-//! The TLS of a client of servers elsewhere: which of them it trusts, and what it shows them.
+//! The TLS configuration of a client of remote servers: whom it trusts, and which certificate it presents.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use rustls_platform_verifier::Verifier;
 use super::tls_builder;
 use super::trust::Trust;
 
-/// A TLS configuration that trusts the system's authorities and these certificates, and shows this identity if a
-/// server asks for one. Errs without a single authority to trust.
+/// Returns a TLS configuration that trusts the system's CAs and these certificates, and presents this identity if a server
+/// asks for one. Fails if there is no CA to trust.
 pub(super) fn tls(
     authorities: Vec<CertificateDer<'static>>,
     identity: Option<CertifiedKey>,

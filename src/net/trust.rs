@@ -1,7 +1,7 @@
-//! Which servers are trusted: those that WebPKI trusts, and those that present exactly one of the given certificates.
+//! Trusts the servers that WebPKI trusts, and servers that present exactly one of the given certificates.
 //!
-//! `openssl req -x509` marks a server's certificate as an authority (`CA:TRUE`). WebPKI lets it sign others, but never accepts
-//! it as a server's own. An operator who lists one in `CA_BUNDLE` or `ca.pem` means exactly that server.
+//! `openssl req -x509` marks a server's certificate as a CA (`CA:TRUE`). WebPKI accepts such a certificate as an issuer, but
+//! never as a server's own certificate. An operator who lists one in `CA_BUNDLE` or `ca.pem` means exactly that server.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
-/// Whether a server's own certificate says that it is an authority.
+/// Whether verification failed because the server's own certificate is marked as a CA.
 pub(crate) fn is_authority_as_server(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(other)) = error else {
         return false;
@@ -23,7 +23,7 @@ pub(crate) fn is_authority_as_server(error: &Error) -> bool {
 #[derive(Debug)]
 pub(crate) struct Trust {
     pub(crate) webpki: Arc<dyn ServerCertVerifier>,
-    /// The certificates that were given.
+    /// The certificates from the operator.
     pub(crate) authorities: Vec<CertificateDer<'static>>,
 }
 
@@ -40,7 +40,7 @@ impl ServerCertVerifier for Trust {
             self.webpki
                 .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verdict {
-            // WebPKI says so after it has checked the dates, and before it looks for an issuer and at the name.
+            // WebPKI returns this error after it has checked the dates, but before it checks the issuer and the name.
             Err(error) if is_authority_as_server(&error) && self.is_given(end_entity) => {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())

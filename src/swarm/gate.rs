@@ -1,8 +1,8 @@
-//! The health check that an update carries where neither service nor image has one. Pure.
+//! The health check that an update adds if neither the service nor the image has one. Pure.
 //!
-//! Without a health check Swarm takes a task that runs for one that works, so an image that never connects would replace every
-//! task. But Swarm also ends each task whose health check fails later, and a delegate that loses the Manager for a while has
-//! tasks to finish. So this check proves the start of a task, and never fails after that.
+//! Without a health check, Swarm assumes that a running task works, so an image that never connects would replace every
+//! task. But Swarm also ends each task whose health check fails later, even though a delegate that loses the Manager for a
+//! while still has tasks to finish. So this check proves the start of a task, and never fails after that.
 
 use std::time::Duration;
 
@@ -12,35 +12,35 @@ use serde_json::{Value, json};
 use super::spec::{Defaults, nanoseconds, with_image};
 use crate::config::{HealthSettings, ProbeKind};
 
-/// Docker's number of failures in a row, where a health check has none of its own.
+/// Docker's default number of failures in a row for a health check.
 const RETRIES: u32 = 3;
-/// The longest pause between two checks: Docker's own.
+/// The longest interval between two checks, which is Docker's default.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
-/// The shortest one.
+/// The shortest interval between two checks.
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// In each check with a shell.
+/// Part of every check that uses a shell.
 const MARK: &str = "delegate-upgrader";
 
-/// `$0` is the second until which the check counts, and `$@` is the command. Shared memory is a directory of the container's own
-/// that can be written even if its root cannot. A command that is not in the image, a shell's 126 and 127, proves nothing.
+/// `$0` is the time, in seconds, until which the check counts, and `$@` is the command. `/dev/shm` belongs to the container
+/// and is writable even if its root is not. A missing command (126 or 127 from a shell) passes, since it proves nothing.
 const SCRIPT: &str = "m=/dev/shm/delegate-upgrader-healthy; \
                       if [ -e $m ] || [ ! -w /dev/shm ] || [ \"$(date +%s)\" -ge \"$0\" ]; then exit 0; fi; \
                       \"$@\"; case $? in 0|126|127) : >$m;; *) exit 1;; esac";
 
-/// The pointer to a service's health check in its spec.
+/// The pointer to the health check in a service's spec.
 const CHECK: &str = "/TaskTemplate/ContainerSpec/Healthcheck";
 
-/// The tools of an image.
+/// The tools in an image that a health check can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tools {
-    /// It has a shell, or is not known.
+    /// A shell, or the tools are unknown.
     Shell,
-    /// It has the command, and no shell.
+    /// The command, but no shell.
     Command,
 }
 
-/// How new tasks of services are proven.
+/// Proves that new tasks of services work.
 #[derive(Clone, Debug)]
 pub struct Gate {
     command: Vec<String>,
@@ -49,7 +49,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// By these settings; a task may take so long to be healthy.
+    /// Creates a gate with these settings. `deadline` is the time in which a task must become healthy.
     pub fn new(health: &HealthSettings, deadline: Duration) -> Self {
         Self {
             command: health.command.clone(),
@@ -58,18 +58,18 @@ impl Gate {
         }
     }
 
-    /// How long a task may take to be healthy.
+    /// Returns the time in which a task must become healthy.
     pub fn deadline(&self) -> Duration {
         self.deadline
     }
 
-    /// The command to prove a task of this service with; `None` where `HEALTH_PROBE` or the owner's own check leaves no room.
+    /// Returns the command to prove a task with. `None` if `HEALTH_PROBE` or the owner's own check excludes it.
     pub fn command(&self, spec: &Value) -> Option<&[String]> {
         let is_wanted = matches!(self.probe, ProbeKind::Auto | ProbeKind::Exec);
         (is_wanted && !has_owners(spec)).then_some(&self.command[..])
     }
 
-    /// The health check. After `until` it counts no more: no later start of a task hangs on it.
+    /// Returns the health check. It no longer counts after `until`, so later starts of a task do not depend on it.
     pub fn check(&self, tools: Tools, until: DateTime<Utc>) -> Value {
         let interval = (self.deadline / 20).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL);
         let mut test = vec!["CMD".to_owned()];
@@ -84,14 +84,14 @@ impl Gate {
                 let start = self.deadline.saturating_sub(interval * RETRIES);
                 check["StartPeriod"] = nanoseconds(start);
             }
-            // Nothing in the container remembers that it was healthy, so it never becomes unhealthy, and a task that does not
-            // become healthy is rolled back here.
+            // The container cannot remember that it was healthy, so the check never makes it unhealthy. If a task does not
+            // become healthy, the upgrader itself rolls back.
             Tools::Command => check["Retries"] = json!(i32::MAX),
         }
         check
     }
 
-    /// How well a new task of this service is proven, in a few words.
+    /// Describes briefly how well a new task of this service is proven.
     pub fn proof(&self, spec: &Value) -> String {
         let disabled = spec
             .pointer(CHECK)
@@ -120,7 +120,7 @@ pub fn has_health_check(image: &Value) -> bool {
     test.is_some_and(|test| !test.is_empty())
 }
 
-/// Whether the service has a health check that was not written here: such a one names this program, or never fails.
+/// Whether the service has a health check of its owner. Our own checks name this program or never fail.
 fn has_owners(spec: &Value) -> bool {
     let check = spec.pointer(CHECK).filter(|check| !check.is_null());
     check.is_some_and(|check| {
@@ -130,7 +130,7 @@ fn has_owners(spec: &Value) -> bool {
     })
 }
 
-/// The same spec with this health check, or without one. The owner's stays.
+/// Returns the spec with this health check, or without one. Keeps a check of the owner.
 pub fn with_health_check(spec: &Value, check: Option<Value>) -> Value {
     let mut spec = spec.clone();
     if !has_owners(&spec)
@@ -145,8 +145,8 @@ pub fn with_health_check(spec: &Value, check: Option<Value>) -> Value {
     spec
 }
 
-/// The spec that goes back to this image: with the tasks of before as Swarm remembers them, so that those which still run are not
-/// replaced. If someone changed the service since, only image and health check go back.
+/// Returns the spec for going back to this image. It has the task template that Swarm remembers, so that old tasks which
+/// still run are not replaced. If someone changed the service since, only the image and the health check are restored.
 pub fn way_back(service: &Value, image: &str, defaults: Defaults) -> Value {
     let (spec, before) = (&service["Spec"], &service["PreviousSpec"]["TaskTemplate"]);
     if before.pointer("/ContainerSpec/Image").and_then(Value::as_str) != Some(image) {

@@ -1,7 +1,7 @@
-//! Swarm services that are delegates: read from the documents of a manager, and updated by their specs.
+//! Upgrades Swarm services that run delegates: reads a manager's documents, and updates the services' specs.
 //!
-//! `read` makes a [`Managed`](crate::managed::Managed) of the documents, `spec` makes the next spec of the present one, `gate` the
-//! health check that goes with it; all are pure. `orchestrate` talks to the manager.
+//! `read` turns the documents into a [`Managed`](crate::managed::Managed), `spec` makes the next spec from the present one,
+//! and `gate` adds a health check; all are pure. `orchestrate` talks to the manager.
 
 mod gate;
 mod orchestrate;

@@ -1,4 +1,4 @@
-//! A Swarm's manager, as the driver needs it.
+//! Gives the driver access to the services of a Swarm through its manager.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,16 +24,16 @@ use crate::observe::Scope;
 use crate::rollout::Policy;
 use crate::rollout::reason::Reason;
 
-/// How soon a document that is older than the last change is read again.
+/// How soon to read a document again that is older than the last change.
 const STALE: TimeDelta = TimeDelta::milliseconds(300);
 
-/// How long a trial of a command may take in a task.
+/// The time limit for trying a command in a task.
 const EXEC: Duration = Duration::from_secs(10);
 
-/// How soon a Swarm without a leader is observed again.
+/// How soon to observe a Swarm again that has no leader.
 const UNREACHABLE: TimeDelta = TimeDelta::seconds(5);
 
-/// Without `SWARM=true`: how long until an engine that does not manage a Swarm is asked again.
+/// Without `SWARM=true`: how often to check whether the engine has become a manager.
 const RARELY: Duration = Duration::from_secs(3600);
 
 /// The services of a Swarm, seen from an engine that may be a manager.
@@ -44,22 +44,22 @@ pub struct Swarm<E> {
     gate: Gate,
     holds: KnownHolds,
     has_wave: bool,
-    /// `SWARM`.
+    /// The setting `SWARM`: whether services may be changed.
     is_on: bool,
-    /// Whether the engine was a manager when it was last asked.
+    /// Whether the engine was a manager at the last check.
     is_manager: bool,
-    /// When it last said that it is not.
+    /// When the engine last answered that it is not a manager.
     was_no_manager: Option<Instant>,
-    /// Why they could not be observed just now.
+    /// Why the last observation failed.
     problem: Option<String>,
-    /// The platforms of the nodes, once they were read in this run.
+    /// The platforms of the nodes, if they were read in this run.
     platforms: Option<Vec<String>>,
-    /// The version of each service that was last changed here: an older document is stale.
+    /// For each service, the version that was last changed here. A document with this version or an older one is stale.
     changed: HashMap<String, u64>,
 }
 
 impl<E: Engine> Swarm<E> {
-    /// Nothing is known of it yet. If it is not on, its services are looked at and left alone.
+    /// Creates the access without reading anything. If `is_on` is false, services are observed but never changed.
     pub fn new(engine: Arc<E>, scope: Scope, policy: &Policy, holds: KnownHolds, is_on: bool) -> Self {
         Self {
             is_on,
@@ -80,15 +80,15 @@ impl<E: Engine> Swarm<E> {
         }
     }
 
-    /// A run starts. Asks again whether the engine is a manager: each time if that matters, and else now and then, only to
-    /// say that there are services.
+    /// Starts a run. Checks again whether the engine is a manager: each time with `SWARM=true`, and otherwise only now and
+    /// then, to report that there are services.
     pub fn start(&mut self) {
         let since = self.was_no_manager.map(|then| then.elapsed());
         self.is_manager = self.is_on || since.is_none_or(|since| since >= RARELY);
         self.platforms = None;
     }
 
-    /// Notes that the services cannot be observed now.
+    /// Records that the services cannot be observed now.
     pub fn note_problem(&mut self, error: &EngineError) {
         let problem = Some(error.to_string());
         if self.problem != problem {
@@ -97,7 +97,7 @@ impl<E: Engine> Swarm<E> {
         self.problem = problem;
     }
 
-    /// Reads the services and their tasks; `None` where the engine is not a manager.
+    /// Reads the services and their tasks. Returns `None` if the engine is not a manager.
     async fn read(&self) -> Result<Option<Vec<Object>>, EngineError> {
         let Some(services) = self.engine.services().await? else {
             return Ok(None);
@@ -112,15 +112,15 @@ impl<E: Engine> Swarm<E> {
         Ok(Some(objects(documents, &tasks, &self.scope)))
     }
 
-    /// The health check for this image on a service, where neither has one.
+    /// Returns the health check to add to a service for this image, if neither has one.
     async fn health_check(&self, service: &Object, image: &str, now: DateTime<Utc>) -> Option<Value> {
         let Object { managed, document } = service;
         let command = self.gate.command(&document["Spec"])?;
         if managed.tasks.wanted == 0 {
-            // No task waits for a proof, and none shows what its image has.
+            // No task needs a proof, and there is none in which to look for the image's tools.
             return None;
         }
-        // The manager's engine has an image only if it runs, or ran, a task of it.
+        // The manager's engine has an image only if it runs or ran a task of that image.
         for image in [image, managed.image.as_str()] {
             if let Ok(document) = self.engine.inspect_image(image).await {
                 if has_health_check(&document) {
@@ -137,7 +137,7 @@ impl<E: Engine> Swarm<E> {
             );
             return None;
         };
-        // Swarm updates the tasks one after another, and each may take this long.
+        // Swarm updates one task after the other, and each may take this long.
         let each = self.gate.deadline().saturating_add(managed.pace);
         let tasks = u32::try_from(managed.tasks.wanted)
             .unwrap_or(u32::MAX)
@@ -146,7 +146,7 @@ impl<E: Engine> Swarm<E> {
         Some(self.gate.check(tools, now.checked_add_signed(until)?))
     }
 
-    /// The tools of the service's image, tried in a task on this node. Without one, those of Harness's image: a shell.
+    /// Finds the tools of the service's image by trying them in a task on this node. Without a task, assumes a shell.
     async fn tools(&self, service: &Managed, command: &[String]) -> Option<Tools> {
         let shell = ["sh", "-c", ":"].map(str::to_owned);
         for task in self.engine.tasks(&[&service.id]).await.unwrap_or_default() {
@@ -166,17 +166,17 @@ impl<E: Engine> Swarm<E> {
         Some(Tools::Shell)
     }
 
-    /// Whether a container has this command; `None` if that cannot be tried.
+    /// Whether a container has this command. `None` if it cannot be tried.
     async fn executes(&self, id: &ContainerId, command: &[String]) -> Option<bool> {
         let engine = self.engine.as_ref();
         let exec = timeout(EXEC, engine.create_exec(id, command)).await.ok()?.ok()?;
-        // Some engines answer with an error if there is no such command, and all of them note the exit code.
+        // Some engines return an error for a missing command, and all of them record the exit code.
         let _ = timeout(EXEC, engine.start_exec(&exec)).await;
         let code = timeout(EXEC, engine.exec_exit_code(&exec)).await.ok()?.ok()?;
         Some(code.is_none_or(|code| !NOT_EXECUTED.contains(&code)))
     }
 
-    /// The platforms of the nodes. Without them, an image is not refused for its platforms.
+    /// Returns the platforms of the nodes. If there are none, no image is refused because of its platforms.
     async fn read_platforms(&self) -> Vec<String> {
         let nodes = self.engine.nodes().await.unwrap_or_default();
         let platforms = nodes.iter().filter_map(|node| {
@@ -187,7 +187,7 @@ impl<E: Engine> Swarm<E> {
     }
 }
 
-/// The version that an update has to name.
+/// Returns the version that an update must name.
 fn version(service: &Object) -> u64 {
     let index = service.document.pointer("/Version/Index");
     index.and_then(Value::as_u64).unwrap_or_default()
@@ -208,7 +208,7 @@ impl<E: Engine> Orchestrate for Swarm<E> {
     const API: &'static str = "the Docker engine";
     const ONE_AT_A_TIME: bool = true;
 
-    /// Two calls if there are some, one if there are none.
+    /// Makes two calls if there are services, and one call if there are none.
     async fn observe(&mut self) -> Result<Option<Found>, EngineError> {
         if !self.is_manager {
             return Ok(None);
@@ -256,7 +256,7 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         let changed = self.changed.get(&service.managed.name);
         let (step, problem, pause) = match &self.problem {
             Some(problem) => ("observe the services of the Swarm", problem.as_str(), UNREACHABLE),
-            // The manager that answered does not know of the change yet.
+            // The manager that answered has not applied the change yet.
             None if changed.is_some_and(|changed| version(service) <= *changed) => {
                 ("update it", "the manager has not applied it yet", STALE)
             }
@@ -283,7 +283,7 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         let Some((record, image)) = step.writes(managed, now) else {
             return Ok(());
         };
-        // Not by Swarm's own rollback: it also restores the earlier labels, and so would forget the cause.
+        // Do not use Swarm's own rollback: it also restores the earlier labels, and so would lose the cause.
         let spec = match (&image, step) {
             (Some(image), Step::RollBack { .. }) => way_back(document, image, self.defaults),
             (Some(image), _) => {

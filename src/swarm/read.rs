@@ -1,4 +1,4 @@
-//! From a service's documents to what they say.
+//! Interprets the documents of a service and its tasks.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::observe::{self, Scope};
 use crate::rollout::reason::Reason;
 use crate::text::time;
 
-/// The default pause between two tasks, in nanoseconds, in which each is watched: swarmkit's api/defaults/service.go.
+/// How long Swarm monitors each task by default, in nanoseconds; from swarmkit's api/defaults/service.go.
 const DEFAULT_MONITOR: u64 = 5_000_000_000;
 
-/// The services that are of one of the scope's workloads.
+/// Returns the services that belong to the scope's workloads.
 pub fn objects(services: impl IntoIterator<Item = Value>, tasks: &[Value], scope: &Scope) -> Vec<Object> {
     let object = |document: Value| {
         let managed = read(&document, tasks, scope)?;
@@ -22,7 +22,7 @@ pub fn objects(services: impl IntoIterator<Item = Value>, tasks: &[Value], scope
     services.into_iter().filter_map(object).collect()
 }
 
-/// Reads a service, if it is of one of the scope's workloads. `tasks` are those of all services.
+/// Reads a service if it belongs to one of the scope's workloads. `tasks` are the tasks of all services.
 pub fn read(service: &Value, tasks: &[Value], scope: &Scope) -> Option<Managed> {
     let text = |path: &str| service.pointer(path).and_then(Value::as_str);
     let env = service
@@ -66,7 +66,7 @@ pub fn read(service: &Value, tasks: &[Value], scope: &Scope) -> Option<Managed> 
     })
 }
 
-/// How long Swarm itself takes from one task to the next.
+/// Returns how long Swarm itself waits between two tasks.
 fn pace(service: &Value) -> Duration {
     let nanoseconds = |name: &str| service.pointer(&format!("/Spec/UpdateConfig/{name}"))?.as_u64();
     let delay = nanoseconds("Delay").unwrap_or_default();
@@ -77,7 +77,7 @@ fn pace(service: &Value) -> Duration {
 fn progress(service: &Value) -> Progress {
     let status = &service["UpdateStatus"];
     let message = || status["Message"].as_str().unwrap_or_default().to_owned();
-    // Each update but a rollback takes it away at first.
+    // Each update except a rollback first clears the status.
     match status["State"].as_str().unwrap_or_default() {
         "updating" => Progress::Updating,
         "paused" => {
@@ -134,9 +134,9 @@ fn tasks_of<'a>(
             ran_for: time::of(&task["CreatedAt"]).and_then(|created| (at - created).to_std().ok()),
         })
     });
-    // Those of another image may fail later, for example with a node, and say nothing of the one that was tried.
+    // Tasks of another image may fail later, for example with their node, which says nothing about the image that was tried.
     let last_failure = failures.max_by_key(|failure| (tried == Some(failure.image.as_str()), failure.at));
-    // A health check is awaited from the start of its container, after the pull; but not from each of the starts of one that fails.
+    // A health check counts from the container's start, after the pull. But after a failure, repeated starts do not count.
     let has_failed = last_failure
         .as_ref()
         .is_some_and(|failure| failure.image == image);

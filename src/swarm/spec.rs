@@ -1,4 +1,4 @@
-//! The next spec of a service, made of the present one: raw JSON in, raw JSON out, so that unknown fields survive.
+//! Makes the next spec of a service from the present one. Both are raw JSON, so unknown fields are kept.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use crate::text::duration;
 /// Defaults for settings that the owner of a service left unset.
 #[derive(Clone, Copy, Debug)]
 pub struct Defaults {
-    /// How long a new task is watched.
+    /// How long Swarm monitors a new task.
     pub monitor: Duration,
-    /// How long an old task may finish its work.
+    /// How long an old task may take to finish its work.
     pub stop_grace_period: Duration,
 }
 
@@ -28,7 +28,7 @@ fn object<'a>(parent: &'a mut Value, name: &str) -> Option<&'a mut Map<String, V
     child.as_object_mut()
 }
 
-/// The same spec with this record in its labels, and with what its owner left unset about updates. Neither restarts a task.
+/// Returns the spec with this record in its labels, and with defaults for unset update settings. Neither restarts a task.
 pub fn with_record(spec: &Value, record: &Record, defaults: Defaults) -> Value {
     let mut spec = spec.clone();
     if let Some(labels) = object(&mut spec, "Labels") {
@@ -58,7 +58,7 @@ pub fn with_record(spec: &Value, record: &Record, defaults: Defaults) -> Value {
     spec
 }
 
-/// The same spec with another image, and with the time that its owner left unset for the old tasks. This replaces the tasks.
+/// Returns the spec with another image, and with a default for an unset stop grace period. This replaces the tasks.
 pub fn with_image(spec: &Value, image: &str, defaults: Defaults) -> Value {
     let mut spec = spec.clone();
     if let Some(container) = spec
@@ -73,14 +73,14 @@ pub fn with_image(spec: &Value, image: &str, defaults: Defaults) -> Value {
     spec
 }
 
-/// Whether it has a port of the host, of which a node has one only.
+/// Whether the service publishes a port in host mode, which only one task per node can use.
 fn has_host_port(spec: &Value) -> bool {
     let ports = spec.pointer("/EndpointSpec/Ports").and_then(Value::as_array);
     let mut ports = ports.into_iter().flatten();
     ports.any(|port| port["PublishMode"].as_str() == Some("host"))
 }
 
-/// Warnings about settings of its owner that can hurt, each a sentence.
+/// Returns warnings about risky settings of the owner, each a sentence.
 pub fn warnings(spec: &Value, defaults: Defaults) -> Vec<String> {
     let text = |path: &str| spec.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let mut warnings = Vec::new();

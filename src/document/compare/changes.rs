@@ -1,4 +1,4 @@
-//! The changes of a container since its candidate was made from it.
+//! Finds the changes of a container since its candidate was made from it.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use super::super::volumes;
 use super::{Difference, deep, keys, normalise};
 use crate::container::Inspected;
 
-/// The most changes to list; usually there is only one.
+/// The most changes to list. Usually there is only one.
 const MOST: usize = 3;
 
-/// The settings in which a container differs from the candidate that was made from it earlier, in words: as they were and as they
-/// are. Empty where only something else can have changed, or nothing that a candidate shows.
+/// Describes the settings of a container that have changed since the candidate was made from it, with old and new values.
+/// Empty if nothing has changed that the candidate also shows.
 pub fn changes(old: &Inspected, candidate: &Inspected) -> String {
     let host_config = |container: &Inspected| container.object("/HostConfig").cloned().unwrap_or_default();
     let (mut before, mut now) = (host_config(candidate), host_config(old));

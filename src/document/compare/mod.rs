@@ -1,11 +1,11 @@
 //! Compares a recreated container with the container it replaces.
 //!
-//! For every setting this asks where the old value came from: what the old image gave must now be what the new image
-//! gives, and all else must be as it was. So it also finds a default of the old image that was frozen into the new
-//! container. It reads the containers as they are, not what [`super::create_request`] made of the old one, but it
-//! shares with that function how the engine merges defaults (`defaults`) and where anonymous volumes go
-//! (`volumes::keep_anonymous`): a fault in these is invisible here. The comparison that shares nothing with this
-//! crate is `tests/fidelity/diff.rs`.
+//! For every setting, this module asks for the source of the old value. A value from the old image must now be the value
+//! from the new image, and everything else must be unchanged. So it also finds defaults of the old image that were frozen
+//! into the new container. It reads the containers themselves, not the output of [`super::create_request`], but it shares
+//! two parts with that function: how the engine merges defaults (`defaults`), and how anonymous volumes are kept
+//! (`volumes::keep_anonymous`). It cannot find faults in these. `tests/fidelity/diff.rs` is a comparison that shares no code
+//! with this crate.
 
 mod changes;
 mod normalise;
@@ -23,9 +23,9 @@ use super::{Images, Obstacle, names, networks, volumes};
 use crate::container::json::{object_at, text_at};
 use crate::container::{Inspected, compose, label};
 
-/// The settings in which a recreated container differs from the container it replaces, and that their images do not explain.
+/// Returns the differences between a recreated container and the one it replaces that their images do not explain.
 ///
-/// `images` are those of the two containers. The new container need not have been started.
+/// `images` are the images of the two containers. The new container may be one that was never started.
 pub fn differences(old: &Inspected, new: &Inspected, images: Images<'_>) -> Vec<Difference> {
     let nothing = Map::new();
     let mut comparison = Comparison {
@@ -51,11 +51,11 @@ pub fn differences(old: &Inspected, new: &Inspected, images: Images<'_>) -> Vec<
     comparison.differences
 }
 
-/// Compares a container that we created with its original, before it may take the original's place. These are
-/// their [`differences`], except for `--rm`, which nothing that we create has.
+/// Compares a container that we created with its original, before it may replace the original. Returns their
+/// [`differences`], ignoring `--rm`, which no container that we create has.
 ///
 /// # Errors
-/// An [`Obstacle`] where the documents do not allow for a faithful successor at all.
+/// An [`Obstacle`] if the documents do not permit a faithful successor.
 pub fn verify(old: &Inspected, new: &Inspected, images: Images<'_>) -> Result<Vec<Difference>, Obstacle> {
     super::check(old, images)?;
     let mut expected = old.clone();
@@ -214,7 +214,7 @@ impl<'a> Comparison<'a> {
         self.require("/Config/Domainname", expected, found);
     }
 
-    /// Every field without a rule of its own, known or not.
+    /// Compares every field without its own rule, whether it is known or not.
     fn other_config(&mut self) {
         const RULED: [&str; 12] = [
             "Image",
@@ -259,11 +259,11 @@ impl<'a> Comparison<'a> {
         );
     }
 
-    /// Every endpoint, without what the engine chose for it.
+    /// Compares every endpoint, ignoring what the engine chose for it.
     fn networks(&mut self) {
         let mut unclaimed: BTreeMap<&str, &Value> = networks::own(self.new).collect();
         for (network, endpoint) in networks::own(self.old) {
-            // The engine may have replaced an id by the name it stands for.
+            // The engine may have replaced an id with the name of its network.
             let id = text_at(endpoint, "/NetworkID");
             let has_id = |other: &Value| !id.is_empty() && text_at(other, "/NetworkID") == id;
             let found = unclaimed.remove(network).or_else(|| {
@@ -304,7 +304,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Mounts by their destination: the data itself must be the same.
+    /// Compares mounts by destination: the data itself must be the same.
     fn mounts(&mut self) {
         let (old, new) = (self.old.list("/Mounts"), self.new.list("/Mounts"));
         let at = |mounts: &'a [Value], destination: &str| {
@@ -323,7 +323,7 @@ impl<'a> Comparison<'a> {
                 let (expected, found) = (volumes::name(mount).into(), volumes::name(found).into());
                 self.require(format!("{path}/Name"), Some(&expected), Some(&found));
             }
-            // `Mode` is how it was written; the source of other types is a directory made for the container.
+            // `Mode` depends on how a mount was written, and the source of other types is a directory for the container.
             let fields: &[&str] = match text_at(mount, "/Type") {
                 "bind" | "volume" => &["Type", "Source", "Driver", "RW", "Propagation"],
                 _ => &["Type", "RW", "Propagation"],
@@ -349,7 +349,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// A field of the old and new container and of their images, as maps.
+    /// Returns a field of the old container, the new container and their images, as maps.
     fn maps(&self, field: &str) -> [Option<&'a Map<String, Value>>; 4] {
         [self.old_config, self.new_config, self.old_image, self.new_image]
             .map(|config| config.get(field).and_then(Value::as_object))
@@ -368,7 +368,7 @@ fn lookup<'a>(map: Option<&'a Map<String, Value>>, key: &str) -> Option<&'a Valu
     map?.get(key)
 }
 
-/// The aliases that the owner gave; the engine adds the container's short id.
+/// Returns the aliases that the owner gave, without the container's short id, which the engine adds.
 fn aliases<'a>(container: &Inspected, value: Option<&'a Value>) -> BTreeSet<&'a str> {
     value
         .and_then(Value::as_array)
@@ -379,14 +379,14 @@ fn aliases<'a>(container: &Inspected, value: Option<&'a Value>) -> BTreeSet<&'a 
         .collect()
 }
 
-/// Whether two network modes mean the same: `default` is the bridge, and at the start 28.5 replaces the beginning
-/// of a network's id by the whole id.
+/// Whether two network modes mean the same: `default` is the bridge, and at the start 28.5 replaces the beginning of a
+/// network's id with the whole id.
 fn same_network_mode(old: &Inspected, new: &Inspected) -> bool {
     let first = networks::first_network;
     old.network_mode() == new.network_mode() || (first(old).is_some() && first(old) == first(new))
 }
 
-/// Reports every place where two values differ; `null` is the same as absence, and nothing else is.
+/// Reports every place where two values differ. A missing value equals `null` and nothing else.
 fn deep(path: &str, expected: Option<&Value>, found: Option<&Value>, differences: &mut Vec<Difference>) {
     if let (Some(Value::Object(a)), Some(Value::Object(b))) = (expected, found) {
         for key in keys([Some(a), Some(b), None]) {

@@ -1,12 +1,12 @@
-//! The spellings of one host configuration: engines write differently what means the same.
+//! Normalises host configurations, since engines write the same settings in different ways.
 
 use serde_json::{Map, Value};
 
 use crate::container::sets;
 use crate::document::unset::is_unset;
 
-/// Brings the host configurations of a container and of its recreated self to one spelling, so that only what means
-/// something else differs.
+/// Normalises the host configurations of a container and its recreated copy, so that they differ only if their meaning
+/// differs.
 pub(super) fn host_configs(old: &mut Map<String, Value>, new: &mut Map<String, Value>) {
     for side in [&mut *old, &mut *new] {
         normalise_links(side);
@@ -19,7 +19,7 @@ pub(super) fn host_configs(old: &mut Map<String, Value>, new: &mut Map<String, V
     drop_what_was_discarded(old, new);
 }
 
-/// A link shows with the container's own name, `/db:/NAME/alias`.
+/// A link appears with the container's own name, as `/db:/NAME/alias`.
 fn normalise_links(host_config: &mut Map<String, Value>) {
     if let Some(Value::Array(links)) = host_config.get_mut("Links") {
         let mut plain: Vec<String> = links
@@ -36,8 +36,8 @@ fn normalise_links(host_config: &mut Map<String, Value>) {
     }
 }
 
-/// "No restart policy" is spelled in two ways. `docker run` writes `no`; for clients that set none, the engine stores an empty
-/// name. Labels and update calls use `no`.
+/// "No restart policy" is written in two ways. `docker run` writes `no`; for clients that set none, the engine stores an
+/// empty name. Labels and update calls use `no`.
 fn name_no_restart_policy(host_config: &mut Map<String, Value>) {
     if let Some(Value::Object(policy)) = host_config.get_mut("RestartPolicy")
         && is_unset(policy.get("Name"))
@@ -46,15 +46,15 @@ fn name_no_restart_policy(host_config: &mut Map<String, Value>) {
     }
 }
 
-/// Podman notes beside a limit that one was asked for, 0 too. The limit itself is compared.
+/// For every requested limit, even 0, Podman adds an annotation. The limit itself is compared elsewhere.
 fn drop_notes(host_config: &mut Map<String, Value>) {
     if let Some(Value::Object(annotations)) = host_config.get_mut("Annotations") {
         annotations.remove("io.podman.annotations.pids-limit");
     }
 }
 
-/// A limit that is not set has several spellings: an update to -1 shows as 0, and at the create the engine makes `null`
-/// of 0, and of all that the host's cgroups cannot do.
+/// A limit that is not set is written in several ways. An update to -1 appears as 0. At creation, the engine turns 0 into
+/// `null`, as well as every limit that the host's cgroups do not support.
 fn drop_unset_limits(host_config: &mut Map<String, Value>) {
     if is_unset(host_config.get("OomKillDisable")) {
         host_config.remove("OomKillDisable");
@@ -65,8 +65,8 @@ fn drop_unset_limits(host_config: &mut Map<String, Value>) {
     }
 }
 
-/// The engine fills these in at the create where the body leaves them out. An older engine, or another configuration
-/// of this one, left them blank when the old container was made.
+/// If a create body omits these settings, the engine fills them in. An older engine, or the same engine with another
+/// configuration, left them blank when it created the old container.
 const FILLED_IN: [&str; 6] = [
     "CgroupnsMode",
     "IpcMode",
@@ -76,24 +76,24 @@ const FILLED_IN: [&str; 6] = [
     "ShmSize",
 ];
 
-/// An engine accepts these with a warning, and discards them where the host lacks support. There the old container
-/// does not have them in effect either, whatever its document says. By moby's `verifyPlatformContainerResources`
-/// (`daemon/daemon_unix.go`), except where the comment on an entry says otherwise. The limits of memory, processes and
-/// CPUs are not here, because every cgroup has them, nor is `CpuRealtime…`, which the engine refuses.
+/// If the host does not support these settings, the engine accepts them with a warning and discards them. They then have no
+/// effect on the old container either, whatever its document shows. From moby's `verifyPlatformContainerResources`
+/// (`daemon/daemon_unix.go`), unless the comment on an entry says otherwise. Limits of memory, processes and CPUs are not in
+/// the list, since every cgroup has them, nor is `CpuRealtime…`, which the engine refuses.
 const DISCARDED: [&str; 6] = [
-    // With cgroup v2.
+    // On cgroup v2.
     "OomKillDisable",
     "MemorySwappiness",
-    // With cgroup v2, and from API 1.42 on by `postContainersCreate`.
+    // On cgroup v2, and since API 1.42 by `postContainersCreate`.
     "KernelMemory",
-    // Its companion. That it is discarded was not found in moby's source, only that cgroup v2 has nothing of the kind.
+    // Its counterpart for TCP. moby's source does not show that it is discarded, but cgroup v2 has no such limit.
     "KernelMemoryTCP",
-    // Without an I/O scheduler that weighs.
+    // Without an I/O scheduler that supports weights.
     "BlkioWeight",
     "BlkioWeightDevice",
 ];
 
-/// Removes from both the settings that the engine discarded.
+/// Removes from both configurations the settings that the engine discarded.
 fn drop_what_was_discarded(old: &mut Map<String, Value>, new: &mut Map<String, Value>) {
     for field in DISCARDED {
         if is_unset(new.get(field)) {
@@ -103,10 +103,10 @@ fn drop_what_was_discarded(old: &mut Map<String, Value>, new: &mut Map<String, V
     }
 }
 
-/// Removes from both the settings that the engine filled in for the new one.
+/// Removes from both configurations the settings that the engine filled in for the new container.
 fn drop_what_was_filled_in(old: &mut Map<String, Value>, new: &mut Map<String, Value>) {
     for field in FILLED_IN {
-        // An empty list of paths is the owner's: nothing is to be masked.
+        // An empty list of paths is a choice of the owner: nothing is masked.
         let is_unset = |value: Option<&Value>| is_unset(value) && !value.is_some_and(Value::is_array);
         if is_unset(old.get(field)) {
             old.remove(field);
@@ -120,7 +120,7 @@ fn drop_what_was_filled_in(old: &mut Map<String, Value>, new: &mut Map<String, V
     }
 }
 
-/// The daemon's own options are added to those of the container, each where the container has none of that name.
+/// Removes the daemon's own options, which it adds to the container's options if the container has none of that name.
 fn drop_default_log_options(old: &Map<String, Value>, new: &mut Map<String, Value>) {
     let Some(Value::Object(found)) = new.get_mut("Config") else {
         return;

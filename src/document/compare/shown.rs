@@ -1,4 +1,4 @@
-//! A difference as people may see it: its place always, its values only if they cannot be secrets.
+//! A difference in a form that is safe to show. The place is always shown, a value only if it cannot be a secret.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::text::one_line;
 
-/// The longest path that is shown, in characters: names in it come from the container.
+/// The longest path to show, in characters. The names in it come from the container.
 const MAX_PATH: usize = 200;
 
 /// A wrong setting of a recreated container.
@@ -28,14 +28,14 @@ impl Difference {
         }
     }
 
-    /// The same where the value that is expected is the former one.
+    /// Returns the text of a change, for which the expected value is the former one.
     pub(super) fn as_change(&self) -> String {
         let path = one_line(&self.path, MAX_PATH);
         let [before, now] = [&self.expected, &self.found].map(|value| Shown(&self.path, value));
         format!("{path} was {before}, and is {now}")
     }
 
-    /// The keys on the way to the setting, `/Config/Env/NAME`. Names in lists and maps are part of it.
+    /// Returns the path of the setting, such as `/Config/Env/NAME`, including names in lists and maps.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -59,8 +59,8 @@ impl fmt::Debug for Difference {
     }
 }
 
-/// The places whose strings are not secrets. Environment, commands, labels, log and driver options may all hold tokens,
-/// and a field nobody knows yet may hold anything.
+/// The places whose strings are not secrets. Environments, commands, labels, log options and driver options may all contain
+/// tokens, and an unknown field may contain anything.
 const PUBLIC: [&str; 29] = [
     "/Config/User",
     "/Config/WorkingDir",

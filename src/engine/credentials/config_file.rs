@@ -1,4 +1,4 @@
-//! The registry accounts in Docker's own `config.json`. Everything else in it is ignored.
+//! Reads the registry accounts in Docker's own `config.json` and ignores everything else in the file.
 
 use std::collections::BTreeMap;
 
@@ -32,15 +32,15 @@ struct Entry {
 }
 
 impl DockerConfig {
-    /// The name of the helper that keeps the account of this registry.
+    /// Returns the name of the credential helper that stores the account of this registry.
     pub(super) fn helper(&self, registry: &str) -> Option<&str> {
         let own = self.helpers.iter().find(|(key, _)| is_of(key, registry));
         let helper = own.map_or(self.store.as_str(), |(_, helper)| helper);
         Some(helper).filter(|helper| !helper.is_empty())
     }
 
-    /// The account in the file itself, with the key of its entry; a helper leaves an empty entry. Errs with the entry that
-    /// cannot be decoded.
+    /// Returns the account that is stored in the file itself, with the key of its entry. If a helper stores the account, the
+    /// entry is empty. Fails with a message about the entry that cannot be decoded.
     pub(super) fn account(&self, registry: &str) -> Result<Option<(&str, Account)>, String> {
         let entries = self.auths.iter().filter(|(key, _)| is_of(key, registry));
         for (key, entry) in entries {
@@ -66,11 +66,11 @@ impl DockerConfig {
 fn decoded(auth: &str) -> Option<(String, String)> {
     let text = String::from_utf8(STANDARD.decode(auth.trim()).ok()?).ok()?;
     let (username, password) = text.split_once(':')?;
-    // Some clients pad with zeros.
+    // Some clients pad the password with zero bytes.
     Some((username.to_owned(), password.trim_end_matches('\0').to_owned()))
 }
 
-/// Whether a key is this registry's. Keys come with or without scheme and path, and Docker Hub has three names.
+/// Whether a key belongs to this registry. Keys may include a scheme and a path, and Docker Hub has three names.
 fn is_of(key: &str, registry: &str) -> bool {
     let host = |text: &str| {
         let text = text

@@ -1,4 +1,4 @@
-//! Registry credentials on their way to the engine: the header `X-Registry-Auth`.
+//! The `X-Registry-Auth` header, which carries registry credentials to the engine.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
@@ -9,12 +9,12 @@ use crate::text::secret::Secret;
 /// The header that carries registry credentials to the engine.
 pub(in crate::engine) const HEADER: &str = "X-Registry-Auth";
 
-/// The account that pulls.
+/// The account to pull with.
 #[derive(Clone, Debug)]
 pub(in crate::engine) enum Account {
     /// A user name with its password or access token.
     Password { username: String, password: Secret },
-    /// The token that `docker login` got in place of a password.
+    /// The token that `docker login` received instead of a password.
     IdentityToken(Secret),
 }
 
@@ -33,7 +33,7 @@ impl Login {
         }
     }
 
-    /// The value of [`HEADER`] in a request of our own.
+    /// Returns the value of [`HEADER`] for a request that this program builds itself.
     pub(in crate::engine) fn header(&self) -> String {
         let serveraddress = server_address(&self.registry);
         let credentials = match &self.account {
@@ -48,7 +48,7 @@ impl Login {
     }
 }
 
-/// The registry's address as engines expect it: Docker Hub has a historic one.
+/// Returns the address of the registry in the form that engines expect. For Docker Hub that is a historic address.
 pub(in crate::engine) fn server_address(registry: &str) -> &str {
     match registry {
         "docker.io" => "https://index.docker.io/v1/",

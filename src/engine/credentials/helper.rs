@@ -15,13 +15,13 @@ use super::header::{Account, server_address};
 use crate::text::secret::Secret;
 use crate::text::{duration, one_line};
 
-/// The limit of a helper, which may have to ask a cloud.
+/// The time limit for a helper, which may have to contact a cloud service.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long the output of a helper that has ended is read: the whole output is in the pipe already.
+/// How long to keep reading after a helper has ended. Its whole output is in the pipe by then.
 const LAST_READ: Duration = Duration::from_millis(50);
-/// The most that a helper may print, in bytes. A login is much shorter.
+/// The most bytes that a helper may print. A login is much shorter.
 const MAX_OUTPUT: usize = 1 << 20;
-/// A helper's answer for an unknown account: the words are part of the helpers' protocol.
+/// A helper's answer for an unknown account. The protocol of credential helpers defines this text.
 const NOT_FOUND: &str = "credentials not found in native keychain";
 
 #[derive(Deserialize)]
@@ -31,7 +31,7 @@ struct Answer {
     secret: String,
 }
 
-/// Asks a helper, by the name that `config.json` gives it. `None` if it knows no account for the registry.
+/// Asks the helper with this name from `config.json`. Returns `None` if it has no account for the registry.
 pub(super) async fn ask(name: &str, registry: &str) -> Result<Option<Account>, String> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if !name.chars().all(is_name) {
@@ -42,7 +42,7 @@ pub(super) async fn ask(name: &str, registry: &str) -> Result<Option<Account>, S
     run(Path::new(&format!("docker-credential-{name}")), registry).await
 }
 
-/// Runs a helper, found in `PATH` unless its path has a slash. It is killed when this ends early.
+/// Runs a helper, found through `PATH` unless its path contains a slash. Dropping the future kills the helper.
 async fn run(program: &Path, registry: &str) -> Result<Option<Account>, String> {
     let name = program
         .file_name()
@@ -94,16 +94,16 @@ async fn run(program: &Path, registry: &str) -> Result<Option<Account>, String> 
     }))
 }
 
-/// Gives a helper the address of a registry; how it ended, and what it printed.
+/// Sends a registry address to a helper. Returns the helper's exit status and its output.
 async fn converse(child: &mut Child, address: &str) -> io::Result<(ExitStatus, Vec<u8>)> {
     if let Some(mut stdin) = child.stdin.take() {
-        // A helper that does not read it says why.
+        // If a helper does not read the address, its exit status and output explain why.
         let _ = stdin.write_all(format!("{address}\n").as_bytes()).await;
     }
     let mut stdout = child.stdout.take().ok_or(ErrorKind::BrokenPipe)?;
     let mut output = Vec::with_capacity(4096);
     let mut is_open = true;
-    // A process that the helper leaves running may hold its output open, so the helper's end counts, not the output's.
+    // A process that the helper leaves behind may keep the pipe open, so the loop waits for the helper's exit.
     let status = loop {
         tokio::select! {
             status = child.wait() => break status?,
@@ -127,7 +127,7 @@ fn check_length(output: &[u8]) -> io::Result<()> {
     Err(io::Error::other(problem))
 }
 
-/// The output of a helper that failed, unless it may hold a login.
+/// Returns the output of a failed helper, unless it may contain a login.
 fn complaint(text: &str) -> String {
     let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
     if is_json || text.contains('{') || text.contains("Secret") {
@@ -142,8 +142,8 @@ mod tests {
 
     use super::*;
 
-    /// Runs a script as a helper. Another process writes it: a file that this one has open for writing is also held
-    /// open by a program that another test starts just then, and could not be run.
+    /// Runs a script as a helper. A separate process writes the script: if this process wrote it, a program that another
+    /// test starts at the same moment could inherit the open file, and the kernel would refuse to run the script.
     async fn ask(script: &str, registry: &str) -> Result<Option<Account>, String> {
         let directory = tempfile::tempdir().unwrap();
         let program = directory.path().join("docker-credential-lab");

@@ -1,5 +1,5 @@
-//! The account for a registry: the one in our own settings, or one of Docker's `config.json`. That file is read for every pull, so
-//! that the next pull has a login that was renewed there.
+//! Finds the account for a registry in the upgrader's own settings or in Docker's `config.json`. That file is read again for
+//! every pull, so a login that was renewed there takes effect at the next pull.
 
 mod config_file;
 pub(crate) mod header;
@@ -19,40 +19,40 @@ use crate::engine::EngineError;
 use crate::image::ImageReference;
 use crate::text::secret::Secret;
 
-/// How long the file may take to be read.
+/// The time limit for reading the file.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The accounts for registries, or the path of their file. Nothing is read before a question to a registry.
+/// The registry accounts, or the path of the file that has them. Nothing is read until a registry is contacted.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
-    /// Those of our own settings.
+    /// The account from the upgrader's own settings.
     pub own: Option<StaticCredentials>,
     /// Docker's `config.json`, for all other registries.
     pub file: Option<ConfigFile>,
 }
 
-/// `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.
+/// The account in `REGISTRY_USERNAME` and `REGISTRY_PASSWORD`.
 #[derive(Clone, Debug)]
 pub struct StaticCredentials {
     /// The user name.
     pub username: String,
     /// The password or access token.
     pub password: Secret,
-    /// The registries it is for, as `host` or `host:port`; empty for every registry.
+    /// The registries that the account is for, as `host` or `host:port`. Empty means every registry.
     pub registries: Vec<String>,
 }
 
 /// Docker's `config.json`.
 #[derive(Clone, Debug)]
 pub struct ConfigFile {
-    /// Its path.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Whether a setting names it. A file at the usual place may be unreadable for us, and then counts as absent.
+    /// Whether a setting names the file. Without one, a file at the usual path that cannot be read counts as absent.
     pub named: bool,
 }
 
 impl Credentials {
-    /// The user and the password for a registry, for a program that asks it itself.
+    /// Returns the user name and password for a registry, for a program that contacts the registry itself.
     #[cfg(feature = "kubernetes")]
     pub(crate) async fn password(&self, registry: &str) -> Option<(String, Secret)> {
         match self.look_up(registry).await.login?.account {
@@ -61,7 +61,7 @@ impl Credentials {
         }
     }
 
-    /// The login for a registry, and what is wrong with it.
+    /// Looks up the login for a registry, and reports problems with it.
     pub(super) async fn look_up(&self, registry: &str) -> Lookup {
         let is_for = |own: &&StaticCredentials| {
             own.registries.is_empty() || own.registries.iter().any(|r| r == registry)
@@ -93,20 +93,20 @@ impl Credentials {
     }
 }
 
-/// The result of a look-up of a login.
+/// The result of looking up a login.
 #[derive(Default)]
 pub(super) struct Lookup {
     /// The login to pull with.
     pub(super) login: Option<Login>,
-    /// The place, unless our own settings name it: it may be left over, or of another account.
+    /// The source of the login, unless it is our own settings. Such a login may be outdated or for another account.
     pub(super) origin: Option<String>,
-    /// The first thing that was wrong, without any secret. Most images need no login, so it stops nothing; it is
-    /// reported if the registry wants one.
+    /// The first problem that was found, without any secret. Most images need no login, so the problem stops nothing; it is
+    /// reported if the registry asks for a login.
     pub(super) problem: Option<String>,
 }
 
 impl Lookup {
-    /// Keeps a problem, and continues without the affected part.
+    /// Records a problem and continues without the affected part.
     fn note<T>(&mut self, outcome: Result<Option<T>, String>) -> Option<T> {
         outcome.unwrap_or_else(|problem| {
             self.problem.get_or_insert(problem);
@@ -114,12 +114,12 @@ impl Lookup {
         })
     }
 
-    /// Whether a call failed for this login, which may be left over or of another account.
+    /// Whether a call failed because of this login, which may be outdated or for another account.
     pub(super) fn may_be_stale<T>(&self, outcome: &Result<T, EngineError>) -> bool {
         self.origin.is_some() && outcome.as_ref().is_err_and(EngineError::is_auth_error)
     }
 
-    /// The outcome of the call without the login, if that one succeeded.
+    /// Returns the outcome of the call without the login if that call succeeded.
     pub(super) fn better_of<T>(
         &self,
         image: &ImageReference,
@@ -138,7 +138,7 @@ impl Lookup {
         without
     }
 
-    /// Adds the problem to the outcome of a call with this login, if that failed for want of one.
+    /// Adds the problem to the outcome of a call that failed because it lacked a valid login.
     pub(super) fn complete<T>(self, outcome: Result<T, EngineError>) -> Result<T, EngineError> {
         match (outcome, self.problem) {
             (Err(error), Some(problem)) if error.is_auth_error() => Err(EngineError::Unauthorized(format!(
@@ -150,7 +150,7 @@ impl Lookup {
     }
 }
 
-/// Reads the file in a thread of its own: a file system that hangs never answers.
+/// Reads the file in its own thread, since a hanging file system never answers.
 async fn read(file: &ConfigFile) -> Result<Option<DockerConfig>, String> {
     let path = file.path.clone();
     let reading = tokio::task::spawn_blocking(move || fs::read(path));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::container::ContainerId;
 use crate::engine::EngineError;
 
-/// The id, unless it would need encoding: bollard pastes ids into paths as they are.
+/// Returns the id, or an error if it would need encoding: bollard inserts ids into paths unchanged.
 pub(super) fn checked_id(id: &ContainerId) -> Result<&str, EngineError> {
     let text = id.as_str();
     let sound = !text.is_empty()
@@ -21,8 +21,8 @@ pub(super) fn checked_id(id: &ContainerId) -> Result<&str, EngineError> {
     }
 }
 
-/// A restart policy as an update takes it. A container document writes "none" as an empty name, which an update reads
-/// as "leave it as it is".
+/// Converts a restart policy to the form that an update expects. A container document writes "none" as an empty name, but an
+/// update would interpret that as "leave the policy unchanged".
 pub(super) fn restart_policy(policy: &Value) -> Result<RestartPolicy, EngineError> {
     let mut policy = policy.clone();
     if policy
@@ -35,7 +35,7 @@ pub(super) fn restart_policy(policy: &Value) -> Result<RestartPolicy, EngineErro
     serde_json::from_value(policy).map_err(|error| EngineError::Malformed(format!("restart policy: {error}")))
 }
 
-/// The segments of `/{kind}/{reference}/json`. The slashes of a reference are not encoded, as in every client.
+/// Returns the segments of `/{kind}/{reference}/json`. Like all clients, it does not encode the slashes of a reference.
 pub(super) fn reference_path<'a>(kind: &'a str, reference: &'a str) -> Vec<&'a str> {
     std::iter::once(kind)
         .chain(reference.split('/'))

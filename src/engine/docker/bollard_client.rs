@@ -1,5 +1,5 @@
-//! bollard's client, with two of its faults (0.21.1) repaired: it leaves out the version prefix, and it reads the message of an
-//! error whatever its size. It sends commands alone, of whose answers it reads no more than the status.
+//! bollard's client, with fixes for two faults (0.21.1): it omits the version prefix, and it reads error messages of any
+//! size. The client only sends commands, and reads nothing but the status of their answers.
 
 use std::future::poll_fn;
 use std::path::PathBuf;
@@ -28,13 +28,13 @@ use crate::container::ApiVersion;
 use crate::engine::EngineHost;
 use crate::net::{self, dns::Resolver, tls_without_roots};
 
-/// Makes the client, for this version of the API. Nothing is sent.
+/// Creates the client for this version of the API. It sends nothing.
 pub(super) fn new(host: &EngineHost, api: ApiVersion) -> Result<Docker, BollardError> {
     let version = ClientVersion {
         major_version: api.major.into(),
         minor_version: api.minor.into(),
     };
-    // For the start of an answer; the caller bounds the whole call.
+    // The limit until an answer starts. The caller limits the whole call.
     let seconds = WRITE.as_secs();
     let docker = match host {
         EngineHost::Unix(path) => {
@@ -46,7 +46,7 @@ pub(super) fn new(host: &EngineHost, api: ApiVersion) -> Result<Docker, BollardE
                 Some(directory) => ("https", mutual_tls(directory)),
                 None => ("http", tls_without_roots()),
             };
-            // bollard's own would trust the system's authorities as well, show no certificate, and leave names to the C library.
+            // bollard's own connector would also trust the system's CAs, send no certificate, and use the C library for DNS.
             let mut tcp = HttpConnector::new_with_resolver(Resolver::default());
             tcp.enforce_http(false);
             let tcp = HttpsConnector::from((tcp, tls.map_err(std::io::Error::other)?));
@@ -66,7 +66,7 @@ pub(super) fn new(host: &EngineHost, api: ApiVersion) -> Result<Docker, BollardE
     }))
 }
 
-/// A connection for each call.
+/// Opens a new connection for each call.
 fn over(
     connector: impl Connect + Clone + Send + Sync + 'static,
 ) -> impl Fn(BollardRequest) -> BoxFuture<'static, Result<Response<Incoming>, BollardError>> {
@@ -80,7 +80,7 @@ fn over(
     }
 }
 
-/// The answer if it is a success; otherwise the beginning of its message.
+/// Returns a successful answer as it is, and otherwise an error with the beginning of its message.
 async fn successful(response: Response<Incoming>) -> Result<Response<Incoming>, BollardError> {
     let status = response.status();
     if status.is_success() || status == StatusCode::NOT_MODIFIED {
@@ -100,7 +100,7 @@ async fn successful(response: Response<Incoming>) -> Result<Response<Incoming>, 
     })
 }
 
-/// Connects to the engine's socket, whatever the address.
+/// Connects to the engine's socket, ignoring the address.
 #[derive(Clone)]
 struct Socket(PathBuf);
 
@@ -119,7 +119,7 @@ impl Service<Uri> for Socket {
     }
 }
 
-/// The address with `/v1.41` before its path; `None` if it has a version already.
+/// Returns the address with `/v1.41` before its path, or `None` if it already has a version.
 fn with_version_prefix(uri: &str, api: ApiVersion) -> Option<String> {
     let (scheme, rest) = uri.split_once("://")?;
     let (authority, path) = rest.split_once('/')?;

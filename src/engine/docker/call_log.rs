@@ -1,12 +1,12 @@
-//! Counts every call to the engine, and logs it at `LOG_LEVEL=debug`: method and path, the time it took, how it failed.
-//! Bodies and headers, which hold environments and credentials, stay out.
+//! Counts every call to the engine. At `LOG_LEVEL=debug`, it also logs the method, the path, the duration and any error.
+//! Bodies and headers are not logged, since they contain environments and credentials.
 
 use tokio::time::Instant;
 use tracing::debug;
 
 use crate::engine::{EngineCalls, EngineError};
 
-/// Awaits the outcome of a call, logs it and counts it.
+/// Awaits the outcome of a call, then logs and counts it.
 pub(super) async fn logged<T>(
     calls: &EngineCalls,
     call: String,

@@ -1,14 +1,14 @@
-//! Finds files that were copied into a container before its current life started. Compose does so with a config or a
-//! secret whose content is in the compose file: right after the creation, and from version 2.38 on before each start.
-//! No document lists them, and a successor would lack them.
+//! Finds files that were copied into a container before its current run started. Compose copies a config or secret whose
+//! content is in the compose file: right after the creation, and since version 2.38 before each start. No document lists
+//! these files, so a successor would lack them.
 //!
-//! They are recognised by their modification times, so some other files are taken for them:
-//! - files that a process of an earlier life extracted from an archive younger than the container, or downloaded with the
-//!   server's time;
-//! - every file that an earlier life wrote, where the engine's file system stores whole seconds only.
+//! The files are recognised by their modification times. This also matches some other files:
+//! - files that a process of an earlier run extracted from an archive that is newer than the container, or downloaded with
+//!   the server's timestamp;
+//! - every file that an earlier run wrote, if the engine's file system stores whole seconds only.
 //!
-//! A delegate with such a file is not upgraded until it is recreated. Conversely, a file is missed where the clocks of
-//! Compose's host and of the engine's host differ.
+//! A delegate with such a file is not upgraded until it is recreated. Conversely, a copied file is missed if the clocks of
+//! Compose's host and the engine's host differ.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -20,12 +20,12 @@ use tracing::warn;
 
 use crate::container::Inspected;
 
-/// The header with which the engine describes a path in a container: base64 of JSON.
+/// The header that describes a path in a container, as base64-encoded JSON.
 pub(super) const STAT: &str = "X-Docker-Container-Path-Stat";
-/// As many files are checked, the shortest paths first, since a person chose where a config goes. Each check is a
-/// call, for which the engine mounts the container's file system.
+/// The most files to check. The shortest paths come first, since a person chose the path of a config. Each check is a call
+/// that makes the engine mount the container's file system.
 const MAX_FILES: usize = 500;
-/// The error of a time in a tar archive, which stores whole seconds.
+/// The precision of times in a tar archive, which stores whole seconds.
 const WHOLE_SECOND: TimeDelta = TimeDelta::seconds(1);
 
 /// A row of the answer to `GET /containers/{id}/changes`.
@@ -37,13 +37,13 @@ pub(super) struct Change {
     kind: u8,
 }
 
-/// The files that are new or changed, since a config may replace a file of the image: those with the shortest paths. There may
-/// be millions, and no more of them are kept than are checked, and as many again.
+/// The new and changed files with the shortest paths. Changed files count because a config may replace a file of the image.
+/// There may be millions of them, so this keeps at most twice as many as are checked.
 #[derive(Default)]
 pub(super) struct ChangedFiles {
-    /// Each with the depth of its path.
+    /// Each path with its depth.
     paths: BTreeSet<(usize, String)>,
-    /// The first directories of changed files.
+    /// The first parent directories of changed files that were seen.
     directories: HashSet<String>,
     dropped: usize,
 }
@@ -52,8 +52,8 @@ impl ChangedFiles {
     pub(super) fn note(&mut self, change: Change) {
         const REMOVED: u8 = 2;
         let depth = |path: &str| path.matches('/').count();
-        // The engine also lists the parent directories of each changed file, mostly before the file. They need no check. An entry
-        // that turns out to be the parent of another entry is a directory, so it is dropped.
+        // The engine also lists the parent directories of each changed file, mostly before the file. They need no check. An
+        // entry that turns out to be the parent of another entry is a directory, so it is dropped.
         if let Some((directory, _)) = change.path.rsplit_once('/')
             && !self.directories.contains(directory)
         {
@@ -72,7 +72,7 @@ impl ChangedFiles {
         }
     }
 
-    /// The shortest paths come first.
+    /// Returns the files to check, shortest paths first.
     pub(super) fn files(self) -> impl Iterator<Item = String> {
         let unchecked = self
             .paths
@@ -88,16 +88,16 @@ impl ChangedFiles {
 
 #[derive(Deserialize)]
 struct Stat {
-    /// Go's `os.FileMode`: no bit above the permissions is set for a regular file.
+    /// Go's `os.FileMode`. A regular file has none of the type bits set.
     mode: u32,
     mtime: DateTime<Utc>,
 }
 
-/// Whether the path with this header is a regular file that was copied into the container before its current life.
+/// Whether the path with this header is a regular file that was copied into the container before its current run.
 ///
-/// Compose sends a tar archive with the time of sending. A time in an archive has no fraction of a second, while the
-/// time of a file that a process wrote has one. A file that a process extracted has none either, but mostly a time
-/// from before the container was created.
+/// Compose sends a tar archive that carries the time of sending. Times in an archive have no fraction of a second, while the
+/// time of a file that a process wrote has one. A file that a process extracted has no fraction either, but its time is
+/// usually from before the container was created.
 pub(super) fn was_copied(container: &Inspected, header: &str) -> bool {
     const NOT_REGULAR: u32 = 0x8f28_0000;
     let Some(stat) = STANDARD

@@ -1,4 +1,4 @@
-//! From what an HTTP client says to [`EngineError`].
+//! Converts the errors of HTTP clients to [`EngineError`].
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::engine::EngineError;
 use crate::net::{innermost, without_markup};
 use crate::text::one_line;
 
-/// The longest message of an engine, in characters: it may quote a registry or a runtime.
+/// The longest message of an engine to keep, in characters. A message may quote a registry or a runtime.
 const MAX_MESSAGE: usize = 2_000;
 
-/// The error of an answer with this status, which is not a success.
+/// Returns the error for an answer with this unsuccessful status.
 pub(super) fn from_status(status: u16, message: &str) -> EngineError {
     let message = one_line(&without_markup(message), MAX_MESSAGE);
     match status {
@@ -21,7 +21,7 @@ pub(super) fn from_status(status: u16, message: &str) -> EngineError {
     }
 }
 
-/// An error inside a stream whose status was 200.
+/// Returns the error for a message inside a stream whose status was 200.
 pub(super) fn in_stream(message: &str) -> EngineError {
     EngineError::Refused {
         status: 200,
@@ -29,7 +29,7 @@ pub(super) fn in_stream(message: &str) -> EngineError {
     }
 }
 
-/// An error of bollard's. `limit` is the time that the call had.
+/// Converts an error from bollard. `limit` is the time limit of the call.
 pub(super) fn from_bollard(error: BollardError, limit: Duration) -> EngineError {
     match error {
         BollardError::DockerResponseServerError { status_code, message } => {

@@ -1,4 +1,4 @@
-//! `GET /events`: one JSON document to a line, and so read line by line.
+//! Watches `GET /events`, which sends one JSON document per line.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::stream::Lines;
 use crate::container::label;
 use crate::engine::{EngineError, Happening};
 
-/// How long one connection reports changes. A proxy or a firewall may drop it without closing it.
+/// How long to watch over one connection. A proxy or firewall may drop a connection without closing it.
 const WATCH: Duration = Duration::from_secs(3600);
 
-/// The changes that an observation shows. An engine matches `health_status` as a prefix of all its kinds.
+/// The events that change what an observation shows. An engine treats `health_status` as a prefix of all its variants.
 const WATCHED: &str = r#"{"type":["container","volume"],"event":["create","start","die","pause","unpause","rename","destroy","health_status"]}"#;
 
 #[derive(Deserialize)]
@@ -29,7 +29,7 @@ struct Line {
 struct Actor {
     #[serde(rename = "ID", default)]
     id: String,
-    /// Of a container, its labels among others.
+    /// For a container, these include its labels.
     #[serde(rename = "Attributes", default)]
     attributes: HashMap<String, String>,
 }
@@ -47,7 +47,7 @@ impl DockerEngine {
         let mut lines = Lines::default();
         let take = |chunk: &[u8]| {
             lines.read(chunk, |line| {
-                // A line that cannot be read is not an event of a container.
+                // A line that cannot be parsed is not an event of a container.
                 let Ok(Line { kind, actor }) = serde_json::from_slice(line) else {
                     return;
                 };

@@ -1,4 +1,4 @@
-//! Raw JSON in and out of the engine's API: documents pass through whole, whatever fields they have.
+//! Sends and receives raw JSON over the engine's API. Documents keep all their fields, even unknown ones.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,19 +19,19 @@ use crate::net::client::USER_AGENT;
 use crate::net::dns::Resolver;
 use crate::net::{innermost, tls_without_roots};
 
-/// The most bytes of a document, and of a list of them. Within the 100 MB that the upgrader may have, there is room for what is
-/// made of it, which can be sixteen times as much.
+/// The most bytes of one document, and of a list of documents. The parsed form can take sixteen times as much memory, which
+/// still fits into the 100 MB that the upgrader may use.
 const MOST: usize = 2 << 20;
 pub(super) const MOST_OF_DOCUMENTS: usize = 8 << 20;
-/// The most bytes of a message about an error.
+/// The most bytes of an error message.
 pub(super) const MOST_MESSAGE: usize = 64 << 10;
 /// The most bytes of a list that is read element by element.
 const MOST_OF_LIST: usize = 128 << 20;
 
-/// An answer that keeps sending data may take this many times its limit in total.
+/// The total time for an answer that keeps sending data, as a multiple of its limit.
 const PATIENCE: u32 = 10;
 
-/// A client of the engine's API that neither models nor alters what it carries.
+/// A client for the engine's API that neither models nor alters the documents it carries.
 #[derive(Clone, Debug)]
 pub(super) struct HttpClient {
     client: reqwest::Client,
@@ -46,14 +46,14 @@ pub(super) struct Request {
     url: Url,
     body: Option<Vec<u8>>,
     header: Option<(&'static str, String)>,
-    /// The time in which something of its answer must arrive.
+    /// The time limit until the next part of the answer must arrive.
     limit: Duration,
-    /// The most bytes that are read of the answer.
+    /// The most bytes of the answer to read.
     most: usize,
 }
 
 impl HttpClient {
-    /// Makes the client. Nothing is sent and no socket is opened; errs where a TLS file cannot be used.
+    /// Creates the client without sending anything or opening a socket. Fails if a TLS file cannot be used.
     pub(super) fn new(host: &EngineHost) -> Result<Self, EngineError> {
         let broken = |what: String| EngineError::Unreachable(what);
         let builder = reqwest::Client::builder()
@@ -61,7 +61,7 @@ impl HttpClient {
             .no_proxy()
             .dns_resolver(Resolver::default())
             .redirect(reqwest::redirect::Policy::none())
-            // A new connection per call: one from before a restart of the engine would fail a create that was never sent.
+            // Use a new connection for each call: after a restart of the engine, a create on an old one would fail unsent.
             .pool_max_idle_per_host(0);
         let (builder, base) = match host {
             EngineHost::Unix(path) => {
@@ -89,7 +89,7 @@ impl HttpClient {
         })
     }
 
-    /// Makes a request to a path given in segments, which are encoded here; below an API version unless `None`.
+    /// Creates a request. Encodes the segments of its path, and puts them below the API version unless that is `None`.
     pub(super) fn request(
         &self,
         method: Method,
@@ -115,7 +115,7 @@ impl HttpClient {
         }
     }
 
-    /// Sends a request; the body of the answer. Errs for any status but 2xx and 304, and for more than any answer has.
+    /// Sends a request and returns the body of the answer. Fails for any status but 2xx and 304, and for too long a body.
     pub(super) async fn send(&self, request: Request) -> Result<Vec<u8>, EngineError> {
         let (mut body, path, most) = (Vec::new(), request.path().to_owned(), request.most);
         let take = |chunk: &[u8]| body.extend_from_slice(chunk);
@@ -129,7 +129,7 @@ impl HttpClient {
         Ok(body)
     }
 
-    /// Sends a request whose answer is a list, and reads its elements one by one.
+    /// Sends a request whose answer is a list, and reads the elements one by one.
     pub(super) async fn each<T: DeserializeOwned>(
         &self,
         request: Request,
@@ -146,7 +146,7 @@ impl HttpClient {
         elements.end(&path, MOST_OF_LIST)
     }
 
-    /// Sends a request whose answer may be long, and hands out the chunks of its body until there are `max` bytes. Errs
+    /// Sends a request whose answer may be long, and passes on the chunks of its body until `max` bytes have arrived. Fails
     /// for any status but 2xx and 304.
     pub(super) async fn stream(
         &self,
@@ -157,7 +157,7 @@ impl HttpClient {
         logged(&self.calls, request.to_string(), self.follow(request, max, take)).await
     }
 
-    /// The same for an answer without an end, such as an event stream. It is neither counted nor logged as a call, since its
+    /// Does the same for an endless answer, such as an event stream. The call is neither counted nor logged, since its
     /// duration says nothing about the engine.
     pub(super) async fn follow(
         &self,
@@ -170,7 +170,7 @@ impl HttpClient {
         read(response, limit, max, &mut take).await
     }
 
-    /// Sends a request; the answer, whose body is not read yet. Errs for any status but 2xx and 304.
+    /// Sends a request and returns the answer with its body still unread. Fails for any status but 2xx and 304.
     pub(super) async fn open(&self, request: Request) -> Result<reqwest::Response, EngineError> {
         let limit = request.limit;
         let response = self.response(request).await?;
@@ -192,7 +192,7 @@ impl HttpClient {
         parse(&path, &self.send(request).await?)
     }
 
-    /// Sends a HEAD request; a header of the answer.
+    /// Sends a HEAD request and returns one header of the answer.
     pub(super) async fn header_of(
         &self,
         request: Request,
@@ -202,7 +202,7 @@ impl HttpClient {
             let response = self.response(request).await?;
             let status = response.status();
             if !status.is_success() {
-                // An answer to HEAD has no body with a message.
+                // An answer to HEAD has no body, and so no message.
                 return Err(from_status(status.as_u16(), &status.to_string()));
             }
             let value = response.headers().get(name).and_then(|value| value.to_str().ok());
@@ -220,14 +220,14 @@ impl HttpClient {
         if let Some(body) = request.body {
             builder = builder.header(CONTENT_TYPE, "application/json").body(body);
         }
-        // Boxed, since each future that awaits a call holds a place for this one.
+        // Boxed, since every future that awaits a call would otherwise embed this large one.
         let sent = timeout(limit, Box::pin(builder.send())).await;
         sent.map_err(|_| EngineError::TimedOut(limit))?
             .map_err(|error| failure(&error))
     }
 }
 
-/// Method, path and query: what a log may show of it.
+/// Shows the method, path and query, which are safe to log.
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.method, self.url.path())?;
@@ -264,12 +264,12 @@ impl Request {
     }
 }
 
-/// The answer to a request to this path, read as JSON.
+/// Parses the answer to a request to this path as JSON.
 pub(super) fn parse<T: DeserializeOwned>(path: &str, body: &[u8]) -> Result<T, EngineError> {
     serde_json::from_slice(body).map_err(|error| EngineError::Malformed(format!("{path}: {error}")))
 }
 
-/// The engine's own message: `{"message": …}`, or the body as it is where something in between answered.
+/// Returns the engine's own message, `{"message": …}`, or the whole body if a proxy in between sent the answer.
 pub(super) fn message(body: &[u8]) -> String {
     serde_json::from_slice::<Value>(body)
         .ok()
@@ -277,8 +277,8 @@ pub(super) fn message(body: &[u8]) -> String {
         .unwrap_or_else(|| String::from_utf8_lossy(body).into_owned())
 }
 
-/// Hands out the chunks of a body until there are `max` bytes. A slow one has as long as something arrives, up to ten times
-/// `limit`: one that sends a byte now and then holds up nothing for long.
+/// Passes on the chunks of a body until `max` bytes have arrived. Each chunk must arrive within `limit`, and the whole body
+/// within ten times `limit`, so that a server that sends a byte now and then cannot block for long.
 async fn read(
     mut response: reqwest::Response,
     limit: Duration,

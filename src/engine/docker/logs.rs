@@ -1,16 +1,16 @@
-//! The end of a container's log, from the engine's stream in either of its two forms.
+//! Extracts the last lines of a container's log from the engine's stream, which has one of two formats.
 
 use std::collections::VecDeque;
 
-/// The bytes of a frame's header: the number of the stream, three zeros, the length of what follows.
+/// The size of a frame's header: the number of the stream, three zero bytes, and the length of the payload.
 const HEADER: usize = 8;
-/// The bytes of a line that are kept. The rest is marked by [`CUT`].
+/// The most bytes of a line to keep. [`CUT`] replaces the rest.
 const MAX_LINE: usize = 64 * 1024;
-/// Stands for the rest of a line.
+/// Marks a line that was cut.
 const CUT: &str = "…";
 
-/// The last lines of both streams, in the order in which they ended, without the frames that they come in. A container
-/// with a terminal has one stream, unframed.
+/// Collects the last lines of both streams, in the order in which the lines ended, without the frames around them. A
+/// container with a terminal has a single stream without frames.
 pub(super) struct Tail {
     keep: usize,
     lines: VecDeque<String>,
@@ -19,21 +19,21 @@ pub(super) struct Tail {
     stderr: Line,
 }
 
-/// The form of the stream, and where in it the reader is.
+/// The format of the stream, and the reader's position in it.
 enum Form {
-    /// Engines before API 1.42 do not say which form it is, but no text starts like a header.
+    /// Engines before API 1.42 do not announce the format, but no text starts with the bytes of a header.
     Unknown(Vec<u8>),
     Plain,
-    /// In a header, of which this much is there.
+    /// Inside a header, of which these bytes have arrived.
     Header(Vec<u8>),
-    /// In a frame with this many bytes left.
+    /// Inside a frame with this many bytes left.
     Frame {
         is_stderr: bool,
         left: usize,
     },
 }
 
-/// A line that has started.
+/// A line that has not ended yet.
 #[derive(Default)]
 struct Line {
     bytes: Vec<u8>,
@@ -41,7 +41,7 @@ struct Line {
 }
 
 impl Tail {
-    /// Keeps this many lines.
+    /// Creates a tail that keeps this many lines.
     pub(super) fn new(keep: usize) -> Self {
         Self {
             keep,
@@ -52,14 +52,14 @@ impl Tail {
         }
     }
 
-    /// Reads on.
+    /// Reads the next chunk of the stream.
     pub(super) fn read(&mut self, mut chunk: &[u8]) {
         while !chunk.is_empty() {
             chunk = self.read_some(chunk);
         }
     }
 
-    /// Reads the start of a chunk; returns the rest.
+    /// Reads the start of a chunk and returns the rest.
     fn read_some<'a>(&mut self, chunk: &'a [u8]) -> &'a [u8] {
         match &mut self.form {
             Form::Unknown(begun) => {
@@ -93,7 +93,7 @@ impl Tail {
         }
     }
 
-    /// Recognises the form by the bytes so far.
+    /// Determines the format from the bytes read so far.
     fn recognise(&mut self) {
         if let Form::Unknown(begun) = &mut self.form {
             let begun = std::mem::take(begun);
@@ -126,7 +126,7 @@ impl Tail {
         }
     }
 
-    /// The lines that were kept, and those that have no end yet.
+    /// Returns the lines that were kept, including lines that have not ended yet.
     pub(super) fn text(mut self) -> String {
         self.recognise();
         let is_plain = matches!(self.form, Form::Plain);
@@ -143,7 +143,7 @@ impl Tail {
 }
 
 impl Form {
-    /// The form that a whole header announces; `None` of anything else. A frame may be empty.
+    /// Returns the state after a complete header, or `None` if the bytes are not a header. A frame may be empty.
     fn frame(header: &[u8]) -> Option<Self> {
         let [stream @ 0..=2, 0, 0, 0, length @ ..] = header else {
             return None;
@@ -169,7 +169,7 @@ impl Line {
         self.bytes.extend_from_slice(kept);
     }
 
-    /// The whole line, or what was kept of it. The next one starts.
+    /// Returns the line, or the part of it that was kept, and starts the next one.
     fn end(&mut self) -> String {
         let Self { bytes, is_cut } = std::mem::take(self);
         let mut line = String::from_utf8_lossy(&bytes).into_owned();
@@ -181,7 +181,7 @@ impl Line {
     }
 }
 
-/// Fills up a header; returns the rest of the chunk.
+/// Adds bytes to a header until it is complete, and returns the rest of the chunk.
 fn fill<'a>(header: &mut Vec<u8>, chunk: &'a [u8]) -> &'a [u8] {
     let missing = HEADER.saturating_sub(header.len()).min(chunk.len());
     let (now, rest) = chunk.split_at(missing);

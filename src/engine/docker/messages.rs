@@ -1,45 +1,45 @@
-//! The meaning of engines' messages. The API has statuses but few codes, so some answers are known only by words.
+//! Interprets the messages of engines. The API has statuses but few error codes, so only the words tell some answers apart.
 //!
-//! All the words are here, and nowhere else. Each predicate names the engines on which it was seen, and its sentences
-//! are in `tests/clients/docker/messages.rs` as those engines wrote them. An engine that words them differently is
-//! safe: each predicate says what happens then.
+//! All such words are in this file. Each predicate names the engines on which the message was seen, and
+//! `tests/clients/docker/messages.rs` has the messages exactly as those engines wrote them. Other wordings are safe: each
+//! predicate says what happens for unknown words.
 
-/// Whether a start failed for a task left in containerd or runc: the engine can never start that container again.
+/// Whether a start failed because containerd or runc still has an old task: the engine can never start that container again.
 ///
-/// Docker 20.10.24, when dockerd was killed in the middle of a start; 26.1.5 and 28.5.2 start it. The sentence of
-/// runc 1.1 and `id already in use`, dockerd 20.10's for a container that containerd still has, are from their
-/// sources. Unknown words: the start counts as refused, and the candidate as failed.
+/// Seen on Docker 20.10.24 after dockerd was killed in the middle of a start; 26.1.5 and 28.5.2 can start such a container.
+/// Two messages are from source code: that of runc 1.1, and dockerd 20.10's `id already in use` for a container that
+/// containerd still has. Unknown words: the start counts as refused, and the candidate as failed.
 pub(in crate::engine) fn is_leftover_task(message: &str) -> bool {
     (message.contains("task ") && message.contains(": already exists"))
         || message.contains("container with given ID already exists")
         || message.contains("id already in use")
 }
 
-/// Whether a start failed because the network still has an endpoint of that name, which an earlier container or a
-/// crash of the engine left behind.
+/// Whether a start failed because the network still has an endpoint of that name, which an earlier container or a crash of
+/// the engine left behind.
 ///
-/// Docker 20.10.24, 26.1.5, 28.5.2; they answer 403, as to a connect. Unknown words: the start counts as refused, and
+/// Docker 20.10.24, 26.1.5, 28.5.2 answer with 403, as they do to a connect. Unknown words: the start counts as refused, and
 /// the candidate as failed.
 pub(in crate::engine) fn is_leftover_endpoint(message: &str) -> bool {
     message.contains("endpoint with name") && message.contains("already exists in network")
 }
 
-/// In the engine's answer, with status 503 or 406, if it is not a manager of a Swarm.
+/// The message, with status 503 or 406, of an engine that is not a manager of a Swarm.
 pub(super) const NO_MANAGER: &str = "not a swarm manager";
 
-/// Whether a start failed because a port of the host that the container publishes is taken: all ports of a range are,
-/// by its replicas, or some other process has it.
+/// Whether a start failed because a host port that the container publishes is taken. Its replicas may use all ports of a
+/// range, or another process may use the port.
 ///
-/// `port is already allocated`: Docker 20.10.24, 26.1.5, 28.5.2. By their sources: `all ports are allocated`, of a range,
-/// and the words for a port that a process outside of Docker has. Unknown words: the start counts as refused, and the
+/// `port is already allocated`: Docker 20.10.24, 26.1.5, 28.5.2. From source code: `all ports are allocated`, for a range,
+/// and the messages for a port that a process outside Docker uses. Unknown words: the start counts as refused, and the
 /// candidate as failed.
 pub(in crate::engine) fn is_port_taken(message: &str) -> bool {
     const SIGNS: [&str; 4] = [
         "port is already allocated",
         "all ports are allocated",
-        // The userland proxy, to 27.
+        // Written by the userland proxy, up to Docker 27.
         ": bind: address already in use",
-        // From 28.
+        // Since Docker 28.
         "failed to bind host port",
     ];
     SIGNS.iter().any(|sign| message.contains(sign))
@@ -52,26 +52,26 @@ pub(in crate::engine) fn is_without_address(message: &str) -> bool {
     message.contains("no available IPv4 addresses") || message.contains("no available addresses")
 }
 
-/// Whether a start failed because a container whose network, IPC or PID namespace this one shares, or to which it is
-/// linked, is gone or does not run.
+/// Whether a start failed because a container is gone or not running whose network, IPC or PID namespace this container
+/// shares, or to which this container is linked.
 ///
-/// Docker 20.10.24. Unknown words: an `--rm` candidate, which a failed start removes, counts as failed; any other one is
-/// looked at again, and then the list of containers says what is missing.
+/// Docker 20.10.24. Unknown words: a candidate with `--rm`, which a failed start removes, counts as failed. Any other
+/// candidate is observed again, and then the list of containers shows what is missing.
 pub(in crate::engine) fn is_dependency_missing(message: &str) -> bool {
     message.contains("non running container")
         || message.contains("No such container")
         || message.ends_with("is not running")
 }
 
-/// Whether a start failed only because the image does not have its command: the runtime, the mounts and the devices were
-/// there. So was the network on 20.10; 28.5 connects it later.
+/// Whether a start failed only because the image lacks the command. The runtime, the mounts and the devices were available.
+/// So was the network on 20.10, whereas 28.5 connects it later.
 ///
 /// Docker 20.10.24 and 28.5.2 with runc 1.1. Unknown words: the start counts as refused.
 pub(in crate::engine) fn is_command_missing(message: &str, command: &str) -> bool {
     message.contains(command)
 }
 
-/// Faults of an image: words in the engine's message, and how to say it to an operator.
+/// Faults of an image: a phrase in the engine's message, and the explanation for an operator.
 const IMAGE_PROBLEMS: [(&str, &str); 6] = [
     (
         "executable file not found",
@@ -89,10 +89,10 @@ const IMAGE_PROBLEMS: [(&str, &str); 6] = [
 
 const NO_DRIVER: &str = "the driver of a device that it needs is missing on this host";
 const NO_DEVICE: &str = "a device that it needs is missing on this host";
-/// That the engine has no room left, in an operator's terms.
+/// Tells an operator that the engine has no space left.
 pub(crate) const DISK_FULL: &str = "the engine's disk is full";
 
-/// Things that the host lacks, whatever the image.
+/// Problems of the host, which do not depend on the image.
 const HOST_PROBLEMS: [(&str, &str); 14] = [
     ("no available IPv4 addresses", "its network has no free address"),
     ("no available addresses", "its network has no free address"),
@@ -110,10 +110,10 @@ const HOST_PROBLEMS: [(&str, &str); 14] = [
         "its runtime is not installed on this host",
     ),
     ("could not select device driver", NO_DRIVER),
-    // From 29.3 on, `--gpus` asks for devices of this interface.
+    // Since Docker 29.3, `--gpus` requests devices through CDI.
     ("failed to discover GPU vendor from CDI", NO_DRIVER),
     ("CDI device injection failed", NO_DEVICE),
-    // A vendor's runtime and its hook.
+    // From a vendor's runtime and its hook.
     ("nvidia-container-cli: initialization error", NO_DRIVER),
     ("failed to inject CDI devices", NO_DEVICE),
     ("error gathering device information", NO_DEVICE),
@@ -126,20 +126,20 @@ fn known(problems: &[(&str, &'static str)], message: &str) -> Option<&'static st
     known.map(|(_, problem)| *problem)
 }
 
-/// The thing that the host lacks for a container that was not started, in an operator's terms.
+/// Returns, in an operator's terms, what the host lacks for a container that could not be started.
 ///
-/// Engines and unknown words as in [`start_problem`].
+/// For engines and unknown words, see [`start_problem`].
 pub(crate) fn host_problem(message: &str) -> Option<&'static str> {
     let port = || is_port_taken(message).then_some("a port that it publishes is taken");
     known(&HOST_PROBLEMS, message).or_else(port)
 }
 
-/// Why a start was refused, in an operator's terms, if the engine's words are known.
+/// Explains to an operator why a start was refused, if the engine's words are known.
 ///
-/// Docker 20.10.24, 26.1.5 and 28.5.2, and runc 1.1 and 1.3 for what is inside of the container; the words about CDI are
-/// from reports about 28 and 29. Unknown words: the engine's message is shown alone.
+/// Docker 20.10.24, 26.1.5 and 28.5.2, and runc 1.1 and 1.3 for problems inside the container. The words about CDI are from
+/// bug reports about Docker 28 and 29. Unknown words: only the engine's message is shown.
 pub(in crate::engine) fn start_problem(message: &str) -> Option<&'static str> {
-    // Mounts and kernel parameters fail with the same words, but without a program.
+    // Errors of mounts and kernel parameters have the same words, but name no program.
     let is_exec = message.contains("exec: \"");
     match known(&IMAGE_PROBLEMS, message).or_else(|| host_problem(message)) {
         Some(problem) => Some(problem),
@@ -151,9 +151,9 @@ pub(in crate::engine) fn start_problem(message: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a start that was refused with 400 failed in the engine, in its runtime or in one of its hooks, and so may pass.
+/// Whether a start that was refused with 400 failed in the engine, its runtime or a hook, so that a retry may succeed.
 ///
-/// Docker 20.10.24, 26.1.5 and 28.5.2 map errors of runc to 400. Unknown words: the start counts as refused for good.
+/// Docker 20.10.24, 26.1.5 and 28.5.2 map runc's errors to 400. Unknown words: the start counts as permanently refused.
 pub(in crate::engine) fn is_about_the_engine(message: &str) -> bool {
     [
         "hook",
@@ -167,62 +167,62 @@ pub(in crate::engine) fn is_about_the_engine(message: &str) -> bool {
         && start_problem(message).is_none()
 }
 
-/// Whether the error in a container's state means only that the client of its start went away, which says nothing
+/// Whether the error in a container's state only means that the client disconnected during the start, which says nothing
 /// about the container.
 ///
-/// Docker 26.1 and 28.5; 20.10 finishes such a start. Unknown words: they are shown as the cause of the end.
+/// Docker 26.1 and 28.5; 20.10 finishes such a start. Unknown words: they are shown as the reason why the container ended.
 pub(crate) fn is_abandoned_start(state_error: &str) -> bool {
     state_error.ends_with("context canceled")
 }
 
-/// Whether a container cannot be removed because it is being removed.
+/// Whether a container cannot be removed because its removal is already in progress.
 ///
 /// Docker 20.10.24, 26.1.5, 28.5.2. Unknown words: the removal is repeated at the next observation.
 pub(super) fn is_removal_in_progress(message: &str) -> bool {
     message.contains("already in progress")
 }
 
-/// Whether a container cannot be connected to a network because it is connected.
+/// Whether a container cannot be connected to a network because it is already connected.
 ///
-/// Docker 20.10.24, 26.1.5, 28.5.2, of a running container; of another one they answer 200. Podman 5.8.6 has words of
-/// its own. `already attached to network` is Docker's for services. Unknown words: the connect fails and is repeated.
+/// Docker 20.10.24, 26.1.5, 28.5.2 for a running container; for a stopped one they answer 200. Podman 5.8.6 has its own
+/// words. `already attached to network` is Docker's message for services. Unknown words: the connect fails and is repeated.
 pub(super) fn is_connected_already(message: &str) -> bool {
     is_leftover_endpoint(message)
         || message.contains("already attached to network")
         || message.contains("already connected to network")
 }
 
-/// Whether the engine does not speak the API version of the request: another engine now answers at the address.
+/// Whether the engine does not support the API version of the request, because another engine now answers at the address.
 ///
 /// Docker 20.10.24, 26.1.5, 28.5.2. Unknown words: every call fails until this program is restarted.
 pub(super) fn is_wrong_api_version(message: &str) -> bool {
     message.contains("client version")
 }
 
-/// Whether a container's log cannot be read back, since its log driver only writes.
+/// Whether a container's log cannot be read because its log driver is write-only.
 ///
-/// Docker 20.10.24, 26.1.5, 28.5.2; Podman 5.8.6 has words of its own. Unknown words: there is no log in the
-/// evidence, and an error at `LOG_LEVEL=debug`.
+/// Docker 20.10.24, 26.1.5, 28.5.2; Podman 5.8.6 words this differently. Unknown words: the evidence contains no log, and
+/// `LOG_LEVEL=debug` shows an error.
 pub(super) fn is_unreadable_log(message: &str) -> bool {
     message.contains("does not support reading") || message.contains("cannot read logs")
 }
 
 /// Whether the engine's disk is full.
 ///
-/// The kernel's words, relayed by every engine. Unknown words: the message is shown without that explanation.
+/// The words are the kernel's, and every engine passes them on. Unknown words: the message is shown without an explanation.
 pub(in crate::engine) fn is_disk_full(message: &str) -> bool {
     message.contains("no space left on device")
 }
 
-/// Whether a registry refused for want of a login.
+/// Whether a registry refused a request because it lacked a valid login.
 ///
-/// Registries and engines have no common words for it: these are Docker Hub's, the distribution registry's, AWS ECR's,
-/// Docker 20.10 to 28.5's and, by its source, the containerd store's. Unknown words: the message is shown without saying
-/// where a login belongs.
+/// Registries and engines do not share one wording. These are from Docker Hub, the distribution registry, AWS ECR, Docker
+/// 20.10 to 28.5 and, from source code, the containerd store. Unknown words: the message is shown without saying where to
+/// put a login.
 pub(in crate::engine) fn is_auth_error(message: &str) -> bool {
     const SIGNS: [&str; 12] = [
         "unauthorized",
-        // The containerd store says what it was about to do.
+        // The containerd store names the step that failed.
         "failed to authorize",
         "failed to fetch anonymous token",
         "authorization failed",
@@ -233,7 +233,7 @@ pub(in crate::engine) fn is_auth_error(message: &str) -> bool {
         "access denied",
         "denied:",
         "docker login",
-        // The engine's last word after it tried an insecure registry again by plain HTTP.
+        // The engine's final message after it retried an insecure registry over plain HTTP.
         "http request to an https server",
     ];
     let message = message.to_ascii_lowercase();
@@ -242,7 +242,7 @@ pub(in crate::engine) fn is_auth_error(message: &str) -> bool {
 
 /// Whether the engine could not reach a registry at all.
 ///
-/// Go's words, relayed by every engine. Unknown words: an image that is on the host is not used in place of the registry's.
+/// The words are Go's, and every engine passes them on. Unknown words: an image on the host does not replace the registry's.
 pub(in crate::engine) fn is_registry_unreachable(message: &str) -> bool {
     const SIGNS: [&str; 7] = [
         "no such host",
@@ -256,9 +256,9 @@ pub(in crate::engine) fn is_registry_unreachable(message: &str) -> bool {
     SIGNS.iter().any(|sign| message.contains(sign))
 }
 
-/// Whether a registry does not have an image, or not for this platform: only a push changes that.
+/// Whether a registry lacks an image, or lacks it for this platform. Only a push changes that.
 ///
-/// Docker 20.10 to 28.5, the containerd store, and the distribution registry. Unknown words: it is asked for five times more.
+/// Docker 20.10 to 28.5, the containerd store, the distribution registry. Unknown words: the request is repeated five times.
 pub(in crate::engine) fn is_missing_image(message: &str) -> bool {
     [
         "manifest unknown",
@@ -270,22 +270,22 @@ pub(in crate::engine) fn is_missing_image(message: &str) -> bool {
     .any(|sign| message.contains(sign))
 }
 
-/// The meaning of a layer's status in the stream of a pull.
+/// The meaning of a layer's status in the output of a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LayerStatus {
     /// Bytes are arriving.
     Downloading,
-    /// All bytes are there.
+    /// All bytes have arrived.
     Downloaded,
-    /// They are unpacked, or the layer is done.
+    /// The bytes are being checked or unpacked, or the layer is done.
     Unpacking,
-    /// It waits for its turn, or for the next attempt.
+    /// The layer waits for its turn, or for the next attempt.
     Awaited,
-    /// Anything else, such as a line about the whole image.
+    /// Any other status, such as a line about the whole image.
     Other,
 }
 
-/// Reads the status of a layer.
+/// Interprets the status of a layer.
 ///
 /// Docker 20.10.24, 26.1.5, 28.5.2. Unknown words: no progress is shown.
 pub(super) fn layer_status(status: &str) -> LayerStatus {

@@ -1,4 +1,4 @@
-//! The Docker Engine API behind the port: documents pass through whole, and no answer is read without a bound.
+//! The Docker Engine API behind the engine port. Documents keep all their fields, and every answer has a size limit.
 
 mod arguments;
 mod bollard_client;
@@ -45,31 +45,31 @@ use crate::container::json::has_configuration;
 use crate::container::{ApiVersion, ContainerId, ContainerSummary, ImageId, Inspected};
 use crate::image::ImageReference;
 
-/// The limit of calls that the engine answers from its memory. As all of these, it is the time in which something must arrive.
+/// The limit for calls that the engine answers from memory. Like those below, it is the time until some data must arrive.
 const READ: Duration = Duration::from_secs(10);
-/// The limit of calls that make the engine work: create, start, rename, remove.
+/// The limit for calls that make the engine work: create, start, rename, remove.
 const WRITE: Duration = Duration::from_secs(60);
-/// The limit of calls for which the engine must ask a registry.
+/// The limit for calls that make the engine contact a registry.
 const REGISTRY: Duration = Duration::from_secs(60);
-/// The longest wait for a stop. The engine finishes it without us.
+/// The longest wait for a stop. The engine completes the stop by itself.
 const STOP_WAIT: Duration = Duration::from_secs(1);
-/// The limit of a read of a container's log, since a replacement waits for the evidence.
+/// The limit for reading a container's log. It is short because a replacement waits for this evidence.
 const LOGS: Duration = Duration::from_secs(2);
 /// The default time limit of a command in a container.
 const EXEC: Duration = Duration::from_secs(60);
-/// How many of its last lines are kept.
+/// How many of the last lines of a command's output to keep.
 const EXEC_LINES: usize = 3;
-/// How many lines an engine is asked for, at least. It keeps a line in pieces of 16 KiB and counts those: as many as a
-/// line of 3 MB has, and those around it.
+/// The least number of lines to request. The engine stores a long line in pieces of 16 KiB and counts each piece, so this
+/// covers a line of 3 MB and the lines around it.
 const LOG_PIECES: usize = 256;
-/// From this version on, an image can be inspected for one platform. In containerd's store it has another id then.
+/// Since this version, an image can be inspected for one platform. In containerd's store it then has a different id.
 const PLATFORM_OF_IMAGE: ApiVersion = ApiVersion::new(1, 49);
-/// The most containers that are known. A row takes some hundred bytes.
+/// The most containers to keep in memory. A row takes some hundred bytes.
 const MAX_CONTAINERS: usize = 50_000;
-/// The most bytes of a log that are read.
+/// The most bytes of a log to read.
 const MAX_STREAM_BYTES: usize = 8 * 1024 * 1024;
 
-/// A Docker engine: cheap to clone, and connected to by every call, so that it may go away and come back.
+/// A Docker engine. It is cheap to clone, and every call opens a new connection, so the engine may go away and come back.
 #[derive(Clone)]
 pub struct DockerEngine {
     shared: Arc<Shared>,
@@ -91,9 +91,9 @@ impl fmt::Debug for DockerEngine {
 }
 
 impl DockerEngine {
-    /// Prepares the client. Nothing is sent yet: without an engine, each call errs with [`EngineError::Unreachable`].
+    /// Prepares the client and sends nothing. Without an engine, each call fails with [`EngineError::Unreachable`].
     ///
-    /// Errs only where a TLS directory cannot be read.
+    /// Fails only if a TLS directory cannot be read.
     pub fn connect(host: &EngineHost) -> Result<Self, EngineError> {
         Ok(Self::new(
             host.clone(),
@@ -102,7 +102,7 @@ impl DockerEngine {
         ))
     }
 
-    /// The same engine, with credentials for the registries that it pulls from.
+    /// Returns the same engine with credentials for the registries that it pulls from.
     #[must_use]
     pub fn with_credentials(self, credentials: Credentials) -> Self {
         Self::new(self.shared.host.clone(), self.shared.http.clone(), credentials)
@@ -194,7 +194,7 @@ impl Engine for DockerEngine {
             pulled = lookup.better_of(reference, pulled, without);
         }
         lookup.complete(pulled)?;
-        // A stream that ended without an error may still have brought nothing.
+        // A stream that ended without an error may still not have delivered an image.
         match self.inspect_image(&reference.to_string()).await {
             Err(EngineError::NotFound(_)) => Err(errors::in_stream(&format!(
                 "the pull of {reference} ended without an image"
@@ -414,7 +414,7 @@ impl Engine for DockerEngine {
             let stat = http.header_of(request, copied_files::STAT).await;
             match self.track_session(stat).await {
                 Ok(Some(stat)) if copied_files::was_copied(&container, &stat) => files.push(path),
-                // 404: it was removed meanwhile.
+                // 404: the file was removed in the meantime.
                 Ok(_) | Err(EngineError::NotFound(_)) => {}
                 Err(error) => return Err(error),
             }

@@ -1,5 +1,5 @@
-//! Finds out whether a call is permitted by one that does nothing: about a container, an image, a network or a volume
-//! that does not exist. The engine answers that it is not there; a proxy that refuses the call never asks the engine.
+//! Finds out whether a call is permitted by sending a harmless one, about a container, image, network or volume that does
+//! not exist. The engine answers that it does not exist; a proxy that refuses the call never asks the engine.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::engine::permissions::ApiCall;
 
 /// No container has this id.
 const NOBODY: &str = "0000000000000000000000000000000000000000000000000000000000000000";
-/// No image and no network can have this name, with capitals, so no registry is asked for it.
+/// No image or network can have this name, since it has capital letters, so the engine contacts no registry for it.
 const NOTHING: &str = "delegate-upgrader/ASKS-FOR-NOTHING";
-/// No volume can have this name, with a tilde; a proxy that permits the upgrader's own volumes permits it.
+/// No volume can have this name, since it has a tilde. A proxy that permits the upgrader's own volumes also permits it.
 const NO_VOLUME: &str = "delegate-upgrader.asks-for-nothing~";
 const LIMIT: Duration = Duration::from_secs(10);
 
 impl DockerEngine {
-    /// Sends a call in a form that changes nothing. Returns why a socket proxy refuses it, or `None` if the call is permitted.
+    /// Sends a call in a form that changes nothing. Returns why a socket proxy refuses it, or `None` if it is permitted.
     ///
     /// # Errors
     /// The engine is unreachable or does not answer.
@@ -30,13 +30,13 @@ impl DockerEngine {
         let api = self.session().await?.info.api;
         let request = request(&self.shared.http, api, call);
         match self.track_session(self.shared.http.send(request).await).await {
-            // For Swarm calls the engine itself reports this.
+            // The engine itself reports this for Swarm calls.
             Err(EngineError::Refused { message, .. }) if message.contains(NO_MANAGER) => Ok(None),
             Err(EngineError::Refused {
                 status: status @ (401 | 403 | 405 | 501 | 502 | 503),
                 message,
             }) => {
-                // A page often repeats the status.
+                // An error page often repeats the status.
                 let status = status.to_string();
                 let message = message.strip_prefix(&status).unwrap_or(&message).trim();
                 Ok(Some(format!("{status} {message}").trim().to_owned()))
@@ -74,7 +74,7 @@ fn query(path: &str) -> &'static [(&'static str, &'static str)] {
     match path {
         "/images/create" => &[("fromImage", NOTHING), ("tag", "none")],
         "/containers/create" | "/containers/{id}/rename" => &[("name", "delegate-upgrader-asks-for-nothing")],
-        // Up to a moment that is over: the answer ends.
+        // Both times are in the past, so that the answer ends.
         "/events" => &[("since", "1"), ("until", "1")],
         "/containers/{id}/logs" => &[("stdout", "1"), ("tail", "1")],
         "/containers/{id}/stats" => &[("stream", "false")],

@@ -1,4 +1,4 @@
-//! Pulling an image: the stream of an answer whose status is 200 whether it succeeds or not.
+//! Pulls an image. The status of the answer is always 200, and the stream shows whether the pull succeeds.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,11 +19,11 @@ use crate::image::ImageReference;
 use crate::net::innermost;
 use crate::text::duration;
 
-/// A pull may take any time, but must not stand still for longer than this.
+/// A pull may take any time, but must make progress within this time.
 const IDLE: Duration = Duration::from_secs(120);
-/// The same once all bytes are there: some engines say nothing while they unpack a layer.
+/// The same limit once all bytes have arrived: some engines send nothing while they unpack a layer.
 const UNPACKING: Duration = Duration::from_secs(1800);
-/// An image has 127 layers at most; of more, the rest is not counted.
+/// The most layers to track. An image has at most 127 layers.
 const MAX_LAYERS: usize = 1000;
 
 /// A line of the answer.
@@ -37,7 +37,7 @@ struct Line {
     error: Option<String>,
 }
 
-/// The bytes of a layer.
+/// The progress of a layer, in bytes.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Detail {
@@ -46,7 +46,7 @@ struct Detail {
 }
 
 impl DockerEngine {
-    /// Pulls with this login, and counts the call.
+    /// Pulls an image with this login, and counts the call.
     pub(super) async fn pull_with(
         &self,
         reference: &ImageReference,
@@ -73,7 +73,7 @@ impl DockerEngine {
     }
 }
 
-/// Pulls an image. A stream that ends well may still have brought nothing: inspecting the image shows it.
+/// Pulls an image. Even after a successful stream the image may be missing, which inspecting it shows.
 async fn pull(
     http: &HttpClient,
     request: Request,
@@ -86,9 +86,9 @@ async fn pull(
     loop {
         let limit = layers.limit();
         let chunk = timeout_at(moved + limit, answer.chunk()).await;
-        // The containerd store repeats a layer that stands still ten times a second.
+        // The containerd store repeats the status of a stalled layer ten times a second.
         let chunk = chunk.ok().filter(|_| moved.elapsed() < limit);
-        // The engine is there, and waits for the registry.
+        // The engine is reachable, but the registry does not answer it.
         let Some(chunk) = chunk else {
             let (idle, registry) = (duration::text(limit), reference.registry());
             return Err(in_stream(&format!(
@@ -112,7 +112,7 @@ async fn pull(
             Err(error) => problem = problem.take().or(Some(error)),
         };
         let Some(chunk) = chunk else {
-            // The last line may have no line break.
+            // The last line may lack a line break.
             take(lines.rest());
             return problem.map_or(Ok(()), Err);
         };
@@ -140,7 +140,7 @@ fn read(line: &[u8]) -> Result<Line, EngineError> {
     }
 }
 
-/// `fromImage` and `tag` of a pull. Without a tag the engine would pull every tag of the repository.
+/// Returns `fromImage` and `tag` for a pull. Without a tag, the engine would pull every tag of the repository.
 fn pull_source(reference: &ImageReference) -> (String, Option<String>) {
     let text = reference.to_string();
     let last = text.rsplit('/').next().unwrap_or_default();
@@ -148,16 +148,16 @@ fn pull_source(reference: &ImageReference) -> (String, Option<String>) {
     (text, tag)
 }
 
-/// How far each layer of a pull has come.
+/// The progress of each layer of a pull.
 #[derive(Default)]
 struct Layers {
     bytes: HashMap<String, PullProgress>,
-    /// The engine's last word on each: its status, and a number.
+    /// The last status and number that the engine reported for each layer.
     said: HashMap<String, (String, Option<i64>)>,
 }
 
 impl Layers {
-    /// Whether a line says something new.
+    /// Whether a line reports progress.
     fn moves(&mut self, line: &Line) -> bool {
         let count = line.detail.as_ref().and_then(|detail| detail.current);
         let now = (line.status.clone().unwrap_or_default(), count);
@@ -169,7 +169,7 @@ impl Layers {
         before != Some(now)
     }
 
-    /// How long it may stand still.
+    /// Returns how long the pull may make no progress.
     fn limit(&self) -> Duration {
         let mut limit = IDLE;
         for (status, _) in self.said.values() {

@@ -1,4 +1,4 @@
-//! Questions to a registry, asked through the engine.
+//! Queries registries through the engine.
 
 use reqwest::Method;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::engine::credentials::header::{self, Login};
 use crate::image::ImageReference;
 
 impl DockerEngine {
-    /// Looks a reference up at its registry: its digest, and the platforms it is for.
+    /// Asks the registry for the digest of a reference and the platforms that it supports.
     pub(super) async fn ask_distribution(&self, reference: &ImageReference) -> Result<Value, EngineError> {
         let lookup = self.look_up_login(reference).await;
         let mut answer = self.ask_with(reference, lookup.login.as_ref()).await;

@@ -1,4 +1,4 @@
-//! The engine's responses, as far as they are read.
+//! The engine's responses, with only the fields that this program reads.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::container::{ContainerId, ContainerSummary, RunState, is_listed};
 pub(super) struct Version {
     #[serde(rename = "ApiVersion")]
     pub(super) api: String,
-    /// Empty where the engine does not say it.
+    /// Empty if the engine does not report it.
     #[serde(rename = "MinAPIVersion", default)]
     pub(super) oldest_api: String,
     #[serde(rename = "Version", default)]
@@ -34,7 +34,7 @@ struct Component {
 }
 
 impl Version {
-    /// Podman 5.8.6 calls itself `Podman Engine`.
+    /// Whether the engine is Podman. Podman 5.8.6 calls itself `Podman Engine`.
     pub(super) fn is_podman(&self) -> bool {
         let mut components = self.components.iter().flatten();
         components.any(|component| component.name.starts_with("Podman"))
@@ -51,7 +51,7 @@ pub(super) struct HostInfo {
 }
 
 impl HostInfo {
-    /// Machines that were made from one image may have the same id. Podman makes one up each time.
+    /// Combines the host's id and name, since cloned machines may share an id. Podman makes up a new id each time.
     pub(super) fn identity(&self, is_podman: bool) -> String {
         let id = if is_podman { "" } else { &self.id };
         format!("{id} {}", self.name)
@@ -65,7 +65,7 @@ pub(super) struct Created {
     pub(super) id: String,
 }
 
-/// A row of the container list, reduced to the needed fields.
+/// A row of the container list, reduced to the fields that this program needs.
 #[derive(Deserialize)]
 #[serde(from = "Row")]
 pub(super) struct ContainerRow(pub(super) ContainerSummary);
@@ -93,7 +93,7 @@ struct Row {
 impl From<Row> for ContainerRow {
     fn from(row: Row) -> Self {
         let names = row.names.unwrap_or_default();
-        // A link shows as `/other/alias`.
+        // A link appears as `/other/alias`.
         let name = names
             .iter()
             .map(|name| name.trim_start_matches('/'))
@@ -112,7 +112,7 @@ impl From<Row> for ContainerRow {
     }
 }
 
-/// The port of the host in an entry of a row's `Ports`; a port that is not published has none.
+/// Returns the host port in an entry of a row's `Ports`. A port that is not published has none.
 fn host_port(entry: &Value) -> Option<(u16, String)> {
     let port = entry.get("PublicPort")?.as_u64()?;
     Some((port.try_into().ok()?, text_at(entry, "/Type").to_owned()))

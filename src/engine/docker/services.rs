@@ -1,4 +1,4 @@
-//! The services of a Swarm, as a manager reports them.
+//! Lists and updates the services of a Swarm, as a manager reports them.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::{DockerEngine, READ, WRITE};
 use crate::engine::credentials::header;
 use crate::engine::{EngineError, ServiceUpdate};
 
-/// In a manager's answer to an update of another version than the present one; from swarmkit's manager/state/store.
+/// A manager's error for an update that names an outdated version; from swarmkit's manager/state/store.
 const OUT_OF_SEQUENCE: &str = "update out of sequence";
 
 impl DockerEngine {
@@ -23,7 +23,7 @@ impl DockerEngine {
             .await;
         match found {
             Ok(services) => Ok(Some(services)),
-            // Podman has no such thing, or something between refuses the question.
+            // Podman has no services, or a proxy in between refuses the request.
             Err(
                 EngineError::NotFound(_)
                 | EngineError::Refused {

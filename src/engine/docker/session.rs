@@ -1,5 +1,5 @@
-//! The session with an engine: its version and a client for it, forgotten when another engine may answer; and the two
-//! ways to send it something.
+//! The session with an engine, which holds its version and a client for it, and the two ways to send requests. The session
+//! ends when another engine may answer.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use super::{DockerEngine, READ, WRITE, bollard_client, errors, messages};
 use crate::container::ApiVersion;
 use crate::engine::{EngineError, EngineInfo};
 
-/// The newest version of the API that the fidelity matrix was run on. Newer ones may show less: from 1.52 on, inspect shows the
-/// MAC addresses in use, and no longer the one that the owner chose.
+/// The newest API version that passed the fidelity matrix. Newer versions may show less: since 1.52, inspect shows the MAC
+/// addresses in use instead of the one that the owner chose.
 const NEWEST_TESTED: ApiVersion = ApiVersion::new(1, 51);
 
 /// Facts that hold for as long as the same engine answers.
@@ -30,7 +30,7 @@ pub(super) struct Session {
 }
 
 impl DockerEngine {
-    /// The engine's version and a client for it, asked for once: later calls use the answer until the engine goes away.
+    /// Returns the engine's version and a client for it. They are fetched once and reused until the engine goes away.
     pub(super) async fn session(&self) -> Result<Session, EngineError> {
         let mut slot = self.shared.session.lock().await;
         if let Some(session) = &*slot {
@@ -58,7 +58,7 @@ impl DockerEngine {
         Ok(Session { info, docker })
     }
 
-    /// Passes an outcome on. Ends the session where another engine may answer next.
+    /// Returns the outcome, and ends the session if another engine may answer next.
     pub(super) async fn track_session<T>(&self, outcome: Result<T, EngineError>) -> Result<T, EngineError> {
         if let Err(error) = &outcome
             && may_be_another_engine(error)
@@ -77,7 +77,7 @@ impl DockerEngine {
         }
     }
 
-    /// Sends a request of our own, made for the common API version; the body of the answer.
+    /// Sends a request that is built for the common API version, and returns the body of the answer.
     pub(super) async fn send(
         &self,
         make: impl FnOnce(&HttpClient, ApiVersion) -> Request,
@@ -87,7 +87,7 @@ impl DockerEngine {
         self.deliver(request).await
     }
 
-    /// Sends a request of our own; the answer read as JSON.
+    /// Sends a request that is built for the common API version, and parses the answer as JSON.
     pub(super) async fn json<T: DeserializeOwned>(
         &self,
         make: impl FnOnce(&HttpClient, ApiVersion) -> Request,
@@ -98,7 +98,7 @@ impl DockerEngine {
         parse(&path, &self.deliver(request).await?)
     }
 
-    /// Boxed, since each future that sends a request would hold a place for this one.
+    /// Boxed, since every future that sends a request would otherwise embed this large one.
     fn deliver(&self, request: Request) -> BoxFuture<'_, Result<Vec<u8>, EngineError>> {
         Box::pin(async { self.track_session(self.shared.http.send(request).await).await })
     }
@@ -113,7 +113,7 @@ impl DockerEngine {
             .await
     }
 
-    /// Runs a command of bollard's within [`WRITE`]. `call` is the method and path that it sends, for the log.
+    /// Runs a bollard command within [`WRITE`]. `call` is the method and path that it sends, for the log.
     pub(super) async fn command<T, F>(
         &self,
         call: String,
@@ -145,7 +145,7 @@ impl DockerEngine {
     }
 }
 
-/// The version of the API for every call: the engine's newest one, or the newest one that was tested.
+/// Returns the API version for all calls: the engine's newest version or the newest tested one, whichever is older.
 fn common_version(engine: &Version) -> Result<ApiVersion, EngineError> {
     let api: ApiVersion = engine.api.parse().map_err(EngineError::Malformed)?;
     let oldest: Option<ApiVersion> = engine.oldest_api.parse().ok();
@@ -159,7 +159,7 @@ fn common_version(engine: &Version) -> Result<ApiVersion, EngineError> {
     }
 }
 
-/// Whether the engine went away, or does not speak our API version.
+/// Whether the engine went away or does not support our API version, so that another engine may answer next.
 fn may_be_another_engine(error: &EngineError) -> bool {
     match error {
         EngineError::Unreachable(_) => true,

@@ -1,4 +1,4 @@
-//! Stops and restarts, which engines complete without us; some abandon them when the client disconnects.
+//! Stops and restarts containers. Most engines complete this by themselves; some abandon it when the client disconnects.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ impl DockerEngine {
         let call = format!("POST /containers/{name}/stop?t={seconds}");
         self.command(call, |docker| async move {
             let stopped = docker.stop_container(name, Some(options));
-            // After that the engine continues by itself.
+            // The engine then completes the stop by itself.
             timeout(STOP_WAIT, stopped).await.unwrap_or(Ok(()))
         })
         .await
@@ -47,13 +47,13 @@ impl DockerEngine {
         let call = format!("POST /containers/{name}/restart?t={seconds}");
         self.command(call, |docker| async move {
             let restarted = docker.restart_container(name, Some(options));
-            // After that the engine continues by itself.
+            // The engine then completes the restart by itself.
             timeout(STOP_WAIT, restarted).await.unwrap_or(Ok(()))
         })
         .await
     }
 
-    /// Sends the stop signal only. When the grace has ended, the caller stops the container with a grace of zero.
+    /// Sends only the stop signal. When the grace period has ended, the caller stops the container with a grace of zero.
     async fn signal_to_stop(&self, id: &ContainerId) -> Result<(), EngineError> {
         let inspected = self.inspect(id).await?;
         if !matches!(
@@ -76,14 +76,14 @@ impl DockerEngine {
             docker.kill_container(id, Some(options)).await
         });
         match killed.await {
-            // 409: it stopped in between.
+            // 409: the container stopped in the meantime.
             Err(EngineError::Conflict(_)) => Ok(()),
             other => other,
         }
     }
 }
 
-/// A grace in whole seconds, rounded up.
+/// Rounds a grace period up to whole seconds.
 fn whole_seconds(grace: Duration) -> i32 {
     let seconds = grace
         .as_secs()
@@ -91,12 +91,12 @@ fn whole_seconds(grace: Duration) -> i32 {
     i32::try_from(seconds).unwrap_or(i32::MAX)
 }
 
-/// Engines 23.0 and 24.0.0 to 24.0.2 kill at once when the client of a stop disconnects (moby 45731).
+/// Engines 23.0 and 24.0.0 to 24.0.2 kill the container at once when the client of a stop disconnects (moby 45731).
 fn kills_when_the_client_leaves(version: &str) -> bool {
     is_23_0_or_24_0_up_to(2, version)
 }
 
-/// Engines 23.0 and 24.0.0 to 24.0.6 do not start a container again whose restart has lost its client (moby 46688).
+/// After a restart whose client disconnects, engines 23.0 and 24.0.0 to 24.0.6 leave the container stopped (moby 46688).
 fn stays_stopped_when_the_client_leaves(version: &str) -> bool {
     is_23_0_or_24_0_up_to(6, version)
 }

@@ -1,13 +1,13 @@
-//! Answers that may be long, read piece by piece: lines, and the elements of a list. What is kept of them has a bound,
-//! whatever the engine, a proxy or a container puts into them.
+//! Reads long answers piece by piece, as lines or as the elements of a list. The memory that this takes is limited, whatever
+//! the engine, a proxy or a container sends.
 
 use crate::engine::EngineError;
 
-/// The longest line and the longest element of a list that is read, in bytes. A line of a pull has a few hundred, the row of
-/// a container some thousand.
+/// The longest line and the longest list element to read, in bytes. A line of a pull has a few hundred bytes, and the row of
+/// a container a few thousand.
 const LONGEST: usize = 256 * 1024;
 
-/// Splits a stream into lines. Of one that is too long, nothing is kept.
+/// Splits a stream into lines. Drops a line that is too long.
 #[derive(Default)]
 pub(super) struct Lines {
     line: Vec<u8>,
@@ -15,7 +15,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Reads on, and hands out each line that has ended. False once a line was too long.
+    /// Reads the next chunk, and passes on each complete line. Returns false if a line was too long.
     pub(super) fn read(&mut self, chunk: &[u8], mut take: impl FnMut(&[u8])) -> bool {
         let mut all_fit = true;
         for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
@@ -37,13 +37,13 @@ impl Lines {
         all_fit
     }
 
-    /// The last line, which has no line break.
+    /// Returns the last line, which has no line break.
     pub(super) fn rest(&self) -> &[u8] {
         &self.line
     }
 }
 
-/// Splits a JSON list into its elements, or reads `null`, which an engine writes for an empty one.
+/// Splits a JSON list into its elements. Also accepts `null`, which an engine writes for an empty list.
 #[derive(Default)]
 pub(super) struct Elements {
     element: Vec<u8>,
@@ -56,7 +56,7 @@ pub(super) struct Elements {
 }
 
 impl Elements {
-    /// Reads on, and hands out each element that is whole.
+    /// Reads the next chunk, and passes on each complete element.
     pub(super) fn read(&mut self, mut chunk: &[u8], mut take: impl FnMut(&[u8]) -> Result<(), String>) {
         while self.problem.is_none() {
             let (in_string, is_escaped) = (self.in_string, self.is_escaped);
@@ -114,7 +114,7 @@ impl Elements {
         Ok(())
     }
 
-    /// Whether all of it was read. `most`: the bytes after which reading ended.
+    /// Checks that the whole list was read. `most` is the number of bytes after which reading stopped.
     pub(super) fn end(self, path: &str, most: usize) -> Result<(), EngineError> {
         let problem = match self.problem {
             Some(problem) => problem,
@@ -126,7 +126,7 @@ impl Elements {
     }
 }
 
-/// The sentence about an answer that is not read to its end.
+/// Returns the message for an answer that is too long to read completely.
 pub(super) fn too_much(what: &str, most: usize) -> String {
     let most = crate::text::size::small(most.try_into().unwrap_or(u64::MAX));
     format!("{what} has more than {most}, which is too much to know")

@@ -1,4 +1,4 @@
-//! TLS to an engine, with the files that every Docker client reads: `ca.pem`, `cert.pem` and `key.pem`.
+//! Sets up TLS to an engine with the files that every Docker client reads: `ca.pem`, `cert.pem` and `key.pem`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use rustls::{ClientConfig, RootCertStore};
 use crate::net::trust::Trust;
 use crate::net::{certificates, tls_builder};
 
-/// The set-up of a client that trusts and shows the certificates of this directory. Errs with the file that is wrong.
+/// Returns a TLS configuration with the certificates in this directory. Fails with the names of the files that are wrong.
 pub(super) fn mutual_tls(directory: &Path) -> Result<ClientConfig, String> {
     let (authorities, identity) = certificates::of_docker(directory).map_err(|wrong| wrong.join(", "))?;
     let mut roots = RootCertStore::empty();

@@ -1,4 +1,4 @@
-//! Named volumes.
+//! Lists, creates and removes named volumes.
 
 use reqwest::Method;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use super::http::MOST_OF_DOCUMENTS;
 use super::{DockerEngine, READ, WRITE};
 use crate::engine::{EngineError, Volume};
 
-/// The answer to a list. An engine writes an empty one as `null`.
+/// The answer to a list request. An engine writes an empty list as `null`.
 #[derive(Deserialize)]
 struct Volumes {
     #[serde(rename = "Volumes", default)]
@@ -35,7 +35,7 @@ impl DockerEngine {
                 .body(&body)
         });
         match created.await {
-            // Podman reports an error where other engines succeed.
+            // Podman reports an error for an existing volume, while other engines succeed.
             Err(EngineError::Conflict(_)) => Ok(()),
             other => other.map(|_| ()),
         }

@@ -1,8 +1,8 @@
-//! The bytes of a question to a name server and of its answer, RFC 1035 section 4: as little as addresses need.
+//! Encodes queries to name servers and decodes answers (RFC 1035, section 4), as far as address lookups need.
 
 use std::net::IpAddr;
 
-/// The family of the addresses that are asked for, as the number of its records.
+/// The address family to query. The number is that of its record type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     A = 1,
@@ -12,20 +12,20 @@ pub(super) enum Kind {
 /// A server's answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// There is such a name, with these addresses.
+    /// The name exists and has these addresses.
     Addresses(Vec<IpAddr>),
-    /// There is no such name.
+    /// The name does not exist.
     NoSuchName,
-    /// The rest comes by TCP.
+    /// The answer is incomplete. The whole answer must be fetched over TCP.
     Truncated,
-    /// The server failed, with this code.
+    /// The server failed with this error.
     Failed(&'static str),
 }
 
 const INTERNET: u16 = 1;
 const HEADER: usize = 12;
 
-/// A query with this id for a recursive answer; `None` if the name is invalid.
+/// Encodes a recursive query with this id. Returns `None` if the name is invalid.
 pub(super) fn question(id: [u8; 2], name: &str, kind: Kind) -> Option<Vec<u8>> {
     let mut message = vec![id[0], id[1], 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in name.split('.') {
@@ -39,7 +39,7 @@ pub(super) fn question(id: [u8; 2], name: &str, kind: Kind) -> Option<Vec<u8>> {
     (message.len() <= HEADER + 255 + 4).then_some(message)
 }
 
-/// Reads an answer; `None` if it does not belong to this question.
+/// Decodes an answer. Returns `None` if it does not belong to this query.
 pub(super) fn answer(question: &[u8], answer: &[u8]) -> Option<Answer> {
     let (asked, (header, mut rest)) = (question.get(HEADER..)?, answer.split_at_checked(HEADER)?);
     let &[id0, id1, flags, code, _, _, count0, count1, ..] = header else {
@@ -55,7 +55,7 @@ pub(super) fn answer(question: &[u8], answer: &[u8]) -> Option<Answer> {
     let (is_authority, recursion) = (flags & 4 != 0, code & 0x80 != 0);
     Some(match code & 0x0f {
         _ if flags & 2 != 0 => Answer::Truncated,
-        // A server that does not ask others, and knows nothing itself.
+        // The server offers no recursion and knows nothing about the name itself.
         0 if count == 0 && !is_authority && !recursion => Answer::Failed("nothing"),
         0 => found.map_or(Answer::Failed("garbage"), Answer::Addresses),
         1 => Answer::Failed("FORMERR"),
@@ -67,7 +67,7 @@ pub(super) fn answer(question: &[u8], answer: &[u8]) -> Option<Answer> {
     })
 }
 
-/// The addresses among the records, whose names are not compared: a server puts aliases before what they stand for.
+/// Returns the addresses in the records. The names are not compared: servers list aliases before the records they lead to.
 fn addresses(mut records: &[u8], count: u16, kind: u16) -> Option<Vec<IpAddr>> {
     let mut found = Vec::new();
     for _ in 0..count {
@@ -88,7 +88,7 @@ fn addresses(mut records: &[u8], count: u16, kind: u16) -> Option<Vec<IpAddr>> {
     Some(found)
 }
 
-/// A name ends with an empty label, or with a pointer to the rest of it.
+/// Skips a name, which ends with an empty label or with a pointer to the rest of the name.
 fn skip_name(rest: &mut &[u8]) -> Option<()> {
     loop {
         match *take(rest, 1)?.first()? {
@@ -112,7 +112,7 @@ mod tests {
 
     const NAME: &str = "app.harness.example";
 
-    /// An alias, then its address: `app` is `lb`, which is 192.0.2.7.
+    /// An answer with an alias and its address: `app` is an alias of `lb`, which has the address 192.0.2.7.
     fn full() -> (Vec<u8>, Vec<u8>) {
         let question = question([7, 9], NAME, Kind::A).unwrap();
         let mut answer = question.clone();

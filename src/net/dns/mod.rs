@@ -1,8 +1,8 @@
-//! Finds the addresses of a name as glibc does, resolv.conf(5), on every build: musl's resolver, that of a static binary,
-//! asks all servers at once and gives up at the first bad answer, so that `curl` reaches a server and this program does not.
+//! Resolves names as glibc does (resolv.conf(5)), on every build. musl's resolver, which static binaries use, asks all
+//! servers at once and gives up at the first bad answer, so this program could fail to reach a server that `curl` reaches.
 //!
-//! - `message`: the bytes of a question and of an answer; pure
-//! - `system`: what resolv.conf and hosts say
+//! - `message` encodes queries and decodes answers, without any I/O
+//! - `system` reads resolv.conf and hosts
 
 mod message;
 mod system;
@@ -26,14 +26,14 @@ use tokio::time::{Instant, timeout, timeout_at};
 use self::message::{Answer, Kind};
 use self::system::Config;
 
-/// The longest that a name may take. The clients' time for a connection is longer, so that they hear which server said what.
+/// The time limit for resolving a name. The connection limit of clients is longer, so they can report each server's answer.
 const LIMIT: Duration = Duration::from_secs(9);
-/// The longest that a server may take in the first round, so that there is time for the others.
+/// The time limit for each server in the first round, which leaves time for the other servers.
 const FIRST_ROUND: Duration = Duration::from_secs(2);
-/// How long the addresses of one family wait for those of the other.
+/// How long the addresses of one family wait for those of the other family.
 const OTHER_FAMILY: Duration = Duration::from_secs(1);
 
-/// Finds the addresses of names. It reads the system's files each time, since they change with the network.
+/// Resolves names to addresses. It reads the system's files for every name, since they change with the network.
 #[derive(Clone, Debug)]
 pub struct Resolver {
     resolv_conf: PathBuf,
@@ -41,7 +41,7 @@ pub struct Resolver {
     port: u16,
 }
 
-/// Why a name has no address: which server said what.
+/// Why a name could not be resolved: the answer of each server.
 #[derive(Debug, thiserror::Error)]
 #[error("no address of {name}: {said}")]
 pub struct Unresolved {
@@ -56,7 +56,7 @@ impl Default for Resolver {
 }
 
 impl Resolver {
-    /// A resolver that reads these files, and asks the servers in the first one at this port.
+    /// Creates a resolver that reads these files, and contacts the servers in `resolv_conf` on this port.
     pub fn with_files(resolv_conf: impl Into<PathBuf>, hosts: impl Into<PathBuf>, port: u16) -> Self {
         Self {
             resolv_conf: resolv_conf.into(),
@@ -65,7 +65,7 @@ impl Resolver {
         }
     }
 
-    /// The addresses of a name by the hosts file, or else by the servers.
+    /// Returns the addresses of a name from the hosts file, or else from the name servers.
     pub async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, Unresolved> {
         let listed = system::listed(&self.hosts, name);
         if !listed.is_empty() {
@@ -84,7 +84,7 @@ impl Resolver {
                     found.sort_by_key(|address| !has_route(*address));
                     return Ok(found);
                 }
-                // Answers about the name itself come first, since a log shows only so much.
+                // Put answers about the name itself first, since a log line shows only a few.
                 Err(words) if full == name => drop(said.splice(..0, words)),
                 Err(words) => said.extend(words),
             }
@@ -96,7 +96,7 @@ impl Resolver {
     }
 }
 
-/// The addresses of both families, asked for at once and apart: a server that fails for one says nothing about the other.
+/// Queries both address families at once and independently, since a server that fails for one may work for the other.
 async fn both_families(config: &Config, name: &str, deadline: Instant) -> Result<Vec<IpAddr>, Vec<String>> {
     let v6 = pin!(one_family(config, name, Kind::Aaaa, deadline));
     let v4 = pin!(one_family(config, name, Kind::A, deadline));
@@ -128,8 +128,8 @@ async fn both_families(config: &Config, name: &str, deadline: Instant) -> Result
     }
 }
 
-/// The addresses of one family, at least one: the servers are asked in their order, and the next one if one fails. That
-/// there is no such name, or no address of it, is an answer and not a failure.
+/// Returns the addresses of one family, at least one. Asks the servers in order, and the next one if a server fails. A reply
+/// that the name does not exist or has no address is an answer, not a failure.
 async fn one_family(
     config: &Config,
     name: &str,
@@ -170,7 +170,7 @@ async fn one_family(
     Err(said)
 }
 
-/// Asks one server one question: by UDP from a port of its own, and by TCP if the answer does not fit.
+/// Sends one query to one server over UDP, from a new port, and over TCP if the answer is truncated.
 async fn ask(server: SocketAddr, name: &str, kind: Kind, over_tcp: bool) -> io::Result<Answer> {
     let question = message::question(random(), name, kind)
         .ok_or_else(|| io::Error::other(format!("{name} is not a name")))?;
@@ -180,7 +180,7 @@ async fn ask(server: SocketAddr, name: &str, kind: Kind, over_tcp: bool) -> io::
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
         let socket = UdpSocket::bind((any, 0)).await?;
-        // From now on only that server's datagrams arrive.
+        // From here on, the socket accepts datagrams from that server only.
         socket.connect(server).await?;
         socket.send(&question).await?;
         let mut buffer = [0; 1500];
@@ -189,7 +189,7 @@ async fn ask(server: SocketAddr, name: &str, kind: Kind, over_tcp: bool) -> io::
             match message::answer(&question, buffer.get(..length).unwrap_or_default()) {
                 Some(Answer::Truncated) => break,
                 Some(answer) => return Ok(answer),
-                // It belongs to another question.
+                // This answer belongs to another query.
                 None => {}
             }
         }
@@ -206,12 +206,12 @@ async fn ask(server: SocketAddr, name: &str, kind: Kind, over_tcp: bool) -> io::
 
 fn random() -> [u8; 2] {
     let mut bytes = [0; 2];
-    // Without random numbers there is still the random port.
+    // Without random numbers, the random port still protects the query.
     let _ = SystemRandom::new().fill(&mut bytes);
     bytes
 }
 
-/// Whether packets to this address would leave the host. Nothing is sent.
+/// Whether the host has a route to this address. Sends nothing.
 fn has_route(address: IpAddr) -> bool {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -220,7 +220,7 @@ fn has_route(address: IpAddr) -> bool {
     StdUdpSocket::bind((any, 0)).is_ok_and(|socket| socket.connect((address, 9)).is_ok())
 }
 
-/// For reqwest.
+/// Lets reqwest resolve names.
 impl Resolve for Resolver {
     fn resolve(&self, name: reqwest::dns::Name) -> Resolving {
         let resolver = self.clone();
@@ -233,7 +233,7 @@ impl Resolve for Resolver {
     }
 }
 
-/// For hyper's own connector.
+/// Lets hyper's own connector resolve names.
 impl tower_service::Service<Name> for Resolver {
     type Response = std::vec::IntoIter<SocketAddr>;
     type Error = Unresolved;

@@ -1,4 +1,4 @@
-//! The contents of resolv.conf(5) and hosts(5). `LOCALDOMAIN`, `RES_OPTIONS` and `sortlist` are not read.
+//! Reads resolv.conf(5) and hosts(5). `LOCALDOMAIN`, `RES_OPTIONS` and `sortlist` are ignored.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -6,31 +6,31 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 use std::path::Path;
 use std::time::Duration;
 
-/// glibc's bounds: servers, dots, seconds, rounds.
+/// glibc's limits for servers, dots, seconds and attempts.
 const MAX_SERVERS: usize = 3;
 const MAX_NDOTS: usize = 15;
 const MAX_TIMEOUT: u64 = 30;
 const MAX_ATTEMPTS: usize = 5;
 
-/// Whom to ask, and for which names.
+/// The name servers to ask, and how to ask them.
 #[derive(Debug)]
 pub(super) struct Config {
     pub(super) servers: Vec<SocketAddr>,
     search: Vec<String>,
-    /// A name with so many dots is asked for before those in the search domains.
+    /// A name with at least this many dots is tried before its combinations with the search domains.
     ndots: usize,
-    /// How long a server may take.
+    /// The time limit for an answer of a server.
     pub(super) timeout: Duration,
-    /// How often each server is asked.
+    /// How many times to ask each server.
     pub(super) attempts: usize,
-    /// Whether another server is the first one each time.
+    /// Whether to start with a different server each time.
     pub(super) rotate: bool,
-    /// Whether UDP is not used.
+    /// Whether to use TCP instead of UDP.
     pub(super) over_tcp: bool,
 }
 
 impl Config {
-    /// Reads resolv.conf. Without one, or without a server in it, this host is the server.
+    /// Reads resolv.conf. If there is no file or no server in it, this host is the server.
     pub(super) fn read(file: &Path, port: u16) -> Self {
         let mut config = Self {
             servers: Vec::new(),
@@ -78,7 +78,7 @@ impl Config {
         }
     }
 
-    /// The names to ask for in the place of this one, in their order. A dot at the end excludes the search domains.
+    /// Returns the names to try for this name, in order. A trailing dot excludes the search domains.
     pub(super) fn names(&self, name: &str) -> Vec<String> {
         if let Some(absolute) = name.strip_suffix('.') {
             return vec![absolute.to_owned()];
@@ -92,7 +92,7 @@ impl Config {
     }
 }
 
-/// The address of a server, perhaps with the interface behind which it is: `fe80::1%eth0`.
+/// Parses a server's address, which may include its network interface: `fe80::1%eth0`.
 fn server(text: &str, port: u16) -> Option<SocketAddr> {
     let (ip, interface) = text.split_once('%').unwrap_or((text, ""));
     match ip.parse().ok()? {
@@ -106,7 +106,7 @@ fn server(text: &str, port: u16) -> Option<SocketAddr> {
     }
 }
 
-/// The addresses that the hosts file has for a name.
+/// Returns the addresses that the hosts file lists for a name.
 pub(super) fn listed(hosts: &Path, name: &str) -> Vec<IpAddr> {
     let name = name.trim_end_matches('.');
     let address = |line: String| {
@@ -119,7 +119,7 @@ pub(super) fn listed(hosts: &Path, name: &str) -> Vec<IpAddr> {
     lines(hosts).filter_map(address).collect()
 }
 
-/// The lines of a file, in any encoding; none if it cannot be read.
+/// Returns the lines of a file in any encoding, or no lines if it cannot be read.
 fn lines(file: &Path) -> impl Iterator<Item = String> {
     let lines = File::open(file)
         .ok()
