@@ -58,7 +58,7 @@ surroundings: static ## test the status page in a browser, the alerts with promt
 		cargo test --locked --workspace --test pure monitoring::'
 
 swarm: static ## kill the upgrader at every call of a service's update, its manager, and a second node of the Swarm
-	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine -- --ignored --nocapture --test-threads 2 swarm_kills::finishes
+	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine -- --ignored --nocapture --test-threads 2 swarm_kills:: --skip killed_at_any_write
 	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine -- --ignored --nocapture swarm_manager:: swarm_nodes::
 
 kubernetes: static static-kubernetes ## upgrade Deployments of a real cluster, which is built from Debian's source the first time
@@ -78,7 +78,7 @@ compose: ## run the tests with Docker Compose, with each version and on each eng
 	tests/lab/static quick
 	cargo test --locked --quiet --workspace --test engine --no-run
 	tests/lab/each compose cargo test --locked --workspace --test engine -- \
-		--include-ignored compose:: itself_elsewhere::upgrader_of_compose ways::compose_file
+		--include-ignored compose:: itself_elsewhere::compose ways::compose_file
 
 rootless: export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static-quick
 rootless: ## run replacements, failures and the fidelity matrix on engines without root and with mapped users

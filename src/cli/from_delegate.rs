@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_over_the_settings_of_a_delegate_and_masks_its_secrets() {
+    fn adopts_a_delegates_settings_and_masks_its_secrets() {
         let delegate = delegate(&[
             "DELEGATE_NAME=docker-delegate",
             "ACCOUNT_ID=account",

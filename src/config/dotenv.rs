@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_by_its_line_and_not_repeated() {
+    fn errors_name_the_line_but_do_not_repeat_its_text() {
         for (text, line) in [
             ("A=b\n\nhunter2", 3),
             ("A B=hunter2", 1),

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_in_fields_of_their_names() {
+    fn each_variable_is_stored_in_its_own_field() {
         for known in all_known() {
             let pairs = [(OsString::from(known.name), OsString::from("text"))];
             let environment = Environment::read(pairs, &mut Problems::default());

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_forms_of_other_programs_are_read_or_named() {
+    fn accepts_or_reports_the_forms_of_other_programs() {
         for (text, taken, odd) in [
             ("a.example, .b.example", "a.example,.b.example", 0),
             ("*.a.example;b.example. c", ".a.example,b.example,c", 0),

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_beside_one_that_is_left_over_is_the_same_part() {
+    fn a_numbered_part_beside_a_leftover_has_the_same_role() {
         assert_eq!(Role::parse("d.candidate-2"), ("d", Role::Candidate));
         assert_eq!(Role::parse("d.retired-3"), ("d", Role::Retired));
     }

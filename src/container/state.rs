@@ -134,7 +134,7 @@ mod tests {
     use super::RunState;
 
     #[test]
-    fn podmans_words_mean_what_dockers_do() {
+    fn podman_states_map_to_docker_states() {
         for (podman, docker) in [
             ("initialized", "created"),
             ("stopping", "running"),

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn warns_of_another_token_and_shows_neither() {
+    fn warns_of_a_different_token_without_showing_either() {
         let ours = "000102030405060708090a0b0c0d0e0f";
         let theirs = "0f0e0d0c0b0a09080706050403020100";
         // The same token as ours, in the form that the Manager shows.
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watchtower_watches_what_its_options_and_the_labels_say() {
+    fn watchtower_options_and_labels_decide_what_it_watches() {
         let enable = label::WATCHTOWER_ENABLE;
         let scope = "com.centurylinklabs.watchtower.scope";
         for (command, env, labels, expected) in [
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attached_client_and_a_log_under_the_first_name_are_warned_of() {
+    fn warns_of_an_attached_client_and_a_log_tagged_with_the_name() {
         for (attached, kind, tag, expected) in [
             (false, "json-file", "", &[][..]),
             (true, "json-file", "{{.ID}}", &["client"]),

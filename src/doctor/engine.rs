@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn health_checks_of_mutable_tags_continue_without_the_two_calls_that_compare_them() {
+    fn health_checks_of_mutable_tags_do_without_the_comparison_calls() {
         assert_eq!(calls(false, false), HEALTH_CHECKS);
         let further = [
             ("/images/{name}/json", Some(MUTABLE_TAGS)),
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn upgrades_of_mutable_tags_need_the_registry_and_other_upgrades_do_without() {
+    fn only_upgrades_of_mutable_tags_need_the_registry() {
         for (compares_tags, optional_for) in [(false, Some(MUTABLE_TAGS)), (true, None)] {
             let registry = ("/distribution/{name}/json", optional_for);
             assert!(calls(true, compares_tags).contains(&registry), "{compares_tags}");

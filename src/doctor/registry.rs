@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registry_that_names_no_platform_is_not_held_against_the_image() {
+    fn a_registry_without_platform_data_does_not_reject_the_image() {
         for platforms in [
             json!([]),
             Value::Null,

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_shares_nothing_that_only_one_can_have() {
+    fn the_helper_shares_no_exclusive_resources() {
         let document = |mode: &str| {
             let document = json!({
                 "Id": "0123",

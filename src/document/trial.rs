@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_shares_nothing_that_only_one_can_have_and_does_nothing() {
+    fn a_trial_shares_no_exclusive_resources_and_does_nothing() {
         let document = |address: Value| {
             let document = json!({
                 "Id": "0123",

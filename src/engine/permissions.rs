@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_call_has_a_word() {
+    fn each_api_call_maps_to_an_operation() {
         for call in API_CALLS {
             let id = call.path.replace("{id}", "0123456789ab");
             let path = id.replace("{name}", "registry.example:5000/harness/delegate:26.03.1");

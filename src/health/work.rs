@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delegates_metrics_say_what_it_works_on() {
+    fn a_delegates_metrics_show_its_current_work() {
         let text = "# HELP io_harness_custom_metric_tasks_currently_executing Generated\n\
             # TYPE io_harness_custom_metric_tasks_currently_executing gauge\n\
             io_harness_custom_metric_tasks_currently_executing{delegate_name=\"a } b\",} 3.0\n\

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_can_be_typed_on_the_host() {
+    fn suggested_commands_work_on_the_host() {
         assert_eq!(program(None, false), "delegate-upgrader");
         assert_eq!(program(None, true), "sudo delegate-upgrader");
         let path = env::current_exe().unwrap();

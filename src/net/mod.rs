@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_is_between_a_half_and_the_whole_and_not_always_the_same() {
+    fn a_jittered_pause_varies_between_half_and_full_length() {
         let pause = Duration::from_secs(8);
         let pauses: Vec<_> = (0..200).map(|_| jittered(pause)).collect();
         assert!(pauses.iter().all(|p| (pause / 2..=pause).contains(p)));

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pause_doubles_for_failures_and_for_what_has_no_effect() {
+    fn the_pause_doubles_after_failures_and_ineffective_calls() {
         let pauses = |problem: Option<&str>, is_beside: bool| {
             let (mut backoffs, mut now) = (Backoffs::default(), DateTime::UNIX_EPOCH);
             let pauses = (0..13).map(|_| {

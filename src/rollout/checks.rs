@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_a_life_took_is_known_where_it_was_seen_to_wait() {
+    fn startup_time_is_known_only_if_the_wait_was_observed() {
         let mut checks = Checks::default();
         for (life, moments, took) in [
             (1, &[(5, 1), (15, 0), (20, 1), (90, 0)][..], Some(14)),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pause_doubles_up_to_an_hour_and_is_forgotten_after_some_time_in_good_health() {
+    fn the_pause_doubles_up_to_an_hour_and_resets_after_lasting_health() {
         let mut checks = Checks::default();
         checks.note(at(0), &health(Probe::Http, 0), true);
         checks.note(at(1), &health(Probe::Http, 1), true);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_that_may_still_be_starting_has_as_long_as_a_candidate() {
+    fn a_life_that_may_be_starting_gets_a_candidates_deadline() {
         let mut checks = Checks::default();
         let deadline = TimeDelta::minutes(10);
         checks.note_life(Some(at(1)));

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_clock_set_back_by_more_than_a_minute_is_worth_a_look() {
+    fn only_a_clock_set_back_by_over_a_minute_triggers_a_check() {
         let at = |time: &str| {
             let text = format!("2026-01-01T{time}Z");
             DateTime::parse_from_rfc3339(&text).unwrap().to_utc()

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_output_is_the_journal_if_it_is_the_very_stream_that_systemd_names() {
+    fn an_output_is_the_journal_only_if_it_is_systemds_stream() {
         let (reader, writer) = std::io::pipe().unwrap();
         let metadata = File::from(writer.as_fd().try_clone_to_owned().unwrap())
             .metadata()

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn blocked_output_delays_no_caller_and_dropped_lines_are_counted() {
+    fn blocked_output_never_delays_callers_and_counts_dropped_lines() {
         const LINES: u64 = 20_000;
         let (queue, permits, written) = slow();
         let begun = Instant::now();

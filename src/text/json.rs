@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_is_shown_without_what_steers_a_terminal_and_stays_the_same_value() {
+    fn json_is_free_of_terminal_controls_and_keeps_its_value() {
         let value = json!({ "a\u{7f}": "\u{1b}[2J\u{9b}\u{202e}\n\"\\é", "b": [1, true, null] });
         let shown = text(&value).unwrap();
         assert!(!shown.contains(is_unsafe), "{shown}");

@@ -24,7 +24,7 @@ fn containers(path: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_record_that_was_cut_off_costs_no_other() {
+async fn a_truncated_record_does_not_affect_others() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.log");
     let whole = delegate_upgrader::text::json::text(&event(1)).unwrap();
@@ -102,7 +102,7 @@ async fn a_full_disk_delays_nothing_and_its_records_are_written_later() {
 }
 
 #[tokio::test]
-async fn writes_while_another_process_keeps_the_lock() {
+async fn writes_while_another_process_holds_the_lock() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.log");
     let log = AuditLog::open(&path).unwrap();
@@ -114,7 +114,7 @@ async fn writes_while_another_process_keeps_the_lock() {
 }
 
 #[tokio::test]
-async fn a_log_knows_what_it_has_and_when_it_begins() {
+async fn a_log_knows_its_records_and_when_it_begins() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.log");
     let log = AuditLog::open(&path).unwrap();

@@ -118,7 +118,7 @@ pub(crate) async fn metric(address: &str, series: &str, least: f64) -> f64 {
 
 /// Each call to the engine counts, since it is made for every delegate of every host.
 #[tokio::test]
-async fn a_run_with_nothing_to_do_makes_one_call_and_one_for_each_delegate() {
+async fn an_idle_run_makes_one_call_plus_one_per_delegate() {
     let daemon = Daemon::beside(with_delegate, |command| {
         command
             .env("SCHEDULE", "* * * * * *")
@@ -154,7 +154,7 @@ async fn a_run_with_nothing_to_do_makes_one_call_and_one_for_each_delegate() {
 }
 
 #[tokio::test]
-async fn a_scheduled_run_that_succeeds_is_known_by_its_time() {
+async fn a_successful_scheduled_run_updates_the_last_success_metric() {
     for (engine, succeeds) in [(with_delegate as fn(&str) -> String, true), (engine, false)] {
         let daemon = Daemon::beside(engine, |command| {
             command.env("SCHEDULE", "* * * * * *");

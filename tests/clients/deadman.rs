@@ -57,7 +57,7 @@ const SUCCEEDED: &str = r#"delegate_upgrader_deadman_requests_total{result="succ
 const FAILED: &str = r#"delegate_upgrader_deadman_requests_total{result="failed"}"#;
 
 #[tokio::test]
-async fn it_is_asked_after_each_good_run_and_failures_are_logged_once_without_the_url() {
+async fn pings_after_each_good_run_and_logs_failures_once_without_the_url() {
     let receiver = Receiver::start(|number, request| match number {
         0 | 3.. => status(200),
         _ => Then::Answer(404, String::new(), request.head.clone()),
@@ -94,7 +94,7 @@ async fn it_is_asked_after_each_good_run_and_failures_are_logged_once_without_th
 }
 
 #[tokio::test]
-async fn silent_service_has_one_request_and_delays_no_run() {
+async fn a_silent_service_gets_one_request_and_delays_no_run() {
     let receiver = Receiver::start(|_, _| Then::Hang).await;
     let (reader, writer) = pipe().unwrap();
     let daemon = daemon(one_delegate, &receiver.url, |command| {
@@ -115,7 +115,7 @@ async fn silent_service_has_one_request_and_delays_no_run() {
 }
 
 #[tokio::test]
-async fn a_run_without_delegates_or_with_a_failure_is_not_good() {
+async fn a_run_without_delegates_or_with_a_failure_sends_no_ping() {
     for engine in [engine as fn(&str) -> String, one_delegate] {
         let receiver = Receiver::start(|_, _| status(200)).await;
         // The published image has no digest, so it is not accepted.
@@ -173,7 +173,7 @@ fn service_and_proxy() -> (String, String, Arc<Mutex<Vec<String>>>) {
 }
 
 #[tokio::test]
-async fn uses_proxy_and_certificates_of_the_manager() {
+async fn pings_use_the_managers_proxy_and_certificates() {
     let file = |name: &str| format!("{}/tests/fixtures/tls/{name}", env!("CARGO_MANIFEST_DIR"));
     let (url, proxy, asked) = service_and_proxy();
     let daemon_with = |url: String, variables: Vec<(&'static str, String)>| async move {

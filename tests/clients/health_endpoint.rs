@@ -18,7 +18,7 @@ async fn outcome(answer: &str) -> HttpOutcome {
 }
 
 #[tokio::test]
-async fn every_answer_of_an_endpoint_has_its_outcome() {
+async fn every_health_endpoint_response_maps_to_an_outcome() {
     let ok = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
     assert_eq!(outcome(ok).await, HttpOutcome::Answered(200));
     let moved = "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n";

@@ -111,7 +111,7 @@ fn engine(head: &str) -> String {
 }
 
 #[tokio::test]
-async fn engine_text_neither_controls_a_terminal_nor_forges_lines() {
+async fn engine_text_cannot_control_a_terminal_or_forge_lines() {
     let engine = RawServer::start(vec![Reply::made_by(engine)]).await;
     let url = engine.url.replace("http://", "tcp://");
     let mut shown = 0;

@@ -115,7 +115,7 @@ async fn first_line(is_journal: bool, format: &str) -> String {
 }
 
 #[tokio::test]
-async fn in_the_journal_a_line_has_its_priority_and_no_second_time() {
+async fn journal_lines_have_a_priority_and_no_duplicate_timestamp() {
     let line = first_line(true, "text").await;
     assert!(line.starts_with("<6>delegate-upgrader starts"), "{line}");
     let line = first_line(true, "json").await;

@@ -44,7 +44,7 @@ async fn found(scripts: &[Script], lines: &str, hosts: &str, name: &str) -> Resu
 
 #[tokio::test]
 #[rustfmt::skip]
-async fn finds_a_name_that_glibc_finds() {
+async fn resolves_every_name_that_glibc_resolves() {
     let good: Script = |_, _| HERE;
     let refuses: Script = |_, _| Says::Code(5);
     let fails: Script = |_, _| Says::Code(2);
@@ -105,7 +105,7 @@ async fn finds_a_name_that_glibc_finds() {
 
 #[tokio::test]
 #[rustfmt::skip]
-async fn says_which_server_said_what() {
+async fn reports_what_each_server_answered() {
     let none: Script = |_, _| Says::Code(3);
     let nodata: Script = |_, _| Says::Has(&[]);
     let fails: Script = |_, _| Says::Code(2);
@@ -152,7 +152,7 @@ async fn silent_servers_are_named_before_the_client_gives_up() {
 }
 
 #[tokio::test]
-async fn hosts_comes_before_the_servers() {
+async fn the_hosts_file_takes_precedence_over_servers() {
     let other: Script = |_, _| Says::Has(&["192.0.2.1"]);
     let hosts = "10.1.1.1 other.example # manager.example\n\
                  127.0.0.9\tMANAGER.example m\n::1 m manager.example\nbroken manager.example\n";
@@ -161,7 +161,7 @@ async fn hosts_comes_before_the_servers() {
 }
 
 #[tokio::test]
-async fn the_manager_is_found_and_if_not_the_error_names_the_servers() {
+async fn resolves_the_manager_or_names_the_servers_in_the_error() {
     let refuses: Script = |_, _| Says::Code(5);
     let good: Script = |_, _| HERE;
     let server = RawServer::start(vec![published("a:1")]).await;

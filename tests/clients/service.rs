@@ -65,7 +65,7 @@ fn write(path: &Path, health_interval: &str) {
 }
 
 #[tokio::test]
-async fn systemd_learns_of_readiness_status_liveness_and_shutdown() {
+async fn notifies_systemd_of_readiness_status_liveness_and_shutdown() {
     let systemd = Systemd::new();
     let daemon = Daemon::start(|command| {
         command
@@ -108,7 +108,7 @@ async fn it_is_not_ready_before_it_has_observed_the_engine() {
 }
 
 #[tokio::test]
-async fn new_settings_are_read_on_a_hangup_and_wrong_ones_change_nothing() {
+async fn a_hangup_reloads_settings_and_invalid_ones_change_nothing() {
     let systemd = Systemd::new();
     let file = systemd.directory.path().join("environment");
     write(&file, "2s");

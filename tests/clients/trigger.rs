@@ -17,7 +17,7 @@ fn seconds(tick: Option<Tick>) -> i64 {
 }
 
 #[tokio::test]
-async fn hands_out_each_occurrence_once_and_never_early() {
+async fn triggers_each_occurrence_once_and_never_early() {
     let mut trigger = started("*/2 * * * * *", "Asia/Kathmandu", Duration::ZERO).await;
     let mut last = None;
     for _ in 0..3 {
@@ -34,7 +34,7 @@ async fn hands_out_each_occurrence_once_and_never_early() {
 }
 
 #[tokio::test]
-async fn runs_that_fall_due_meanwhile_become_one() {
+async fn overdue_runs_are_merged_into_one() {
     let mut trigger = started("* * * * * *", "UTC", Duration::ZERO).await;
     let first = seconds(trigger.next().await);
     tokio::time::sleep(Duration::from_millis(3_300)).await;

@@ -21,7 +21,7 @@ fn removed_by(name: &str) -> (bool, bool) {
 }
 
 #[test]
-fn successor_is_removed_by_the_upgrader_once_it_has_ended() {
+fn the_upgrader_removes_an_exited_successor() {
     for (test, way) in WAYS {
         let lab = Lab::new(test);
         let name = delegate(&lab, way);
@@ -80,7 +80,7 @@ fn bad_image_leaves_a_delegate_in_service() {
 
 /// While Docker restarts a container with `--rm`, inspect shows it without that option.
 #[test]
-fn a_restart_during_its_replacement_does_not_lose_rm() {
+fn a_restart_during_replacement_keeps_the_rm_option() {
     let lab = Lab::new("rm-restart");
     let name = lab.delegate("1", V1, &["--rm", "--env", "DRAIN_SECONDS=8"]);
     let mut daemon = lab

@@ -99,7 +99,7 @@ impl Drop for Project {
 }
 
 #[test]
-fn compose_still_knows_a_delegate_that_was_upgraded() {
+fn compose_still_manages_an_upgraded_delegate() {
     let project = Project::new(Lab::new("compose"), V1);
     project.compose(&["up", "--detach"]);
     let old = project.container();
@@ -172,7 +172,7 @@ fn nothing_comes_back_after_compose_down() {
 
 /// Compose recreates it from a changed file, and its old container takes longer to stop than the new image to prove itself.
 #[test]
-fn delegate_that_compose_recreates_during_the_proof_keeps_its_new_settings() {
+fn a_delegate_compose_recreates_mid_upgrade_keeps_its_new_settings() {
     let slow = "    stop_grace_period: 60s\n";
     let (project, mut once) = while_it_proves_itself("compose-recreate", slow, &["DRAIN_SECONDS: '25'"]);
     project.add(slow, &["DRAIN_SECONDS: '25'", "MADE: again"]);
@@ -191,7 +191,7 @@ fn delegate_that_compose_recreates_during_the_proof_keeps_its_new_settings() {
 /// Each act of Compose at each stage of a replacement, in either order: no delegate is lost and nothing is left over.
 #[test]
 #[ignore = "it needs minutes: make compose"]
-fn one_delegate_serves_whatever_compose_does() {
+fn no_compose_command_loses_a_delegate_mid_replacement() {
     const ACTS: [&[&str]; 6] = [
         &["up", "--detach"],
         &["up", "--detach", "--force-recreate"],
@@ -291,7 +291,7 @@ fn a_delegate_with_an_inline_config_is_left_alone() {
 
 /// `docker compose stop`, or a backup that stops everything, while the old container drains.
 #[test]
-fn what_compose_stops_in_the_drain_stays_stopped_and_no_image_is_blamed() {
+fn a_compose_stop_during_the_drain_is_respected_and_blames_no_image() {
     for policy in ["always", "unless-stopped"] {
         let project = Project::new(Lab::new(&format!("compose-stop-{policy}")), V1);
         project.add("    stop_grace_period: 2s\n", &["DRAIN_SECONDS: '25'"]);
@@ -330,7 +330,7 @@ fn what_compose_stops_in_the_drain_stays_stopped_and_no_image_is_blamed() {
 
 /// One `env_file` for all services, and a one-off command (`compose run`) in the delegate's image.
 #[test]
-fn a_sidecar_and_a_command_with_the_delegates_environment_are_left_alone() {
+fn leaves_sidecars_and_commands_with_the_delegates_environment_alone() {
     let project = Project::new(Lab::new("compose-sidecar"), V1);
     let sidecar = format!("{}/sidecar:1", kit::lab::env("LAB_REGISTRY"));
     docker(&["tag", &image(V1), &sidecar]);

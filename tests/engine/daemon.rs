@@ -26,7 +26,7 @@ pub(crate) fn get(url: &str) -> (u16, String) {
 }
 
 #[test]
-fn scheduled_run_upgrades_and_start_only_reports() {
+fn startup_only_reports_and_the_scheduled_run_upgrades() {
     let lab = Lab::new("scheduled");
     let name = lab.delegate("1", V1, &[]);
     let before = life(&name);
@@ -79,7 +79,7 @@ fn the_page_the_status_and_the_metrics_show_the_delegates() {
 }
 
 #[test]
-fn sigterm_ends_it_at_once_even_while_an_old_one_drains() {
+fn sigterm_stops_the_daemon_at_once_even_during_a_drain() {
     let lab = Lab::new("sigterm");
     let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=6"]);
     let old = follow(&name);
@@ -119,7 +119,7 @@ fn reconnects_to_an_engine_that_comes_back() {
 }
 
 #[test]
-fn single_run_ends_on_sigterm_and_the_next_one_continues() {
+fn sigterm_stops_a_single_run_and_the_next_run_resumes_it() {
     let lab = Lab::new("once-sigterm");
     let name = lab.delegate("1", V1, &[]);
     let upgrader = lab.upgrader(V2).with("UPGRADE_HEALTHY_TIME", "4s");
@@ -138,7 +138,7 @@ fn single_run_ends_on_sigterm_and_the_next_one_continues() {
 }
 
 #[test]
-fn a_wrong_address_of_the_daemon_is_a_wrong_setting() {
+fn an_invalid_daemon_address_is_a_configuration_error() {
     let lab = Lab::new("address");
     let asked = lab
         .upgrader(V2)

@@ -18,7 +18,7 @@ fn socket_of(process: &str) -> u64 {
 /// This takes over five minutes, which no setting shortens.
 #[test]
 #[ignore = "restarts the engine and takes six minutes; make dead-socket runs it"]
-fn upgrader_with_a_dead_socket_ends_and_its_restart_policy_mounts_the_present_one() {
+fn exits_on_a_dead_socket_so_that_a_restart_mounts_the_new_one() {
     Engine::with(true, |engine| {
         let lab = Lab::new("dead-socket");
         let tag = format!("{}-upgrader:dev", lab.name);

@@ -163,7 +163,7 @@ fn doctor_says_what_to_do_about_the_manager_and_never_prints_the_token() {
 }
 
 #[test]
-fn doctor_reports_by_how_much_a_clock_is_off() {
+fn doctor_reports_the_clock_skew() {
     let lab = Lab::new("doctor-clock");
     lab.delegate("1", V1, &[]);
     let manager = LocalManager::that_publishes(&image(V2));
@@ -199,7 +199,7 @@ fn doctor_reports_by_how_much_a_clock_is_off() {
 }
 
 #[test]
-fn doctor_reports_an_image_that_the_registry_lacks_or_has_for_another_platform() {
+fn doctor_reports_an_image_missing_from_the_registry_or_for_its_platform() {
     let lab = Lab::new("doctor-registry");
     let name = lab.delegate("1", V1, &[]);
     let manager = LocalManager::that_publishes(&image("26.99.1"));
@@ -242,7 +242,7 @@ fn doctor_reports_an_image_that_the_registry_lacks_or_has_for_another_platform()
 }
 
 #[test]
-fn doctor_reports_an_unreachable_engine_on_one_line_and_a_wrong_configuration_before_all_else() {
+fn doctor_reports_configuration_errors_first_and_a_dead_engine_on_one_line() {
     let lab = Lab::new("doctor-nowhere");
     let manager = LocalManager::that_publishes(&image(V2));
     let upgrader = upgrader(&lab, &manager);
@@ -341,7 +341,7 @@ fn doctor_finds_the_delegates_that_an_upgrade_finds() {
 }
 
 #[test]
-fn doctor_and_plan_agree_on_the_delegates_and_on_what_is_in_their_way() {
+fn doctor_and_plan_agree_on_delegates_and_their_obstacles() {
     let lab = Lab::new("doctor-plan");
     lab.delegate("1", V1, &[]);
     let opted_out = lab.delegate("2", V1, &["--label", "io.delegate-upgrader.enable=false"]);
@@ -385,7 +385,7 @@ fn doctor_and_plan_agree_on_the_delegates_and_on_what_is_in_their_way() {
 }
 
 #[test]
-fn a_tag_that_moves_needs_access_to_the_registry() {
+fn a_moving_tag_requires_registry_access() {
     let lab = Lab::new("doctor-moving");
     let moving = image(&format!("moving-{}", std::process::id()));
     docker(&["tag", &image(V1), &moving]);

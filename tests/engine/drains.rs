@@ -9,7 +9,7 @@ use kit::lab::{
 };
 
 #[test]
-fn the_deadline_of_a_drain_holds_when_the_upgrader_is_killed() {
+fn a_drain_deadline_survives_a_kill_of_the_upgrader() {
     let lab = Lab::new("drain-killed");
     let name = lab.delegate("1", V1, &["--env", "IGNORE_SIGTERM=true"]);
     let old = life(&name).0;
@@ -30,7 +30,7 @@ fn the_deadline_of_a_drain_holds_when_the_upgrader_is_killed() {
 }
 
 #[test]
-fn a_drain_and_its_deadline_outlive_a_proxy_that_cuts_long_requests() {
+fn a_drain_and_its_deadline_survive_a_proxy_that_cuts_long_requests() {
     let proxy = Proxy::that_cuts_after(Duration::from_secs(1));
     let upgrader = |lab: &Lab| {
         lab.upgrader(V2)
@@ -56,7 +56,7 @@ fn a_drain_and_its_deadline_outlive_a_proxy_that_cuts_long_requests() {
 }
 
 #[test]
-fn another_delegate_is_served_while_an_old_one_drains() {
+fn another_delegate_is_upgraded_while_one_drains() {
     let lab = Lab::new("drain-beside");
     let first = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=40"]);
     let second = lab.delegate("2", V1, &[]);
@@ -77,7 +77,7 @@ fn another_delegate_is_served_while_an_old_one_drains() {
 }
 
 #[test]
-fn upgrader_that_is_ended_at_any_stage_continues_where_it_was() {
+fn an_upgrader_stopped_at_any_stage_resumes_where_it_left_off() {
     let stages = [
         "creating the candidate",
         "starting ",

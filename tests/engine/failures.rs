@@ -95,7 +95,7 @@ fn image_that_cannot_be_started_is_rejected_with_its_cause() {
 
 /// The delegate in service holds the last free address, so a second container cannot get one.
 #[test]
-fn delegate_that_has_the_last_address_of_its_network_is_replaced_stop_first() {
+fn a_delegate_with_its_networks_last_address_is_replaced_stop_first() {
     let lab = Lab::new("no-address");
     let network = format!("{}-tiny", lab.name);
     let subnet = "10.231.77.0/30";
@@ -142,7 +142,7 @@ fn a_pull_that_fails_changes_nothing() {
 }
 
 #[test]
-fn stop_first_restores_the_old_one_itself() {
+fn stop_first_restores_the_original_container() {
     let lab = Lab::new("restore");
     let name = lab.delegate(
         "1",
@@ -173,7 +173,7 @@ fn a_canary_that_fails_halts_the_other_replicas() {
 }
 
 #[test]
-fn reports_taken_name_and_leaves_it_alone() {
+fn reports_a_name_conflict_and_touches_neither_container() {
     let lab = Lab::new("taken");
     let name = lab.delegate("1", V1, &[]);
     let squatter = lab.container("1.candidate", &[&image(V1)]);
@@ -184,7 +184,7 @@ fn reports_taken_name_and_leaves_it_alone() {
 }
 
 #[test]
-fn an_engine_that_is_away_is_exit_69() {
+fn an_unavailable_engine_exits_with_69() {
     let lab = Lab::new("no-engine");
     let away = lab
         .upgrader(V2)
@@ -205,7 +205,7 @@ fn a_wrong_workload_name_is_reported() {
 
 /// A clean-up cron job removes everything that has stopped, including the evidence, and unused volumes.
 #[test]
-fn bad_image_is_not_tried_again_after_a_prune() {
+fn a_bad_image_is_not_retried_after_a_prune() {
     let lab = Lab::new("pruned");
     let name = lab.delegate(
         "1",
@@ -243,7 +243,7 @@ fn bad_image_is_not_tried_again_after_a_prune() {
 
 /// A backup stops the upgrader's process for longer than a candidate's deadline.
 #[test]
-fn candidate_is_not_rejected_for_time_in_which_the_upgrader_was_stopped() {
+fn time_while_the_upgrader_is_suspended_does_not_count_against_a_candidate() {
     let lab = Lab::new("stopped");
     let name = lab.delegate("1", V1, &[]);
     let upgrader = lab.upgrader(SLOW).with("UPGRADE_HEALTHY_DEADLINE", "12s");

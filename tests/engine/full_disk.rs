@@ -199,7 +199,7 @@ fn a_pull_that_fills_the_disk_leaves_nothing_behind() {
 
 /// A container of the engine sees the disk of containerd's store. It has less than the 64 MiB that must stay free.
 #[test]
-fn an_image_that_may_not_fit_into_containerd_s_store_is_not_pulled() {
+fn an_image_too_large_for_the_containerd_store_is_not_pulled() {
     const STORE: &str = r#"{"features": {"containerd-snapshotter": true}}"#;
     if std::env::var("LAB_STORE").as_deref() != Ok("containerd") {
         return;

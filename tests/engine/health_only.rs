@@ -6,7 +6,7 @@ use crate::proxy::Proxy;
 use kit::lab::{Lab, NEVER_HEALTHY, PATIENCE, Signal, V1, V2, docker, image, life};
 
 #[test]
-fn health_only_mode_sends_the_engine_gets_only() {
+fn health_only_mode_sends_only_get_requests_to_the_engine() {
     let lab = Lab::new("health-only");
     let good = lab.delegate("1", V1, &[]);
     let bad = lab.delegate("2", NEVER_HEALTHY, &["--restart", "always"]);
@@ -44,7 +44,7 @@ fn health_only_mode_sends_the_engine_gets_only() {
 }
 
 #[test]
-fn a_plan_reads_and_says_why() {
+fn a_plan_only_reads_and_gives_its_reasons() {
     let lab = Lab::new("plan");
     let name = lab.delegate("1", V1, &[]);
     let before = life(&name);

@@ -147,7 +147,7 @@ fn delegate(lab: &Lab, reference: &str) -> String {
 }
 
 #[test]
-fn same_manifest_under_another_index_is_not_a_new_image() {
+fn a_changed_index_with_the_same_manifest_is_not_a_new_image() {
     let lab = Lab::new("same-manifest");
     let repository = Repository::with(&lab, &[V1]);
     let manifest = repository.manifest(V1);
@@ -173,7 +173,7 @@ fn same_manifest_under_another_index_is_not_a_new_image() {
 
 /// On 26.1, containerd's store then has no record of the image that runs.
 #[test]
-fn image_that_lost_its_tag_to_a_pull_is_still_known() {
+fn an_image_that_a_pull_left_untagged_is_still_recognised() {
     let lab = Lab::new("moved-tag");
     let repository = Repository::with(&lab, &[V1, V2]);
     let latest = repository.reference("latest");
@@ -193,7 +193,7 @@ fn image_that_lost_its_tag_to_a_pull_is_still_known() {
 
 /// Docker 28.5 to 29 then shows neither environment, nor command, nor stop signal.
 #[test]
-fn image_that_is_shown_without_its_configuration_pins_no_defaults() {
+fn an_image_reported_without_configuration_pins_no_defaults() {
     if std::env::var("LAB_STORE").as_deref() != Ok("containerd") {
         return;
     }

@@ -215,7 +215,7 @@ pub(crate) fn status(name: &str) -> Value {
 }
 
 #[test]
-fn new_upgrader_takes_over_and_one_serves_at_every_moment() {
+fn one_upgrader_is_always_in_service_during_a_takeover() {
     let lab = Lab::new("itself");
     let delegate = lab.delegate("1", V1, &["--restart", "unless-stopped"]);
     let upgrader = run(&lab, SECOND, &engine_socket(), &[]);
@@ -295,7 +295,7 @@ fn image_that_is_not_an_upgrader_is_rejected() {
 
 /// However the old upgrader ends, the candidate takes over the rest.
 #[test]
-fn candidate_takes_over_when_the_old_upgrader_is_ended() {
+fn the_candidate_takes_over_when_the_old_upgrader_is_stopped() {
     for action in [["stop", "--time=5"], ["kill", "--signal=KILL"], ["rm", "--force"]] {
         let lab = Lab::new(&format!("itself-{}", action[0]));
         let slow = [
@@ -366,7 +366,7 @@ fn a_helper_makes_the_exchange_where_two_cannot_run_at_once() {
 /// Two of these images fail in the helper, so the old upgrader never stops. The third fails when it has the port, and the
 /// helper brings the old upgrader back.
 #[test]
-fn bad_image_leaves_the_old_upgrader_in_charge_where_two_cannot_run_at_once() {
+fn a_bad_image_keeps_the_old_upgrader_even_if_two_cannot_run_at_once() {
     for bad in [CRASHES, NEVER_READY, UNHEALTHY] {
         let lab = Lab::new(&format!("itself-helper-bad-{bad}"));
         let port = own_port();

@@ -79,7 +79,7 @@ fn labels_of_compose(document: &Value) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn upgrader_of_compose_replaces_itself_and_stays_known_to_compose() {
+fn compose_still_manages_an_upgrader_that_replaced_itself() {
     let ports = own_port();
     let ports = format!("    ports: ['{}']\n", ports[1]);
     for (way, lines) in ["", &ports].into_iter().enumerate() {

@@ -59,7 +59,7 @@ fn a_replica_whose_mount_is_missing_does_not_halt_the_other() {
 
 /// The clock was set back after that container was asked to stop. It has ended, or its engine has restarted it.
 #[test]
-fn an_old_container_serves_again_whose_name_has_a_time_to_come() {
+fn an_old_container_with_a_future_timestamp_in_its_name_serves_again() {
     for is_up in [false, true] {
         let lab = Lab::new(if is_up { "back-up" } else { "back" });
         let stop_first = "io.delegate-upgrader.update-order=stop-first";

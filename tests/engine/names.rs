@@ -13,7 +13,7 @@ const NXDOMAIN: Says = Says::Code(3);
 type Script = fn(&str, u8) -> Says;
 
 #[test]
-fn static_program_finds_the_manager_beside_bad_name_servers() {
+fn the_static_binary_finds_the_manager_despite_bad_name_servers() {
     let lab = Lab::new("names");
     lab.delegate("1", V1, &[]);
     let manager = manager(V2);

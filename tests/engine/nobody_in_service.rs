@@ -7,7 +7,7 @@ use kit::lab::{
 
 /// A version that the Manager no longer accepts keeps ending at once: Docker cannot rename it between its lives.
 #[test]
-fn delegates_that_end_at_once_are_replaced() {
+fn delegates_that_exit_immediately_are_replaced() {
     for (number, port) in [None, Some("127.0.0.1:43490:3460")].into_iter().enumerate() {
         let lab = Lab::new(&format!("ends-at-once-{number}"));
         let mut options = vec!["--restart", "always", "--env", "CRASH_AFTER_SECONDS=0"];
@@ -44,7 +44,7 @@ fn candidate_that_ignores_sigterm_keeps_the_old_container_out_for_ten_seconds() 
 }
 
 #[test]
-fn copy_of_the_old_container_serves_while_that_finishes_its_tasks() {
+fn a_copy_of_the_old_container_serves_while_the_original_drains() {
     let lab = Lab::new("copy-serves");
     // The new container works when it takes the name, and ends soon after.
     let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=40"]);
@@ -64,7 +64,7 @@ fn copy_of_the_old_container_serves_while_that_finishes_its_tasks() {
 
 /// `docker system prune --all` while a bad candidate is proving itself and the old container has stopped for it.
 #[test]
-fn old_container_and_image_that_were_pruned_come_back() {
+fn a_pruned_old_container_and_its_image_are_restored() {
     for (number, version) in [NEVER_HEALTHY, CRASHES].into_iter().enumerate() {
         let lab = Lab::new(&format!("pruned-{number}"));
         let publish = format!("127.0.0.1:4348{number}:3460");
@@ -89,7 +89,7 @@ fn old_container_and_image_that_were_pruned_come_back() {
 
 /// The setting for health checks only comes while the old container drains.
 #[test]
-fn health_checks_only_end_a_replacement_that_left_the_delegate_stopped() {
+fn health_only_mode_completes_a_replacement_that_stopped_the_delegate() {
     let lab = Lab::new("health-only-between");
     let options = ["--publish", "127.0.0.1:43492:3460", "--env", "DRAIN_SECONDS=5"];
     let name = lab.delegate("1", V1, &options);

@@ -13,7 +13,7 @@ fn own_image(lab: &Lab, value: &str) -> String {
 }
 
 #[test]
-fn an_old_image_without_its_tag_is_read_by_its_id() {
+fn an_old_image_that_lost_its_tag_is_inspected_by_id() {
     let lab = Lab::new("tag-lost");
     let tag = own_image(&lab, "of-the-old-image");
     let variable = format!("DELEGATE_NAME={}", lab.name);
@@ -29,7 +29,7 @@ fn an_old_image_without_its_tag_is_read_by_its_id() {
 }
 
 #[test]
-fn a_delegate_of_an_image_s_id_is_left_alone() {
+fn a_delegate_created_from_an_image_id_is_left_alone() {
     let lab = Lab::new("image-id");
     let id = docker(&["inspect", "--format", "{{.Id}}", &image(V1)]);
     let variable = format!("DELEGATE_NAME={}", lab.name);
@@ -72,7 +72,7 @@ fn stopped_created_and_paused_delegates_are_left_alone() {
 /// It still runs, but could never start again, and neither could a successor. Docker stores the container of a shared
 /// network by its id, and those of other namespaces as they were written.
 #[test]
-fn a_delegate_that_shares_with_a_container_that_is_gone_is_left_alone() {
+fn a_delegate_sharing_with_a_removed_container_is_left_alone() {
     for (option, mode, says) in [
         ("network", "container:", "it shares the network of"),
         ("ipc", "container:", "it shares the IPC namespace of"),

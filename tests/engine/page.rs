@@ -88,7 +88,7 @@ fn page_in_a_browser_shows_all_delegates_and_logs_nothing() {
 
 #[test]
 #[ignore = "needs a browser: make surroundings"]
-fn pictures_show_everything_in_their_first_frame_and_move_only_where_motion_is_welcome() {
+fn pictures_are_complete_in_their_first_frame_and_respect_reduced_motion() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("picture.html");

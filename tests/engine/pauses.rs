@@ -84,10 +84,10 @@ fn a_paused_host_begins_nothing_until_it_is_resumed() {
 /// This pauses the host.
 #[test]
 #[ignore = "pauses the whole host; make test runs it in a lab of its own"]
-fn an_engine_remembers_a_pause_and_when_an_image_was_first_seen() {
+fn the_engine_stores_pauses_and_when_images_were_first_seen() {
     let _turn = crate::restarts::turn();
     let rule = async |lab: &RealLab| {
-        contract::an_engine_remembers_a_pause_and_when_an_image_was_first_seen(lab).await;
+        contract::the_engine_stores_pauses_and_when_images_were_first_seen(lab).await;
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime
@@ -96,7 +96,7 @@ fn an_engine_remembers_a_pause_and_when_an_image_was_first_seen() {
 }
 
 #[test]
-fn an_image_waits_for_its_delay_and_the_engine_remembers_since_when() {
+fn an_image_waits_for_its_delay_and_the_engine_stores_the_first_sight() {
     let lab = Lab::new("delay");
     let name = lab.delegate("1", V1, &[]);
     let run = |delay: &str| lab.upgrader(V2).with("UPGRADE_DELAY", delay).run(&["once"]);
@@ -136,7 +136,7 @@ fn agree(address: &str, upgrader: &Upgrader, expected: &[&str]) {
 
 /// The screen shows the commands of other processes, and the daemon says the same as a plan, except for its schedule.
 #[test]
-fn the_screen_follows_other_processes_and_says_the_same_as_a_plan() {
+fn the_screen_follows_other_processes_and_agrees_with_the_plan() {
     let lab = Lab::new("screen");
     let name = lab.delegate("1", V1, &[]);
     let with_schedule = |published: &str| lab.upgrader(published).with("SCHEDULE", "0 0 1 1 *");

@@ -27,7 +27,7 @@ pub(crate) fn one_of_each_kind(lab: &Lab) -> [String; 4] {
 }
 
 #[test]
-fn an_upgrade_makes_documented_calls_only() {
+fn an_upgrade_makes_only_documented_calls() {
     let lab = Lab::new("rights");
     let delegates = one_of_each_kind(&lab);
     let proxy = Proxy::that_allows(all);
@@ -56,7 +56,7 @@ fn health_checks_need_three_reads() {
 
 /// Only the registry and the image know whether the tag still stands for the running image.
 #[test]
-fn checks_health_of_moving_tag_without_the_two_reads_that_compare_it() {
+fn health_checks_of_a_moving_tag_work_without_the_comparison_reads() {
     let lab = Lab::new("moving-reads");
     let tag = image(&lab.name);
     docker(&["tag", &image(V1), &tag]);

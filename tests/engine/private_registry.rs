@@ -109,12 +109,12 @@ impl Drop for PrivateRegistry {
 }
 
 #[test]
-fn without_the_right_login_the_delegate_stays_and_the_log_says_what_to_do() {
+fn a_wrong_registry_login_keeps_the_delegate_and_logs_the_fix() {
     stays_without_the_right_login("no-login", false);
 }
 
 #[test]
-fn delegate_stays_without_the_right_registry_login() {
+fn a_wrong_login_to_a_tls_registry_keeps_the_delegate() {
     stays_without_the_right_login("no-login-tls", true);
 }
 
@@ -169,7 +169,7 @@ fn stays_without_the_right_login(test: &str, has_tls: bool) {
 }
 
 #[test]
-fn an_image_for_everybody_needs_no_login_that_works() {
+fn a_public_image_is_pulled_despite_a_broken_login() {
     let lab = Lab::new("public");
     let directory = tempfile::tempdir().expect("a directory");
     for config in [r#"{"credsStore": "desktop"}"#, r#"{"auths": "hunter2""#] {
@@ -185,7 +185,7 @@ fn an_image_for_everybody_needs_no_login_that_works() {
 }
 
 #[test]
-fn a_tag_that_moves_without_a_registry_login_says_what_to_do_too() {
+fn a_moving_tag_without_a_registry_login_also_says_what_to_do() {
     let lab = Lab::new("no-login-moving");
     let registry = PrivateRegistry::start(false);
     let moving = format!("{}/harness/delegate:latest", registry.address);
@@ -214,7 +214,7 @@ fn the_walk_through_ends_as_documented() {
 }
 
 #[test]
-fn each_kind_of_login_is_taken() {
+fn every_kind_of_login_works() {
     let lab = Lab::new("login");
     let registry = PrivateRegistry::start(true);
     let published = registry.publish(V2);

@@ -95,7 +95,7 @@ fn assert_no_secret(run: &Run) {
 }
 
 #[test]
-fn asks_through_proxy_with_login_by_http_and_https() {
+fn works_through_an_authenticated_proxy_by_http_and_https() {
     let lab = Lab::new("proxy");
     lab.delegate("1", V1, &[]);
     let manager = manager(V2);
@@ -197,7 +197,7 @@ fn reports_wrong_proxy_login_without_retry() {
 }
 
 #[test]
-fn no_proxy_keeps_the_manager_out_of_the_proxy() {
+fn no_proxy_bypasses_the_proxy_for_the_manager() {
     let lab = Lab::new("no-proxy");
     lab.delegate("1", V1, &[]);
     let manager = manager(V2);
@@ -231,7 +231,7 @@ fn no_proxy_keeps_the_manager_out_of_the_proxy() {
 }
 
 #[test]
-fn a_private_ca_is_trusted_beside_the_systems_once_ca_bundle_names_it() {
+fn ca_bundle_adds_a_private_ca_to_the_system_ones() {
     let lab = Lab::new("ca");
     lab.delegate("1", V1, &[]);
     let manager = manager(V2);
@@ -293,7 +293,7 @@ fn a_missing_client_certificate_is_distinguished_from_an_untrusted_manager() {
 }
 
 #[test]
-fn a_delegate_is_upgraded_through_a_proxy_behind_tls_to_a_manager_that_wants_a_client_certificate() {
+fn upgrades_through_a_tls_proxy_to_a_manager_requiring_a_client_certificate() {
     let lab = Lab::new("all-the-way");
     let name = lab.delegate("1", V1, &[]);
     let manager = manager(V2);

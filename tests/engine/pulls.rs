@@ -131,7 +131,7 @@ fn progress(log: &str) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn a_slow_pull_logs_its_progress_and_is_one_for_all_delegates() {
+fn a_slow_pull_logs_progress_and_is_shared_by_all_delegates() {
     let lab = Lab::new("slow-pull");
     let relay = Relay::start();
     relay.state.speed.store(MIB / 2, Ordering::Relaxed);
@@ -187,7 +187,7 @@ fn a_slow_pull_logs_its_progress_and_is_one_for_all_delegates() {
 
 /// The upgrader gives up a pull after two minutes without a byte, so this takes longer than that.
 #[test]
-fn a_pull_that_stands_still_is_given_up_and_done_at_a_later_tick() {
+fn a_stalled_pull_is_abandoned_and_retried_at_a_later_tick() {
     let lab = Lab::new("stalled-pull");
     let relay = Relay::start();
     relay.state.stands_still.store(true, Ordering::Relaxed);

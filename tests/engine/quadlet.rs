@@ -128,7 +128,7 @@ journal
 
 #[test]
 #[ignore = "needs a Debian with Podman: make surroundings"]
-fn the_quadlet_upgrades_reloads_is_restarted_when_it_hangs_and_stops() {
+fn the_quadlet_upgrades_reloads_restarts_when_hung_and_stops() {
     let root =
         std::env::var_os("LAB_QUADLET_ROOT").expect("LAB_QUADLET=1 tests/lab/run sets LAB_QUADLET_ROOT");
     let story = format!("V1={V1} V2={V2} ACCOUNT={ACCOUNT} KEY={KEY}\n{SURROUNDINGS}{STORY}");

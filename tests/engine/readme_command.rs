@@ -99,7 +99,7 @@ fn watch(lab: &Lab, names: [String; 2], stop: &Arc<AtomicBool>) -> thread::JoinH
 }
 
 #[test]
-fn the_documented_command_upgrades_two_delegates_without_a_moment_with_fewer() {
+fn the_documented_command_keeps_two_delegates_running_while_upgrading() {
     let lab = Lab::new("documented");
     let [upgrader_image, newer] =
         ["1.0.0", "1.1.0"].map(|version| format!("{}-upgrader:{version}", lab.name));
@@ -186,7 +186,7 @@ fn the_documented_command_upgrades_two_delegates_without_a_moment_with_fewer() {
 }
 
 #[test]
-fn the_documented_command_for_health_only_reports_and_touches_nothing() {
+fn the_documented_health_only_command_reports_and_changes_nothing() {
     let lab = Lab::new("documented-health");
     let upgrader_image = format!("{}-upgrader:dev", lab.name);
     expect(Command::new(project().join("tests/lab/upgrader-image")).arg(&upgrader_image));

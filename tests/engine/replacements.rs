@@ -26,7 +26,7 @@ fn start_first_replaces_a_delegate_and_lets_the_old_one_finish() {
 }
 
 #[test]
-fn an_image_s_own_healthcheck_decides_where_there_is_one() {
+fn the_images_own_healthcheck_decides_if_it_has_one() {
     let lab = Lab::new("healthcheck");
     let name = lab.delegate("1", V1, &[]);
     let run = lab.upgrader(WITH_HEALTHCHECK).run(&["once"]).ended(0);
@@ -166,7 +166,7 @@ fn keeps_networks_volumes_and_settings() {
 }
 
 #[test]
-fn replicas_go_one_at_a_time_and_strangers_are_left_alone() {
+fn upgrades_replicas_one_at_a_time_and_ignores_other_containers() {
     let lab = Lab::new("replicas");
     let first = lab.delegate("1", V1, &[]);
     let second = lab.delegate("2", V1, &[]);
@@ -219,7 +219,7 @@ fn a_delegate_that_keeps_crashing_is_replaced() {
 }
 
 #[test]
-fn debug_logs_every_call_and_no_secret() {
+fn debug_level_logs_every_call_but_no_secrets() {
     const TOKEN: &str = "00112233445566778899aabbccddeeff";
     let lab = Lab::new("debug");
     let name = lab.delegate("1", V1, &["--env", &format!("DELEGATE_TOKEN={TOKEN}")]);

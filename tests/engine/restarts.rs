@@ -187,13 +187,13 @@ fn rejection_names_the_restart(test: &str, signal: Signal) {
 
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
-fn candidate_that_ended_with_the_engine_is_rejected_and_the_message_says_so() {
+fn a_rejection_names_the_engine_restart_that_stopped_the_candidate() {
     rejection_names_the_restart("proof-stopped", Signal::TERM);
 }
 
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
-fn candidate_that_ended_with_a_killed_engine_is_rejected_and_the_message_says_so() {
+fn a_rejection_names_the_engine_crash_that_ended_the_candidate() {
     rejection_names_the_restart("proof-killed", Signal::KILL);
 }
 
@@ -251,7 +251,7 @@ fn runs(id: &str) -> bool {
 /// With live-restore, containers keep running without the engine, and it forgets which of them it should stop.
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
-fn a_drain_and_its_deadline_outlive_restarts_of_the_engine_with_live_restore() {
+fn a_drain_and_its_deadline_survive_live_restore_restarts() {
     Engine::with(true, |engine| {
         let deaf = ["--restart", "always", "--env", "IGNORE_SIGTERM=true"];
         let busy = ["--restart", "always", "--env", "DRAIN_SECONDS=40"];
@@ -279,20 +279,20 @@ fn a_drain_and_its_deadline_outlive_restarts_of_the_engine_with_live_restore() {
 
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
-fn old_container_that_the_engine_revives_is_asked_to_stop_again() {
+fn an_old_container_revived_by_an_engine_restart_is_stopped_again() {
     revived_container_is_asked_to_stop_again("stopped", Signal::TERM);
 }
 
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
-fn old_container_that_a_killed_engine_revives_is_asked_to_stop_again() {
+fn an_old_container_revived_after_an_engine_kill_is_stopped_again() {
     revived_container_is_asked_to_stop_again("killed", Signal::KILL);
 }
 
 /// Since 28.5, inspect shows the daemon's own ulimits in a different order each time.
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
-fn ulimits_of_the_daemon_do_not_count_as_a_change_of_the_delegate() {
+fn the_daemons_own_ulimits_are_not_a_delegate_change() {
     let _turn = turn();
     let Some(engine) = Engine::of_the_lab() else {
         return;

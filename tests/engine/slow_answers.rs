@@ -133,7 +133,7 @@ fn finishes_what_was_begun(case: &str, fault: Fault) {
 }
 
 #[test]
-fn a_manager_that_does_not_answer_keeps_nothing_waiting() {
+fn an_unresponsive_manager_blocks_nothing() {
     for (case, fault) in faults() {
         let front = Front::that(fault.clone());
         let lab = Lab::new(&format!("reports-{case}"));
@@ -152,7 +152,7 @@ fn endless_tls_handshake_blocks_nothing() {
 }
 
 #[test]
-fn a_name_server_that_never_answers_keeps_nothing_waiting() {
+fn an_unresponsive_name_server_blocks_nothing() {
     let silent = UdpSocket::bind("127.0.0.77:53").expect("a name server");
     let directory = tempfile::tempdir().expect("a directory");
     let resolver = directory.path().join("resolv.conf");
@@ -200,7 +200,7 @@ fn an_unresponsive_registry_blocks_nothing() {
 
 /// The file with the registry logins never ends when it is read, as on a file system that hangs.
 #[test]
-fn registry_logins_that_cannot_be_read_keep_nothing_waiting() {
+fn a_hanging_registry_login_file_blocks_nothing() {
     let lab = Lab::new("logins-hang");
     let directory = tempfile::tempdir().expect("a directory");
     expect(Command::new("mkfifo").arg(directory.path().join("config.json")));

@@ -39,7 +39,7 @@ impl Drop for Network {
 /// The upgrader is a container on the default bridge and the delegates are on another one: the engine drops the
 /// upgrader's packets to them.
 #[test]
-fn ten_on_another_bridge_delay_neither_the_first_report_nor_an_upgrade() {
+fn ten_delegates_on_another_bridge_delay_neither_report_nor_upgrade() {
     let lab = Lab::new("two-bridges");
     let network = Network(format!("{}-delegates", lab.name));
     docker(&["network", "create", &network.0]);

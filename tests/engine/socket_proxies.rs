@@ -332,7 +332,7 @@ fn the_documented_variables_are_enough_behind_linuxservers_rules() {
 }
 
 #[test]
-fn real_haproxy_with_documented_rules_serves_the_upgrader() {
+fn the_upgrader_works_behind_haproxy_with_the_documented_rules() {
     if Command::new("haproxy").arg("-v").output().is_err() {
         println!("haproxy is not installed: skipped");
         return;
@@ -360,7 +360,7 @@ fn the_documented_patterns_are_enough_behind_wollomatics_rules() {
 }
 
 #[test]
-fn the_patterns_let_no_other_call_through() {
+fn the_documented_patterns_allow_no_other_calls() {
     let patterns = patterns(For::Upgrades);
     let allows = |method: &str, path: &str| {
         patterns

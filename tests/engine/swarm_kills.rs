@@ -98,13 +98,13 @@ fn a_failure(counted: Counted) {
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn an_upgrade_whose_process_is_killed_at_a_write_is_finished() {
+fn finishes_an_upgrade_killed_at_any_write() {
     an_upgrade(|method| method != "GET");
 }
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn a_failure_whose_process_is_killed_at_a_write_is_undone() {
+fn undoes_a_failed_update_killed_at_any_write() {
     a_failure(|method| method != "GET");
 }
 
@@ -117,6 +117,6 @@ fn finishes_upgrade_killed_at_any_call() {
 
 #[test]
 #[ignore = "it takes half an hour: make swarm runs it"]
-fn finishes_failed_update_killed_at_any_call() {
+fn undoes_a_failed_update_killed_at_any_call() {
     a_failure(|_| true);
 }

@@ -52,7 +52,7 @@ fn whatever_it_said_last(published: &str, moments: &[&str]) {
 
 #[test]
 #[ignore = "it has the engine for itself: make swarm runs it"]
-fn update_continues_after_the_engine_of_its_manager_is_killed() {
+fn an_update_continues_after_the_swarm_managers_engine_is_killed() {
     let moments = [
         "is about to be tried",
         "updating it to",
@@ -64,6 +64,6 @@ fn update_continues_after_the_engine_of_its_manager_is_killed() {
 
 #[test]
 #[ignore = "it has the engine for itself: make swarm runs it"]
-fn a_failure_is_undone_after_the_engine_of_its_manager_was_killed() {
+fn a_failure_is_undone_after_the_swarm_managers_engine_is_killed() {
     whatever_it_said_last(CRASHES, &["updating it to", "is rolling out", "rolling back to"]);
 }

@@ -101,7 +101,7 @@ fn an_update_reaches_each_node() {
 /// Swarm may wait forever for a task on that node: then the update is rolled back, though no task has failed.
 #[test]
 #[ignore = "it has the engine for itself: make swarm runs it"]
-fn a_node_that_goes_away_in_the_middle_of_an_update_costs_no_task() {
+fn losing_a_node_mid_update_costs_no_task() {
     let Some(_nodes) = Nodes::start() else {
         return;
     };
@@ -134,7 +134,7 @@ fn a_node_that_goes_away_in_the_middle_of_an_update_costs_no_task() {
 /// is back.
 #[test]
 #[ignore = "it has the engine for itself: make swarm runs it"]
-fn an_update_whose_only_node_goes_away_ends_with_the_image_before() {
+fn an_update_that_loses_its_only_node_reverts_to_the_previous_image() {
     let Some(_nodes) = Nodes::start() else {
         return;
     };

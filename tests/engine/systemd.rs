@@ -73,7 +73,7 @@ pub(crate) fn played(story: &str, variables: &[(&str, OsString)]) -> String {
 }
 
 #[test]
-fn the_service_upgrades_reloads_is_watched_and_stops() {
+fn the_systemd_service_upgrades_reloads_is_monitored_and_stops() {
     let found = Command::new("systemd-nspawn").arg("--version").output();
     if found.is_err() {
         assert!(

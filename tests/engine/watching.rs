@@ -27,7 +27,7 @@ fn seen(daemon: &Daemon, what: &str, is_so: impl Fn(&Value) -> bool) -> Duration
 }
 
 #[test]
-fn change_of_a_delegate_is_seen_within_a_second() {
+fn a_delegate_change_is_noticed_within_a_second() {
     let lab = Lab::new("watching");
     let name = lab.delegate("1", WITH_HEALTHCHECK, &["--env", "UNHEALTHY_AFTER_SECONDS=30"]);
     let daemon = lab
@@ -80,7 +80,7 @@ fn change_of_a_delegate_is_seen_within_a_second() {
 
 /// If a socket proxy refuses the events, the next check shows the change.
 #[test]
-fn where_events_are_refused_a_delegate_is_looked_at() {
+fn delegates_are_polled_if_events_are_refused() {
     let lab = Lab::new("unwatched");
     let name = lab.delegate("1", WITH_HEALTHCHECK, &[]);
     let proxy = Proxy::with_rules(|_, path| !path.ends_with("/events"));

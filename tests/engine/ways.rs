@@ -167,7 +167,7 @@ fn compose_file_upgrades_its_delegates_once() {
 
 /// The proxy's image cannot be built here. Its patterns are those of the page, which `socket_proxies` tests.
 #[test]
-fn compose_file_with_a_proxy_hides_socket_and_passes_documented_patterns_only() {
+fn the_compose_proxy_hides_the_socket_and_allows_only_documented_patterns() {
     let lab = Lab::new("compose-proxy");
     let shown = expect(&mut compose(
         &lab,

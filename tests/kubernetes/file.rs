@@ -34,7 +34,7 @@ fn variable<'a>(file: &'a File, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn the_documented_file_says_all_that_a_run_needs() {
+fn the_documented_file_is_all_that_a_run_needs() {
     let settings = settings_in(PLAIN, &[TOKEN]).unwrap();
     assert_eq!(settings.namespace.as_deref(), Some("harness-delegate-ng"));
     assert_eq!(settings.container, "delegate");
@@ -67,7 +67,7 @@ registryMirror: registry.example/mirror
 }
 
 #[test]
-fn the_proxy_s_keys_are_known_in_both_places() {
+fn proxy_keys_are_recognised_in_both_places() {
     let keys = [
         ("proxyScheme", "http"),
         ("proxyHost", "proxy.example"),
@@ -121,7 +121,7 @@ fn proxy_manager_false_reaches_the_manager_directly() {
 }
 
 #[test]
-fn dry_run_and_the_environment_count() {
+fn dry_run_and_the_environment_are_honoured() {
     let text = PLAIN.replace("dryRun: false", "dryRun: true");
     assert!(settings_in(&text, &[TOKEN]).unwrap().dry_run);
     let env = [

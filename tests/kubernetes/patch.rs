@@ -89,7 +89,7 @@ fn roll_back() -> Step {
 }
 
 #[test]
-fn neither_replicas_nor_the_template_but_for_the_image_are_ever_written() {
+fn never_writes_replicas_or_more_of_the_template_than_the_image() {
     let begun = patched(&deployment(), &of(&deployment(), &begin()));
     let steps = [
         begin(),
@@ -122,7 +122,7 @@ fn neither_replicas_nor_the_template_but_for_the_image_are_ever_written() {
 }
 
 #[test]
-fn the_way_back_carries_its_cause_and_ends_in_quarantine() {
+fn a_rollback_records_its_cause_and_ends_in_quarantine() {
     let begun = patched(&deployment(), &of(&deployment(), &begin()));
     let back = patched(&begun, &of(&begun, &roll_back()));
     let (managed, back_record) = record(&back);
@@ -146,7 +146,7 @@ fn the_way_back_carries_its_cause_and_ends_in_quarantine() {
 }
 
 #[test]
-fn a_cron_job_is_followed_by_the_name_of_its_pod() {
+fn a_cron_job_is_derived_from_its_pods_name() {
     assert_eq!(
         own::cronjob_of("delegate-upgrader-job-28537890-x7k2p"),
         Some("delegate-upgrader-job")

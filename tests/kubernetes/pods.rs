@@ -27,7 +27,7 @@ fn error_of(status: &Value) -> Option<String> {
 }
 
 #[test]
-fn distinguishes_failed_pull_from_container_that_ends() {
+fn distinguishes_a_failed_pull_from_a_container_that_exits() {
     let pull = json!({ "waiting": { "reason": "ImagePullBackOff", "message": "Back-off pulling image" } });
     let status = container(&pull, &json!({}));
     assert_eq!(
@@ -49,7 +49,7 @@ fn distinguishes_failed_pull_from_container_that_ends() {
 }
 
 #[test]
-fn one_that_starts_or_runs_has_not_failed() {
+fn a_starting_or_running_pod_has_not_failed() {
     let creating = json!({ "waiting": { "reason": "ContainerCreating" } });
     assert_eq!(error_of(&container(&creating, &json!({}))), None);
     let running = json!({ "running": { "startedAt": "2026-11-24T12:00:30Z" } });
@@ -57,7 +57,7 @@ fn one_that_starts_or_runs_has_not_failed() {
 }
 
 #[test]
-fn one_that_finds_no_node_says_so() {
+fn an_unschedulable_pod_reports_the_reason() {
     let status = json!({ "conditions": [{
         "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
         "message": "0/1 nodes are available: 1 Insufficient memory.", "lastTransitionTime": "2026-11-24T12:00:00Z",
@@ -69,7 +69,7 @@ fn one_that_finds_no_node_says_so() {
 }
 
 #[test]
-fn its_log_has_no_secrets() {
+fn a_pods_log_is_shown_without_secrets() {
     let ended = json!({ "terminated": {
         "exitCode": 1, "finishedAt": "2026-11-24T12:02:00Z", "message": "bad token 0123456789abcdef",
     } });
@@ -83,7 +83,7 @@ fn its_log_has_no_secrets() {
 }
 
 #[test]
-fn the_selector_is_that_of_the_deployment() {
+fn pods_are_selected_by_the_deployments_selector() {
     let encoded = selector(&deployment()).unwrap();
     assert_eq!(encoded, "app%3Ddelegate%2Charness%2Eio%2Fname%3Dx%2Fy");
 }

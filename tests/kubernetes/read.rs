@@ -62,7 +62,7 @@ fn progressing(reason: &str) -> (&'static str, Value) {
 }
 
 #[test]
-fn one_that_is_complete_is_settled_since_then() {
+fn a_complete_rollout_is_settled_since_its_completion() {
     let managed = of(&deployment());
     assert_eq!(managed.workload, "kubernetes-delegate");
     assert_eq!(managed.image.as_str(), "harness/delegate:26.10.1");
@@ -74,7 +74,7 @@ fn one_that_is_complete_is_settled_since_then() {
 }
 
 #[test]
-fn a_condition_of_the_spec_before_says_nothing() {
+fn a_condition_of_an_earlier_generation_is_ignored() {
     let document = with(&[
         ("/metadata/generation", json!(4)),
         progressing("ProgressDeadlineExceeded"),
@@ -86,7 +86,7 @@ fn a_condition_of_the_spec_before_says_nothing() {
 }
 
 #[test]
-fn an_exceeded_deadline_is_a_failure_and_a_pause_is_none() {
+fn an_exceeded_deadline_is_a_failure_but_a_pause_is_not() {
     let document = with(&[progressing("ProgressDeadlineExceeded")]);
     let message = "it timed out".to_owned();
     assert_eq!(
@@ -111,7 +111,7 @@ fn an_exceeded_deadline_is_a_failure_and_a_pause_is_none() {
 }
 
 #[test]
-fn without_that_condition_it_counts_as_kubectl_does() {
+fn counts_replicas_like_kubectl_if_the_condition_is_missing() {
     let counts = |replicas: u64, updated: u64, available: u64| {
         of(&with(&[
             ("/status/conditions", json!([])),
@@ -135,14 +135,14 @@ fn without_that_condition_it_counts_as_kubectl_does() {
 }
 
 #[test]
-fn falling_ill_after_completion_is_not_an_update() {
+fn becoming_unhealthy_after_completion_is_not_an_update() {
     let managed = of(&with(&[("/status/availableReplicas", json!(1))]));
     assert!(matches!(managed.progress, Progress::Settled { .. }));
     assert!(!managed.tasks.are_complete());
 }
 
 #[test]
-fn one_that_got_its_first_pods_after_it_was_complete_has_to_show_that_they_work() {
+fn pods_first_added_after_completion_still_have_to_prove_themselves() {
     let mut document = with(&[("/status/availableReplicas", json!(0))]);
     document["status"]["conditions"][0] = json!({
         "type": "Available", "status": "False", "lastTransitionTime": "2026-11-24T13:00:00Z",
@@ -153,7 +153,7 @@ fn one_that_got_its_first_pods_after_it_was_complete_has_to_show_that_they_work(
 }
 
 #[test]
-fn replicas_that_are_not_set_are_one() {
+fn unset_replicas_default_to_one() {
     let mut document = deployment();
     document["spec"].as_object_mut().unwrap().remove("replicas");
     assert_eq!(of(&document).tasks.wanted, 1);
@@ -170,7 +170,7 @@ fn error_names_the_missing_container_and_lists_the_existing_ones() {
 }
 
 #[test]
-fn a_name_that_a_config_map_sets_is_the_workload_of_the_file() {
+fn a_workload_name_set_by_a_config_map_comes_from_the_file() {
     let mut document = deployment();
     document["spec"]["template"]["spec"]["containers"][1]
         .as_object_mut()
@@ -180,7 +180,7 @@ fn a_name_that_a_config_map_sets_is_the_workload_of_the_file() {
 }
 
 #[test]
-fn the_owner_s_words_are_annotations_or_labels() {
+fn owner_settings_are_read_from_annotations_or_labels() {
     let enable = "io.delegate-upgrader.enable";
     let document = with(&[("/metadata/annotations", json!({ enable: "false" }))]);
     assert!(matches!(of(&document).left_alone, Some(Reason::OptedOut { label }) if label == enable));
@@ -238,7 +238,7 @@ fn warns_of_settings_that_can_hurt_or_do_nothing() {
 }
 
 #[test]
-fn who_else_writes_the_image_is_known() {
+fn recognises_who_else_writes_the_image() {
     let marks = |annotations: Value, labels: Value| {
         owner(&with(&[
             ("/metadata/annotations", annotations),

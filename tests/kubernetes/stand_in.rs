@@ -290,7 +290,7 @@ impl StandIn {
 }
 
 #[test]
-fn a_run_upgrades_and_the_next_one_writes_nothing() {
+fn a_run_upgrades_and_the_next_run_writes_nothing() {
     let cluster = StandIn::with(&json!({}));
     let (code, text) = cluster.run("once", B);
     assert_eq!(code, Some(0), "{text}");
@@ -307,7 +307,7 @@ fn a_run_upgrades_and_the_next_one_writes_nothing() {
 }
 
 #[test]
-fn a_failure_goes_back() {
+fn a_failed_upgrade_is_rolled_back() {
     let cluster = StandIn::with(&json!({}));
     let (code, text) = cluster.run("once", BROKEN);
     assert_eq!(code, Some(0), "{text}");
@@ -396,7 +396,7 @@ fn a_missing_permission_is_reported_once_by_its_name() {
 }
 
 #[test]
-fn the_refusal_of_a_policy_is_the_end_of_the_run() {
+fn an_admission_policys_refusal_ends_the_run() {
     for (code, words) in [
         (
             422,
@@ -429,7 +429,7 @@ fn the_refusal_of_a_policy_is_the_end_of_the_run() {
 
 /// A quota, a policy, or the namespace's required security refuses the pod. The account may read only the Deployment.
 #[test]
-fn an_image_of_which_no_pod_could_be_made_is_not_blamed() {
+fn an_image_is_not_blamed_if_no_pod_could_be_created() {
     let cluster = StandIn::with(&json!({}));
     for _ in 0..2 {
         let (code, text) = cluster.run("once", REFUSED);
@@ -448,7 +448,7 @@ fn an_image_of_which_no_pod_could_be_made_is_not_blamed() {
 }
 
 #[test]
-fn a_dry_run_writes_nothing_and_does_not_show_the_manager_an_upgrader() {
+fn a_dry_run_writes_nothing_and_does_not_announce_an_upgrader() {
     for (dry_run, call) in [(true, "/delegate?"), (false, "/delegate-v2?")] {
         let cluster = StandIn::with(&json!({}));
         let manager = format!(
@@ -468,7 +468,7 @@ fn a_dry_run_writes_nothing_and_does_not_show_the_manager_an_upgrader() {
 }
 
 #[test]
-fn other_generation_is_never_rolled_out() {
+fn another_image_generation_is_never_rolled_out() {
     for (present, published) in [
         (A, "harness/delegate:3.2.1"),
         ("mirror.example/harness/delegate:3.2.1", B),
@@ -482,7 +482,7 @@ fn other_generation_is_never_rolled_out() {
 }
 
 #[test]
-fn doctor_warns_of_a_cron_job_that_the_manager_takes_for_off() {
+fn doctor_warns_of_a_cron_job_too_rare_for_the_manager() {
     let cases = [
         ("0 */1 * * *", false, "reachable, Kubernetes v1.33.4"),
         (
@@ -515,7 +515,7 @@ fn doctor_warns_of_a_cron_job_that_the_manager_takes_for_off() {
 }
 
 #[test]
-fn tag_that_moves_is_pinned_to_the_digest_of_its_registry() {
+fn a_moving_tag_is_pinned_to_its_registry_digest() {
     let cluster = StandIn::with(&json!({}));
     let [one, two] = ["1", "2"].map(|digit| format!("sha256:{}", digit.repeat(64)));
     let registry = format!("127.0.0.1:{}", cluster.port);

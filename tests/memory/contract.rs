@@ -15,4 +15,4 @@ macro_rules! on_the_twin {
 
 kit::each_rule!(on_the_twin);
 // On a real engine, a test with an engine of its own checks this rule.
-on_the_twin!(an_engine_remembers_a_pause_and_when_an_image_was_first_seen);
+on_the_twin!(the_engine_stores_pauses_and_when_images_were_first_seen);

@@ -81,7 +81,7 @@ fn slow(twin: &Twin, by: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_daemon_ends_once_its_mounted_socket_has_been_dead_for_five_minutes() {
+async fn the_daemon_exits_after_five_minutes_with_a_dead_mounted_socket() {
     let local = LocalSet::new();
     local
         .run_until(async {
@@ -113,7 +113,7 @@ async fn a_daemon_ends_once_its_mounted_socket_has_been_dead_for_five_minutes() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn is_not_alive_after_an_engine_call_has_hung_for_six_minutes() {
+async fn an_engine_call_that_hangs_for_six_minutes_fails_liveness() {
     let local = LocalSet::new();
     local
         .run_until(async {
@@ -160,7 +160,7 @@ async fn livez(liveness: Liveness) -> (u16, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_whose_calls_all_end_in_their_time_is_alive_for_hours() {
+async fn a_loop_whose_calls_all_finish_in_time_stays_alive_for_hours() {
     let local = LocalSet::new();
     local
         .run_until(async {
@@ -178,7 +178,7 @@ async fn a_loop_whose_calls_all_end_in_their_time_is_alive_for_hours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn missed_wake_up_counts_after_a_minute() {
+async fn a_wake_up_missed_by_over_a_minute_is_a_problem() {
     let liveness = Liveness::default();
     liveness.wakes_in(SECOND * 600);
     sleep(SECOND * 660).await;

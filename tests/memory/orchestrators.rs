@@ -186,7 +186,7 @@ fn reasons(report: &Report) -> Vec<ReasonKind> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn workloads_of_one_name_are_upgraded_one_after_the_other_and_back() {
+async fn workloads_with_the_same_name_are_upgraded_and_rolled_back_in_turn() {
     let memory = Memory::with(&["a", "b"]);
     let mut upgrader = workloads(&memory);
     let refused = upgrader.start_rollback(None, &[]).await;
@@ -205,7 +205,7 @@ async fn workloads_of_one_name_are_upgraded_one_after_the_other_and_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_halts_the_rest_and_goes_back() {
+async fn a_failure_is_rolled_back_and_halts_the_rest() {
     let memory = Memory {
         broken: Some(NEW),
         ..Memory::with(&["a", "b"])
@@ -222,7 +222,7 @@ async fn a_failure_halts_the_rest_and_goes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tries_a_forbidden_step_twice_and_decides_again_after_a_conflict() {
+async fn tries_a_forbidden_step_twice_and_reconsiders_after_a_conflict() {
     let memory = Memory::with(&["a"]);
     let mut upgrader = workloads(&memory);
     let not_permitted = || Refusal::NotPermitted("no update".to_owned());

@@ -85,7 +85,7 @@ async fn pauses_between_restarts_grow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rename_during_an_auto_removal_makes_it_stick() {
+async fn a_rename_during_auto_removal_leaves_the_container_stuck() {
     let twin = host(Behaviour::default());
     let mut body = with_policy("rm", "no");
     body["HostConfig"]["AutoRemove"] = json!(true);
@@ -98,7 +98,7 @@ async fn a_rename_during_an_auto_removal_makes_it_stick() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_address_leads_to_its_container_and_a_fixed_one_to_no_second() {
+async fn an_address_maps_to_one_container_and_a_fixed_one_is_exclusive() {
     let twin = host(Behaviour::default());
     twin.add_network("delegates");
     let mut body = with_policy("d", "no");

@@ -202,7 +202,7 @@ fn cargo(words: &[&str]) -> Result<(), String> {
 }
 
 #[test]
-fn every_command_of_a_page_is_one_that_its_program_takes() {
+fn every_documented_command_is_valid() {
     let checks = Checks {
         variables: variables(),
         makefile: format!("\n{}", fs::read_to_string(root().join("Makefile")).unwrap()),
@@ -230,7 +230,7 @@ fn every_command_of_a_page_is_one_that_its_program_takes() {
 }
 
 #[test]
-fn the_page_to_production_shows_at_most_twelve_commands() {
+fn the_production_page_shows_at_most_twelve_commands() {
     let mut commands = commands();
     commands.retain(|(page, _)| page == "docs/usage/production.md");
     assert!((8..=12).contains(&commands.len()), "{commands:?}");

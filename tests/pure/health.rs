@@ -16,7 +16,7 @@ fn container(state: &Value) -> Inspected {
 
 /// If a container has a HEALTHCHECK, no endpoint is asked.
 #[test]
-fn what_a_healthcheck_prints_is_shown_without_secrets() {
+fn healthcheck_output_is_shown_without_secrets() {
     let output = "token hunter2-hunter2 was \u{1b}[31mrefused\nmore";
     let container = container(&json!({
         "Status": "running", "Running": true,

@@ -11,7 +11,7 @@ use delegate_upgrader::host::proc::{bound_file, gateway, memory, own_container, 
 const ID: &str = "4c01db0b339c4c01db0b339c4c01db0b339c4c01db0b339c4c01db0b339cabcd";
 
 #[test]
-fn the_own_container_is_read_from_the_files_an_engine_binds() {
+fn detects_its_own_container_from_the_files_the_engine_mounts() {
     let inside = format!(
         "612 611 0:52 / / rw,relatime - overlay overlay rw\n\
          640 612 254:0 /var/lib/docker/containers/{ID}/hostname /etc/hostname rw,relatime - ext4 /dev/vda rw\n"
@@ -30,7 +30,7 @@ fn the_own_container_is_read_from_the_files_an_engine_binds() {
 }
 
 #[test]
-fn an_engine_s_file_system_is_seen_through_a_file_it_binds() {
+fn sees_the_engines_file_system_through_a_file_it_mounts() {
     let from = |source: &str| {
         format!(
             "612 611 0:52 / / rw - overlay overlay rw\n\
@@ -55,7 +55,7 @@ fn an_engine_s_file_system_is_seen_through_a_file_it_binds() {
 }
 
 #[test]
-fn knows_free_disk_only_if_the_directory_of_the_images_is_visible() {
+fn knows_the_free_disk_space_only_if_the_image_directory_is_visible() {
     let root = tempfile::tempdir().unwrap();
     let container = ContainerId::new(ID);
     let overlay = Storage::new(root.path(), "overlay2", &[]);
@@ -104,7 +104,7 @@ fn a_second_container_fits_now_or_later_or_never() {
 }
 
 #[test]
-fn advice_about_the_socket_names_what_keeps_a_process_from_it() {
+fn socket_advice_names_what_blocks_access() {
     let host = "         0          0 4294967295\n";
     for (uid_map, selinux, advice) in [
         (host, "", "--group-add"),

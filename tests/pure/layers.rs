@@ -72,7 +72,7 @@ fn module(path: &Path) -> String {
 }
 
 #[test]
-fn a_module_imports_lower_layers_only() {
+fn a_module_imports_only_lower_layers() {
     let layers = layers();
     let mut seen = BTreeSet::new();
     let mut faults = Vec::new();
@@ -142,7 +142,7 @@ fn named<'a>(path: &Path, code: &str, files: &'a BTreeMap<PathBuf, String>) -> B
 }
 
 #[test]
-fn no_two_files_import_each_other_in_a_circle() {
+fn files_have_no_circular_imports() {
     let files = files();
     let arrows: BTreeMap<&PathBuf, BTreeSet<&PathBuf>> = files
         .iter()
@@ -165,7 +165,7 @@ fn no_two_files_import_each_other_in_a_circle() {
 }
 
 #[test]
-fn page_names_existing_files_only() {
+fn the_page_names_only_existing_files() {
     let page = fs::read_to_string(root().join(PAGE)).unwrap();
     for name in page.split('`').skip(1).step_by(2) {
         if Path::new(name)

@@ -116,7 +116,7 @@ fn dead(pages: &BTreeMap<&Path, Ends<'_>>, least: usize, has: impl Fn(&Path, &Pa
 
 /// The book has the chapters and the files that they link to, without other pages or folders.
 #[test]
-fn leads_every_link_to_a_file_and_a_heading() {
+fn every_link_leads_to_an_existing_file_and_heading() {
     let (pages, summary) = (pages(), Path::new("docs/SUMMARY.md"));
     let chapters: BTreeSet<PathBuf> = links(&pages[summary])
         .map(|link| resolved(summary, link))

@@ -283,7 +283,7 @@ fn a_stalled_rollout_is_rolled_back() {
 }
 
 #[test]
-fn an_image_that_failed_is_put_in_quarantine_once_nothing_updates() {
+fn a_failed_image_is_quarantined_once_the_update_has_ended() {
     // A person asked for that: nothing has failed.
     let mut going_back = back(Progress::RollingBack, false);
     assert_eq!(reason(&going_back, &keep()), ReasonKind::UpdatedElsewhere);
@@ -386,7 +386,7 @@ fn quarantine_doubles_and_ends() {
 }
 
 #[test]
-fn failures_take_numbers_and_leave_releases_to_go_back_to() {
+fn failures_are_numbered_without_displacing_earlier_releases() {
     let mut managed = service();
     for image in [NEW, THIRD, THIRD, THIRD, THIRD, THIRD] {
         let record = managed.begin(image, Intent::Upgrade, now());
@@ -449,7 +449,7 @@ fn a_record_reads_as_it_was_written() {
 }
 
 #[test]
-fn a_third_image_of_a_deployment_counts_for_more_than_what_was_tried() {
+fn a_third_image_in_a_deployment_overrides_the_attempted_one() {
     let changed = |orchestrator| Managed {
         orchestrator,
         image: ImageName::from(THIRD),

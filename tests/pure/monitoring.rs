@@ -67,7 +67,7 @@ fn dashboard_panels_use_its_data_source() {
 }
 
 #[test]
-fn each_reason_that_is_a_failure_is_an_alert_and_no_other() {
+fn the_alerts_cover_exactly_the_failure_reasons() {
     let failures = kinds().filter(|kind| kind.is_failure());
     let failures: BTreeSet<&str> = failures.map(ReasonKind::as_str).collect();
     for (name, begin) in [("alerts.yml", "reason=~\""), ("dashboard.json", "reason=~\\\"")] {

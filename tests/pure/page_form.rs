@@ -128,7 +128,7 @@ fn ways(page: &str) -> String {
 }
 
 #[test]
-fn the_readme_and_the_page_of_ways_have_the_same_table() {
+fn the_readme_and_the_run_page_have_the_same_table() {
     let table = ways("docs/usage/run.md");
     assert_eq!(ways("README.md"), table);
     assert_eq!(table.lines().filter(|line| line.starts_with("| ")).count(), 7);

@@ -67,7 +67,7 @@ fn every_test_that_a_page_names_exists() {
 
 /// A sentence without a test gives the reason in its place.
 #[test]
-fn each_sentence_on_orchestrators_has_a_test_or_says_why_not() {
+fn each_claim_about_orchestrators_has_a_test_or_says_why_not() {
     let page = fs::read_to_string(root().join("docs/development/managed.md")).unwrap();
     let (_, table) = page.split_once("\n## What others suffered from\n").unwrap();
     let rows = table
@@ -105,7 +105,7 @@ const MOST_FUNCTIONS: usize = 15;
 const MOST_FILES: usize = 8;
 
 #[test]
-fn each_walk_names_functions_of_the_code_and_is_short() {
+fn each_walkthrough_is_short_and_names_existing_functions() {
     let page = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
     let (_, section) = page.split_once("## From page to engine call").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();

@@ -28,7 +28,7 @@ fn hides_a_value_wherever_it_occurs() {
 }
 
 #[test]
-fn a_secret_within_another_does_not_save_half_of_it() {
+fn a_secret_that_contains_another_is_masked_completely() {
     let redactor = redactor(&["A_TOKEN=abcdef", "B_TOKEN=abcdef-and-more"]);
     assert_eq!(redactor.line("abcdef-and-more abcdef"), "*** ***");
 }
@@ -61,7 +61,7 @@ fn hides_coloured_or_truncated_secret_completely() {
 }
 
 #[test]
-fn line_keeps_indentation_and_loses_escapes() {
+fn a_line_keeps_its_indentation_but_not_its_escapes() {
     let redactor = redactor(&[]);
     assert_eq!(
         redactor.line("    at \u{1b}[31mio.harness\u{1b}[0m\r\n"),

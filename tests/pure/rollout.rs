@@ -40,7 +40,7 @@ fn scene(change: impl FnOnce(Scene) -> Scene) -> Rollout {
 /// Docker restarts a container with such a policy after each end except a stop; a failed start leaves an error.
 #[test]
 #[rustfmt::skip]
-fn a_container_was_stopped_where_only_that_leaves_it_so() {
+fn a_container_counts_as_stopped_only_if_nothing_else_explains_it() {
     let ended = |policy: &str, error: &str| {
         let state = serde_json::json!({ "Status": "exited", "Error": error });
         let document = serde_json::json!({ "Id": "x", "State": state });
@@ -94,7 +94,7 @@ fn rollout_is_in_progress_until_only_delegate_and_evidence_are_left() {
 }
 
 #[test]
-fn a_candidate_is_alone_where_nothing_else_could_serve() {
+fn a_candidate_is_alone_if_nothing_else_could_serve() {
     let is_alone = |rollout: &Rollout| rollout.sole_candidate().is_some();
     assert!(is_alone(&scene(|s| s.candidate(new()))));
     assert!(!is_alone(&scene(|s| s.serving(old()))));
@@ -103,7 +103,7 @@ fn a_candidate_is_alone_where_nothing_else_could_serve() {
 }
 
 #[test]
-fn a_delegate_is_represented_by_the_container_that_works_or_would() {
+fn a_delegate_is_represented_by_the_container_that_serves_or_would() {
     let represents = |rollout: &Rollout| rollout.representative().map(|member| member.id.to_string());
     let all = scene(|s| s.serving(new().id("serving")).candidate(new()).draining(5, old()));
     assert_eq!(represents(&all).as_deref(), Some("serving"));
@@ -120,7 +120,7 @@ fn a_delegate_is_represented_by_the_container_that_works_or_would() {
 }
 
 #[test]
-fn health_counts_from_the_first_healthy_observation_without_a_break() {
+fn health_counts_from_the_first_of_unbroken_healthy_observations() {
     let mut history = History::default();
     record(&mut history, at(0), HealthStatus::Starting);
     record(&mut history, at(5), HealthStatus::Healthy);
@@ -135,7 +135,7 @@ fn health_counts_from_the_first_healthy_observation_without_a_break() {
 }
 
 #[test]
-fn a_restart_between_two_healthy_observations_is_a_break() {
+fn a_restart_between_healthy_observations_resets_the_count() {
     let healthy = health(HealthStatus::Healthy);
     for (started, restarts) in [(4, 1), (4, 0)] {
         let mut history = History::default();
@@ -150,7 +150,7 @@ fn a_restart_between_two_healthy_observations_is_a_break() {
 
 /// A backup stops the upgrader's process, or the host has no processor time for it.
 #[test]
-fn time_in_which_nobody_looked_counts_against_no_container() {
+fn unobserved_time_counts_against_no_container() {
     let mut history = History::default();
     let unhealthy = health(HealthStatus::Unhealthy);
     for (moment, check) in [(0, Check::Done), (5, Check::Awaited), (105, Check::Done)] {
@@ -225,7 +225,7 @@ fn health_verdict_expires_with_age_and_life() {
 }
 
 #[test]
-fn moments_follow_a_clock_that_is_set() {
+fn recorded_times_follow_a_clock_change() {
     let mut memory = Memory::default();
     let id = ContainerId::new("old");
     let history = memory.history(&id);
@@ -268,7 +268,7 @@ fn the_removal_of_an_image_is_tried_once() {
 
 #[test]
 #[rustfmt::skip]
-fn a_reason_with_several_kinds_of_cause_names_it() {
+fn a_reason_with_several_possible_causes_names_the_cause() {
     let image = "harness/delegate:26.02.1".to_owned();
     let path = "/etc/ca.pem".to_owned();
     let problem = "no such file".to_owned();
@@ -303,7 +303,7 @@ fn each_kind_of_reason_is_classified() {
 }
 
 #[test]
-fn reasons_count_in_words_and_in_whole_seconds() {
+fn reasons_spell_out_counts_and_show_whole_seconds() {
     let quarantined = |attempt| Reason::Quarantined {
         delegate: "d1".to_owned(),
         image: "x:1".to_owned(),

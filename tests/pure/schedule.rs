@@ -25,7 +25,7 @@ fn runs(text: &str, zone: &str, after: &str, count: usize) -> String {
 
 #[test]
 #[rustfmt::skip]
-fn every_form_of_schedule_names_its_next_runs() {
+fn every_schedule_form_gives_its_next_runs() {
     for (text, expected) in [
         ("0 */1 * * *", "01-31T13:00+00 01-31T14:00+00 01-31T15:00+00"),
         ("*/15 * * * *", "01-31T12:45+00 01-31T13:00+00 01-31T13:15+00"),
@@ -90,7 +90,7 @@ fn the_autumn_change_repeats_intervals_and_no_fixed_run() {
 }
 
 #[test]
-fn run_is_never_in_the_past_in_a_repeated_hour() {
+fn the_next_run_is_never_in_the_past_in_a_repeated_hour() {
     // 02:10 for the second time: the first 02:30 is over.
     assert_eq!(
         runs("30 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", 1),
@@ -137,7 +137,7 @@ fn run_is_never_in_the_past_in_a_repeated_hour() {
 }
 
 #[test]
-fn a_day_that_never_was_runs_its_jobs_at_its_end() {
+fn runs_of_a_skipped_day_happen_when_it_would_have_ended() {
     // Pacific/Apia went from 29 to 31 December 2011.
     assert_eq!(
         runs("0 12 * * *", "Pacific/Apia", "2011-12-29T23:00:00Z", 2),
@@ -227,7 +227,7 @@ fn describes_schedule_with_its_zone() {
 }
 
 #[test]
-fn the_following_run_is_reckoned_from_the_last_so_that_lateness_adds_up_to_nothing() {
+fn the_next_run_counts_from_the_last_due_time_so_delays_do_not_add_up() {
     let every = schedule("@every 15m", "UTC");
     let next = |last, now| every.following(last, at(now)).unwrap().to_utc();
     let last = Some(at("2026-01-01T12:00:00Z"));

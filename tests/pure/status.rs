@@ -82,7 +82,7 @@ fn next_upgrade(all: &[&[(&str, Option<&str>)]]) -> Option<NextUpgrade> {
 /// 06:20 on a Saturday in Berlin.
 #[test]
 #[rustfmt::skip]
-fn the_next_upgrade_is_when_all_that_keeps_a_delegate_from_it_is_over() {
+fn the_next_upgrade_is_due_once_all_its_blockers_end() {
     let today = ("paused", Some("2026-11-21T14:43:00Z"));
     let monday = ("outside_window", Some("2026-11-23T01:00:00Z"));
     let schedule = ("awaiting_schedule", Some("2026-11-21T06:00:00Z"));
@@ -181,7 +181,7 @@ fn first_line_summarises_all_delegates() {
 }
 
 #[test]
-fn times_are_said_as_people_say_them() {
+fn durations_are_rounded_the_way_people_say_them() {
     let rough = |seconds| rough(TimeDelta::seconds(seconds));
     for (seconds, words) in [
         (-5, "0 s"),
@@ -198,7 +198,7 @@ fn times_are_said_as_people_say_them() {
 }
 
 #[test]
-fn a_manager_that_answers_with_an_error_does_answer() {
+fn an_error_from_the_manager_still_counts_as_an_answer() {
     let line = |manager: Value| {
         let text = text(&status(|status| status["manager"] = manager));
         text.lines().skip(2).collect::<Vec<_>>().join("\n")
@@ -221,7 +221,7 @@ fn a_manager_that_answers_with_an_error_does_answer() {
 }
 
 #[test]
-fn a_newer_version_of_the_upgrader_stands_beside_the_one_that_runs() {
+fn a_newer_upgrader_version_is_shown_next_to_the_running_one() {
     let shown = |newer: bool| {
         let status = status(|status| {
             status["upgrader_image"] = json!({
@@ -242,7 +242,7 @@ fn a_newer_version_of_the_upgrader_stands_beside_the_one_that_runs() {
 }
 
 #[test]
-fn what_does_not_fit_into_a_row_stands_below_the_table() {
+fn details_that_do_not_fit_in_a_row_appear_below_the_table() {
     let mut rejected = delegate("d1");
     rejected["evidence"] = json!({
         "container": "d1.failed-1", "image": "harness/delegate:26.03.1", "time": "2026-11-21T05:18:14Z",
@@ -275,7 +275,7 @@ fn what_does_not_fit_into_a_row_stands_below_the_table() {
 }
 
 #[test]
-fn no_line_is_longer_than_the_terminal_is_wide() {
+fn no_line_is_longer_than_the_terminals_width() {
     let mut rejected = delegate("production-delegate-1");
     rejected["image"] = "registry.example.com:5000/team/mirror/harness/delegate:26.09.88404".into();
     rejected["health"] = "unhealthy".into();
@@ -341,7 +341,7 @@ fn what_needs_attention_comes_first() {
 }
 
 #[test]
-fn health_and_action_have_a_badge_each_and_the_title_names_the_host() {
+fn health_and_action_each_have_a_badge_and_the_title_names_the_host() {
     let mut rejected = delegate("d1");
     rejected["reason"] = "quarantined".into();
     rejected["failed"] = true.into();
@@ -449,7 +449,7 @@ fn the_output_of_a_rejected_candidate_is_text_and_not_markup() {
 
 /// A browser runs only those scripts on the page that the header names by their hash.
 #[test]
-fn the_policy_names_the_style_and_the_script_of_the_page() {
+fn the_content_security_policy_allows_the_pages_style_and_script() {
     let policy = page::content_security_policy();
     let page = html(&with(&[delegate("dd")]));
     for element in ["style", "script"] {
@@ -494,7 +494,7 @@ fn contrast(one: [u8; 3], other: [u8; 3]) -> f64 {
 }
 
 #[test]
-fn each_text_of_the_page_has_the_contrast_that_wcag_asks_for() {
+fn all_text_on_the_page_meets_the_wcag_contrast() {
     let style = include_str!("../../src/status/page/page.css");
     let themes: Vec<&str> = style.split(":root{").skip(1).collect();
     assert_eq!(themes.len(), 2, "light and dark");

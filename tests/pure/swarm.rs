@@ -73,7 +73,7 @@ fn progress(status: Value) -> Progress {
 }
 
 #[test]
-fn a_service_without_a_status_of_an_update_is_settled() {
+fn a_service_without_an_update_status_is_settled() {
     let settled = Progress::Settled { completed_at: None };
     assert_eq!(read(&service(), &[]).unwrap().progress, settled);
     assert_eq!(progress(Value::Null), settled);
@@ -103,7 +103,7 @@ fn distinguishes_each_state_of_an_update() {
 }
 
 #[test]
-fn tasks_count_that_are_to_run_and_run_the_present_image() {
+fn only_tasks_meant_to_run_the_current_image_count() {
     let tasks = [
         task(NEW, "running", "running", 5),
         task(NEW, "running", "preparing", 6),
@@ -127,7 +127,7 @@ fn tasks_count_that_are_to_run_and_run_the_present_image() {
 
 /// All tasks of a node end with it, including tasks of the previous image.
 #[test]
-fn a_failure_of_the_image_that_was_tried_is_not_hidden_by_a_later_one() {
+fn a_later_failure_does_not_hide_one_of_the_attempted_image() {
     let mut service = service();
     let tasks = [
         task(NEW, "shutdown", "failed", 3),
@@ -152,7 +152,7 @@ fn a_failure_of_the_image_that_was_tried_is_not_hidden_by_a_later_one() {
 
 /// For a global service, only the manager knows on how many nodes it may run.
 #[test]
-fn a_global_service_wants_what_its_manager_says() {
+fn a_global_services_task_count_comes_from_its_manager() {
     let mut service = service();
     service["Spec"]["Mode"] = json!({ "Global": {} });
     service["ServiceStatus"] = json!({ "RunningTasks": 1, "DesiredTasks": 3 });
@@ -180,7 +180,7 @@ fn job_and_service_of_another_account_are_never_upgraded() {
 }
 
 #[test]
-fn only_services_of_these_workloads_are_read() {
+fn services_of_other_workloads_are_ignored() {
     let mut service = service();
     service["Spec"]["TaskTemplate"]["ContainerSpec"]["Env"] = json!(["DELEGATE_NAME=another"]);
     assert_eq!(read(&service, &[]), None);
@@ -212,7 +212,7 @@ const DEFAULTS: Defaults = Defaults {
 };
 
 #[test]
-fn what_its_owner_left_unset_is_set_and_nothing_else() {
+fn sets_only_what_the_owner_left_unset() {
     let spec =
         json!({ "Name": "d", "Labels": null, "UpdateConfig": { "Order": "stop-first" }, "Unknown": 1.5 });
     let written = swarm::with_record(&spec, &Record::default(), DEFAULTS);
@@ -238,7 +238,7 @@ fn what_its_owner_left_unset_is_set_and_nothing_else() {
 }
 
 #[test]
-fn a_port_of_the_host_is_not_wanted_twice() {
+fn a_host_port_is_never_needed_by_two_tasks_at_once() {
     let port = json!({ "TargetPort": 3460, "PublishedPort": 3460, "PublishMode": "host" });
     let mut spec = json!({ "EndpointSpec": { "Ports": [port] } });
     let order = |spec: &Value| {
@@ -273,7 +273,7 @@ fn checked(check: &Value) -> Value {
 
 #[test]
 #[rustfmt::skip]
-fn a_new_task_is_proven_by_the_command_unless_its_owner_has_a_check() {
+fn the_health_command_proves_a_new_task_unless_its_owner_has_a_check() {
     let until = DateTime::UNIX_EPOCH + Duration::from_secs(7);
     let ours = |tools| gate(ProbeKind::Auto).check(tools, until);
     let shell = ours(Tools::Shell);
@@ -325,7 +325,7 @@ fn a_new_task_is_proven_by_the_command_unless_its_owner_has_a_check() {
 
 /// Tasks that still run the previous image are not replaced, and no trial holds up the way back.
 #[test]
-fn the_way_back_is_to_the_tasks_of_before_unless_someone_changed_the_service_since() {
+fn a_rollback_restores_the_previous_tasks_unless_the_service_changed() {
     let ours = gate(ProbeKind::Auto).check(Tools::Shell, DateTime::UNIX_EPOCH);
     let mut service = json!({ "Spec": checked(&ours), "PreviousSpec": checked(&Value::Null) });
     service["Spec"]["Labels"] = json!({ "x": "y" });
@@ -344,7 +344,7 @@ fn the_way_back_is_to_the_tasks_of_before_unless_someone_changed_the_service_sin
 
 /// A pull takes time, so a container is judged from its start; but a failing one is not judged from each new start.
 #[test]
-fn a_task_that_awaits_its_health_check_has_got_on() {
+fn a_task_awaiting_its_health_check_has_made_progress() {
     let second = |tasks: &[Value]| {
         let started = read(&service(), tasks).unwrap().tasks.last_started_at;
         started.map(|at| at.timestamp() % 60)

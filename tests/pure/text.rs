@@ -9,7 +9,7 @@ const MIB: u64 = 1024 * 1024;
 const GIB: u64 = 1024 * MIB;
 
 #[test]
-fn a_size_is_written_in_its_unit() {
+fn a_size_is_formatted_with_a_suitable_unit() {
     for (bytes, expected) in [
         (0, "0 MiB"),
         (MIB - 1, "0 MiB"),

@@ -61,7 +61,7 @@ fn documentation_shows_the_wave_over_ten_thousand_hosts() {
 }
 
 #[test]
-fn hosts_follow_each_other_as_configured() {
+fn hosts_start_at_the_configured_pace() {
     let auto = begins(wave("auto"), "harness/delegate:26.10.1");
     for (hours, expected, off) in [(6, 1.0, 0.4), (24, 10.0, 1.0), (48, 50.0, 1.5), (72, 100.0, 0.0)] {
         let share = share(&auto, hours);
@@ -80,7 +80,7 @@ fn hosts_follow_each_other_as_configured() {
 }
 
 #[test]
-fn a_host_has_another_place_for_each_image_and_the_same_each_time() {
+fn a_hosts_place_varies_by_image_but_stays_the_same_each_time() {
     let place = |host: &str, image: &str| wave("auto").wait(Place::of(host, image));
     assert_eq!(place("a", "i:1"), place("a", "i:1"));
     assert_ne!(place("a", "i:1"), place("a", "i:2"));

@@ -19,7 +19,7 @@ fn at(text: &str) -> DateTime<Utc> {
 
 #[test]
 #[rustfmt::skip]
-fn a_window_is_open_by_the_clock_on_the_wall() {
+fn a_window_follows_local_wall_clock_time() {
     // 2026-11-23 is a Monday. Clocks in Berlin go back on 2026-10-25 and forward on 2026-03-29, both Sundays.
     for (text, time, opens) in [
         ("Mon-Fri 02:00-05:00", "11-23T02:00+01", None),
@@ -124,7 +124,7 @@ fn explains_invalid_window() {
 }
 
 #[test]
-fn a_point_in_time_is_read_by_the_clocks_of_the_zone() {
+fn a_point_in_time_is_read_as_local_time_in_the_zone() {
     let berlin = zone("Europe/Berlin");
     for (text, expected) in [
         ("2026-12-01", Some("2026-12-01T00:00:00+01:00")),

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn understands_each_kind_of_answer() {
+    async fn parses_every_kind_of_helper_output() {
         let greeting = r#"read server; echo "{\"Username\":\"for-$server\",\"Secret\":\"s\"}""#;
         assert_eq!(username(greeting, "r.example:5000").await, "for-r.example:5000");
         assert_eq!(
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_a_helper_leaves_running_does_not_delay_its_answer() {
+    async fn a_process_left_behind_by_a_helper_does_not_delay_it() {
         let begun = Instant::now();
         let script = r#"sleep 6 & echo '{"Username":"u","Secret":"s"}'"#;
         assert_eq!(username(script, "r.example").await, "u");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_answer_is_taken_and_an_endless_one_is_not() {
+    async fn accepts_long_helper_output_but_not_endless_output() {
         let script = r#"printf '%200000s' ''; echo '{"Username":"u","Secret":"s"}'"#;
         assert_eq!(username(script, "r.example").await, "u");
         let begun = Instant::now();

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn splits_a_list_at_its_own_commas_whatever_the_chunks() {
+    fn splits_a_list_at_top_level_commas_for_any_chunk_size() {
         let list = r#" [ {"a":[1,{"b":"],[\"\\"}]} , "x,]" ,3,[[],{}] ]"#;
         let expected = [r#"{"a":[1,{"b":"],[\"\\"}]}"#, r#""x,]""#, "3", "[[],{}]"];
         for size in [1, 2, 7, 1000] {

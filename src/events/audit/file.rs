@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn when_a_file_was_made_is_known_on_every_libc() {
+    fn a_files_creation_time_is_known_on_every_libc() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let created = fs::metadata(file.path()).unwrap().created().ok();
         file.write_all(b"written later").unwrap();

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_large_events_also_fill_the_queue_and_the_one_being_sent_counts() {
+    fn large_events_also_fill_the_queue_including_the_one_being_sent() {
         let mut queue = Queue::default();
         let half = MAX_BYTES / 2;
         queue.push("d1", message(1, half));

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes_of_others_and_labels_that_cannot_be_read_say_nothing() {
+    fn foreign_volumes_and_unreadable_labels_are_ignored() {
         let noon = "2026-12-01T12:00:00Z";
         let volumes = [
             of([(RECORD, PAUSE), (SINCE, "noon"), (UNTIL, noon)]),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_pause_of_each_kind_and_the_first_sight_count() {
+    fn uses_the_latest_pause_of_each_kind_and_the_first_sight() {
         let pause = |since, until, name| of([(RECORD, PAUSE), (SINCE, since), (UNTIL, until), (NAME, name)]);
         let seen = |since| of([(RECORD, FIRST_SEEN), (SINCE, since), (IMAGE, "a:1")]);
         let mut volumes = vec![

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_another_question_is_none() {
+    fn a_response_to_another_query_is_ignored() {
         let (_, bytes) = full();
         for (id, name, kind) in [
             ([7, 8], NAME, Kind::A),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_read_to_their_end() {
+    fn arbitrary_bytes_never_break_the_parser() {
         let (question, bytes) = full();
         for length in 0..bytes.len() {
             let cut = answer(&question, &bytes[..length]);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_are_asked_for() {
+    fn only_valid_names_are_queried() {
         let (label, long) = ("a".repeat(64), ["abcdefg"; 32].join("."));
         for name in ["", ".", "a..b", "a.", &label, &long] {
             assert_eq!(question([0, 0], name, Kind::A), None, "{name}");

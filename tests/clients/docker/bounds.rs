@@ -102,7 +102,7 @@ fn serve(case: &'static str, mut stream: TcpStream) -> std::io::Result<()> {
 }
 
 #[test]
-fn bounds_the_memory_of_every_answer_from_engine_and_container() {
+fn limits_memory_for_every_engine_and_container_response() {
     let mut failed = Vec::new();
     for case in CASES {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

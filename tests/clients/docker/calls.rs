@@ -44,7 +44,7 @@ async fn refuses_an_id_that_would_change_the_request_path() {
 }
 
 #[tokio::test]
-async fn writes_out_unset_restart_policy() {
+async fn sends_an_unset_restart_policy_explicitly() {
     let engine = ScriptedEngine::start(|_| answer_json(200, &json!({ "Warnings": null }))).await;
     let set = async |policy: Value| {
         engine
@@ -71,7 +71,7 @@ async fn writes_out_unset_restart_policy() {
 }
 
 #[tokio::test]
-async fn engines_that_kill_when_the_client_of_a_stop_leaves_get_the_signal_alone() {
+async fn engines_that_kill_if_a_stop_is_abandoned_get_only_the_signal() {
     let kill = ["23.0.0", "23.0.6", "24.0.0", "24.0.2", "24.0.0-rc.1"].map(|version| (version, true));
     let others = [
         "20.10.24+dfsg1",
@@ -106,7 +106,7 @@ async fn engines_that_kill_when_the_client_of_a_stop_leaves_get_the_signal_alone
 }
 
 #[tokio::test]
-async fn engines_that_forget_the_start_when_the_client_of_a_restart_leaves_are_not_asked() {
+async fn engines_that_lose_an_abandoned_restart_are_never_asked_for_one() {
     for (version, is_asked) in [
         ("20.10.24+dfsg1", true),
         ("23.0.6", false),
@@ -132,7 +132,7 @@ async fn engines_that_forget_the_start_when_the_client_of_a_restart_leaves_are_n
 }
 
 #[tokio::test]
-async fn a_command_is_attached_to_both_streams_and_has_its_own_words() {
+async fn a_command_is_attached_to_both_streams_and_keeps_its_arguments() {
     let engine = ScriptedEngine::start(|_| answer_json(201, &json!({ "Id": "e00" }))).await;
     let command = ["/probe".to_owned(), "--quick".to_owned()];
     let created = engine
@@ -163,7 +163,7 @@ async fn output_of_a_command_is_bounded() {
 }
 
 #[tokio::test]
-async fn only_a_command_that_has_ended_has_an_exit_code() {
+async fn only_a_finished_command_has_an_exit_code() {
     for (document, code) in [
         (json!({ "Running": true, "ExitCode": null }), Ok(None)),
         // Some engines show 0 from the beginning.
@@ -182,7 +182,7 @@ async fn only_a_command_that_has_ended_has_an_exit_code() {
 }
 
 #[tokio::test]
-async fn inspects_an_image_without_configuration_by_platform() {
+async fn inspects_an_image_by_platform_if_its_configuration_is_missing() {
     for (api, of_platform, expected) in [
         ("1.51", 200, json!({ "Env": ["A=1"] })),
         ("1.51", 404, Value::Null),

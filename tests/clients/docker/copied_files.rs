@@ -46,7 +46,7 @@ async fn was_copied(started: &str, stat: String) -> bool {
 
 #[tokio::test]
 #[rustfmt::skip]
-async fn a_file_with_whole_seconds_from_before_this_life_was_copied() {
+async fn an_older_file_with_a_whole_second_timestamp_was_copied_in() {
     for (started, mode, mtime, expected, why) in [
         (RUNNING, 0o444, "2026-11-21T10:00:01Z", true, "before the start"),
         (RUNNING, 0o444, "2026-11-21T10:00:00Z", true, "rounded down"),
@@ -68,7 +68,7 @@ async fn a_file_with_whole_seconds_from_before_this_life_was_copied() {
 }
 
 #[tokio::test]
-async fn changed_files_come_with_short_paths_first_and_without_their_directories() {
+async fn lists_changed_files_shortest_path_first_without_directories() {
     let copied = stat(0o444, "2026-11-21T10:00:01Z");
     let changes = json!([
         { "Path": "/opt/a", "Kind": 1 }, { "Path": "/opt/a/b", "Kind": 1 }, { "Path": "/opt", "Kind": 0 },

@@ -98,7 +98,7 @@ async fn problem(credentials: &Credentials, registry: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn sends_login_to_its_own_registries_only() {
+async fn sends_a_login_only_to_its_own_registries() {
     let mirror = given("secret", &["mirror.example:5000"]);
     assert_eq!(
         login(&mirror, "mirror.example:5000").await,
@@ -116,7 +116,7 @@ async fn sends_login_to_its_own_registries_only() {
 }
 
 #[tokio::test]
-async fn awkward_passwords_reach_the_engine_in_its_own_alphabet() {
+async fn awkward_passwords_are_sent_in_url_safe_base64() {
     let credentials = given(AWKWARD, &[]);
     for header in [
         asked_with(&credentials, "registry.example:5000").await.unwrap(),
@@ -136,7 +136,7 @@ async fn awkward_passwords_reach_the_engine_in_its_own_alphabet() {
 }
 
 #[tokio::test]
-async fn sends_identity_token_without_a_login() {
+async fn sends_an_identity_token_instead_of_a_login() {
     let directory = tempfile::tempdir().unwrap();
     let credentials = file(
         directory.path(),
@@ -149,7 +149,7 @@ async fn sends_identity_token_without_a_login() {
 }
 
 #[tokio::test]
-async fn a_login_is_found_however_its_registry_is_written() {
+async fn a_login_is_found_for_every_spelling_of_its_registry() {
     let directory = tempfile::tempdir().unwrap();
     let auth = |text: &str| json!({ "auth": STANDARD.encode(text) });
     let config = json!({
@@ -216,7 +216,7 @@ async fn public_image(credentials: &Credentials) -> (bool, bool, usize) {
 }
 
 #[tokio::test]
-async fn omits_stale_docker_login_where_none_is_needed() {
+async fn omits_a_stale_docker_login_if_none_is_needed() {
     let directory = tempfile::tempdir().unwrap();
     let stale = file(
         directory.path(),
@@ -229,7 +229,7 @@ async fn omits_stale_docker_login_where_none_is_needed() {
 }
 
 #[tokio::test]
-async fn a_registry_s_own_helper_comes_before_the_store() {
+async fn a_registrys_own_helper_takes_precedence_over_the_store() {
     let directory = tempfile::tempdir().unwrap();
     let config = r#"{"credHelpers": {"one.example": "of-one-registry"}, "credsStore": "of-all-others"}"#;
     let credentials = file(directory.path(), config);
@@ -244,7 +244,7 @@ async fn a_registry_s_own_helper_comes_before_the_store() {
 }
 
 #[tokio::test]
-async fn the_file_is_read_each_time_and_its_errors_are_reported_without_its_content() {
+async fn rereads_the_file_each_time_and_reports_errors_without_its_content() {
     let directory = tempfile::tempdir().unwrap();
     let credentials = file(
         directory.path(),
@@ -270,7 +270,7 @@ async fn the_file_is_read_each_time_and_its_errors_are_reported_without_its_cont
 
 #[tokio::test]
 #[rustfmt::skip]
-async fn an_error_in_a_login_is_reported_only_where_one_is_wanted() {
+async fn a_login_error_is_reported_only_if_a_login_is_needed() {
     let directory = tempfile::tempdir().unwrap();
     for (config, expected) in [
         (r#"{"credsStore": "of-somewhere-else"}"#, "docker-credential-of-somewhere-else, which is not installed"),
@@ -306,7 +306,7 @@ async fn an_error_in_a_login_is_reported_only_where_one_is_wanted() {
 }
 
 #[tokio::test]
-async fn the_file_s_own_login_is_taken_where_its_helper_is_missing() {
+async fn the_files_own_login_is_used_if_the_helper_is_missing() {
     let directory = tempfile::tempdir().unwrap();
     let config = r#"{"credsStore": "of-somewhere-else", "auths": {"r.example": {"auth": "dTpw"}}}"#;
     let credentials = file(directory.path(), config);

@@ -28,7 +28,7 @@ async fn reads_error_message_of_engine_or_proxy() {
 }
 
 #[tokio::test]
-async fn an_engine_that_is_not_there_is_unreachable_at_each_call() {
+async fn a_missing_engine_is_unreachable_on_every_call() {
     let directory = tempfile::tempdir().unwrap();
     let host = EngineHost::Unix(directory.path().join("docker.sock"));
     let engine = DockerEngine::connect(&host).unwrap();

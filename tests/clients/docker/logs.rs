@@ -18,7 +18,7 @@ fn frame(stream: u8, text: &str) -> Vec<u8> {
 
 #[tokio::test]
 #[rustfmt::skip]
-async fn a_log_is_text_whatever_its_stream() {
+async fn a_log_is_decoded_for_any_stream_format() {
     let whole = [frame(1, "one\n"), frame(1, "two three\n")].concat();
     let both = [frame(1, "one\n"), frame(2, "two\n"), frame(1, "three\n")].concat();
     let pieces = ["begun, ", "oops\n", "done\n", "last"];
@@ -81,7 +81,7 @@ async fn a_huge_line_of_a_terminal_hides_none_of_the_others() {
 
 /// The engine counts the pieces of a long line, so the client asks for more of them than it needs.
 #[tokio::test]
-async fn keeps_last_lines_only() {
+async fn keeps_only_the_last_lines() {
     let body: Vec<u8> = (0..300).flat_map(|n| frame(1, &format!("{n}\n"))).collect();
     let engine = ScriptedEngine::start(move |_| answer(200, body.clone())).await;
     let log = engine.docker.logs(&ContainerId::new("d1"), 2).await.unwrap();

@@ -54,7 +54,7 @@ fn a_leftover_task_is_distinguished_from_a_leftover_endpoint() {
 
 #[test]
 #[rustfmt::skip]
-fn missing_companion_is_not_a_fault_of_the_image() {
+fn a_missing_companion_container_does_not_blame_the_image() {
     let missing = [
         (409, "cannot join network of a non running container: 2b68c996"),
         (404, "No such container: 2b68c996"),
@@ -82,7 +82,7 @@ fn missing_companion_is_not_a_fault_of_the_image() {
 }
 
 #[test]
-fn abandoned_start_is_not_a_verdict_on_the_container() {
+fn an_abandoned_start_says_nothing_about_the_container() {
     let ending = |error: &str| {
         let document = json!({ "Id": "1", "State": { "Status": "exited", "ExitCode": 3, "Error": error } });
         health::ending(&Inspected::new(document).unwrap())
@@ -101,7 +101,7 @@ fn abandoned_start_is_not_a_verdict_on_the_container() {
 
 #[tokio::test]
 #[rustfmt::skip]
-async fn negotiates_the_version_again_with_another_engine() {
+async fn renegotiates_the_api_version_with_a_different_engine() {
     for (message, times) in [
         // 20.10.24
         ("client version 1.99 is too new. Maximum supported API version is 1.41", 2),
@@ -125,7 +125,7 @@ async fn negotiates_the_version_again_with_another_engine() {
 
 #[tokio::test]
 #[rustfmt::skip]
-async fn a_refusal_that_nothing_is_left_to_do_is_a_success() {
+async fn a_refusal_because_nothing_is_left_to_do_is_success() {
     let id = ContainerId::new("f00");
     for (call, status, message, is_success) in [
         // 20.10.24, 26.1.5, 28.5.2
@@ -283,7 +283,7 @@ fn refused_start_is_explained_in_plain_words() {
 
 /// A wrong explanation would be worse than none: these messages name a path, but not a program.
 #[test]
-fn other_refused_starts_are_shown_in_the_words_of_the_engine() {
+fn shows_other_refused_starts_in_the_engines_words() {
     for message in [
         format!(
             "{RUNC}error during container init: open /proc/sys/net/gone: no such file or directory: unknown"
@@ -304,7 +304,7 @@ fn other_refused_starts_are_shown_in_the_words_of_the_engine() {
 
 /// Docker answers 400 to all errors of runc, so the status alone does not tell whether the image or the host is at fault.
 #[test]
-fn refused_start_that_the_engine_may_be_at_fault_for_is_tried_again() {
+fn retries_a_refused_start_that_may_be_the_engines_fault() {
     for message in [
         format!(
             "{RUNC}error during container init: error running hook #0: error running hook: exit status 1"

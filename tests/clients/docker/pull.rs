@@ -25,7 +25,7 @@ async fn pull_with(body: &'static str) -> Result<(), EngineError> {
 }
 
 #[tokio::test]
-async fn a_pull_whose_answer_breaks_off_has_failed() {
+async fn a_pull_with_a_truncated_response_fails() {
     for whole in [
         "15\r\n{\"status\":\"Pulling\"}\n\r\n0\r\n\r\n",
         // Without a line break at the end, and with a line break in a chunk of its own.

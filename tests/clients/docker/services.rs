@@ -32,7 +32,7 @@ async fn updated_with(image: Option<&str>, spec: &Value) -> super::scripted::Cal
 
 /// Any header replaces Swarm's own login, even an empty one.
 #[tokio::test]
-async fn an_update_carries_a_login_only_where_there_is_one() {
+async fn an_update_carries_a_login_only_if_there_is_one() {
     for image in [None, Some("public.example/harness/delegate:1")] {
         let call = updated_with(image, &json!({})).await;
         assert_eq!(call.credentials, None, "{image:?}");
@@ -55,7 +55,7 @@ async fn a_spec_is_sent_as_it_is() {
 }
 
 #[tokio::test]
-async fn an_update_of_an_older_version_is_a_conflict_and_no_failure() {
+async fn an_update_of_an_outdated_version_is_a_conflict_not_a_failure() {
     let message = "rpc error: code = Unknown desc = update out of sequence";
     for (message, is_conflict) in [(message, true), ("rpc error: code = InvalidArgument", false)] {
         let engine = ScriptedEngine::start(move |_| refusal(500, message)).await;
@@ -71,7 +71,7 @@ async fn an_update_of_an_older_version_is_a_conflict_and_no_failure() {
 }
 
 #[tokio::test]
-async fn engine_that_is_not_a_manager_has_no_services() {
+async fn an_engine_that_is_not_a_swarm_manager_has_no_services() {
     let message = "This node is not a swarm manager. Use \"docker swarm init\" to connect this node to swarm and try again.";
     for (status, message) in [(503, message), (403, "Forbidden"), (404, "page not found")] {
         let engine = ScriptedEngine::start(move |_| refusal(status, message)).await;

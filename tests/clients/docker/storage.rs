@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::scripted::{ScriptedEngine, answer_json};
 
 #[test]
-fn reads_free_space_from_the_pool_of_a_storage_driver() {
+fn reads_free_space_from_a_storage_drivers_pool() {
     let zfs =
         |available: &str| Storage::new("/x", "zfs", &[("Zpool", "tank"), ("Space Available", available)]);
     assert_eq!(zfs("91942912000").available(), Some(91_942_912_000));
@@ -21,7 +21,7 @@ fn reads_free_space_from_the_pool_of_a_storage_driver() {
 }
 
 #[tokio::test]
-async fn an_engine_s_answer_is_read() {
+async fn reads_the_engines_storage_info() {
     let read = async |info: Value| {
         let engine = ScriptedEngine::start(move |_| answer_json(200, &info)).await;
         engine.docker.storage().await.unwrap()

@@ -38,7 +38,7 @@ async fn use_engine(address: &str, trusted: &[u8]) -> Result<(), EngineError> {
 }
 
 #[tokio::test]
-async fn an_engine_is_trusted_that_an_authority_signed_or_whose_own_certificate_is_given() {
+async fn trusts_an_engine_signed_by_a_given_ca_or_with_a_given_certificate() {
     for (shown, trusted) in [(SERVER, CA), (OWN, OWN), (OWN, &[CA, OWN].concat())] {
         assert_eq!(use_engine(&start(shown), trusted).await, Ok(()));
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::scripted::{ScriptedEngine, answer, answer_json};
 
 #[tokio::test]
-async fn all_calls_have_one_version_which_shows_what_the_owner_set() {
+async fn all_calls_use_one_api_version_that_still_shows_owner_settings() {
     for (engine, spoken) in [
         ("1.24..1.41", "1.41"),
         ("1.24..1.51", "1.51"),
@@ -39,7 +39,7 @@ async fn all_calls_have_one_version_which_shows_what_the_owner_set() {
 }
 
 #[tokio::test]
-async fn an_engine_that_is_too_new_is_refused_with_a_sentence() {
+async fn refuses_a_too_new_engine_with_a_clear_message() {
     let engine = ScriptedEngine::of("1.52..1.60", "31.0.1", |_| answer(200, "[]")).await;
     let refused = engine.docker.containers().await.unwrap_err();
     assert!(matches!(refused, EngineError::Unsupported(_)), "{refused:?}");

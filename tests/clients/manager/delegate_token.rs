@@ -83,7 +83,7 @@ fn both_forms_of_the_delegate_token_give_the_same_key() {
 }
 
 #[test]
-fn rejects_other_texts_as_delegate_token() {
+fn rejects_invalid_delegate_tokens() {
     let too_short = BASE64_STANDARD.encode(&HEX[..30]);
     let raw_bytes = BASE64_STANDARD.encode(KEY);
     for text in [

@@ -22,7 +22,7 @@ fn kind<T>(result: Result<T, ManagerError>) -> &'static str {
 }
 
 #[tokio::test]
-async fn gives_up_failing_manager_within_the_bound() {
+async fn gives_up_on_a_failing_manager_within_the_limit() {
     let server = RawServer::start(vec![answer(503, "", "down for maintenance")]).await;
     let begun = Instant::now();
     let error = ask(&hasty(&server.url)).await.unwrap_err();
@@ -67,7 +67,7 @@ async fn reports_retry_after_beyond_the_bound_at_once() {
 
 /// This holds for any next request: a check-in, the next run, or the same run for another delegate.
 #[tokio::test]
-async fn sends_no_question_before_retry_after() {
+async fn sends_no_request_before_retry_after_has_passed() {
     let limited = answer(429, "Retry-After: 2\r\n", "");
     let server = RawServer::start(vec![limited, published("a:1")]).await;
     let client = hasty(&server.url);
@@ -91,7 +91,7 @@ async fn sends_no_question_before_retry_after() {
 
 /// Otherwise a proxy's mistake would keep us from asking forever.
 #[tokio::test]
-async fn no_wait_is_kept_for_longer_than_an_hour() {
+async fn a_retry_after_wait_is_capped_at_one_hour() {
     let server = RawServer::start(vec![answer(429, "Retry-After: 864000\r\n", "")]).await;
     let client = hasty(&server.url);
     assert_eq!(kind(ask(&client).await), "rate_limited");
@@ -137,7 +137,7 @@ async fn a_redirect_to_nowhere_is_reported_too() {
 }
 
 #[tokio::test]
-async fn a_body_without_end_or_of_100_megabytes_is_cut_off() {
+async fn an_endless_or_100_megabyte_body_is_cut_off() {
     for (length, body) in [
         ("", vec![b' '; 16 * 1024]),
         ("Content-Length: 104857600\r\n", vec![b' ']),
@@ -166,7 +166,7 @@ async fn the_largest_body_within_the_bound_is_read() {
 }
 
 #[tokio::test]
-async fn an_error_page_of_any_length_is_still_that_error() {
+async fn an_error_page_of_any_length_keeps_its_error_kind() {
     let page = "<html>".repeat(50_000);
     for (status, expected, asked_again) in [(502, "server", true), (404, "refused", false)] {
         let endless = format!("HTTP/1.1 {status} Whatever\r\n\r\n").into_bytes();
@@ -233,7 +233,7 @@ async fn garbage_in_an_answer_is_not_retried() {
 }
 
 #[tokio::test]
-async fn silence_and_an_answer_that_drips_are_time_outs() {
+async fn silence_and_a_trickling_response_time_out() {
     let begun = "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{\"resource\"";
     for reply in [
         Reply::Hang(Vec::new()),

@@ -34,7 +34,7 @@ const PAGE: &str = include_str!("../../../docs/usage/connection.md");
 const ADD_IT: &str = "add exactly this certificate to CA_BUNDLE";
 
 #[tokio::test]
-async fn trusts_manager_whose_own_certificate_is_given() {
+async fn trusts_a_manager_with_a_given_self_signed_certificate() {
     for own in [OWN, WITHOUT_CA] {
         let url = start(own, false);
         for bundle in [own, &[CA, own].concat(), &[own, CA].concat()] {
@@ -91,7 +91,7 @@ fn with_key(certificate: &[u8], key: &[u8], versions: &[&'static SupportedProtoc
 }
 
 #[tokio::test]
-async fn certificate_requires_its_key() {
+async fn a_given_certificate_requires_the_matching_key() {
     for version in [&TLS12, &TLS13] {
         let url = serve(with_key(OWN, CLIENT_KEY, &[version]));
         assert_untrusted(ask(&client(&url, OWN, None)).await, "BadSignature");
@@ -99,7 +99,7 @@ async fn certificate_requires_its_key() {
 }
 
 #[tokio::test]
-async fn the_command_of_the_page_makes_such_a_certificate() {
+async fn the_documented_command_creates_a_trusted_certificate() {
     if Command::new("openssl").arg("version").output().is_err() {
         println!("openssl is not installed: skipped");
         return;
@@ -124,7 +124,7 @@ async fn the_command_of_the_page_makes_such_a_certificate() {
 }
 
 #[tokio::test]
-async fn trusts_it_through_a_proxy_whose_certificate_is_also_given() {
+async fn trusts_it_through_a_tls_proxy_with_a_given_certificate() {
     let proxy = tunnel(OWN);
     let through = |ca: &[u8]| {
         HttpManager::new(ManagerConfig {

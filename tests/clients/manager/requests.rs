@@ -49,7 +49,7 @@ async fn request_url_keeps_base_path_and_encodes_values() {
 }
 
 #[tokio::test]
-async fn the_question_for_the_upgraders_own_image_names_no_delegate() {
+async fn the_request_for_the_upgraders_own_image_names_no_delegate() {
     let server = RawServer::start(vec![published("team/upgrader:1.1.0")]).await;
     let own = reference("team/upgrader:1.0.0");
     let answer = client(&format!("{}/gratis", server.url))

@@ -80,7 +80,7 @@ fn maps_protocol_errors_to_kinds() {
 
 #[test]
 #[rustfmt::skip]
-fn an_answer_that_is_not_the_protocols_is_malformed() {
+fn a_response_outside_the_protocol_is_malformed() {
     for (body, expected) in [
         ("", "empty"),
         ("<html>Sign in to the hotel's network</html>", "not JSON"),
@@ -134,7 +134,7 @@ fn rejects_published_image_that_cannot_be_pulled() {
 }
 
 #[test]
-fn the_error_header_speaks_where_the_body_does_not() {
+fn the_error_header_counts_if_the_body_says_nothing() {
     let answer = Response {
         status: 401,
         harness_error: Some("REVOKED_TOKEN".to_owned()),
@@ -145,7 +145,7 @@ fn the_error_header_speaks_where_the_body_does_not() {
 }
 
 #[test]
-fn the_clocks_are_compared_by_the_date_header() {
+fn clock_skew_is_measured_by_the_date_header() {
     for (date, skew_seconds) in [
         (Some("Fri, 20 Nov 2026 12:00:00 GMT"), Some(0)),
         (Some("Fri, 20 Nov 2026 14:00:00 GMT"), Some(-7_200)),
@@ -198,7 +198,7 @@ fn retry_after_is_read_in_both_forms() {
 }
 
 #[test]
-fn the_words_of_an_error_page_are_shown() {
+fn shows_the_text_of_an_error_page() {
     let page = "<?xml version=\"1.0\"?>\n<html><head><title>403 Forbidden</title></head>\n<body><h1>No <b>way</b></h1><im";
     for (status, body, words) in [
         (403, page, ": 403 Forbidden No way;"),

@@ -108,7 +108,7 @@ pub(super) fn assert_untrusted(result: Result<impl std::fmt::Debug, ManagerError
 }
 
 #[tokio::test]
-async fn a_manager_with_a_private_ca_is_trusted_if_the_ca_is_given_and_the_name_is_its_own() {
+async fn trusts_a_manager_with_a_given_private_ca_and_a_matching_name() {
     let url = start(SERVER, false);
     assert_eq!(ask(&client(&url, CA, None)).await, Ok(reference("a:1")));
     let stranger = ask(&client(&url, OTHER_CA, None)).await;
@@ -119,7 +119,7 @@ async fn a_manager_with_a_private_ca_is_trusted_if_the_ca_is_given_and_the_name_
 }
 
 #[tokio::test]
-async fn a_manager_that_wants_a_client_certificate_gets_it() {
+async fn a_manager_that_requires_a_client_certificate_gets_one() {
     for (shown, bundle) in [(SERVER, CA), (OWN, OWN)] {
         let url = start(shown, true);
         let with_identity = client(&url, bundle, Some(identity()));
@@ -135,7 +135,7 @@ async fn a_manager_that_wants_a_client_certificate_gets_it() {
 }
 
 #[tokio::test]
-async fn a_server_without_tls_differs_from_one_that_is_down() {
+async fn a_server_without_tls_is_distinguished_from_one_that_is_down() {
     // A TLS greeting never contains the end of a request's head, so the server answers at once.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
@@ -153,7 +153,7 @@ async fn a_server_without_tls_differs_from_one_that_is_down() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_refuses_the_tunnel_is_an_outage_and_its_password_is_not_shown() {
+async fn a_proxy_refusing_the_tunnel_is_an_outage_without_showing_its_password() {
     for (status, kind, words, asked_again) in [
         (407, "proxy_login", "PROXY_USER and PROXY_PASSWORD", false),
         (403, "unreachable", "the proxy cannot connect to it", true),
@@ -185,7 +185,7 @@ async fn a_proxy_that_refuses_the_tunnel_is_an_outage_and_its_password_is_not_sh
 }
 
 #[test]
-fn without_ca_certificates_the_error_says_what_to_do_where_they_are_needed() {
+fn missing_ca_certificates_are_explained_only_if_they_are_needed() {
     let plan = |variables: &[(&str, &str)]| {
         std::process::Command::new(env!("CARGO_BIN_EXE_delegate-upgrader"))
             .env_clear()

@@ -22,7 +22,7 @@ fn sockets(process: u32) -> usize {
 }
 
 #[tokio::test]
-async fn idle_connections_leave_probes_and_the_engine_what_they_need() {
+async fn idle_connections_do_not_starve_probes_or_the_engine() {
     let daemon = Daemon::start(|_| ()).await;
     let observed = "delegate_upgrader_last_observation_timestamp_seconds";
     metric(&daemon.address, observed, 1.0).await;

@@ -9,7 +9,7 @@ use crate::daemon::{Daemon, metric};
 const PATHS: [&str; 6] = ["/", "/livez", "/metrics", "/readyz", "/status", "/status.txt"];
 
 #[tokio::test]
-async fn a_name_that_a_page_on_the_web_could_have_is_refused_on_every_path() {
+async fn refuses_host_names_a_web_page_could_have_on_every_path() {
     let server = Server::start().await;
     for host in [
         "attacker.example",

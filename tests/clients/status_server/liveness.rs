@@ -36,7 +36,7 @@ async fn healthcheck_fails_without_a_running_process() {
 }
 
 #[tokio::test]
-async fn a_loop_that_does_not_wake_fails_livez_and_the_healthcheck_says_why() {
+async fn a_loop_that_never_wakes_fails_livez_and_healthcheck_says_why() {
     let server = Server::start().await;
     let address = server.address.to_string();
     server.liveness.wakes_in(Duration::from_secs(10));

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{Log, MILLISECOND, QUICK, Receiver, Then, event, settings, status, until, webhook};
 
 #[tokio::test]
-async fn a_receiver_that_never_answers_costs_a_bounded_queue_and_no_time() {
+async fn an_unresponsive_receiver_costs_no_time_and_a_bounded_queue() {
     let (log, _guard) = Log::start();
     let receiver = Receiver::start(|_, _| Then::Hang).await;
     let webhook = webhook(&receiver.url);

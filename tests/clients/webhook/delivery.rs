@@ -42,7 +42,7 @@ async fn events_of_a_delegate_arrive_in_order_and_once() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_down_for_a_while_gets_every_event_with_the_same_id() {
+async fn a_recovered_receiver_gets_every_event_with_its_original_id() {
     let (log, _guard) = Log::start();
     let receiver = Receiver::start(|number, _| status(if number < 4 { 503 } else { 200 })).await;
     let webhook = webhook(&receiver.url);
@@ -72,7 +72,7 @@ async fn a_receiver_that_is_down_for_a_while_gets_every_event_with_the_same_id()
 }
 
 #[tokio::test]
-async fn a_delegate_whose_event_is_not_accepted_holds_up_no_other() {
+async fn a_delegate_with_a_refused_event_delays_no_other() {
     let receiver =
         Receiver::start(|_, request| status(if request.container() == "d1" { 500 } else { 200 })).await;
     let webhook = webhook(&receiver.url);
@@ -91,7 +91,7 @@ async fn a_delegate_whose_event_is_not_accepted_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn gives_up_event_after_its_time_limit() {
+async fn gives_up_on_an_event_after_its_time_limit() {
     let (log, _guard) = Log::start();
     let receiver = Receiver::start(|_, _| status(502)).await;
     let timing = Timing {
@@ -149,7 +149,7 @@ async fn a_rejected_event_is_not_sent_again_and_the_reason_is_logged_once() {
 }
 
 #[tokio::test]
-async fn temporary_refusals_are_sent_again() {
+async fn temporarily_refused_events_are_resent() {
     for code in [301, 307, 407, 408, 425, 429, 500, 503] {
         let receiver = Receiver::start(move |number, _| status(if number == 0 { code } else { 200 })).await;
         let webhook = webhook(&receiver.url);
@@ -161,7 +161,7 @@ async fn temporary_refusals_are_sent_again() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_gone_gets_nothing_more() {
+async fn a_receiver_that_answers_gone_gets_nothing_further() {
     let (log, _guard) = Log::start();
     let receiver = Receiver::start(|_, _| status(410)).await;
     let webhook = webhook(&receiver.url);
@@ -198,7 +198,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn bounded_retry_after_holds_for_all_events() {
+async fn a_capped_retry_after_applies_to_all_events() {
     for (asked, least, most) in [("1", 900, 3000), ("99999", 1900, 4000)] {
         let pause = format!("Retry-After: {asked}\r\n");
         let receiver = Receiver::start(move |number, _| {

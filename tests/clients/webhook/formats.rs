@@ -122,7 +122,7 @@ fn teams_gets_an_adaptive_card_whose_texts_are_literal() {
 }
 
 #[test]
-fn messages_are_bounded_and_each_action_has_its_title() {
+fn messages_are_limited_and_each_action_has_its_own_title() {
     let mut long = event("d1", 0);
     long.message = "x".repeat(100_000);
     for format in [WebhookFormat::Slack, WebhookFormat::Teams] {

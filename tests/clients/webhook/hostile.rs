@@ -40,7 +40,7 @@ async fn problem(url: &str) -> String {
 
 #[tokio::test]
 #[rustfmt::skip]
-async fn bounds_every_bad_answer() {
+async fn reports_every_bad_response_within_limits() {
     for (then, words) in [
         ((|| Then::Hang) as fn() -> Then, "no answer within 2s"),
         (|| Then::Endless("HTTP/1.1 200 OK\r\n", LONG_HEADER), "message head is too large"),
@@ -56,7 +56,7 @@ async fn bounds_every_bad_answer() {
 }
 
 #[tokio::test]
-async fn reports_receiver_that_is_absent_or_without_tls() {
+async fn reports_a_missing_receiver_and_one_without_tls() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/services/{KEY_OF_URL}", free.local_addr().unwrap());
     drop(free);

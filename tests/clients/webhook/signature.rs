@@ -30,7 +30,7 @@ fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
 
 #[test]
 #[rustfmt::skip]
-fn signature_matches_other_programs() {
+fn signatures_match_other_implementations() {
     // The example of Standard Webhooks, and a text as key; Python's hmac computed both.
     for (key, id, timestamp, body, expected) in [
         (
@@ -91,7 +91,7 @@ async fn omits_signature_without_a_secret() {
 const PAGE: &str = include_str!("../../../docs/usage/notifications.md");
 
 #[test]
-fn documented_python_verifies_signatures_only() {
+fn the_documented_python_accepts_only_valid_signatures() {
     if Command::new("python3").arg("--version").output().is_err() {
         println!("python3 is not installed: skipped");
         return;

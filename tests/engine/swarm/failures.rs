@@ -11,7 +11,7 @@ const CRASH_IS_NOTICED: &str = "10s";
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn where_swarm_does_not_roll_back_we_do() {
+fn the_upgrader_rolls_back_when_swarm_does_not() {
     let service = Service::new(
         "swarm-pause",
         &["--update-failure-action", "pause", "--update-monitor", "10s"],
@@ -87,7 +87,7 @@ fn an_update_that_cannot_be_scheduled_is_rolled_back_at_the_deadline() {
 /// Swarm watches a task for a limited time only; a later failure does not count as a failure of the update.
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn an_image_that_fails_after_swarm_was_content_is_rolled_back() {
+fn an_image_that_fails_after_swarm_finished_the_update_is_rolled_back() {
     let service = Service::new(
         "swarm-late",
         &["--update-monitor", "100ms", "--restart-delay", "0s"],
@@ -109,7 +109,7 @@ fn an_image_that_fails_after_swarm_was_content_is_rolled_back() {
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn a_failure_halts_the_rest_of_its_workload_and_no_other_workload() {
+fn a_failure_halts_only_its_own_workload() {
     let first = Service::with_replicas("swarm-halted", 1);
     let second = first.beside("second", &["--replicas", "1"]);
     let other = Service::with_replicas("swarm-not-halted", 1);

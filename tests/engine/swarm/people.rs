@@ -6,7 +6,7 @@ use super::{PATIENCE, Service};
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn an_operator_goes_back_and_tries_again() {
+fn an_operator_can_roll_back_and_retry() {
     let service = Service::new("swarm-operator", &[]);
     let before = service.image();
     let nothing = service.run(V2, &["rollback", &service.name]);
@@ -65,7 +65,7 @@ fn update_that_someone_else_paused_is_left_alone() {
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn its_owner_s_labels_hold_it_back() {
+fn a_services_labels_can_hold_back_an_upgrade() {
     let label = "io.delegate-upgrader.pin=26.01";
     let service = Service::new("swarm-pinned", &["--label", label]);
     let run = service.run(V2, &["once"]).ended(0);
@@ -84,7 +84,7 @@ fn its_owner_s_labels_hold_it_back() {
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn manual_rollback_is_kept() {
+fn a_manual_rollback_is_respected() {
     let service = Service::new("swarm-by-hand", &[]);
     let before = service.image();
     service.run(V2, &["once"]).ended(0);
@@ -168,7 +168,7 @@ fn redeployed_stack_is_upgraded_again() {
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn redeploy_during_an_update_is_not_a_failure_of_the_image() {
+fn a_redeploy_during_an_update_does_not_blame_the_image() {
     let stack = Stack::deploy("swarm-stack-meanwhile");
     let service = &stack.service;
     let daemon = service

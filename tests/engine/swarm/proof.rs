@@ -64,7 +64,7 @@ fn an_image_that_never_becomes_healthy_replaces_no_task() {
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn swarm_itself_goes_back_from_an_image_that_never_becomes_healthy() {
+fn swarm_itself_rolls_back_an_image_that_never_becomes_healthy() {
     let (good, bad) = ("26.08.10008", "26.09.10009");
     with_shell(V1, good, "ENV UNHEALTHY_AFTER_SECONDS=20");
     with_shell(NEVER_HEALTHY, bad, "");
@@ -99,7 +99,7 @@ fn swarm_itself_goes_back_from_an_image_that_never_becomes_healthy() {
 /// Swarm ends a task whose health check fails, and the delegate's own tasks with it.
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn a_delegate_that_loses_the_manager_later_is_not_ended() {
+fn a_delegate_that_later_loses_the_manager_is_not_killed() {
     let good = "26.08.10018";
     with_shell(V2, good, "ENV UNHEALTHY_AFTER_SECONDS=15");
     for (suffix, base) in [("shell", good), ("none", V2)] {
@@ -128,7 +128,7 @@ fn a_delegate_that_loses_the_manager_later_is_not_ended() {
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn the_owner_s_own_check_stays_and_an_image_without_the_command_has_only_to_run() {
+fn keeps_the_owners_health_check_and_lets_images_without_a_shell_just_run() {
     let service = Service::new("swarm-owner", &["--no-healthcheck"]);
     service
         .proven(V2)

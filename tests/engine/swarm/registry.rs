@@ -107,7 +107,7 @@ fn same_image_under_another_tag_is_not_an_update() {
 /// the image does not exist.
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn an_image_that_no_node_can_pull_is_rolled_back_and_says_so() {
+fn an_image_that_no_node_can_pull_is_rolled_back_and_reported() {
     let service = Service::new("swarm-no-layers", &[]);
     let before = service.image();
     let tag = "26.02.20004";

@@ -10,7 +10,7 @@ use crate::proxy::{Proxy, Treatment};
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn a_service_is_upgraded_and_all_else_stays() {
+fn upgrading_a_service_changes_nothing_else() {
     let service = Service::new(
         "swarm-upgrade",
         &["--label", "owner=team-a", "--container-label", "x=y"],
@@ -69,7 +69,7 @@ fn a_service_is_upgraded_and_all_else_stays() {
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn all_else_of_a_spec_survives_to_the_byte() {
+fn an_upgrade_keeps_the_rest_of_the_spec_byte_for_byte() {
     let all = [
         [
             "--mount",
@@ -225,7 +225,7 @@ fn all_else_of_a_spec_survives_to_the_byte() {
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn a_service_that_is_scaled_to_nothing_gets_the_image_and_is_not_verified() {
+fn a_service_scaled_to_zero_gets_the_image_without_verification() {
     let service = Service::new("swarm-scaled", &[]);
     let replicas =
         |count: &str| docker(&["service", "update", "--quiet", "--replicas", count, &service.name]);
@@ -272,7 +272,7 @@ fn a_job_is_left_alone() {
 /// Labels of the service are not part of its tasks.
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn notes_in_labels_restart_no_task() {
+fn writing_service_labels_restarts_no_task() {
     let service = Service::new("swarm-noted", &[]);
     let before = service.tasks("{{.ID}}");
     let proxy = Proxy::that_treats(|method, _| match method {
@@ -364,7 +364,7 @@ fn a_global_service_is_upgraded_where_it_runs() {
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn a_port_of_the_host_goes_from_the_old_task_to_the_new_one() {
+fn a_host_port_passes_from_the_old_task_to_the_new_one() {
     let port = "mode=host,target=3460,published=43460";
     let service = Service::create("swarm-host-port", &["--replicas", "1", "--publish", port]);
     service.run(V2, &["once"]).ended(0);
@@ -415,7 +415,7 @@ fn concurrent_change_by_someone_else_is_kept() {
 /// A manager that follows the leader answers with an older state of the service, even after the update.
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn an_answer_that_is_older_than_the_last_update_is_not_acted_on() {
+fn a_reply_older_than_the_last_update_is_ignored() {
     let service = Service::new("swarm-stale", &[]);
     let stale = Mutex::new(0);
     let proxy = Proxy::that_treats(move |method, path| {

@@ -15,7 +15,7 @@ fn set_image(site: &Site, version: &str) {
 
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
-fn two_at_once_write_the_image_once() {
+fn two_concurrent_processes_write_the_image_once() {
     let mut site = Site::new("two-at-once");
     site.publish(B);
     let mut processes = ["first", "second"].map(|name| site.start(&site.kubeconfig(), name, &["once"]));
@@ -83,7 +83,7 @@ fn kill_all(program: &str) {
 
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
-fn an_api_server_that_is_away_for_a_while_is_waited_for() {
+fn waits_for_an_api_server_that_is_briefly_away() {
     let mut site = Site::new("api-away");
     site.publish(B);
     let mut process = site.start(&site.kubeconfig(), "log", &["once"]);
@@ -107,7 +107,7 @@ fn an_api_server_that_is_away_for_a_while_is_waited_for() {
 /// An API server that has just started has no permissions yet.
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
-fn a_refusal_of_what_was_permitted_before_is_waited_out() {
+fn waits_out_the_loss_of_a_previous_permission() {
     let mut site = Site::new("not-permitted");
     site.publish(B);
     let mut process = site.start(&site.kubeconfig(), "log", &["once"]);

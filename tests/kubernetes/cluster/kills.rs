@@ -13,7 +13,7 @@ fn site(test: &str) -> (Site, Proxy, std::path::PathBuf) {
 
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
-fn killed_at_each_request_of_an_upgrade_the_next_run_finishes_it() {
+fn the_next_run_finishes_an_upgrade_killed_at_any_request() {
     let (mut site, proxy, through) = site("kills");
     let (mut wanted, mut other) = (B, A);
     let mut tried = 0;
@@ -41,7 +41,7 @@ fn killed_at_each_request_of_an_upgrade_the_next_run_finishes_it() {
 
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
-fn killed_at_each_write_of_an_upgrade_that_fails_the_next_run_goes_back() {
+fn the_next_run_rolls_back_a_failed_upgrade_killed_at_any_write() {
     let (mut site, proxy, through) = site("kills-failure");
     site.publish(C);
     let mut tried = 0;

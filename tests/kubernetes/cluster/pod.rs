@@ -148,7 +148,7 @@ fn the_documented_cron_job_upgrades_with_only_its_image_changed() {
 /// certificate, and a self-signed certificate. Requests to the API server do not use the proxy.
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
-fn the_manager_is_asked_through_a_proxy_with_a_login_and_with_a_client_certificate() {
+fn reaches_the_manager_by_authenticated_proxy_and_client_certificate() {
     const PASSWORD: &str = "p~a>s?s+/@:%41";
     let mut site = Site::new("ways");
     site.publish(B);

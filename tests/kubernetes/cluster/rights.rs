@@ -20,7 +20,7 @@ pub(crate) const DETAILED: &str = "
 
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
-fn to_read_and_to_patch_the_deployment_is_enough() {
+fn reading_and_patching_the_deployment_suffices() {
     let mut site = Site::with("least", 1, LEAST);
     site.publish(B);
     let run = site.run(&["doctor"]).ended(0);
@@ -36,7 +36,7 @@ fn to_read_and_to_patch_the_deployment_is_enough() {
 
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
-fn without_one_of_them_the_missing_verb_is_named() {
+fn a_missing_verb_is_named() {
     for missing in ["get", "patch"] {
         let rules = LEAST.replace(missing, "").replace("[, ", "[").replace(", ]", "]");
         let mut site = Site::with(&format!("without-{missing}"), 1, &rules);
@@ -61,7 +61,7 @@ fn without_one_of_them_the_missing_verb_is_named() {
 
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
-fn what_is_not_there_as_it_should_be_is_named() {
+fn names_missing_or_misconfigured_objects() {
     let mut site = Site::with(
         "not-as-it-should-be",
         1,

@@ -69,7 +69,7 @@ fn a_published_image_is_rolled_out_and_nothing_else_is_written() {
 
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
-fn a_broken_image_goes_back_and_stays_in_quarantine_over_three_runs() {
+fn a_broken_image_is_rolled_back_and_quarantined_over_three_runs() {
     let mut site = Site::with("broken", 2, super::rights::DETAILED);
     site.publish(C);
     let run = site.run(&["once"]);
@@ -113,7 +113,7 @@ fn a_broken_image_goes_back_and_stays_in_quarantine_over_three_runs() {
 
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
-fn an_image_that_is_not_there_goes_back_at_our_deadline() {
+fn a_missing_image_is_rolled_back_at_our_deadline() {
     let mut site = Site::new("not-there");
     site.kubectl(&[
         "patch",
@@ -156,7 +156,7 @@ fn dry_run_writes_nothing() {
 
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
-fn a_paused_one_is_left_and_one_without_pods_is_not_verified() {
+fn skips_a_paused_deployment_and_does_not_verify_one_without_pods() {
     let mut site = Site::new("paused");
     site.publish(B);
     site.kubectl(&["rollout", "pause", "deployment/delegate"]);
@@ -180,7 +180,7 @@ fn a_paused_one_is_left_and_one_without_pods_is_not_verified() {
 
 #[test]
 #[ignore = "needs a cluster: make kubernetes"]
-fn the_windows_and_pauses_of_a_host_hold_here_too() {
+fn delays_pauses_and_windows_also_apply_to_a_cluster() {
     let mut site = Site::new("held-back");
     site.publish(B);
     site.variables.push(("UPGRADE_DELAY".to_owned(), "1h".to_owned()));

@@ -78,7 +78,7 @@ async fn keeps_rm_delegate_and_settings_despite_bad_image() {
 /// Docker removes all `--rm` containers when it restarts. In the middle of a replacement, the delegate comes back from its
 /// candidate; once the candidate has taken over, the delegate is gone, as it would be without an upgrader.
 #[tokio::test(start_paused = true)]
-async fn brings_an_rm_delegate_back_when_the_engine_restarts_during_its_replacement() {
+async fn restores_an_rm_delegate_when_the_engine_restarts_during_its_replacement() {
     let (mut back, mut gone) = (0, 0);
     for change in WAYS {
         for second in (2..90).step_by(stride(2)) {
@@ -109,7 +109,7 @@ async fn brings_an_rm_delegate_back_when_the_engine_restarts_during_its_replacem
 
 /// Between two observations, the old one ends because it was asked to stop, and the candidate ends by itself.
 #[tokio::test(start_paused = true)]
-async fn rejects_candidate_that_ends_at_once() {
+async fn rejects_a_candidate_that_exits_at_once() {
     let host = Host::new();
     host.twin
         .set_behaviour(OLD, &Behaviour::drains(Duration::from_millis(10)));
@@ -126,7 +126,7 @@ async fn rejects_candidate_that_ends_at_once() {
 
 /// A process is killed at each call; the next one does not know how the candidate did.
 #[tokio::test(start_paused = true)]
-async fn brings_an_rm_delegate_back_as_it_was_whenever_the_process_is_killed() {
+async fn restores_an_rm_delegate_unchanged_after_a_kill_at_any_point() {
     for k in points(2) {
         let host = Host::new();
         host.publish(NEW, Behaviour::exits(Duration::from_millis(100), 3));
@@ -144,7 +144,7 @@ async fn brings_an_rm_delegate_back_as_it_was_whenever_the_process_is_killed() {
 /// The old container was asked to stop, so Docker removes it at its end: a copy takes its place. A new process cannot know
 /// about that request.
 #[tokio::test(start_paused = true)]
-async fn recreates_an_rm_delegate_that_drains_when_its_successor_ends() {
+async fn recreates_a_draining_rm_delegate_when_its_successor_exits() {
     let dies_after_the_commit = Behaviour::exits(SECOND * 30, 3).ready_in(SECOND * 5);
     for is_killed in [false, true] {
         let host = Host::new();
@@ -191,7 +191,7 @@ async fn gives_the_name_back_to_an_old_container_that_was_never_asked_to_stop() 
 
 /// Docker has removed the old container for good, so its successor is the only one left.
 #[tokio::test(start_paused = true)]
-async fn keeps_a_successor_that_loses_its_health_when_the_old_container_is_gone() {
+async fn keeps_an_unhealthy_successor_once_the_old_container_is_gone() {
     let host = Host::new();
     let health = Wellness::For(SECOND * 60);
     host.publish(NEW, good().with_health(health));
@@ -205,7 +205,7 @@ async fn keeps_a_successor_that_loses_its_health_when_the_old_container_is_gone(
 /// `docker commit` copies our labels into an image. A container of that image belongs to its owner: the upgrader neither
 /// removes it once it has ended, nor starts it if it never ran, whatever its name.
 #[tokio::test(start_paused = true)]
-async fn labels_that_came_with_an_image_are_not_ours() {
+async fn labels_inherited_from_an_image_are_ignored() {
     for name in ["backup", "dd"] {
         let host = Host::new();
         host.run_with("dd", auto_remove);

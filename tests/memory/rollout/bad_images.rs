@@ -119,7 +119,7 @@ async fn tried_once_in_each_quarantine(way: Way) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bad_image_is_tried_once_in_each_quarantine() {
+async fn a_bad_image_is_tried_once_per_quarantine() {
     for way in Way::ALL {
         tried_once_in_each_quarantine(way).await;
     }

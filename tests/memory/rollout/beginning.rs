@@ -28,7 +28,7 @@ fn with_window(text: &str) -> Host {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_run_found_due_begins_when_the_window_opens() {
+async fn an_upgrade_found_due_starts_when_the_window_opens() {
     let host = with_window("Thu 02:00-03:00");
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
@@ -107,7 +107,7 @@ async fn plan_daemon_and_run_give_all_reasons_in_the_same_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn plan_daemon_and_run_stay_where_an_operator_went_back_to() {
+async fn plan_daemon_and_run_respect_an_operators_rollback() {
     let host = Host::new();
     host.run("dd");
     host.once(NEW).await;
@@ -120,7 +120,7 @@ async fn plan_daemon_and_run_stay_where_an_operator_went_back_to() {
 
 /// Before the first scheduled run, the daemon says the same as a plan, and that it waits for that run.
 #[tokio::test(start_paused = true)]
-async fn plan_shows_held_upgrades_and_the_daemon_the_same_beside_its_schedule() {
+async fn plan_and_daemon_show_the_same_held_upgrades() {
     let host = with_window("02:00-03:00");
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);

@@ -22,7 +22,7 @@ async fn with_an_outage(host: &Host, begins: u64, outage: Duration) -> String {
 
 /// The candidate is tried again after an hour, and then it works.
 #[tokio::test(start_paused = true)]
-async fn rejects_a_candidate_in_an_outage_of_the_manager_and_names_it() {
+async fn rejects_a_candidate_during_a_manager_outage_and_names_the_outage() {
     for change in [
         |_: &mut serde_json::Value| (),
         host_network,
@@ -69,7 +69,7 @@ async fn keeps_delegate_through_outage_after_the_commit() {
 
 /// The message says how the candidate ended: a kill by hand looks like a crash.
 #[tokio::test(start_paused = true)]
-async fn names_an_unhealthy_delegate_in_service_and_how_the_candidate_ended() {
+async fn a_rejection_names_unhealthy_delegates_and_how_the_candidate_ended() {
     let host = Host::new();
     let health = Wellness::For(Duration::from_secs(40));
     host.twin

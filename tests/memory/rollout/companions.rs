@@ -115,7 +115,7 @@ async fn does_not_stop_an_rm_delegate_in_the_network_of_a_container_that_stops()
 }
 
 #[tokio::test(start_paused = true)]
-async fn blames_no_image_for_a_link_to_a_container_that_stops() {
+async fn a_link_to_a_stopping_container_does_not_blame_the_image() {
     assert_survived_at_every_call(linked).await;
 }
 

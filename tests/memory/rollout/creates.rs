@@ -16,7 +16,7 @@ fn fails(host: &Host, mut failures: usize, fault: Fault) {
 
 /// Podman also answers 500 to a request that it can never carry out. Only another attempt shows that.
 #[tokio::test(start_paused = true)]
-async fn gives_up_a_create_that_podman_fails_at_twice() {
+async fn gives_up_after_podman_fails_a_create_twice() {
     for (failures, is_fleeting, reason) in [
         (usize::MAX, false, "create_refused"),
         (usize::MAX, true, "create_refused"),
@@ -46,7 +46,7 @@ async fn gives_up_a_create_that_podman_fails_at_twice() {
 
 /// Docker answers 400 to a request that it can never carry out: a 500 may pass.
 #[tokio::test(start_paused = true)]
-async fn repeats_a_create_that_docker_fails_at() {
+async fn retries_a_create_that_fails_in_docker() {
     let host = Host::new();
     host.run("dd");
     fails(&host, 4, Fault::Refuse(500));

@@ -62,7 +62,7 @@ async fn pulls_an_image_that_fits() {
 
 /// containerd's store reports the size of the compressed layers, and keeps the files beside them.
 #[tokio::test(start_paused = true)]
-async fn containerd_s_store_needs_room_for_layers_and_files() {
+async fn the_containerd_store_needs_room_for_layers_and_files() {
     for (room, reason) in [(4 * 500 + 63, "too_little_disk"), (4 * 500 + 64, "up_to_date")] {
         let host = host(room * MIB);
         let driver = [("driver-type", "io.containerd.snapshotter.v1")];
@@ -91,7 +91,7 @@ fn with_latest(free_disk: impl Into<Option<u64>>) -> Host {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_image_under_a_tag_that_moved_needs_room() {
+async fn a_new_image_under_a_moved_tag_needs_disk_space() {
     let host = with_latest(0);
     host.publish(LATEST, good());
     assert_eq!(host.reason(LATEST).await, "too_little_disk");
@@ -100,7 +100,7 @@ async fn an_image_under_a_tag_that_moved_needs_room() {
 
 /// Neither the previous image nor the pull could be read: then the old image is not the published one.
 #[tokio::test(start_paused = true)]
-async fn does_not_take_the_image_of_a_tag_that_moved_for_the_published_one() {
+async fn does_not_mistake_a_moved_tags_old_image_for_the_published_one() {
     let host = with_latest(None);
     let published = host.publish(LATEST, good());
     let mut upgrader = host.upgrader(LATEST);
@@ -130,7 +130,7 @@ async fn does_not_take_the_image_of_a_tag_that_moved_for_the_published_one() {
 
 /// A storage pool shows when there is more room; without one, the pull is tried again after an hour.
 #[tokio::test(start_paused = true)]
-async fn pulls_an_image_that_filled_the_disk_again_once_there_may_be_room() {
+async fn retries_a_pull_that_filled_the_disk_once_there_may_be_room() {
     let host = host(None);
     host.twin.set_storage(pool(ENOUGH));
     host.twin.break_pull(NEW, Some(FULL));

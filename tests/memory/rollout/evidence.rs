@@ -32,7 +32,7 @@ fn evidence(report: &Report) -> &Evidence {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reports_the_last_words_of_a_rejected_candidate() {
+async fn reports_the_last_output_of_a_rejected_candidate() {
     let host = host(crashing());
     host.run_with("dd", never_restarted);
     let report = host.once(NEW).await;
@@ -113,7 +113,7 @@ async fn a_second_rejection_has_its_own_evidence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keeps_the_last_lines_without_values_of_the_environment() {
+async fn keeps_the_last_log_lines_with_environment_values_masked() {
     let value = "00112233445566778899aabbccddeeff";
     let mut prints: Vec<String> = (0..100).map(|n| format!("line {n}")).collect();
     prints.push(format!("using {value}"));
@@ -135,7 +135,7 @@ async fn keeps_the_last_lines_without_values_of_the_environment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rejects_a_candidate_without_evidence_all_the_same() {
+async fn rejects_a_candidate_even_without_evidence() {
     for fault in [Fault::ErrBefore, Fault::Hang] {
         let host = host(crashing());
         host.run("dd");
@@ -150,7 +150,7 @@ async fn rejects_a_candidate_without_evidence_all_the_same() {
 
 /// No delegate serves while the evidence is collected.
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_does_not_answer_delays_a_restore_by_two_seconds_at_most() {
+async fn an_unresponsive_engine_delays_a_restore_by_at_most_two_seconds() {
     let mut took = Vec::new();
     for fault in [Fault::None, Fault::Hang] {
         let host = host(crashing());

@@ -61,7 +61,7 @@ async fn rejects_every_bad_image_with_its_cause_and_keeps_it_stopped() {
 
 /// The engine removes the leftovers of its own crash, though late.
 #[tokio::test(start_paused = true)]
-async fn repeats_a_start_that_a_leftover_endpoint_holds_up() {
+async fn retries_a_start_blocked_by_a_leftover_endpoint() {
     let host = Host::new();
     host.run("dd");
     let mut starts = 0;
@@ -77,7 +77,7 @@ async fn repeats_a_start_that_a_leftover_endpoint_holds_up() {
 
 /// A copy of the tag that is already on the host does not hide the failure.
 #[tokio::test(start_paused = true)]
-async fn reports_a_failed_pull_in_the_registry_s_words() {
+async fn reports_a_failed_pull_in_the_registrys_words() {
     for is_there in [false, true] {
         let host = Host::new();
         if is_there {
@@ -112,7 +112,7 @@ async fn does_not_try_an_image_for_another_platform() {
 /// One of them was recreated while the tag stood for an image of another platform. It is the first or the last that wants
 /// the image.
 #[tokio::test(start_paused = true)]
-async fn upgrades_the_others_beside_a_delegate_of_another_platform() {
+async fn a_delegate_of_another_platform_does_not_block_the_others() {
     const FOREIGN: &str = "harness/delegate:foreign";
     for (foreign, expected) in [("d1", "wrong_platform"), ("d3", "obstacle")] {
         let host = Host::new();
@@ -236,7 +236,7 @@ async fn recreates_an_old_container_that_the_engine_cannot_start() {
 
 /// Another image gets the tag between the pull and the create: only the pulled image is tried, or none.
 #[tokio::test(start_paused = true)]
-async fn starts_what_was_pulled_although_its_tag_moves_right_after_the_pull() {
+async fn starts_the_pulled_image_even_if_its_tag_moves_right_after() {
     let host = Host::new();
     host.run("dd");
     let published = host.publish(NEW, good());
@@ -266,7 +266,7 @@ async fn starts_what_was_pulled_although_its_tag_moves_right_after_the_pull() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ends_a_run_where_the_engine_refuses_to_change_a_restart_policy() {
+async fn a_refused_restart_policy_change_does_not_keep_a_run_from_ending() {
     let host = Host::new();
     host.publish(NEW, Behaviour::exits(SECOND, 3));
     host.run("dd");

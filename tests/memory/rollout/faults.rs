@@ -261,7 +261,7 @@ async fn two_upgraders_at_once_converge() {
 
 /// The daemon last heard that the old image is current; a manual run knows better. The daemon may observe at any moment.
 #[tokio::test(start_paused = true)]
-async fn a_manual_run_succeeds_beside_a_daemon_that_knows_less() {
+async fn a_manual_run_succeeds_alongside_a_daemon_with_stale_data() {
     for way in [StartFirst, StopFirst] {
         for period in [300, 700, 1000, 2100, 5000, 9000] {
             let host = way.host();

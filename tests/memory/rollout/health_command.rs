@@ -26,7 +26,7 @@ async fn delegate(host: &Host, time: Duration) -> DelegateReport {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exit_code_is_the_verdict() {
+async fn the_health_commands_exit_code_is_the_verdict() {
     for (behaviour, status, detail) in [
         (
             Behaviour::default(),
@@ -52,7 +52,7 @@ async fn an_exit_code_is_the_verdict() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_it_prints_is_one_line_without_the_containers_secrets() {
+async fn health_command_output_is_shown_on_one_line_without_secrets() {
     let host = host("echo no; echo hunter2-hunter2; exit 7");
     host.run_with("dd", |body| {
         let variables = ["DELEGATE_NAME=docker-delegate", "DELEGATE_TOKEN=hunter2-hunter2"];
@@ -64,7 +64,7 @@ async fn what_it_prints_is_one_line_without_the_containers_secrets() {
 
 /// No engine ends such a command, so it is not started again and again.
 #[tokio::test(start_paused = true)]
-async fn a_command_that_does_not_end_is_a_failure_and_runs_once() {
+async fn a_hanging_health_command_fails_and_is_not_started_again() {
     let mut host = host("sleep 3600; exit 0");
     host.restarts_unhealthy = false;
     host.run("dd");

@@ -138,7 +138,7 @@ async fn restarts_a_delegate_after_three_failed_checks_and_logs_the_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn gives_each_life_that_stays_unhealthy_more_time_up_to_an_hour() {
+async fn gives_each_unhealthy_life_more_time_up_to_an_hour() {
     let host = host(&Behaviour::never_healthy());
     let id = host.run("dd");
     let mut upgrader = host.upgrader(OLD);
@@ -170,7 +170,7 @@ async fn gives_each_life_that_stays_unhealthy_more_time_up_to_an_hour() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn starts_with_the_shortest_pause_again_after_a_recovery() {
+async fn a_recovery_resets_the_pause_between_restarts() {
     let host = host(&ailing());
     let id = host.run("dd");
     let mut upgrader = host.upgrader(OLD);
@@ -206,7 +206,7 @@ async fn restarts_a_delegate_once_although_the_upgrader_is_killed_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waits_for_an_outage_of_the_manager_with_one_line_in_the_log() {
+async fn waits_out_a_manager_outage_with_a_single_log_line() {
     let host = host(&Behaviour::drains(DRAIN));
     host.run("dd");
     host.twin.set_manager_reachable(false);
@@ -224,7 +224,7 @@ async fn waits_for_an_outage_of_the_manager_with_one_line_in_the_log() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn restarts_one_of_three_and_leaves_the_others_alone() {
+async fn restarts_only_the_unhealthy_one_of_three_delegates() {
     let host = host(&Behaviour::drains(DRAIN));
     let sick = "harness/delegate:26.01.1";
     host.twin
@@ -291,7 +291,7 @@ async fn repeats_a_refused_restart_in_the_next_run() {
 
 /// Whatever happens to the call, the delegate is restarted once, with all the time that its tasks need.
 #[tokio::test(start_paused = true)]
-async fn restarts_a_delegate_once_whatever_becomes_of_the_call() {
+async fn restarts_a_delegate_once_whatever_happens_to_the_call() {
     for fault in [
         Fault::ErrBefore,
         Fault::ErrAfter,
@@ -322,7 +322,7 @@ async fn restarts_a_delegate_once_whatever_becomes_of_the_call() {
 
 /// Neither the checks before a pause nor the pause itself count once the container runs again.
 #[tokio::test(start_paused = true)]
-async fn counts_no_check_before_or_during_a_pause() {
+async fn checks_before_or_during_a_pause_do_not_count() {
     for recovers in [true, false] {
         let host = host(&if recovers {
             Behaviour::drains(DRAIN)

@@ -101,7 +101,7 @@ async fn heartbeat_skips_opted_out_delegate() {
 /// For an hour no delegate is in service: the old one gave up its name, and the new one does not have it yet. The requests
 /// of runs about one delegate do not cover another one, which the runs leave out.
 #[tokio::test(start_paused = true)]
-async fn asks_often_enough_during_a_stop_first_drain_and_about_what_runs_leave_out() {
+async fn asks_often_enough_during_a_drain_and_about_delegates_that_runs_skip() {
     let host = Host::new();
     host.twin.set_behaviour(OLD, &Behaviour::ignores_stop());
     host.run_with("d1", host_network);
@@ -122,7 +122,7 @@ async fn asks_often_enough_during_a_stop_first_drain_and_about_what_runs_leave_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn asks_about_the_others_where_the_manager_refuses_one() {
+async fn asks_about_the_others_even_if_the_manager_refuses_one() {
     let mut host = Host::new();
     host.further = vec!["a-refused".to_owned(), "z-last".to_owned()];
     host.refused = ["a-refused".to_owned()].into();

@@ -118,7 +118,7 @@ async fn ignores_pause_and_delay_that_a_proxy_refuses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_engine_s_records_are_read_at_the_start_and_when_one_has_changed() {
+async fn reads_the_engines_records_at_startup_and_on_changes() {
     let host = with(Timing::default());
     host.once(OLD).await;
     assert_eq!(host.count(Operation::Volumes), 0, "nothing is to be held back");
@@ -162,7 +162,7 @@ async fn a_pause_and_its_end_are_seen_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_shows_what_holds_a_replacement_back_and_notes_nothing() {
+async fn a_plan_shows_what_blocks_a_replacement_and_records_nothing() {
     for (host, reason) in [(with(delay(DAY)), "delayed"), (paused().await, "paused")] {
         let writes = host.twin.writes().len();
         let plan = host.upgrader(NEW).plan(|_| ()).await.unwrap();

@@ -22,7 +22,7 @@ fn assert_asked_at(host: &Host, old: &ContainerId, expected: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waits_for_the_end_of_its_tasks_so_that_the_gap_is_that_of_a_restart() {
+async fn waits_for_running_tasks_so_that_the_gap_equals_a_restart() {
     for change in [host_network, published_port] {
         let mut host = Host::new();
         host.twin.set_behaviour(OLD, &Behaviour::default());
@@ -64,7 +64,7 @@ async fn replaces_a_delegate_that_is_never_idle_at_the_end_of_the_wait() {
 
 /// If a delegate stops answering while it is busy, the upgrader waits for a minute longer.
 #[tokio::test(start_paused = true)]
-async fn does_not_wait_for_a_delegate_that_says_nothing_of_its_work() {
+async fn does_not_wait_for_a_delegate_that_does_not_report_its_tasks() {
     let host = Host::new();
     let old = host.run_with("dd", host_network);
     host.upgrade(NEW).await;

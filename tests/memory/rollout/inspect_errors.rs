@@ -62,7 +62,7 @@ async fn skips_and_retries_an_unknown_container_that_cannot_be_inspected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leaves_a_known_delegate_alone_that_cannot_be_inspected_and_serves_the_others() {
+async fn skips_a_delegate_that_cannot_be_inspected_and_serves_the_others() {
     let host = Host::new();
     let old = host.run("d1");
     host.run("d2");
@@ -108,7 +108,7 @@ async fn serves_a_delegate_as_soon_as_it_can_be_inspected_again() {
 
 /// While one inspect hangs, the other answers grow old: a step must not rest on answers from a minute ago.
 #[tokio::test(start_paused = true)]
-async fn does_nothing_by_what_was_read_before_an_inspect_that_hung() {
+async fn never_acts_on_data_read_before_a_hung_inspect() {
     for nth in 1..60 {
         let host = Host::new();
         host.run("d1");
@@ -141,7 +141,7 @@ async fn does_nothing_by_what_was_read_before_an_inspect_that_hung() {
 /// An earlier process left a rollout half done, and one of its containers at a time cannot be inspected. The upgrader
 /// waits for a container that may be serving. Any other failed inspect takes no delegate out of service.
 #[tokio::test(start_paused = true)]
-async fn touches_no_part_of_a_rollout_while_one_that_may_serve_cannot_be_inspected() {
+async fn leaves_a_rollout_alone_while_what_may_serve_cannot_be_inspected() {
     use Operation::{Remove, Rename, Start, Stop};
     for stage in [Start, Rename, Stop, Remove] {
         for part in 0..2 {
@@ -240,7 +240,7 @@ async fn names_a_container_whose_inspect_hangs_and_delays_the_others_once() {
 
 /// A list and its inspects do not show the same moment.
 #[tokio::test(start_paused = true)]
-async fn repeats_an_observation_where_something_changed_meanwhile() {
+async fn repeats_an_observation_if_something_changed_meanwhile() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);

@@ -13,7 +13,7 @@ use super::host::{DRAIN, Host, NEW, NEWER, OLD, good, host_network, row};
 use kit::twin::{Behaviour, Fault, Happened, Operation, OperatorAction};
 
 #[tokio::test(start_paused = true)]
-async fn reports_a_delegate_that_is_gone_at_the_end_of_a_run_once() {
+async fn reports_a_delegate_that_vanished_during_a_run_once() {
     let host = Host::new();
     let id = host.run("dd");
     let mut upgrader = host.starting(NEW);
@@ -28,7 +28,7 @@ async fn reports_a_delegate_that_is_gone_at_the_end_of_a_run_once() {
 /// A host wakes up after hours, or its clock was wrong at its boot: in the proof, in the drain, or while its containers
 /// are read.
 #[tokio::test(start_paused = true)]
-async fn cuts_no_drain_short_when_the_clock_is_set() {
+async fn a_clock_change_does_not_cut_a_drain_short() {
     for hours in [-30, 30] {
         for is_late in [false, true] {
             let host = Host::new();
@@ -118,7 +118,7 @@ async fn a_late_withdrawal_does_not_reach_a_candidate_that_was_promoted() {
 /// `docker compose stop`, or a backup that stops everything, while the old container drains: the upgrader starts nothing
 /// and blames no image.
 #[tokio::test(start_paused = true)]
-async fn keeps_a_container_stopped_that_its_owner_stopped_during_the_drain() {
+async fn keeps_a_container_stopped_if_its_owner_stops_it_during_the_drain() {
     for (is_stop_first, stops_old) in [(false, true), (false, false), (true, false)] {
         let context = format!("stop-first: {is_stop_first}, the old one, too: {stops_old}");
         let host = Host::new();
@@ -164,7 +164,7 @@ async fn keeps_a_container_stopped_that_its_owner_stopped_during_the_drain() {
 
 /// The delegate's limits change in the middle of each attempt, as if an engine showed another setting each time.
 #[tokio::test(start_paused = true)]
-async fn a_delegate_whose_settings_change_in_each_attempt_is_left_alone_after_two() {
+async fn gives_up_after_two_attempts_if_the_settings_keep_changing() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
@@ -189,7 +189,7 @@ async fn a_delegate_whose_settings_change_in_each_attempt_is_left_alone_after_tw
 
 /// A unit or a loop around `docker rm --force` and `docker run --rm` owns the container: each upgrade would cut off tasks.
 #[tokio::test(start_paused = true)]
-async fn delegate_that_another_tool_recreates_after_each_upgrade_is_left_to_it() {
+async fn a_delegate_that_another_tool_keeps_recreating_is_left_alone() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);

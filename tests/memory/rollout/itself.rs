@@ -32,7 +32,7 @@ fn reason(world: &World) -> &'static str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_candidate_proves_itself_and_takes_the_name_itself() {
+async fn an_upgrader_candidate_proves_itself_and_takes_the_name() {
     let mut world = World::new(ready());
     world.host.run("dd");
     let first = world.host.find(NAME).id;
@@ -66,7 +66,7 @@ async fn the_candidate_proves_itself_and_takes_the_name_itself() {
 
 /// Work that came up meanwhile waits for the schedule.
 #[tokio::test(start_paused = true)]
-async fn the_new_one_starts_no_run_when_it_takes_over() {
+async fn a_new_upgrader_starts_no_run_when_it_takes_over() {
     let mut world = World::new(ready());
     world.run_for(Duration::from_secs(15)).await;
     world.host.run("dd");
@@ -126,7 +126,7 @@ async fn rejects_a_bad_upgrader_and_keeps_the_old_one() {
 
 /// The same if a helper makes the exchange.
 #[tokio::test(start_paused = true)]
-async fn rejects_a_container_that_only_stays_up_where_two_cannot_run_at_once() {
+async fn rejects_an_impostor_upgrader_if_two_cannot_run_at_once() {
     let mut world = World::with(ready(), cannot_run_twice);
     world.acts = |_| false;
     let first = world.host.find(NAME).id;
@@ -138,7 +138,7 @@ async fn rejects_a_container_that_only_stays_up_where_two_cannot_run_at_once() {
 
 /// Whatever happens to the old one while the new one proves itself, the new one takes over.
 #[tokio::test(start_paused = true)]
-async fn the_candidate_takes_over_from_an_old_one_that_is_stopped_killed_or_removed() {
+async fn the_candidate_takes_over_if_the_old_one_is_stopped_killed_or_removed() {
     let acts = [OperatorAction::Stop, OperatorAction::Kill, OperatorAction::Remove];
     for act in acts {
         for seconds in 12..30 {

@@ -12,7 +12,7 @@ use super::host::{GROUP, HOUR, Host, NEW, NEWER, OLD, good, host_network, row};
 use kit::twin::{Behaviour, OperatorAction, delegate_body};
 
 #[tokio::test(start_paused = true)]
-async fn writes_name_no_other_container() {
+async fn never_writes_to_any_other_container() {
     let host = Host::new();
     host.run("dd");
     // The last value of a variable counts.
@@ -36,7 +36,7 @@ async fn writes_name_no_other_container() {
 
 /// One `env_file` for all services gives `DELEGATE_NAME` to a sidecar, and `docker compose run` to a shell.
 #[tokio::test(start_paused = true)]
-async fn what_only_has_the_name_of_a_delegate_is_named_and_not_touched() {
+async fn reports_but_never_touches_what_only_has_a_delegates_name() {
     const SIDECAR: &str = "registry.corp/sidecar:1";
     const OURS: &str = "registry.corp/delegate:26.03.1";
     let one_off = json!({ "com.docker.compose.oneoff": "True" });
@@ -117,7 +117,7 @@ async fn leaves_delegate_of_another_account_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leaves_a_delegate_alone_whose_owner_opted_out() {
+async fn leaves_an_opted_out_delegate_alone() {
     let ours = "io.delegate-upgrader.enable";
     let watchtower = "com.centurylinklabs.watchtower.enable";
     for (labels, by) in [
@@ -145,7 +145,7 @@ async fn leaves_a_delegate_alone_whose_owner_opted_out() {
 
 /// After each write of a whole rollout, as long as a delegate is in service.
 #[tokio::test(start_paused = true)]
-async fn writes_nothing_where_only_health_is_checked_and_a_rollout_is_half_done() {
+async fn health_only_mode_writes_nothing_even_during_a_half_done_rollout() {
     for change in [(|_| ()) as fn(&mut Value), host_network] {
         for done in 1.. {
             let mut host = Host::new();
@@ -217,7 +217,7 @@ async fn is_held_back(host: &Host, words: &str) {
 
 /// Once it is stopped, neither the delegate nor a successor could start.
 #[tokio::test(start_paused = true)]
-async fn leaves_a_delegate_alone_that_needs_a_container_which_does_not_run() {
+async fn leaves_a_delegate_alone_if_a_container_it_needs_is_not_running() {
     for (field, what) in [
         ("NetworkMode", "shares the network of"),
         ("PidMode", "shares the PID namespace of"),
@@ -250,7 +250,7 @@ async fn leaves_a_delegate_alone_that_needs_a_container_which_does_not_run() {
 
 /// A link belongs to the container, whatever its name, and not to a later container of the same name.
 #[tokio::test(start_paused = true)]
-async fn leaves_a_delegate_alone_that_a_container_is_linked_to_under_another_name() {
+async fn leaves_a_delegate_alone_if_it_is_linked_under_another_name() {
     let host = Host::new();
     host.run("dd");
     let app = json!({ "Image": OLD, "HostConfig": { "Links": ["dd:d"] } });
@@ -304,7 +304,7 @@ async fn leaves_delegate_alone_while_another_container_depends_on_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leaves_a_delegate_alone_in_a_network_of_swarm() {
+async fn leaves_a_delegate_in_a_swarm_network_alone() {
     let host = Host::new();
     host.twin.add_network("overlay");
     host.run_with("dd", |body| body["HostConfig"]["NetworkMode"] = json!("overlay"));

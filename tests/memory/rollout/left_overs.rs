@@ -67,7 +67,7 @@ async fn a_broken_failed_container_does_not_block_a_good_image() {
 
 /// The image of a leftover stays in quarantine, and the next failure finds a free name.
 #[tokio::test(start_paused = true)]
-async fn one_that_cannot_be_inspected_is_a_quarantine_as_before_and_its_name_is_taken() {
+async fn a_leftover_that_cannot_be_inspected_keeps_its_quarantine_and_name() {
     let host = with_failure(false).await;
     broken(&host, "dd.failed-1", ALL, Fault::Refuse(500));
     assert_eq!(host.reason(BAD).await, "quarantined");
@@ -80,7 +80,7 @@ async fn one_that_cannot_be_inspected_is_a_quarantine_as_before_and_its_name_is_
 
 /// One part of an earlier process's leftovers cannot be changed: it was not the serving container.
 #[tokio::test(start_paused = true)]
-async fn what_is_left_of_a_replacement_keeps_no_later_image_out() {
+async fn leftovers_of_a_replacement_do_not_block_later_images() {
     use Operation::{Create, Remove, Start, Stop};
     // The call at which the process ends, and the container that breaks then.
     for (killed_at, name) in [
@@ -114,7 +114,7 @@ async fn what_is_left_of_a_replacement_keeps_no_later_image_out() {
 
 /// An engine that creates only broken containers creates few of them.
 #[tokio::test(start_paused = true)]
-async fn broken_candidates_are_not_made_without_end() {
+async fn broken_candidates_are_not_created_forever() {
     let host = Host::new();
     host.run("dd");
     host.fault_where(Fault::Refuse(500), |call| {
@@ -129,7 +129,7 @@ async fn broken_candidates_are_not_made_without_end() {
 
 /// Stop-first, the ended candidate cannot even be inspected, and no delegate serves: the old one comes back.
 #[tokio::test(start_paused = true)]
-async fn a_broken_candidate_does_not_keep_the_old_one_from_its_name() {
+async fn a_broken_candidate_does_not_cost_the_old_container_its_name() {
     for operations in [&[Operation::Inspect][..], ALL] {
         let host = Host::new();
         host.publish(BAD, good().refused("mount is gone"));
@@ -160,7 +160,7 @@ async fn a_broken_candidate_does_not_keep_the_old_one_from_its_name() {
 
 /// A running leftover holds the resources of a stop-first candidate, so the upgrader waits for it, and the reason names it.
 #[tokio::test(start_paused = true)]
-async fn one_that_runs_and_cannot_be_stopped_is_named_where_the_next_one_cannot_run_beside_it() {
+async fn names_an_unstoppable_leftover_that_blocks_the_next_candidate() {
     for stop_first in [false, true] {
         let host = Host::new();
         host.publish(BAD, Behaviour::never_healthy());
@@ -184,7 +184,7 @@ async fn one_that_runs_and_cannot_be_stopped_is_named_where_the_next_one_cannot_
 
 /// An engine answers 200 to an update and ignores it, which once led to 482 calls a second.
 #[tokio::test(start_paused = true)]
-async fn a_call_that_has_no_effect_is_repeated_ever_more_rarely() {
+async fn calls_without_effect_are_repeated_at_growing_intervals() {
     for (operation, name) in [
         (Operation::SetRestartPolicy, "dd.failed-1"),
         (Operation::Stop, "dd.draining"),
@@ -239,7 +239,7 @@ async fn the_problem_of_one_replica_does_not_halt_the_other() {
 
 /// Its owner takes one replica out in the middle of its replacement: the other one does not wait.
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_rests_in_the_middle_of_its_replacement_is_not_waited_for() {
+async fn a_replica_taken_out_mid_replacement_does_not_block_the_other() {
     let host = Host::new();
     host.run("aa");
     host.run("bb");
@@ -264,7 +264,7 @@ async fn watch_for(host: &Host, upgrader: &mut Upgrader, minutes: u32) {
 
 /// The candidate may or may not hold a resource of the old container: only the engine knows.
 #[tokio::test(start_paused = true)]
-async fn a_rejected_candidate_that_cannot_be_stopped_does_not_keep_the_old_container_stopped() {
+async fn an_unstoppable_rejected_candidate_does_not_keep_the_old_one_stopped() {
     let device =
         json!([{ "PathOnHost": "/dev/ttyS0", "PathInContainer": "/dev/ttyS0", "CgroupPermissions": "rwm" }]);
     let host = Host::new();
@@ -281,7 +281,7 @@ async fn a_rejected_candidate_that_cannot_be_stopped_does_not_keep_the_old_conta
 
 /// The commit was long ago; an outage hours later says nothing about it.
 #[tokio::test(start_paused = true)]
-async fn an_old_container_that_cannot_be_removed_does_not_bring_back_its_version() {
+async fn an_unremovable_old_container_does_not_bring_back_its_version() {
     for change in [|_: &mut Value| (), host_network as fn(&mut Value)] {
         let host = Host::new();
         host.publish(NEW, good().with_health(kit::twin::Wellness::For(5 * HOUR)));

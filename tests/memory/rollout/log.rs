@@ -239,7 +239,7 @@ async fn a_run_that_changes_nothing_logs_nothing_for_a_delegate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shows_how_far_a_pull_is_and_logs_it_every_30_seconds_at_most() {
+async fn shows_pull_progress_and_logs_it_at_most_every_30_seconds() {
     const MIB: u64 = 1024 * 1024;
     let host = Host::new();
     let mut image = host.twin.image(good());

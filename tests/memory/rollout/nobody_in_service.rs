@@ -16,7 +16,7 @@ fn restarts_always(body: &mut Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejected_candidate_that_ignores_sigterm_holds_up_the_old_container_for_ten_seconds() {
+async fn a_rejected_candidate_ignoring_sigterm_delays_a_restore_by_ten_seconds() {
     let host = Host::new();
     let deaf = Behaviour {
         on_stop: Behaviour::ignores_stop().on_stop,
@@ -34,7 +34,7 @@ async fn a_rejected_candidate_that_ignores_sigterm_holds_up_the_old_container_fo
 
 /// The time in its name is still to come, so each new life seems to be the life that was asked to stop.
 #[tokio::test(start_paused = true)]
-async fn the_old_container_serves_again_at_once_where_the_clock_was_set_back() {
+async fn the_old_container_serves_again_at_once_if_the_clock_was_set_back() {
     let host = Host::new();
     host.twin.set_behaviour(OLD, &Behaviour::drains(HOUR / 2));
     host.publish(NEW, Behaviour::never_healthy());
@@ -50,7 +50,7 @@ async fn the_old_container_serves_again_at_once_where_the_clock_was_set_back() {
 
 /// The candidate may have taken tasks by then.
 #[tokio::test(start_paused = true)]
-async fn a_rejected_candidate_that_reports_tasks_has_its_whole_time() {
+async fn a_rejected_candidate_with_tasks_gets_its_full_stop_timeout() {
     let mut host = Host::new();
     host.tasks = |twin, _| twin.glance().iter().any(|it| it.image == NEW).then_some(1);
     let deaf = Behaviour {
@@ -69,7 +69,7 @@ async fn a_rejected_candidate_that_reports_tasks_has_its_whole_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_copy_of_the_old_container_serves_while_that_finishes_its_tasks() {
+async fn a_copy_serves_while_the_old_container_finishes_its_tasks() {
     for is_ill in [false, true] {
         let host = Host::new();
         host.twin.set_behaviour(OLD, &Behaviour::drains(HOUR / 2));
@@ -122,7 +122,7 @@ async fn health_only_mode_still_completes_a_stop_first_replacement() {
 
 /// The old container ended after the replacement was done. It stays down when the owner stops its successor.
 #[tokio::test(start_paused = true)]
-async fn health_checks_only_leave_a_delegate_stopped_that_its_owner_stopped() {
+async fn health_only_mode_respects_an_owners_stop() {
     let mut host = Host::new();
     host.publish(NEW, good());
     host.run_with("dd", never_restarted);
@@ -140,7 +140,7 @@ async fn health_checks_only_leave_a_delegate_stopped_that_its_owner_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn comes_back_after_prune_took_the_old_container_and_its_image() {
+async fn recovers_after_a_prune_of_the_old_container_and_its_image() {
     for behaviour in bad_images() {
         let host = Host::new();
         host.twin.publish(OLD, host.twin.image(Behaviour::drains(DRAIN)));
@@ -173,7 +173,7 @@ async fn comes_back_after_prune_took_the_old_container_and_its_image() {
 
 /// The canary protects working delegates.
 #[tokio::test(start_paused = true)]
-async fn replicas_of_which_none_works_need_no_turn() {
+async fn replicas_are_replaced_together_if_none_works() {
     let host = Host::new();
     host.twin
         .set_behaviour(OLD, &Behaviour::exits(Duration::from_millis(50), 1));
@@ -196,7 +196,7 @@ async fn replicas_of_which_none_works_need_no_turn() {
 
 /// Upgrades exist for this very case: the version is no longer accepted, and the delegate ends at once.
 #[tokio::test(start_paused = true)]
-async fn replaces_a_delegate_that_ends_at_once() {
+async fn replaces_a_delegate_that_exits_at_once() {
     for change in [|_: &mut Value| (), host_network as fn(&mut Value)] {
         for done in 1.. {
             let host = Host::new();

@@ -19,7 +19,7 @@ async fn with_file(host: &Host, labels: Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leaves_a_delegate_alone_that_compose_copied_a_file_into() {
+async fn leaves_a_delegate_with_files_copied_in_by_compose_alone() {
     let host = Host::new();
     with_file(&host, json!({ COMPOSE: "site" })).await;
     let planned = host.upgrader(NEW).plan(|_| ()).await.unwrap();
@@ -48,7 +48,7 @@ async fn checks_only_the_files_that_compose_copies_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn asks_for_copied_files_once_and_upgrades_where_a_proxy_forbids_it() {
+async fn asks_for_copied_files_once_and_upgrades_even_if_a_proxy_forbids_it() {
     for status in [None, Some(401), Some(403), Some(405)] {
         let host = Host::new();
         host.fault(Operation::CopiedFiles, status.map_or(Fault::None, Fault::Refuse));
@@ -123,7 +123,7 @@ async fn asks_again(fault: Fault, has_file: bool, mut failures: usize) {
 
 /// A container that only holds volumes is often never started.
 #[tokio::test(start_paused = true)]
-async fn takes_volumes_from_a_stopped_container_but_not_from_none() {
+async fn takes_volumes_from_a_stopped_container_but_not_a_missing_one() {
     let host = Host::new();
     let body = json!({ "Image": OLD });
     let data = host.twin.create("data", None, &body).await.unwrap();

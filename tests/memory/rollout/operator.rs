@@ -37,7 +37,7 @@ fn image_id(host: &Host) -> Value {
 
 /// A scheduled run begins right after the candidate was created, and another while it proves itself.
 #[tokio::test(start_paused = true)]
-async fn succeeds_beside_the_runs_of_a_daemon() {
+async fn a_rollback_succeeds_despite_a_daemons_runs() {
     for drain in [DRAIN, Duration::from_millis(10)] {
         let host = Host::new();
         host.twin.set_behaviour(OLD, &Behaviour::drains(drain));
@@ -64,7 +64,7 @@ async fn succeeds_beside_the_runs_of_a_daemon() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rolls_back_by_image_id_where_the_tag_has_moved() {
+async fn rolls_back_by_image_id_if_the_tag_has_moved() {
     let host = Host::new();
     host.run("dd");
     let before = image_id(&host);
@@ -81,7 +81,7 @@ async fn rolls_back_by_image_id_where_the_tag_has_moved() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_nothing_by_a_rollback_to_an_image_that_no_longer_works() {
+async fn a_rollback_to_an_image_that_no_longer_works_changes_nothing() {
     let host = upgraded().await;
     let serving = host.find("dd").id;
     host.twin.set_behaviour(OLD, &Behaviour::never_healthy());
@@ -120,7 +120,7 @@ async fn refuses_an_impossible_rollback_before_anything_is_touched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_lifts_a_rollback_and_leaves_the_other_replicas_alone() {
+async fn a_retry_lifts_a_rollback_without_affecting_other_replicas() {
     let host = Host::new();
     for name in ["aa", "bb"] {
         host.run(name);

@@ -225,7 +225,7 @@ async fn records_failure_after_the_commit_as_rejection_and_restore() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn records_a_rollback_as_an_operator_s() {
+async fn attributes_a_rollback_to_the_operator() {
     let at = Audited::new(Way::StartFirst.host());
     at.once(NEW).await;
     let mut command = at.command();
@@ -239,7 +239,7 @@ async fn records_a_rollback_as_an_operator_s() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_daemon_beside_a_command_records_nothing_twice() {
+async fn a_daemon_and_a_command_record_nothing_twice() {
     let at = Audited::new(Way::StartFirst.host());
     let mut daemon = at.upgrader(NEW);
     at.host.scheduled_run(&mut daemon).await;
@@ -261,7 +261,7 @@ async fn a_daemon_beside_a_command_records_nothing_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn records_both_upgrades_where_a_drain_outlasts_the_next_one() {
+async fn records_both_upgrades_if_a_drain_outlasts_the_second_one() {
     let host = Host::new();
     let slow = Duration::from_secs(1800);
     host.twin.set_behaviour(OLD, &Behaviour::drains(slow));
@@ -325,7 +325,7 @@ async fn records_lost_and_regained_health_once_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn records_once_that_a_delegate_cannot_be_served_and_once_that_it_can() {
+async fn records_a_blocked_delegate_once_and_its_recovery_once() {
     let at = Audited::new(Way::StartFirst.host());
     let mut daemon = at.upgrader("harness/delegate:26.09.9");
     for hour in 0..5 {
@@ -346,7 +346,7 @@ async fn records_once_that_a_delegate_cannot_be_served_and_once_that_it_can() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rolls_back_to_a_release_that_the_log_remembers() {
+async fn rolls_back_to_a_release_recorded_in_the_log() {
     let host = Host::new();
     host.run_with("dd", host_network);
     host.publish(NEWER, good());

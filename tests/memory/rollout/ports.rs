@@ -14,7 +14,7 @@ fn range(body: &mut Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replaces_replicas_that_use_a_range_up_stop_first() {
+async fn replaces_replicas_that_exhaust_a_port_range_stop_first() {
     for change in [|_: &mut Value| (), auto_remove] {
         let host = Host::new();
         for name in ["aa", "bb"] {
@@ -39,7 +39,7 @@ async fn replaces_delegate_with_port_range_start_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reports_a_range_that_is_used_up_where_start_first_is_required() {
+async fn reports_an_exhausted_port_range_if_start_first_is_required() {
     let mut host = Host::new();
     host.update_order = UpdateOrder::StartFirst;
     for name in ["aa", "bb"] {
@@ -69,7 +69,7 @@ async fn reports_a_range_that_is_used_up_where_start_first_is_required() {
 
 /// The engine refuses the port in either order, and the message says why.
 #[tokio::test(start_paused = true)]
-async fn rejects_a_candidate_whose_port_something_else_has() {
+async fn rejects_a_candidate_whose_port_is_taken() {
     for change in [range, published_port] {
         let host = Host::new();
         let taken = "Bind for 0.0.0.0:3460 failed: port is already allocated";
@@ -90,7 +90,7 @@ async fn rejects_a_candidate_whose_port_something_else_has() {
 
 /// A plan tries nothing, so it counts the ports.
 #[tokio::test(start_paused = true)]
-async fn a_plan_says_that_a_range_is_used_up() {
+async fn a_plan_reports_an_exhausted_port_range() {
     let mut host = Host::new();
     host.run_with("aa", range);
     let planned = host.upgrader(NEW).plan(|_| ()).await.unwrap();

@@ -28,7 +28,7 @@ async fn rejected(way: Way) -> (Host, ImageId) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bad_image_whose_evidence_was_pruned_is_tried_once_in_each_quarantine() {
+async fn a_bad_image_with_pruned_evidence_is_tried_once_per_quarantine() {
     for way in Way::ALL {
         let (host, bad) = rejected(way).await;
         for _ in 0..20 {
@@ -62,7 +62,7 @@ async fn recorded_rejection_is_lifted_by_retry_and_by_another_image() {
 
 /// The old container does not need the record: it comes back as fast as without one.
 #[tokio::test(start_paused = true)]
-async fn record_that_cannot_be_written_holds_nothing_up() {
+async fn an_unwritable_record_delays_nothing() {
     for fault in [Fault::Refuse(403), Fault::Refuse(500), Fault::Hang, Fault::None] {
         let host = Way::StopFirst.host();
         let old = host.find("dd").id;

@@ -33,7 +33,7 @@ async fn does_not_try_an_image_that_another_replica_has_in_quarantine() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tries_a_failed_pull_once_for_all_of_them() {
+async fn a_failed_pull_is_tried_once_for_all_replicas() {
     let host = Host::new();
     host.twin.break_pull(NEW, Some("manifest unknown"));
     for name in ["aa", "bb", "cc"] {
@@ -117,7 +117,7 @@ async fn side_by_side((host, names): (Host, Vec<String>)) -> (usize, Duration) {
 
 /// The old ones have no tasks, so only the proof takes time.
 #[tokio::test(start_paused = true)]
-async fn replaces_ten_names_at_once_and_more_in_their_turn() {
+async fn replaces_at_most_ten_names_at_once() {
     let (_, alone) = side_by_side(of_many_names(1, 0)).await;
     let (most, together) = side_by_side(of_many_names(10, 0)).await;
     assert_eq!(most, 10);
@@ -130,7 +130,7 @@ async fn replaces_ten_names_at_once_and_more_in_their_turn() {
 /// Each would fit alone. In LXC and in a virtual machine, /proc/meminfo belongs to a larger machine; of a remote engine,
 /// only its own figure is known. The containers use 64 MiB each.
 #[tokio::test(start_paused = true)]
-async fn those_that_do_not_fit_beside_each_other_wait_their_turn() {
+async fn candidates_that_do_not_fit_together_wait_their_turn() {
     const GIB: u64 = 1 << 30;
     for (here, engine) in [(Some(7), None), (Some(120), Some(8)), (None, Some(8))] {
         let (mut host, names) = of_many_names(3, 2 * GIB);
@@ -183,7 +183,7 @@ fn times(host: &Host, operation: Operation) -> Vec<Duration> {
 
 /// The twin takes two seconds for a pull.
 #[tokio::test(start_paused = true)]
-async fn pulls_ten_images_at_once_and_more_in_their_turn() {
+async fn pulls_at_most_ten_images_at_once() {
     let (mut host, names) = of_many_names(12, 0);
     for (name, build) in names.iter().zip(1..) {
         let image = format!("harness/delegate:26.03.{build}");
@@ -217,7 +217,7 @@ async fn samples_the_memory_of_ten_delegates_at_once() {
 
 /// The memory figures of one delegate are kept while another one's are sampled.
 #[tokio::test(start_paused = true)]
-async fn asks_one_question_for_each_delegate_that_cannot_be_replaced() {
+async fn samples_memory_once_for_each_delegate_that_cannot_be_replaced() {
     let mut host = Host::new();
     host.update_order = UpdateOrder::StartFirst;
     host.free_memory = Some(1024);

@@ -20,7 +20,7 @@ fn started(host: &Host) -> Upgrader {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registry_that_fails_is_asked_again_ever_less_often_and_five_times() {
+async fn retries_a_failing_registry_five_times_at_growing_intervals() {
     let host = Host::new();
     host.twin.break_pull(NEW, Some(PASSES));
     let mut upgrader = started(&host);
@@ -62,7 +62,7 @@ async fn pulls_once_the_registry_recovers() {
 
 /// The registry may be away at the second run.
 #[tokio::test(start_paused = true)]
-async fn a_due_run_keeps_what_the_run_before_pulled_and_did_not_use() {
+async fn a_run_keeps_the_image_that_the_previous_run_pulled_but_did_not_use() {
     for (image, pulls, reason) in [(NEW, 1, "cannot_start_first"), (LATEST, 2, "pull_failed")] {
         let mut host = Host::new();
         host.publish(image, good());
@@ -95,7 +95,7 @@ async fn leaves_lasting_failure_to_the_next_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_manager_that_is_back_is_asked_within_the_run() {
+async fn asks_a_recovered_manager_within_the_same_run() {
     let host = Host::new();
     host.twin.set_manager_reachable(false);
     let mut upgrader = started(&host);
@@ -126,7 +126,7 @@ async fn a_single_run_does_not_wait() {
 
 /// A local image is as good as the registry's if its reference stands for a single image.
 #[tokio::test(start_paused = true)]
-async fn pull_says_whether_an_image_on_the_host_is_enough() {
+async fn the_pull_policy_decides_if_a_local_image_is_enough() {
     const AWAY: &str = "Get \"https://r.example/v2/\": dial tcp: lookup r.example: no such host";
     for (policy, is_there, problem, pulls, reason) in [
         (Pull::Always, true, AWAY, 1, "up_to_date"),
@@ -155,7 +155,7 @@ async fn pull_says_whether_an_image_on_the_host_is_enough() {
 
 /// If no registry is asked, an image that was loaded under a moving tag is the tag's image.
 #[tokio::test(start_paused = true)]
-async fn pull_never_takes_what_was_loaded_under_a_tag() {
+async fn pull_policy_never_uses_the_image_loaded_under_a_tag() {
     for (policy, asked) in [(Pull::Never, 0), (Pull::Always, 1)] {
         let host = Host {
             pull: policy,

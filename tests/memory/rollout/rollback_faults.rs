@@ -78,7 +78,7 @@ async fn a_rollback_survives_a_fault_at_every_change() {
 /// The image is always bad and each process is killed right after its first change: no step is repeated forever, and each
 /// process gets further.
 #[tokio::test(start_paused = true)]
-async fn completes_even_if_each_process_is_killed_after_one_change() {
+async fn a_rollback_completes_even_if_every_process_dies_after_one_change() {
     for way in Way::ALL {
         let host = host(way, &Behaviour::never_healthy());
         let mut processes = 0;
@@ -134,7 +134,7 @@ async fn keeps_the_delegate_when_the_engine_starts_refusing_changes() {
 
 /// The delegate is down while its engine restarts, and no longer.
 #[tokio::test(start_paused = true)]
-async fn a_rollback_outlasts_repeated_restarts_of_the_engine() {
+async fn a_rollback_survives_repeated_engine_restarts() {
     for way in [Way::StartFirst, Way::StopFirst] {
         let host = way.host();
         let restarts = async {

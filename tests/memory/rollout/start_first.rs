@@ -12,7 +12,7 @@ const NEWEST: &str = "harness/delegate:26.05.1";
 const LONG_DRAIN: Duration = Duration::from_secs(3540);
 
 #[tokio::test(start_paused = true)]
-async fn replaces_a_delegate_while_one_works_at_every_moment() {
+async fn a_working_delegate_is_always_in_service_during_a_replacement() {
     for change in [|_: &mut Value| (), auto_remove] {
         let host = Host::new();
         let old = host.run_with("dd", change);
@@ -33,7 +33,7 @@ async fn replaces_a_delegate_while_one_works_at_every_moment() {
 
 /// The owner's images stay; of the pulled images, the current one stays, and as many former ones as the setting says.
 #[tokio::test(start_paused = true)]
-async fn keeps_as_many_former_images_as_the_setting_says() {
+async fn keeps_as_many_previous_images_as_configured() {
     let as_it_is = |_: &mut Value| ();
     for (keep_images, change) in [(1, as_it_is as fn(&mut Value)), (1, auto_remove), (2, as_it_is)] {
         let host = Host {
@@ -69,7 +69,7 @@ async fn removes_a_rejected_image_with_its_evidence() {
 
 /// The label overrides the setting; the longer of the setting and `docker run --stop-timeout` counts, up to the bound.
 #[tokio::test(start_paused = true)]
-async fn kills_a_container_that_ignores_its_signal_at_its_stop_timeout() {
+async fn kills_a_container_that_ignores_its_stop_signal_at_the_timeout() {
     let label = "io.delegate-upgrader.stop-timeout";
     let cases = [
         (json!({}), STOP_TIMEOUT, ""),
@@ -119,7 +119,7 @@ async fn kills_a_container_that_ignores_its_signal_at_its_stop_timeout() {
 
 /// A label of a million years would overflow every sum of times, and a container's own `-1` means "however long it takes".
 #[tokio::test(start_paused = true)]
-async fn times_of_owners_end_after_thirty_days() {
+async fn owner_set_timeouts_are_capped_at_thirty_days() {
     const EPOCHS: &str = "31536000000000";
     let label = |name: &str, value| json!({ "Labels": { format!("io.delegate-upgrader.{name}"): value } });
     let its_own = "up to 30d to finish its tasks, by its own stop timeout";
@@ -162,7 +162,7 @@ async fn times_of_owners_end_after_thirty_days() {
 
 /// Its time starts when it receives the signal, however long the engine takes to pass the request on.
 #[tokio::test(start_paused = true)]
-async fn gives_a_draining_container_its_whole_time_beside_a_slow_engine() {
+async fn a_slow_engine_does_not_shorten_a_drain() {
     let host = Host::new();
     host.twin.set_behaviour(OLD, &Behaviour::ignores_stop());
     let old = host.run("dd");
@@ -191,7 +191,7 @@ async fn replaces_the_next_replica_while_the_first_drains_an_hour() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn upgrades_to_a_newer_release_while_the_one_before_still_drains() {
+async fn upgrades_to_a_newer_release_while_the_previous_one_still_drains() {
     let host = Host::new();
     host.twin.set_behaviour(OLD, &Behaviour::drains(LONG_DRAIN));
     let old = host.run("dd");

@@ -26,7 +26,7 @@ async fn assert_replaced_stop_first(host: Host, change: impl FnOnce(&mut Value))
 }
 
 #[tokio::test(start_paused = true)]
-async fn stops_the_old_container_first_where_two_cannot_run_at_once() {
+async fn stops_the_old_container_first_if_two_cannot_run_at_once() {
     assert_replaced_stop_first(Host::new(), host_network).await;
     assert_replaced_stop_first(Host::new(), published_port).await;
     let mut host = Host::new();
@@ -35,7 +35,7 @@ async fn stops_the_old_container_first_where_two_cannot_run_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stops_the_old_container_first_where_the_operator_or_the_owner_asks_for_it() {
+async fn stops_the_old_container_first_if_the_operator_or_owner_asks() {
     let mut host = Host::new();
     host.update_order = UpdateOrder::StopFirst;
     assert_replaced_stop_first(host, |_| ()).await;
@@ -47,7 +47,7 @@ async fn stops_the_old_container_first_where_the_operator_or_the_owner_asks_for_
 
 /// It keeps its restart policy all the time, and is started before it gets its name back.
 #[tokio::test(start_paused = true)]
-async fn brings_back_the_old_container_itself_from_every_bad_image() {
+async fn restores_the_original_container_after_every_bad_image() {
     use Operation::{Rename, Start, Stop};
     for behaviour in bad_images() {
         for change in [host_network, published_port] {
@@ -74,7 +74,7 @@ async fn brings_back_the_old_container_itself_from_every_bad_image() {
 
 /// The upgrader finds a difference before it touches the old container.
 #[tokio::test(start_paused = true)]
-async fn withdraws_a_successor_that_differs_without_downtime() {
+async fn withdraws_a_mismatched_successor_without_downtime() {
     let host = Host::new();
     let old = host.run_with("dd", host_network);
     host.twin.garble_creates(|config| config["Tty"] = json!(true));
@@ -86,7 +86,7 @@ async fn withdraws_a_successor_that_differs_without_downtime() {
 
 /// A delegate keeps running if an update broke the runtime: Docker must first show that it can start a container.
 #[tokio::test(start_paused = true)]
-async fn stops_nothing_where_docker_can_start_nothing() {
+async fn stops_nothing_if_docker_cannot_start_containers() {
     for change in [host_network, published_port] {
         let host = Host::new();
         let old = host.run_with("dd", change);
@@ -105,7 +105,7 @@ async fn stops_nothing_where_docker_can_start_nothing() {
 
 /// Nor is anything stopped if the engine fails, but only briefly.
 #[tokio::test(start_paused = true)]
-async fn tries_again_where_the_engine_failed_to_start_a_trial() {
+async fn retries_when_the_engine_fails_to_start_a_trial() {
     let host = Host::new();
     host.run_with("dd", published_port);
     let mut failures = 0;
@@ -122,7 +122,7 @@ async fn tries_again_where_the_engine_failed_to_start_a_trial() {
 
 /// Nor if someone removed the new image meanwhile. The next run pulls it again.
 #[tokio::test(start_paused = true)]
-async fn withdraws_a_candidate_whose_image_is_gone_before_its_trial() {
+async fn withdraws_a_candidate_whose_image_vanishes_before_its_trial() {
     let host = Host::new();
     let old = host.run_with("dd", published_port);
     let image = host.publish(NEW, good());
@@ -162,7 +162,7 @@ async fn removes_every_trial() {
 
 /// It came back once, which says nothing about the next time it is asked to stop.
 #[tokio::test(start_paused = true)]
-async fn starts_an_old_container_that_comes_back_twice_twice() {
+async fn restarts_an_old_container_each_time_it_has_to_come_back() {
     let host = Host::new();
     host.publish(NEW, Behaviour::never_healthy().ready_in(DRAIN));
     host.run_with("dd", host_network);

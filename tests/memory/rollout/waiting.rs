@@ -29,7 +29,7 @@ async fn glimpse(host: &Host, upgrader: &mut Upgrader) -> Report {
 
 /// Proof, commit, drain and removal take as long with a hanging Manager as with an answering one.
 #[tokio::test(start_paused = true)]
-async fn a_replacement_in_progress_does_not_wait_for_the_answer_to_the_next_run() {
+async fn a_slow_manager_does_not_delay_a_replacement_in_progress() {
     for stop_first in [false, true] {
         let mut ends = Vec::new();
         for hangs in [false, true] {
@@ -53,7 +53,7 @@ async fn a_replacement_in_progress_does_not_wait_for_the_answer_to_the_next_run(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_joins_a_question_that_is_open() {
+async fn a_run_joins_a_pending_manager_request() {
     let host = Host::new();
     host.run("d1");
     host.run("d2");
@@ -73,7 +73,7 @@ async fn a_run_joins_a_question_that_is_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn asks_once_for_each_workload_and_image_and_all_at_the_same_time() {
+async fn asks_once_per_workload_and_image_and_concurrently() {
     let mut host = Host::new();
     host.further = vec!["other".to_owned(), "refused".to_owned()];
     host.refused = ["refused".to_owned()].into();
@@ -99,7 +99,7 @@ async fn asks_once_for_each_workload_and_image_and_all_at_the_same_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reports_that_the_published_image_is_awaited_where_only_health_is_checked() {
+async fn health_only_mode_reports_that_it_waits_for_the_published_image() {
     let mut host = Host::new();
     host.health_only = true;
     host.run("dd");
@@ -115,7 +115,7 @@ async fn reports_that_the_published_image_is_awaited_where_only_health_is_checke
 
 /// An answer wakes the loop, but without the engine there is nothing to do with it.
 #[tokio::test(start_paused = true)]
-async fn an_answer_during_an_outage_of_the_engine_does_not_keep_the_loop_busy() {
+async fn a_manager_reply_during_an_engine_outage_does_not_spin_the_loop() {
     let host = Host::new();
     host.run("dd");
     host.set_mood(Mood::Slow(SECOND * 10));
@@ -135,7 +135,7 @@ async fn an_answer_during_an_outage_of_the_engine_does_not_keep_the_loop_busy() 
 
 /// At whatever speed the answers come. A change that needs more calls must give a reason.
 #[tokio::test(start_paused = true)]
-async fn a_run_with_nothing_to_do_costs_one_list_and_an_inspect_of_each_delegate() {
+async fn an_idle_run_costs_one_list_and_one_inspect_per_delegate() {
     const DELEGATES: usize = 3;
     let host = Host::new();
     for n in 0..DELEGATES {

@@ -25,7 +25,7 @@ async fn wakes(upgrader: &mut Upgrader) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn observes_within_a_second_whatever_happens_to_a_delegate() {
+async fn notices_any_change_to_a_delegate_within_a_second() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = at_rest(&host).await;
@@ -53,7 +53,7 @@ async fn observes_within_a_second_whatever_happens_to_a_delegate() {
 
 /// Another event may wake the upgrader at that moment.
 #[tokio::test(start_paused = true)]
-async fn remembers_an_event_that_was_not_awaited_to_its_end() {
+async fn a_cancelled_wait_does_not_lose_an_event() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = at_rest(&host).await;
@@ -88,7 +88,7 @@ async fn removes_an_old_container_as_soon_as_it_has_finished_its_tasks() {
 
 /// If a socket proxy refuses the events, the upgrader does not ask again, and the next observation shows the change.
 #[tokio::test(start_paused = true)]
-async fn observes_as_before_where_the_engine_reports_no_events() {
+async fn keeps_polling_if_the_engine_reports_no_events() {
     for (fault, asked) in [
         (Fault::Refuse(403), 1),
         (Fault::Refuse(400), 2),
@@ -109,7 +109,7 @@ async fn observes_as_before_where_the_engine_reports_no_events() {
 
 /// A restarted engine has lost the connection.
 #[tokio::test(start_paused = true)]
-async fn watches_an_engine_again_that_was_restarted() {
+async fn resumes_watching_a_restarted_engine() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = at_rest(&host).await;

@@ -185,14 +185,14 @@ fn keeps_promise_whatever_people_do() {
 }
 
 #[test]
-fn keeps_promise_whatever_the_host_lets_down() {
+fn keeps_its_promise_whatever_fails_on_the_host() {
     check(People::Hardships, 0..FIXED_SHARE_WITH_PEOPLE);
 }
 
 /// The test that `make sim` runs.
 #[test]
 #[ignore = "plays the seeds that SEEDS or SEED names"]
-fn plays_requested_seeds() {
+fn plays() {
     if let Ok(seed) = std::env::var("SEED") {
         return story(seed.parse().expect("SEED is a number"));
     }

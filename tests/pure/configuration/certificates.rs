@@ -30,7 +30,7 @@ const SOURCES: [Vars<'static>; 3] = [
 ];
 
 #[test]
-fn certificates_and_a_key_that_fit_are_taken() {
+fn accepts_certificates_with_a_matching_key() {
     let (authority, own) = (fixture("ca.pem"), fixture("own.pem"));
     let (certificate, key) = (fixture("client.pem"), fixture("client.key"));
     for source in SOURCES {
@@ -177,7 +177,7 @@ pub(super) fn docker_certificates(directory: &Path) {
 
 #[test]
 #[rustfmt::skip]
-fn what_the_certificates_of_the_engine_hold_is_checked_at_start_and_each_wrong_file_is_named() {
+fn checks_engine_certificates_at_startup_and_names_each_bad_file() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     let docker: Vars<'_> = &[

@@ -54,7 +54,7 @@ fn a_repository_has_no_scheme_tag_or_digest() {
 
 #[test]
 #[rustfmt::skip]
-fn a_mirror_may_be_a_registry_alone() {
+fn a_mirror_may_be_just_a_registry() {
     assert_forms(
         "REGISTRY_MIRROR",
         &[
@@ -96,7 +96,7 @@ fn the_manager_url_keeps_its_path_and_loses_its_slash() {
 }
 
 #[test]
-fn the_login_of_a_proxy_url_is_decoded_and_stray_percent_signs_stay() {
+fn a_proxy_urls_login_is_decoded_but_stray_percent_signs_stay() {
     for (given, expected) in [
         ("p%40ss%2f", "p@ss/"),
         ("100%", "100%"),
@@ -111,7 +111,7 @@ fn the_login_of_a_proxy_url_is_decoded_and_stray_percent_signs_stay() {
 }
 
 #[test]
-fn the_host_of_a_proxy_has_no_port_or_path() {
+fn a_proxy_host_has_no_port_or_path() {
     assert_forms(
         "PROXY_HOST",
         &[
@@ -156,7 +156,7 @@ fn parses_listen_addresses() {
 }
 
 #[test]
-fn reads_words_in_any_case() {
+fn reads_keywords_in_any_case() {
     for (variable, words) in [
         ("UPDATE_ORDER", vec!["auto", "start-first", "stop-first"]),
         ("HEALTH_PROBE", vec!["auto", "engine", "http", "exec", "running"]),
@@ -221,7 +221,7 @@ fn recognises_misspelt_name() {
 }
 
 #[test]
-fn versions_have_a_year_of_two_digits_and_a_month() {
+fn versions_have_a_two_digit_year_and_a_month() {
     let wrong = ["2026.02", "26.13", "26.00", "0.0"];
     assert_forms("MAX_VERSION", &wrong.map(|text| (text, Err(text))));
 }
@@ -260,7 +260,7 @@ fn masks_credentials_in_an_invalid_value() {
 }
 
 #[test]
-fn hosts_are_names_alone() {
+fn status_hosts_are_host_names_only() {
     assert_forms(
         "STATUS_HOSTS",
         &[

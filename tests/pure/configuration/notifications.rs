@@ -60,7 +60,7 @@ fn urls_are_secrets() {
 }
 
 #[test]
-fn what_belongs_to_a_webhook_that_is_not_there_produces_a_warning() {
+fn warns_of_webhook_settings_without_a_webhook() {
     let given = [
         ("WEBHOOK_FORMAT", "teams"),
         ("WEBHOOK_SECRET", "not-a-token-but-secret, and long"),

@@ -145,7 +145,7 @@ fn builds_proxy_from_its_parts() {
 
 #[test]
 #[rustfmt::skip]
-fn one_proxy_is_for_all_addresses_unless_everything_is_an_exception() {
+fn one_proxy_serves_all_addresses_unless_no_proxy_excludes_all() {
     let proxy = "http://proxy.example";
     for (given, expected, warning) in [
         (vec![("HTTPS_PROXY", proxy)], Some(proxy), None),
@@ -292,7 +292,7 @@ fn odd_schedules_produce_a_warning() {
 }
 
 #[test]
-fn the_redacted_settings_show_what_is_in_effect() {
+fn the_redacted_settings_show_the_values_in_effect() {
     let settings = settings(&[
         ("MAX_VERSION", "26.3"),
         ("UPGRADE_WINDOW", " Mon-Fri 02:00-05:00 "),
@@ -362,7 +362,7 @@ fn settings_hash_covers_config_output() {
 }
 
 #[test]
-fn the_variables_of_a_file_win_over_the_environment() {
+fn variables_from_a_file_override_the_environment() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("environment");
     std::fs::write(

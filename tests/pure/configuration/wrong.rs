@@ -317,7 +317,7 @@ fn a_misspelt_variable_produces_a_warning_without_its_value() {
 }
 
 #[test]
-fn a_file_of_variables_that_is_wrong_is_named_with_its_line() {
+fn an_error_in_a_variables_file_names_the_file_and_line() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("environment");
     std::fs::write(&file, format!("UPGRADE_HEALTHY_TIME=30s\n{TOKEN}\n")).unwrap();
@@ -330,7 +330,7 @@ fn a_file_of_variables_that_is_wrong_is_named_with_its_line() {
 }
 
 #[test]
-fn tolerates_dry_run_where_nothing_is_upgraded_and_lost_connections_where_none_is_needed() {
+fn host_commands_tolerate_dry_run_and_bad_connection_settings() {
     let read = |vars: &[(&str, &str)], needs| Settings::from_env(over_base(vars), needs);
     for name in ["DRY_RUN", "dry_run", "WATCHTOWER_MONITOR_ONLY"] {
         let dry = [(name, "true")];

@@ -28,23 +28,23 @@ fn replay(target: &str, check: fn(&[u8])) {
 }
 
 #[test]
-fn the_document_keeps_its_promises_over_the_corpus() {
+fn the_document_invariants_hold_for_the_corpus() {
     replay("document", document::check);
 }
 
 #[test]
-fn answers_of_the_manager_are_parsed_over_the_corpus() {
+fn the_manager_response_parser_handles_the_corpus() {
     replay("manager_answer", manager_answer::check);
 }
 
 #[test]
-fn an_image_reference_keeps_its_promises_over_the_corpus() {
+fn the_image_reference_invariants_hold_for_the_corpus() {
     replay("image_reference", image_reference::check);
 }
 
 /// Every exit shows every hostile value on one line, with a limited length and without terminal control codes.
 #[test]
-fn a_foreign_text_keeps_its_promises_at_every_exit() {
+fn untrusted_text_is_sanitised_at_every_output() {
     replay("border", border::check);
     border::check("\u{1b}[31m".repeat(30_000).as_bytes());
 }

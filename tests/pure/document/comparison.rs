@@ -68,7 +68,7 @@ fn sets_are_compared_as_sets_and_lists_as_lists() {
 
 #[test]
 #[rustfmt::skip]
-fn names_what_was_changed_with_both_values() {
+fn shows_each_change_with_both_values() {
     let told = |before: Value, now: Value| {
         let [before, now] = [before, now].map(|config| inspected(&container(&json!({}), config)));
         document::changes(&now, &before)
@@ -162,7 +162,7 @@ fn differences_and_successors_show_no_secret() {
 }
 
 #[test]
-fn keeps_compose_labels_even_where_the_image_has_them() {
+fn keeps_compose_labels_even_if_the_image_has_them() {
     let built = json!({"Labels": {
         "com.docker.compose.project": "p", "com.docker.compose.service": "delegate", "tools": "1",
     }});
@@ -194,7 +194,7 @@ fn keeps_compose_labels_even_where_the_image_has_them() {
 // The image's platform, and resources that a container has from another one
 
 #[test]
-fn compares_platforms_where_both_images_name_one() {
+fn compares_platforms_if_both_images_name_one() {
     let platform = |os: &str, architecture: &str| json!({"Id": "sha256:0", "Os": os, "Architecture": architecture, "Config": {}});
     let upgraded = |old: &Value, new: &Value| {
         let container = container(&json!({}), json!({}));
@@ -213,7 +213,7 @@ fn compares_platforms_where_both_images_name_one() {
 }
 
 #[test]
-fn what_a_container_has_of_another_one_needs_it_in_different_ways() {
+fn dependencies_need_the_other_container_in_different_ways() {
     let container = container(
         &json!({}),
         json!({"NetworkMode": "container:a", "PidMode": "container:b", "VolumesFrom": ["c"], "Links": ["/d:/own/d"]}),

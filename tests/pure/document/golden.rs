@@ -198,7 +198,7 @@ fn as_docker_29_shows(document: &Value) -> Value {
 }
 
 #[test]
-fn a_successor_beside_docker_29_has_the_same_body_and_no_difference() {
+fn docker_29_documents_give_the_same_body_without_differences() {
     for case in recorded().into_iter().filter(|case| case.api == ENGINES[1].1) {
         let [container, recreated, old, new] =
             [&case.container, &case.recreated, &case.old_image, &case.new_image].map(as_docker_29_shows);
@@ -282,7 +282,7 @@ fn any_single_change_of_a_recorded_successor_is_noticed() {
 }
 
 #[test]
-fn any_entry_more_or_less_is_noticed() {
+fn any_added_or_removed_entry_is_detected() {
     for case in recorded() {
         for field in ["ExposedPorts", "Volumes", "Labels"] {
             let entries = case.recreated["Config"][field].as_object();

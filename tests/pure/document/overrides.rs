@@ -95,7 +95,7 @@ fn changed(container: &Inspected, pointer: &str, value: Value) -> Inspected {
 /// The fuzz target's rule for any container also holds for these: successors and their copies equal the original, except
 /// for our labels and the image.
 #[test]
-fn successor_equals_original_but_for_our_parts() {
+fn a_successor_equals_the_original_except_for_our_parts() {
     let image = image(&json!({}));
     let images = Images {
         old: &image,

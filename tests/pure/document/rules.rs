@@ -125,7 +125,7 @@ fn d2_keeps_owner_environment_verbatim() {
 
 #[test]
 #[rustfmt::skip]
-fn d3_only_a_host_name_the_engine_made_up_is_dropped() {
+fn d3_drops_only_host_names_generated_by_the_engine() {
     for (hostname, host_config, kept) in [
         (SHORT, json!({}), false),
         ("delegate-1", json!({}), true),
@@ -143,7 +143,7 @@ fn d3_only_a_host_name_the_engine_made_up_is_dropped() {
 }
 
 #[test]
-fn d3_drops_host_name_that_the_engine_made_up() {
+fn d3_drops_a_hostname_variable_that_the_engine_set() {
     let old = container(
         &json!({"Env": [format!("HOSTNAME={SHORT}"), "MINE=1"]}),
         json!({}),
@@ -228,7 +228,7 @@ fn d6_entrypoint_and_command_keep_their_source() {
 }
 
 #[test]
-fn an_image_without_entrypoint_may_say_so_by_an_empty_word() {
+fn an_image_may_express_no_entrypoint_as_an_empty_string() {
     let [old, cleared] =
         [json!([]), json!([""])].map(|entrypoint| json!({"Entrypoint": entrypoint, "Cmd": ["c"]}));
     for (old, new) in [(&old, &cleared), (&cleared, &old), (&cleared, &cleared)] {
@@ -294,7 +294,7 @@ fn successor_ignores_our_labels_in_a_committed_image() {
 }
 
 #[test]
-fn a_published_port_stays_exposed_though_the_old_image_exposed_it_too() {
+fn a_published_port_stays_exposed_even_if_the_old_image_exposed_it() {
     let old = json!({"ExposedPorts": {"80/tcp": {}, "81/tcp": {}}});
     let mut container = inspect(ID, &json!({"ExposedPorts": {"80/tcp": {}}}), &old);
     container["HostConfig"] = json!({"PortBindings": {"80/tcp": [{"HostPort": "8080"}]}});
@@ -328,7 +328,7 @@ fn b1_below_api_1_44_one_network_is_created_and_the_others_connected() {
 }
 
 #[test]
-fn b3_aliases_are_dropped_where_the_engine_refuses_them() {
+fn b3_aliases_are_dropped_if_the_engine_refuses_them() {
     let body = body(
         &connected("default", json!({"bridge": {"Aliases": ["x"]}})),
         &json!({}),
@@ -341,7 +341,7 @@ fn b3_aliases_are_dropped_where_the_engine_refuses_them() {
 }
 
 #[test]
-fn b5_a_mac_address_is_kept_only_where_the_owner_set_it() {
+fn b5_a_mac_address_is_kept_only_if_the_owner_set_it() {
     let shown =
         json!({"mine": {"MacAddress": "02:00:00:00:00:01"}, "other": {"MacAddress": "02:00:00:00:00:02"}});
     let mut container = connected("mine", shown);
@@ -397,7 +397,7 @@ fn b9_an_endpoint_that_is_shown_twice_is_connected_once() {
 }
 
 #[test]
-fn b_a_first_network_that_was_disconnected_does_not_come_back_in_another_place() {
+fn b_a_disconnected_first_network_is_not_connected_again() {
     let container = connected("gone", json!({"a": {}, "b": {}}));
     let made = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
     assert_eq!(endpoints(&made.body), &json!({"a": {}}));
@@ -432,7 +432,7 @@ fn c1_anonymous_volumes_keep_their_data() {
 }
 
 #[test]
-fn c4_what_is_declared_is_never_mounted_twice() {
+fn c4_declared_mounts_are_never_duplicated() {
     let host_config = json!({
         "Binds": ["named:/named/:ro", "/srv:/bind"],
         "Mounts": [
@@ -468,7 +468,7 @@ fn c3_takes_volumes_from_the_same_container_again() {
 // Obstacles and conflicts
 
 #[test]
-fn containers_of_other_managers_are_left_to_them() {
+fn containers_managed_by_other_tools_are_left_alone() {
     for (label, kind) in [
         ("com.docker.swarm.task.id", Some("managed")),
         ("io.kubernetes.pod.uid", Some("managed")),
@@ -484,7 +484,7 @@ fn containers_of_other_managers_are_left_to_them() {
 
 /// Podman 5.4.2 shows the secret's name, whatever the variable's name.
 #[test]
-fn a_variable_that_is_a_secret_of_podmans_is_an_obstacle() {
+fn a_variable_from_a_podman_secret_is_an_obstacle() {
     let told = |env: Value| {
         let container = container(&json!({ "Env": env }), json!({}));
         let obstacle = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).err();
@@ -498,7 +498,7 @@ fn a_variable_that_is_a_secret_of_podmans_is_an_obstacle() {
 
 /// Podman 5.4.2 shows all three for `--cpus`, and answers 500 to a create request with them.
 #[test]
-fn requests_cpus_once_that_podman_shows_twice() {
+fn requests_cpus_once_although_podman_shows_them_twice() {
     let asked = |shown: Value| {
         let container = container(&json!({}), shown);
         let created = upgrade_on(OLD_ENGINE, &container, &json!({}), &json!({})).unwrap();
@@ -514,7 +514,7 @@ fn requests_cpus_once_that_podman_shows_twice() {
 }
 
 #[test]
-fn a21_names_platform_where_the_store_keeps_several() {
+fn a21_names_the_platform_if_the_store_keeps_several() {
     let mut container = container(&json!({}), json!({}));
     assert_eq!(
         upgrade_on(NEW_ENGINE, &container, &json!({}), &json!({}))
@@ -530,7 +530,7 @@ fn a21_names_platform_where_the_store_keeps_several() {
 
 /// The next image may lack the variable, and then its container would not be a delegate.
 #[test]
-fn what_makes_a_container_a_delegate_is_kept_even_if_its_image_gave_it() {
+fn the_delegate_name_is_kept_even_if_it_came_from_the_image() {
     let container = container(&json!({"Env": ["DELEGATE_NAME=dd", "MODE=x"]}), json!({}));
     let old = json!({"Env": ["DELEGATE_NAME=dd", "MODE=x"]});
     assert_eq!(body(&container, &old)["Env"], json!(["DELEGATE_NAME=dd"]));
@@ -557,7 +557,7 @@ fn rejects_document_of_wrong_shape_with_its_path() {
 /// Documents of 28.5 with containerd's store, in which another image has the same layer in a different compression. An
 /// image without defaults is a different case.
 #[test]
-fn unknown_defaults_of_an_image_are_not_taken_for_none() {
+fn unknown_image_defaults_are_not_treated_as_absent() {
     let container = container(&json!({"Env": ["PATH=/bin"], "Cmd": ["run"]}), json!({}));
     let known = image(&json!({}));
     let nulls =
@@ -577,7 +577,7 @@ fn unknown_defaults_of_an_image_are_not_taken_for_none() {
 
 #[test]
 #[rustfmt::skip]
-fn only_what_two_containers_cannot_share_forbids_two() {
+fn only_unshareable_resources_prevent_running_two_containers() {
     let port = |host: Value| json!({"NetworkMode": "default", "PortBindings": {"3460/tcp": [host]}});
     let device = |path: &str| json!({"Devices": [{"PathOnHost": path, "PathInContainer": "/dev/x"}]});
     let ports = |one: &str, host: &str, other: &str, other_host: &str| json!({"PortBindings": {one: [{"HostPort": host}], other: [{"HostPort": other_host}]}});

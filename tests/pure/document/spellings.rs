@@ -92,7 +92,7 @@ CpuRealtimeRuntime 950000 ! 0
 "#;
 
 #[test]
-fn equivalent_spellings_are_equal_and_no_others() {
+fn only_equivalent_spellings_are_equal() {
     for row in SPELLINGS
         .lines()
         .filter(|row| !row.is_empty() && !row.starts_with('#'))
@@ -149,7 +149,7 @@ fn a_network_is_found_by_its_name_or_by_its_id() {
 }
 
 #[test]
-fn a_mount_has_the_same_source() {
+fn mounts_are_compared_by_their_source() {
     let mount = |kind: &str, source: &str| {
         json!({ "Mounts": [{
             "Type": kind, "Name": if kind == "volume" { source } else { "" }, "Source": source, "Destination": "/data", "RW": true,

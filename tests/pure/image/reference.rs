@@ -10,7 +10,7 @@ fn reference(text: &str) -> ImageReference {
 
 #[test]
 #[rustfmt::skip]
-fn a_reference_is_read_and_normalised_as_docker_does_it() {
+fn a_reference_is_parsed_and_normalised_like_docker_does() {
     // written | registry | path | tag that counts
     for (written, registry, path, tag) in [
         ("nginx", "docker.io", "library/nginx", "latest"),
@@ -86,7 +86,7 @@ fn references_are_equal_when_they_mean_the_same() {
 
 #[test]
 #[rustfmt::skip]
-fn the_manager_is_asked_by_the_short_form() {
+fn the_short_form_of_a_reference_omits_docker_defaults() {
     for (written, short) in [
         ("docker.io/library/nginx:1", "nginx:1"),
         ("index.docker.io/harness/delegate", "harness/delegate:latest"),

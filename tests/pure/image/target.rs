@@ -57,7 +57,7 @@ fn own_build(repository: &str) -> TargetSettings {
 
 #[test]
 #[rustfmt::skip]
-fn the_stock_image_is_followed_under_the_prefix_it_was_found_with() {
+fn the_stock_image_keeps_its_registry_prefix() {
     assert_rows(&TargetSettings::default(), &[
         // published                          current                                          target
         ("harness/delegate:26.03.88501",      "harness/delegate:26.02.88404",                  "replace harness/delegate:26.03.88501"),
@@ -163,7 +163,7 @@ fn keeps_unknown_suffix() {
 
 #[test]
 #[rustfmt::skip]
-fn harness_delegate_3_and_versions_by_month_do_not_replace_each_other() {
+fn delegate_3_and_month_based_versions_never_replace_each_other() {
     for settings in [TargetSettings::default(), mirror("mirror.corp"), own_build("corp/harness/delegate")] {
         assert_rows(&settings, &[
             ("harness/delegate:26.03.1", "harness/delegate:3.0.0",          "other generation"),
@@ -179,7 +179,7 @@ fn harness_delegate_3_and_versions_by_month_do_not_replace_each_other() {
 
 #[test]
 #[rustfmt::skip]
-fn a_mirror_holds_the_published_path() {
+fn a_mirror_is_assumed_to_keep_the_published_path() {
     assert_rows(&mirror("mirror.corp:5000"), &[
         ("harness/delegate:26.03.1",           "harness/delegate:26.02.1",                         "replace mirror.corp:5000/harness/delegate:26.03.1"),
         ("harness/delegate:26.03.1",           "harness/delegate:26.03.1",                         "replace mirror.corp:5000/harness/delegate:26.03.1"),
@@ -204,7 +204,7 @@ fn a_mirror_holds_the_published_path() {
 
 #[test]
 #[rustfmt::skip]
-fn an_own_build_takes_the_published_tag() {
+fn a_custom_build_follows_the_published_tag() {
     assert_rows(&own_build("registry.corp/my-delegate"), &[
         ("harness/delegate:26.03.1",         "registry.corp/my-delegate:26.02.1",      "replace registry.corp/my-delegate:26.03.1"),
         ("harness/delegate:26.03.1",         "registry.corp/my-delegate:26.03.1",      "current"),
@@ -242,7 +242,7 @@ fn compares_mutable_tag_by_registry_digest() {
 
 #[test]
 #[rustfmt::skip]
-fn a_digest_decides_where_the_published_reference_has_one() {
+fn a_digest_decides_if_the_published_reference_has_one() {
     assert_rows(&TargetSettings::default(), &[
         ("harness/delegate:26.03.1@A", "harness/delegate:26.03.1@A",         "current"),
         ("harness/delegate:26.03.1@A", "harness/delegate@A",                 "current"),
@@ -299,7 +299,7 @@ fn leaves_forbidden_image_alone() {
 }
 
 #[test]
-fn followed_target_is_current() {
+fn the_target_itself_counts_as_current() {
     for settings in [
         TargetSettings::default(),
         mirror("mirror.corp/hub"),
@@ -331,7 +331,7 @@ fn followed_target_is_current() {
 
 #[test]
 #[rustfmt::skip]
-fn the_manager_is_asked_with_the_reference_it_knows() {
+fn the_manager_is_queried_with_the_reference_it_knows() {
     for (current, mirror_setting, known) in [
         ("harness/delegate:26.02.1",                  None,                "harness/delegate:26.02.1"),
         ("docker.io/harness/delegate:26.02.1",        None,                "harness/delegate:26.02.1"),

@@ -7,7 +7,7 @@ fn tagged(tag: &str) -> ImageReference {
 }
 
 #[test]
-fn a_tag_has_a_version_and_a_variant_does_not_count() {
+fn a_tags_version_ignores_its_variant() {
     for (tag, expected) in [
         (":26.03.88501", Some("26.03.88501")),
         (":26.03.88501.minimal", Some("26.03.88501")),
@@ -45,7 +45,7 @@ fn versions_are_compared_by_their_numbers() {
 }
 
 #[test]
-fn a_pin_permits_its_version_or_month_only() {
+fn a_pin_permits_only_its_version_or_month() {
     for (pin, tag, permits) in [
         ("26.03.88501", ":26.03.88501", true),
         ("26.03.88501.minimal", ":26.03.88501", true),
@@ -65,7 +65,7 @@ fn a_pin_permits_its_version_or_month_only() {
 }
 
 #[test]
-fn month_permits_all_its_versions_and_version_no_later_one() {
+fn a_maximum_month_permits_its_versions_and_a_version_nothing_later() {
     for (max, tag, expected) in [
         ("26.03", ":26.03.88501", Some(true)),
         ("26.03", ":25.12.1", Some(true)),
@@ -93,7 +93,7 @@ fn month_permits_all_its_versions_and_version_no_later_one() {
 }
 
 #[test]
-fn the_months_of_support_are_counted_from_the_tag_and_noticed_a_month_before_their_end() {
+fn counts_support_months_from_the_tag_and_warns_a_month_before_the_end() {
     for (tag, expected) in [
         (":24.05.84200", Some("2024-11-30 2025-01-31")),
         (":25.08.86600.minimal-fips", Some("2026-02-28 2026-04-30")),

@@ -55,7 +55,7 @@ fn a_call_that_failed_is_not_repeated_at_once() {
 }
 
 #[test]
-fn what_the_engine_remembers_is_read_before_an_image_is_tried() {
+fn host_records_are_read_before_an_image_is_tried() {
     let decided =
         |facts: &Facts, policy: &Policy| next(&service(), &wanted(NEW), policy, facts, now()).0.decision;
     let rests = |facts: &Facts, policy: &Policy| match decided(facts, policy) {
@@ -106,7 +106,7 @@ fn operator_overrules_quarantine_and_manual_rollback() {
 }
 
 #[test]
-fn does_not_retry_image_that_was_rolled_back_by_hand() {
+fn only_a_rollback_records_the_image_that_it_left() {
     let managed = Managed {
         image: ImageName::from(NEW),
         ..service()

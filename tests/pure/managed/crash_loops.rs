@@ -37,7 +37,7 @@ fn rolled_back_after(life: i64, restart: i64) -> Option<i64> {
 
 /// A new start is not progress: the deadline runs from the moment when Swarm was content.
 #[test]
-fn an_image_that_ends_again_and_again_before_it_is_proven_goes_back() {
+fn an_image_that_keeps_exiting_before_it_is_proven_is_rolled_back() {
     for (life, restart) in [(10, 5), (50, 5), (55, 20), (59, 1)] {
         let after = rolled_back_after(life, restart);
         assert!(

@@ -17,7 +17,7 @@ fn answered(published: &str, answer: &Value) -> Result<ImageReference, Reason> {
 }
 
 #[test]
-fn the_digest_of_the_index_is_what_counts() {
+fn the_index_digest_identifies_an_image() {
     let both =
         json!([{ "os": "linux", "architecture": "amd64" }, { "os": "linux", "architecture": "arm64" }]);
     let answer = json!({ "Descriptor": { "digest": OTHER }, "Platforms": both });
@@ -29,7 +29,7 @@ fn the_digest_of_the_index_is_what_counts() {
 }
 
 #[test]
-fn without_a_digest_nothing_is_decided() {
+fn nothing_is_decided_without_a_digest() {
     for answer in [
         json!({}),
         json!({ "Descriptor": { "digest": "" } }),
@@ -44,7 +44,7 @@ fn without_a_digest_nothing_is_decided() {
 }
 
 #[test]
-fn an_image_has_to_have_the_platforms_of_all_nodes() {
+fn an_image_must_support_the_platforms_of_all_nodes() {
     let one =
         json!([{ "os": "linux", "architecture": "amd64" }, { "os": "unknown", "architecture": "unknown" }]);
     let answer = json!({ "Descriptor": { "digest": OTHER }, "Platforms": one });

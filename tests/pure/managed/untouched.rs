@@ -61,7 +61,7 @@ fn each(mut look: impl FnMut(&Managed, &Desired)) {
 
 /// Each update of a service ends the one in progress, and Swarm forgets how far that one was.
 #[test]
-fn nothing_but_the_way_back_is_written_while_something_updates() {
+fn only_a_rollback_is_written_while_an_update_is_running() {
     let (mut seen, mut ways_back) = (0, 0);
     each(|managed, desired| {
         if !matches!(managed.progress, Progress::Updating | Progress::RollingBack) {
@@ -103,7 +103,7 @@ fn reports_pause_by_someone_else() {
 
 /// An image is applied only after it was recorded, and taken back only to the recorded image.
 #[test]
-fn no_step_is_about_an_image_that_was_not_written_down() {
+fn no_step_uses_an_unrecorded_image() {
     each(|managed, desired| {
         let Decision::Act(step) = decide(managed, desired) else {
             return;
@@ -122,7 +122,7 @@ fn no_step_is_about_an_image_that_was_not_written_down() {
 
 /// Swarm does nothing more after its own rollback has failed, so the upgrader asks nothing more of it.
 #[test]
-fn a_way_back_that_failed_is_the_end() {
+fn a_failed_rollback_is_final() {
     let mut failed = back(stuck_rollback(), false);
     failed.tasks.last_failure = Some(failure(NEW, 50));
     assert!(matches!(step(&failed, &wanted(NEW)), Step::Quarantine { image, .. } if image == NEW));

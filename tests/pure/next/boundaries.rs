@@ -37,7 +37,7 @@ fn checks_a_drain_often_at_first() {
 
 /// A short UPGRADE_HEALTHY_TIME is checked a few times, but no engine is asked more often than four times a second.
 #[test]
-fn checks_a_candidate_six_times_in_its_healthy_time() {
+fn checks_a_candidate_several_times_during_its_healthy_time() {
     let proving = |seconds: u64| {
         let scene = Scene::new().serving(old()).candidate(new().running(90, 0));
         scene.policy(|policy| policy.healthy_time = std::time::Duration::from_secs(seconds))
@@ -51,7 +51,7 @@ fn checks_a_candidate_six_times_in_its_healthy_time() {
 
 /// By a clock that was set back, the current second may be before the life that must end.
 #[test]
-fn a_name_has_the_second_after_which_nobody_asked() {
+fn a_draining_name_never_predates_the_life_that_must_end() {
     let since = |started: TimeDelta, nanoseconds: i64| {
         let mut scene = Scene::new()
             .serving(new().running(90, 90))
@@ -78,7 +78,7 @@ fn uses_next_second_for_a_taken_name() {
 }
 
 #[test]
-fn a_removal_is_waited_for_ten_minutes() {
+fn waits_ten_minutes_for_a_removal() {
     let removing = |seconds| {
         let candidate = new()
             .running(90, 3)

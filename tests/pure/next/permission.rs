@@ -89,7 +89,7 @@ fn pinned(scene: Scene, version: &str) -> Scene {
 }
 
 #[test]
-fn a_window_of_the_owner_precedes_that_of_the_administrator() {
+fn the_owners_window_overrides_the_administrators() {
     assert_eq!(now(), "2027-01-15T08:00:00Z".parse::<DateTime<Utc>>().unwrap());
     let open = || base().timing(|timing| timing.window = Some(window(OPEN)));
     check(vec![
@@ -114,7 +114,7 @@ fn finishes_started_replacement_at_any_time() {
 }
 
 #[test]
-fn an_expired_version_waits_for_no_window_and_no_wave_where_that_is_set() {
+fn an_expired_version_can_skip_windows_and_waves_if_configured() {
     let runs = |scene: Scene, image: &str, now_if_expired| {
         let scene = scene.serving(old().image(image));
         scene.timing(|timing| timing.now_if_expired = now_if_expired)
@@ -158,7 +158,7 @@ fn labels_of_the_owner_hold_a_delegate_back() {
 
 /// The order is the table's, and each blocker has its own end.
 #[test]
-fn of_several_reasons_all_are_given() {
+fn all_applicable_reasons_are_given() {
     let scene = paused(None).timing(|timing| timing.window = Some(window(CLOSED)));
     let scene = snoozed(scene, 60)
         .failed(1, new().id("f1").policy("no").exited(600))
@@ -180,7 +180,7 @@ fn of_several_reasons_all_are_given() {
 }
 
 #[test]
-fn an_operator_who_names_a_delegate_does_not_wait() {
+fn an_operators_explicit_request_does_not_wait() {
     let retry = |scene: Scene| scene.demanded(Intent::Retry);
     let rollback = |scene: Scene| scene.demanded(Intent::Rollback);
     check(vec![
@@ -208,7 +208,7 @@ fn starts_nothing_while_paused() {
 
 #[test]
 #[rustfmt::skip]
-fn reads_engine_only_where_a_replacement_would_start() {
+fn reads_host_records_only_if_a_replacement_would_start() {
     let unknown = |scene: Scene| scene.knowing(|facts| facts.holds = None);
     check(vec![
         (unknown(base()), UNKNOWN),
@@ -220,7 +220,7 @@ fn reads_engine_only_where_a_replacement_would_start() {
 }
 
 #[test]
-fn without_an_answer_nothing_is_paused_but_no_delay_can_be_kept() {
+fn unreadable_records_mean_no_pause_but_block_a_delay() {
     let refused = |scene: Scene| scene.knowing(|facts| facts.holds = Some(Err("403 Forbidden".to_owned())));
     check(vec![
         (refused(base()), PULL),
@@ -244,7 +244,7 @@ fn an_image_is_taken_once_it_has_been_seen_for_the_delay() {
 }
 
 #[test]
-fn each_host_takes_its_place_in_a_wave_after_the_delay() {
+fn a_hosts_wait_in_a_wave_starts_after_the_delay() {
     for text in ["auto", "10%", "100%"] {
         let wave: Wave = text.parse().unwrap();
         let place = wave.wait(Place::of("host", "image")).num_seconds();

@@ -153,7 +153,7 @@ fn outline(rollout: &Rollout) -> String {
 }
 
 #[test]
-fn every_walk_ends_at_rest_with_a_delegate_and_without_a_forbidden_step() {
+fn every_walk_comes_to_rest_with_a_delegate_and_no_forbidden_step() {
     let stride = env::var("WALK").map_or(STRIDE, |stride| stride.parse().unwrap());
     let mut walked = 0;
     let mut faults: BTreeMap<String, (usize, String)> = BTreeMap::new();
@@ -224,7 +224,7 @@ fn odd_clocks_do_no_harm() {
 /// An upgrade starts, or is prepared, only in this way. A plan has the same list of blockers, and so has a moment at which
 /// everything that was read is old.
 #[test]
-fn an_upgrade_starts_where_the_list_of_blockers_is_empty_and_nowhere_else() {
+fn an_upgrade_starts_exactly_when_nothing_blocks_it() {
     let (mut starts, mut rests) = (0, 0);
     each_scene(7, |scene| {
         let blockers = scene.blockers();

@@ -137,7 +137,7 @@ fn the_page_has_every_cause() {
 
 /// After an outage, the Manager is asked again, and no delegate is at fault.
 #[test]
-fn an_outage_is_an_error_without_an_answer_of_the_manager() {
+fn an_outage_is_an_error_without_a_manager_response() {
     let errors = manager_errors();
     let outages = errors
         .iter()

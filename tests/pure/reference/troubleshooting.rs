@@ -18,7 +18,7 @@ fn rows(page: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 #[test]
-fn every_error_of_the_manager_leads_to_what_to_check() {
+fn every_manager_error_has_a_troubleshooting_entry() {
     let page = page();
     for word in ManagerError::VARIANTS {
         let word = format!("`{word}`");
@@ -28,7 +28,7 @@ fn every_error_of_the_manager_leads_to_what_to_check() {
 }
 
 #[test]
-fn every_exit_code_leads_to_what_to_do() {
+fn every_exit_code_has_a_troubleshooting_entry() {
     let page = page();
     for exit in Exit::VARIANTS.iter().filter(|exit| **exit != Exit::Ok) {
         let code = exit.code().to_string();

@@ -21,7 +21,7 @@ pub async fn the_engine_reports_its_version<L: Lab>(lab: &L) {
     );
 }
 
-pub async fn the_engine_reports_where_it_keeps_images_and_how_big_they_are<L: Lab>(lab: &L) {
+pub async fn the_engine_reports_where_it_stores_images_and_their_size<L: Lab>(lab: &L) {
     let storage = lab.engine().storage().await.expect("info");
     assert!(storage.root.is_absolute(), "{storage:?}");
     assert!(!storage.driver.is_empty(), "{storage:?}");
@@ -33,7 +33,7 @@ pub async fn the_engine_reports_where_it_keeps_images_and_how_big_they_are<L: La
     );
 }
 
-pub async fn the_list_shows_stopped_and_created_ones_too<L: Lab>(lab: &L) {
+pub async fn the_list_includes_stopped_and_created_containers<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let mut body = lab.body(&image);
     body["Labels"]["io.example.colour"] = json!("green");

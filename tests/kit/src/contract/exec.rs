@@ -67,7 +67,7 @@ pub async fn exec_continues_after_its_caller_disconnects<L: Lab>(lab: &L) {
     assert_eq!(exit_code(lab, &exec).await, 5);
 }
 
-pub async fn exec_needs_a_container_that_runs<L: Lab>(lab: &L) {
+pub async fn exec_needs_a_running_container<L: Lab>(lab: &L) {
     let engine = lab.engine();
     let id = created_of(lab, "created-exec", Behaviour::default()).await;
     assert_conflict(&engine.create_exec(&id, &script("exit 0")).await);

@@ -52,7 +52,7 @@ pub async fn a_rename_frees_the_old_name<L: Lab>(lab: &L) {
     assert_eq!(seen.name(), lab.name("delegate"));
 }
 
-pub async fn a_rename_to_its_own_name_is_refused_and_no_conflict<L: Lab>(lab: &L) {
+pub async fn a_rename_to_its_own_name_is_refused_but_not_a_conflict<L: Lab>(lab: &L) {
     let id = created_of(lab, "same", Behaviour::default()).await;
     let outcome = lab.engine().rename(&id, &lab.name("same")).await;
     assert!(matches!(outcome, Err(EngineError::Refused { .. })), "{outcome:?}");

@@ -44,7 +44,7 @@ pub async fn second_connect_is_not_an_error<L: Lab>(lab: &L) {
     );
 }
 
-pub async fn a_link_is_by_the_container_and_needs_it_running<L: Lab>(lab: &L) {
+pub async fn a_link_follows_its_container_and_needs_it_running<L: Lab>(lab: &L) {
     let target = started_of(lab, "target", Behaviour::default()).await;
     let image = lab.image(Behaviour::default()).await;
     let mut body = lab.body(&image);
@@ -82,7 +82,7 @@ pub async fn a_link_is_by_the_container_and_needs_it_running<L: Lab>(lab: &L) {
         .expect_err("what it is linked to is gone");
 }
 
-pub async fn an_unknown_network_is_found_out_at_the_start<L: Lab>(lab: &L) {
+pub async fn an_unknown_network_is_reported_at_start<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let mut body = lab.body(&image);
     body["HostConfig"]["NetworkMode"] = json!(lab.name("no-network"));
@@ -100,7 +100,7 @@ pub async fn a_running_container_has_an_address<L: Lab>(lab: &L) {
     assert!(until_exited(lab, &id).await.addresses().is_empty());
 }
 
-pub async fn a_taken_host_port_is_found_out_at_the_start<L: Lab>(lab: &L) {
+pub async fn a_taken_host_port_is_reported_at_start<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let mut body = lab.body(&image);
     body["ExposedPorts"] = json!({ "3460/tcp": {} });

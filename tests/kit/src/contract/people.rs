@@ -88,7 +88,7 @@ pub async fn paused_container_is_up_and_can_be_resumed<L: Lab>(lab: &L) {
     refused(lab, OperatorAction::Unpause(lab.name("frozen"))).await;
 }
 
-pub async fn a_paused_container_that_is_asked_to_stop_drains<L: Lab>(lab: &L) {
+pub async fn a_paused_container_drains_when_asked_to_stop<L: Lab>(lab: &L) {
     let id = started_of(lab, "paused", Behaviour::drains(seconds(2))).await;
     by_hand(lab, OperatorAction::Pause(lab.name("paused"))).await;
     let begun = Instant::now();
@@ -115,7 +115,7 @@ pub async fn a_paused_container_can_be_killed_and_removed_by_force<L: Lab>(lab: 
     until_gone(lab, &id).await;
 }
 
-pub async fn changed_settings_are_read_back_and_leave_the_life_alone<L: Lab>(lab: &L) {
+pub async fn changed_settings_are_read_back_without_a_restart<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let mut body = lab.body(&image);
     body["HostConfig"]["Memory"] = json!(134_217_728_u64);
@@ -134,7 +134,7 @@ pub async fn changed_settings_are_read_back_and_leave_the_life_alone<L: Lab>(lab
     assert_eq!((seen.state(), seen.started_at()), (RunState::Running, first));
 }
 
-pub async fn a_network_comes_and_goes_with_its_address<L: Lab>(lab: &L) {
+pub async fn connecting_and_disconnecting_a_network_changes_the_addresses<L: Lab>(lab: &L) {
     let id = started_of(lab, "member", Behaviour::default()).await;
     let (name, network) = (lab.name("member"), lab.network().await);
     let addresses = async || {
@@ -154,7 +154,7 @@ pub async fn a_network_comes_and_goes_with_its_address<L: Lab>(lab: &L) {
     assert_eq!(addresses().await, (true, 2));
 }
 
-pub async fn a_network_taken_away_stays_away_in_the_next_life<L: Lab>(lab: &L) {
+pub async fn a_disconnected_network_stays_disconnected_in_the_next_life<L: Lab>(lab: &L) {
     let id = started_of(lab, "member", Behaviour::default()).await;
     let (name, network) = (lab.name("member"), lab.network().await);
     by_hand(lab, OperatorAction::Connect(name.clone(), network.clone())).await;
@@ -168,7 +168,7 @@ pub async fn a_network_taken_away_stays_away_in_the_next_life<L: Lab>(lab: &L) {
     );
 }
 
-pub async fn a_forced_removal_takes_the_name_of_an_image_that_runs<L: Lab>(lab: &L) {
+pub async fn a_forced_removal_only_untags_a_running_image<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let image_id = image_id_of(lab, &image).await;
     let id = created(lab, "user", &lab.body(&image)).await;
@@ -184,7 +184,7 @@ pub async fn a_forced_removal_takes_the_name_of_an_image_that_runs<L: Lab>(lab: 
     );
 }
 
-pub async fn a_forced_removal_takes_the_image_of_what_does_not_run<L: Lab>(lab: &L) {
+pub async fn a_forced_removal_removes_the_image_of_a_stopped_container<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let image_id = image_id_of(lab, &image).await;
     let id = created(lab, "user", &lab.body(&image)).await;
@@ -199,7 +199,7 @@ pub async fn a_forced_removal_takes_the_image_of_what_does_not_run<L: Lab>(lab: 
     assert_eq!(state_of(lab, &id).await, RunState::Running);
 }
 
-pub async fn a_tag_moves_to_the_image_that_gets_it<L: Lab>(lab: &L) {
+pub async fn a_tag_moves_to_the_newly_tagged_image<L: Lab>(lab: &L) {
     let (one, two) = (
         lab.image(Behaviour::default()).await,
         lab.image(Behaviour::drains(seconds(1))).await,
@@ -212,7 +212,7 @@ pub async fn a_tag_moves_to_the_image_that_gets_it<L: Lab>(lab: &L) {
 }
 
 /// A requested restart leads to another life, whatever happens to the previous one meanwhile.
-pub async fn container_ended_during_its_restart_is_started_again<L: Lab>(lab: &L) {
+pub async fn a_container_that_ends_during_its_restart_is_started_again<L: Lab>(lab: &L) {
     let lives_again = async |base: &str, act: fn(String) -> OperatorAction| {
         let id = started_of(lab, base, Behaviour::ignores_stop()).await;
         let first = lab.engine().inspect(&id).await.expect("inspect").started_at();

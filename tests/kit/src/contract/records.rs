@@ -13,7 +13,7 @@ use super::steps::{
 };
 use crate::twin::Behaviour;
 
-pub async fn env_and_labels_are_read_back_with_the_image_s_defaults<L: Lab>(lab: &L) {
+pub async fn env_and_labels_are_read_back_with_the_images_defaults<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let mut body = lab.body(&image);
     body["Env"] = json!(["DELEGATE_NAME=docker-delegate", "EMPTY=", "EQUALS=a=b"]);
@@ -31,7 +31,7 @@ pub async fn env_and_labels_are_read_back_with_the_image_s_defaults<L: Lab>(lab:
     assert!(seen.created_at().is_some() && seen.started_at().is_none() && seen.finished_at().is_none());
 }
 
-pub async fn files_copied_in_before_the_start_are_known<L: Lab>(lab: &L) {
+pub async fn files_copied_in_before_the_start_are_detected<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::default()).await;
     let mut body = lab.body(&image);
     let writes = "echo x >/written; while :; do sleep 1 & wait $!; done";
@@ -66,7 +66,7 @@ pub async fn files_copied_in_before_the_start_are_known<L: Lab>(lab: &L) {
     assert_eq!(lab.engine().copied_files(&plain).await, Ok(Vec::new()));
 }
 
-pub async fn a_healthcheck_gives_the_engine_s_verdict<L: Lab>(lab: &L) {
+pub async fn a_healthcheck_gives_the_engines_verdict<L: Lab>(lab: &L) {
     let check = json!({
         "Test": ["CMD", "/bin/probe"],
         "Interval": 1_000_000_000_u64,
@@ -103,7 +103,7 @@ pub async fn a_healthcheck_gives_the_engine_s_verdict<L: Lab>(lab: &L) {
     }
 }
 
-pub async fn the_results_of_a_healthcheck_outlive_the_life_they_are_of<L: Lab>(lab: &L) {
+pub async fn healthcheck_results_outlive_the_life_they_belong_to<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::never_healthy()).await;
     let mut body = lab.body(&image);
     body["Healthcheck"] = json!({

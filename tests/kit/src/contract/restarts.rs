@@ -123,7 +123,7 @@ pub async fn a_crash_shows_in_the_restart_count<L: Lab>(lab: &L) {
     );
 }
 
-pub async fn retries_on_failure_are_counted_and_end<L: Lab>(lab: &L) {
+pub async fn on_failure_retries_are_counted_and_limited<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::exits(Duration::from_millis(100), 3)).await;
     let mut body = lab.body(&image);
     body["HostConfig"]["RestartPolicy"] = json!({ "Name": "on-failure", "MaximumRetryCount": 2 });
@@ -135,7 +135,7 @@ pub async fn retries_on_failure_are_counted_and_end<L: Lab>(lab: &L) {
     assert_eq!(exited.await.exit_code(), 3);
 }
 
-pub async fn a_policy_taken_away_keeps_a_crash_down<L: Lab>(lab: &L) {
+pub async fn removing_the_restart_policy_keeps_a_crashed_container_down<L: Lab>(lab: &L) {
     let image = lab.image(Behaviour::exits(seconds(2), 1)).await;
     let mut body = lab.body(&image);
     body["HostConfig"]["RestartPolicy"] = json!({ "Name": "always" });
@@ -198,7 +198,7 @@ pub async fn restart_continues_after_its_caller_disconnects<L: Lab>(lab: &L) {
     assert!(begun.elapsed() >= seconds(4), "after {:?}", begun.elapsed());
 }
 
-pub async fn grace_of_a_restart_ends_after_its_caller_disconnects<L: Lab>(lab: &L) {
+pub async fn a_restarts_grace_period_ends_after_its_caller_disconnects<L: Lab>(lab: &L) {
     let id = started_of(lab, "deaf-again", Behaviour::ignores_stop()).await;
     let first = life_of(lab, &id).await;
     let abandoned = timeout(SOON, lab.engine().restart(&id, seconds(3))).await;

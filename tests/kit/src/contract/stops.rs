@@ -71,7 +71,7 @@ pub async fn a_command_that_the_image_lacks_is_named<L: Lab>(lab: &L) {
 /// A bound file was renamed, or the runtime was updated: a running container continues until its life ends. Its policy
 /// does not bring it back, and the exit code is that life's. (A missing source of a bind among `Mounts` is refused before
 /// the start, which leaves no error.)
-pub async fn what_can_no_longer_be_started_stays_exited_and_says_why<L: Lab>(lab: &L) {
+pub async fn a_container_that_can_no_longer_start_stays_exited_and_says_why<L: Lab>(lab: &L) {
     let mut ids = Vec::new();
     for (name, behaviour) in [
         ("stopped", Behaviour::default()),
@@ -103,7 +103,7 @@ pub async fn what_can_no_longer_be_started_stays_exited_and_says_why<L: Lab>(lab
     assert_eq!(state_of(lab, &runs).await, RunState::Running);
 }
 
-pub async fn a_prune_takes_what_does_not_run<L: Lab>(lab: &L) {
+pub async fn a_prune_removes_all_stopped_containers<L: Lab>(lab: &L) {
     let fresh = created_of(lab, "fresh", Behaviour::default()).await;
     let running = started_of(lab, "running", Behaviour::default()).await;
     let stopped = started_of(lab, "stopped", Behaviour::default()).await;
@@ -160,7 +160,7 @@ pub async fn a_stop_lets_the_container_drain<L: Lab>(lab: &L) {
     assert!(begun.elapsed() >= seconds(2), "after {:?}", begun.elapsed());
 }
 
-pub async fn a_stop_kills_after_the_grace<L: Lab>(lab: &L) {
+pub async fn a_stop_kills_after_the_grace_period<L: Lab>(lab: &L) {
     let id = started_of(lab, "deaf", Behaviour::ignores_stop()).await;
     let begun = Instant::now();
     lab.engine().stop(&id, seconds(2)).await.expect("stop");
@@ -173,7 +173,7 @@ pub async fn a_stop_kills_after_the_grace<L: Lab>(lab: &L) {
     );
 }
 
-pub async fn a_stop_without_grace_kills_at_once<L: Lab>(lab: &L) {
+pub async fn a_stop_without_a_grace_period_kills_at_once<L: Lab>(lab: &L) {
     let id = started_of(lab, "now", Behaviour::ignores_stop()).await;
     lab.engine().stop(&id, Duration::ZERO).await.expect("stop");
     assert_eq!(until_exited(lab, &id).await.exit_code(), 137);
@@ -202,7 +202,7 @@ pub async fn stop_continues_after_its_caller_disconnects<L: Lab>(lab: &L) {
     assert_eq!(until_exited(lab, &id).await.exit_code(), 0);
 }
 
-pub async fn grace_ends_after_its_caller_disconnects<L: Lab>(lab: &L) {
+pub async fn a_grace_period_ends_after_its_caller_disconnects<L: Lab>(lab: &L) {
     let id = started_of(lab, "deaf-abandoned", Behaviour::ignores_stop()).await;
     let abandoned = timeout(SOON, lab.engine().stop(&id, seconds(3))).await;
     assert!(abandoned.is_err(), "it ignores its stop signal");

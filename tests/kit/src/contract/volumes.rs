@@ -16,7 +16,7 @@ fn volume(name: &str, value: &str) -> Volume {
     }
 }
 
-pub async fn volumes_are_found_by_a_label_and_keep_theirs<L: Lab>(lab: &L) {
+pub async fn volumes_are_found_by_label_and_keep_their_labels<L: Lab>(lab: &L) {
     let engine = lab.engine();
     let found = || engine.volumes("contract.example/volumes");
     engine
@@ -38,7 +38,7 @@ pub async fn volumes_are_found_by_a_label_and_keep_theirs<L: Lab>(lab: &L) {
     assert_eq!(found().await.expect("list"), []);
 }
 
-pub async fn an_engine_remembers_a_pause_and_when_an_image_was_first_seen<L: Lab>(lab: &L) {
+pub async fn the_engine_stores_pauses_and_when_images_were_first_seen<L: Lab>(lab: &L) {
     let engine = lab.engine();
     let records = || async { read_records(engine).await.expect("read") };
     let now = Utc::now();
@@ -105,7 +105,7 @@ pub async fn an_engine_remembers_rejections_and_counts_those_of_one_image<L: Lab
         .expect("remove");
 }
 
-pub async fn an_engine_says_what_tells_its_host_apart<L: Lab>(lab: &L) {
+pub async fn an_engine_reports_a_stable_host_identity<L: Lab>(lab: &L) {
     let engine = lab.engine();
     let identity = engine.identity().await.expect("identity");
     assert!(!identity.trim().is_empty());

@@ -14,7 +14,7 @@ const AT_REST: &str = "blocked: rest, awaiting_schedule";
 
 #[test]
 #[rustfmt::skip]
-fn failed_and_withdrawn_containers_end_by_themselves() {
+fn failed_and_withdrawn_containers_are_stopped_and_cleaned_up() {
     let failed = |member: Member| Scene::new().serving(old()).failed(1, member);
     let withdrawn = |member: Member| Scene::new().serving(old()).withdrawn(90, member);
     let up = || new().unhealthy(700, 700);
@@ -55,7 +55,7 @@ fn failed_and_withdrawn_containers_end_by_themselves() {
 
 #[test]
 #[rustfmt::skip]
-fn old_containers_end_once_the_successor_works() {
+fn old_containers_are_stopped_once_the_successor_works() {
     let works = || Scene::new().serving(new().running(90, 90));
     let by_compose = || works().with(|r| r.owner.compose_grace = TimeDelta::seconds(15));
     let fails = |seconds| Scene::new().serving(new().unhealthy(1000, seconds));
@@ -141,7 +141,7 @@ fn outdated_images_go_with_the_old_container() {
 
 #[test]
 #[rustfmt::skip]
-fn the_next_replacement_does_not_wait_for_one_drain() {
+fn a_drain_does_not_block_the_next_replacement() {
     let base = Scene::new()
         .serving(new().running(90, 90))
         .draining(20, old().asked_to_stop(20));

@@ -94,7 +94,7 @@ fn a_candidate_takes_the_free_name_or_the_old_container_gets_it_back() {
 
 #[test]
 #[rustfmt::skip]
-fn an_old_container_comes_back_as_itself() {
+fn an_old_container_is_restored_or_recreated() {
     let failed = |seconds| new().policy("no").unhealthy(90, 90).asked_to_stop(seconds);
     let restoring = |old: Member| Scene::new().draining(90, old).failed(1, new().policy("no").exited(30));
     let vanishing = || old().auto_remove(AutoRemove::ByDocker);

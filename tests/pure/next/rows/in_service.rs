@@ -177,7 +177,7 @@ fn a_recorded_rejection_keeps_its_image_in_quarantine() {
 /// A tag such as `latest` may stand for another image by now, so it is pulled first; a plan pulls nothing.
 #[test]
 #[rustfmt::skip]
-fn pulls_a_mutable_tag_before_its_quarantine_counts() {
+fn pulls_a_mutable_tag_before_applying_its_quarantine() {
     let latest = "harness/delegate:latest";
     let scene = || current().published(latest).failed(1, rejected(60).image(latest));
     check(vec![
@@ -190,7 +190,7 @@ fn pulls_a_mutable_tag_before_its_quarantine_counts() {
 /// The same reference stands for two images here, so only the id tells them apart.
 #[test]
 #[rustfmt::skip]
-fn a_moved_tag_is_not_the_image_that_was_rolled_back_from() {
+fn a_moved_tag_is_not_the_rolled_back_image() {
     let moved = |id: &str| {
         let left = delegate_upgrader::rollout::RememberedImage {
             reference: V1.into(),

@@ -160,7 +160,7 @@ fn a_rejection_names_the_circumstances() {
 
 #[test]
 #[rustfmt::skip]
-fn a_candidate_that_is_not_wanted_is_withdrawn_without_a_verdict() {
+fn an_unwanted_candidate_is_withdrawn_without_a_verdict() {
     let running = || new().running(90, 3);
     let rollback = || new().running(90, 3).change(|m| m.rolled_back_from = Some(remembered(V3)));
     let later = |seconds| new().id("f").policy("no").exited(60).change(|m| m.created_at = ago(seconds));
@@ -224,7 +224,7 @@ fn stop_first_waits_for_an_idle_moment_up_to_the_limit() {
 
 #[test]
 #[rustfmt::skip]
-fn failures_are_numbered_by_the_attempts_of_their_image() {
+fn failures_are_numbered_per_image() {
     let rejected = |id: &str, image: &str| new().id(id).image(image).policy("no").exited(90).change(|m| m.created_at = ago(2000));
     let starts = |scene: Scene, with: &str| {
         let words = scene.next();

@@ -27,7 +27,7 @@ pub fn retired(own: &str, seconds: u64, candidate: Member) -> Scene {
 
 #[test]
 #[rustfmt::skip]
-fn an_upgrader_replaces_itself_by_the_same_tables() {
+fn an_upgrader_uses_the_same_tables_to_replace_itself() {
     let proven = || new().running(90, HEALTHY_TIME);
     check(vec![
         (Scene::new().upgrader("helper").serving(old().exited(15)).candidate(proven()), "name_retired: rename old to d.retired"),
@@ -85,7 +85,7 @@ fn helper_stays_while_the_exchange_may_be_undone() {
 
 #[test]
 #[rustfmt::skip]
-fn a_host_without_memory_for_a_second_upgrader_has_none_for_a_helper() {
+fn too_little_memory_for_a_second_upgrader_rules_out_a_helper() {
     let little = |rollout: &mut Rollout| {
         rollout.single_instance = Some(SingleInstance::TooLittleMemory { needed: 16 << 20, available: 4 << 20 });
     };
