@@ -23,7 +23,7 @@ use crate::kubernetes::cluster::{Cluster, is_in_cluster};
 use crate::kubernetes::deployments::Deployments;
 use crate::kubernetes::registry::Registries;
 use crate::kubernetes::settings::ClusterSettings;
-use crate::kubernetes::{doctor, file, own, read};
+use crate::kubernetes::{doctor, file, own, warnings};
 use crate::managed::Object;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::workloads::Workloads;
@@ -211,7 +211,7 @@ impl CommandLine {
         match workloads.plan(|_| ()).await {
             Ok(planned) => {
                 for Object { managed, document } in workloads.objects() {
-                    if let Some(writer) = read::last_writer(document, &self.settings.container) {
+                    if let Some(writer) = warnings::last_writer(document, &self.settings.container) {
                         checks.ok(&managed.name, format!("{writer} wrote its image last"));
                     }
                 }

@@ -3,28 +3,8 @@
 
 use serde_json::Value;
 
-use super::Obstacle;
+use super::obstacle::{DependencyKind, Obstacle};
 use crate::container::{ContainerSummary, Inspected, RunState};
-
-/// The part of a container that another container shares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
-pub enum DependencyKind {
-    /// Its network namespace.
-    #[strum(to_string = "network")]
-    Network,
-    /// Its PID namespace.
-    #[strum(to_string = "PID namespace")]
-    Pid,
-    /// Its IPC namespace.
-    #[strum(to_string = "IPC namespace")]
-    Ipc,
-    /// Its volumes (`--volumes-from`).
-    #[strum(to_string = "volumes")]
-    Volumes,
-    /// A link to the container.
-    #[strum(to_string = "link")]
-    Link,
-}
 
 /// The dependency of a container on another container.
 #[derive(Clone, Debug, PartialEq, Eq)]

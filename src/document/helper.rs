@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use super::networks::shares_namespace;
 use crate::container::{Inspected, LISTEN_ADDR_VARIABLE, restart_policy_document};
 
-/// Any free port on the loopback address. In the host's network the upgrader uses its own port, which must become free when
-/// the upgrader ends.
+/// Any free port on the loopback address: in the host's network the upgrader's own port must become free when it ends.
 const NO_PORT: &str = "127.0.0.1:0";
 
 /// Returns the document from which to create this upgrader's helper.

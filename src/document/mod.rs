@@ -47,10 +47,10 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 pub use compare::{Difference, changes, differences, verify};
-pub use dependencies::{Dependency, DependencyKind, dependencies, missing_for_create, missing_for_start};
+pub use dependencies::{Dependency, dependencies, missing_for_create, missing_for_start};
 pub use helper::of_helper;
 pub use networks::swarm_network;
-pub use obstacle::{Obstacle, managed, podman_secret};
+pub use obstacle::{DependencyKind, Obstacle, managed, podman_secret};
 pub use overrides::Overrides;
 pub(crate) use platform::{image_platform, is_same_image, offered_platforms, platform};
 pub use single_instance::{SingleInstance, no_free_port, single_instance_reasons};

@@ -2,8 +2,27 @@
 
 use serde_json::Value;
 
-use super::DependencyKind;
 use crate::container::{Inspected, SWARM_TASK};
+
+/// The part of a container that another container shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+pub enum DependencyKind {
+    /// Its network namespace.
+    #[strum(to_string = "network")]
+    Network,
+    /// Its PID namespace.
+    #[strum(to_string = "PID namespace")]
+    Pid,
+    /// Its IPC namespace.
+    #[strum(to_string = "IPC namespace")]
+    Ipc,
+    /// Its volumes (`--volumes-from`).
+    #[strum(to_string = "volumes")]
+    Volumes,
+    /// A link to the container.
+    #[strum(to_string = "link")]
+    Link,
+}
 
 /// The reason why we cannot recreate a container faithfully.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]

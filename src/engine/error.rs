@@ -96,8 +96,7 @@ impl EngineError {
         matches!(self, Self::Refused { message, .. } if messages::is_registry_unreachable(message))
     }
 
-    /// Whether to retry a failed pull or registry request. A retry is useless if the login, the image or disk space is
-    /// missing.
+    /// Whether to retry a failed pull or registry request. A retry is useless if the login, the image or disk space is missing.
     pub(crate) fn retry(&self) -> Retry {
         let is_over = self.is_auth_error() || self.is_disk_full();
         let may_pass = match self {

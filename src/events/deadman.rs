@@ -1,5 +1,4 @@
-//! A dead man's switch: a URL that is requested after each good scheduled run. The service behind it raises an alarm if
-//! the requests stop.
+//! A dead man's switch: a URL requested after each good scheduled run. Its service raises an alarm if the requests stop.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

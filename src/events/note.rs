@@ -1,5 +1,4 @@
-//! Details for events that the containers do not show, so this process remembers them. They do not affect the id of an
-//! event.
+//! Details for events that the containers do not show, so this process remembers them. They do not affect the id of an event.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -48,8 +48,7 @@ pub struct Room {
 }
 
 impl Disk {
-    /// The space for the successor of `running`, the document of the image of the container `serving`; `None` if it is unknown
-    /// before the pull.
+    /// The space for a successor of the image that `serving` runs, whose document is `running`; `None` if unknown.
     pub async fn room<E: Engine>(&self, engine: &E, serving: &ContainerId, running: &Value) -> Option<Room> {
         let size = running.get("Size").and_then(Value::as_u64)?;
         let storage = engine.storage().await.ok()?;

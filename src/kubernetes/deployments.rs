@@ -12,7 +12,7 @@ use tracing::{debug, warn};
 use super::cluster::{Cluster, ClusterError};
 use super::pods::{self, Failing};
 use super::settings::ClusterSettings;
-use super::{patch, path, read};
+use super::{patch, path, read, warnings};
 use crate::host::hold::{Holds, Paused};
 use crate::managed::{Decision, Found, Object, Orchestrate, Orchestrator, Refusal, Step};
 use crate::rollout::reason::Reason;
@@ -100,7 +100,7 @@ impl Deployments {
         let known = self.known(name);
         known.refused_since = None;
         if !std::mem::replace(&mut known.was_read, true) {
-            for warning in read::without_effect(&document) {
+            for warning in warnings::without_effect(&document) {
                 warn!(deployment = name, "{warning}");
             }
         }
@@ -266,7 +266,7 @@ impl Orchestrate for Deployments {
     }
 
     fn warnings(&self, object: &Object) -> Vec<String> {
-        read::warnings(&object.document)
+        warnings::warnings(&object.document)
     }
 
     async fn apply(&mut self, object: &Object, step: &Step, now: DateTime<Utc>) -> Result<(), Refusal> {
@@ -275,7 +275,7 @@ impl Orchestrate for Deployments {
         match step {
             Step::RollBack { .. } => self.log_last_lines(&managed.name).await,
             Step::NoteRollback { .. } => {
-                let writer = read::last_writer(document, container);
+                let writer = warnings::last_writer(document, container);
                 warn!(deployment = managed.name, writer, "someone else wrote its image");
             }
             _ => {}

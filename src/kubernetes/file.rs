@@ -1,8 +1,7 @@
 //! Reads the configuration file of the documented manifest and of the chart, `/etc/config/config.yaml`, as environment
 //! variables. Pure.
 //!
-//! Takes the text of each value, whatever its YAML type: the chart writes all values without quotes, and a password may look
-//! like a number.
+//! Takes the text of each value, whatever its YAML type: the chart writes no quotes, and a password may look like a number.
 
 use std::collections::BTreeMap;
 use std::fmt;

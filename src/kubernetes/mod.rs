@@ -15,6 +15,7 @@ pub mod pods;
 pub mod read;
 pub(crate) mod registry;
 pub mod settings;
+pub mod warnings;
 
 /// The name under which the API server records the fields that this program writes.
 pub const FIELD_MANAGER: &str = "delegate-upgrader";

@@ -276,8 +276,7 @@ impl UpgradeRun {
 
     fn image_for(&self, rollout: &Rollout) -> Result<Desired, Reason> {
         let (target, asked_at) = self.target(&rollout.into());
-        // These answers do not judge a candidate that was created after them, here or by another upgrader that may know better:
-        // it is finished.
+        // These answers do not judge a candidate that was created after them, here or by another upgrader.
         let candidate = rollout.candidate.as_ref();
         if candidate.is_some_and(|candidate| asked_at.is_some_and(|at| candidate.created_at > at)) {
             return Err(not_asked());
@@ -455,8 +454,7 @@ impl UpgradeRun {
             .or_insert_with(|| (name.to_owned(), because));
     }
 
-    /// Notes that an attempt at an orchestrator's workload failed. If no task could be created from an image, only the next run
-    /// tries it again.
+    /// Notes that an attempt at an orchestrator's workload failed. If it got no task, only the next run tries it again.
     pub(super) fn note_failed(&mut self, managed: &Managed, cause: &str) {
         let (name, because) = (managed.name.clone(), cause.to_owned());
         self.halt(&managed.workload, &managed.name, Reason::Halted { name, because });

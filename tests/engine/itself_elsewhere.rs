@@ -35,8 +35,7 @@ fn write(project: &Project, version: &str, lines: &str) {
     fs::write(&project.file, text).expect("a compose file");
 }
 
-/// The ids of the containers that Compose takes for its own. It lists them first, and fails if one is gone when it looks
-/// at it.
+/// The ids of the containers that Compose takes for its own. It lists them first, and fails if one is gone when it looks at it.
 fn container(project: &Project) -> String {
     let mut ids = String::new();
     eventually("Compose lists them", PATIENCE, || {

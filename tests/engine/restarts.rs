@@ -151,8 +151,7 @@ fn revived_container_is_asked_to_stop_again(test: &str, signal: Signal) {
     });
 }
 
-/// A delegate whose candidate is proving itself, while the upgrader is killed: an upgrader in a container ends with the
-/// engine.
+/// A delegate whose candidate is proving itself, while the upgrader is killed: an upgrader in a container ends with the engine.
 fn while_proving(lab: &Lab, arguments: &[&str]) -> (String, Upgrader) {
     let name = lab.delegate("1", V1, arguments);
     let upgrader = lab

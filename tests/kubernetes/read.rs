@@ -1,7 +1,8 @@
 //! The meaning of a Deployment's document.
 
 use chrono::{DateTime, Utc};
-use delegate_upgrader::kubernetes::read::{last_writer, owner, read, warnings};
+use delegate_upgrader::kubernetes::read::read;
+use delegate_upgrader::kubernetes::warnings::{last_writer, owner, warnings};
 use delegate_upgrader::managed::{Managed, Progress};
 use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
 use delegate_upgrader::schedule::zone::Zone;

@@ -5,8 +5,7 @@ use serde_json::{Map, Value};
 use crate::container::sets;
 use crate::document::unset::is_unset;
 
-/// Normalises the host configurations of a container and its recreated copy, so that they differ only if their meaning
-/// differs.
+/// Normalises the host configurations of a container and its recreated copy, so that they differ only if their meaning differs.
 pub(super) fn host_configs(old: &mut Map<String, Value>, new: &mut Map<String, Value>) {
     for side in [&mut *old, &mut *new] {
         normalise_links(side);

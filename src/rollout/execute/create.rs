@@ -165,8 +165,7 @@ fn image_id(document: &Value) -> Option<ImageId> {
     document.get("Id").and_then(Value::as_str).map(ImageId::new)
 }
 
-/// Creates an upgrader with the candidate's image, configured like the container in service, but without anything that only one
-/// container can have.
+/// Creates an upgrader with the candidate's image, configured like the one in service, without what only one can have.
 pub(super) async fn create_helper<E: Engine>(
     engine: &E,
     rollout: &Rollout,

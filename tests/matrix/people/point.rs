@@ -1,5 +1,4 @@
-//! One point: a delegate, an upgrade, a person who acts at one stage of it, another scheduled run, and the host at the
-//! end.
+//! One point: a delegate, an upgrade, a person who acts at one stage of it, another scheduled run, and the host at the end.
 
 use std::collections::HashMap;
 use std::env;

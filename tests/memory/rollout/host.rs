@@ -285,8 +285,7 @@ impl Host {
         *self.mood.lock().unwrap() = mood;
     }
 
-    /// Runs one scheduled run to its end, drains included. If the engine is out of reach, it is retried, as the daemon
-    /// does.
+    /// Runs one scheduled run to its end, drains included. If the engine is out of reach, it is retried, as the daemon does.
     pub async fn scheduled_run(&self, upgrader: &mut Upgrader) -> Report {
         upgrader.start_run(Mode::Upgrade);
         self.finish(upgrader).await

@@ -287,8 +287,7 @@ pub(super) fn assert_only_one_acted(world: &World) {
     }
 }
 
-/// Requirements for the end, whatever happened: one upgrader, which runs this image, and otherwise only rejected
-/// containers.
+/// Requirements for the end, whatever happened: one upgrader, which runs this image, and otherwise only rejected containers.
 pub(super) fn assert_at_rest(world: &World, image: &str, story: &str) {
     let states = world.states();
     // An engine never finishes the removal of a container that was renamed at the moment when it ended.

@@ -1,5 +1,4 @@
-//! Whether reports are true: a run that ends without the wanted image reports a failure, and a run that ends with it does
-//! not.
+//! Whether reports are true: a run that ends without the wanted image reports a failure, and a run that ends with it does not.
 
 use delegate_upgrader::status::report::DelegateReport;
 

@@ -1,5 +1,4 @@
-//! Sets the scene on the twin, and observes it. None of this is a call: it is not logged, takes no time, and has no
-//! faults.
+//! Sets the scene on the twin, and observes it. None of this is a call: it is not logged, takes no time, and has no faults.
 
 use std::net::IpAddr;
 use std::sync::Arc;
