@@ -80,15 +80,15 @@ async fn check_permissions(
             (Ok(false), None) => checks.fail(
                 "permissions",
                 format!(
-                    "the account may not {what} in {namespace}: let its Role permit that, and look whether the RoleBinding names that \
-                     Role and this account"
+                    "the account may not {what} in {namespace}: grant it in the Role, and check that the RoleBinding binds the Role \
+                     to this account"
                 ),
             ),
             (Ok(false), Some(loss)) => {
                 checks.warn("permissions", format!("the account may not {what}: {loss}"));
             }
             (Err(error), _) => {
-                checks.warn("permissions", format!("cannot find out whether the account may {what}: {error}"));
+                checks.warn("permissions", format!("cannot check whether the account may {what}: {error}"));
             }
         }
     }

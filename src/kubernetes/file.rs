@@ -112,7 +112,7 @@ pub fn parse(text: &str) -> File {
             Ok(text) if text.is_empty() => continue,
             Ok(text) => text,
             Err(what) => {
-                file.problems.push(format!("{place}: {what}; expected a text"));
+                file.problems.push(format!("{place}: {what}; expected a string"));
                 continue;
             }
         };

@@ -192,7 +192,7 @@ containerName: other
     let lines: Vec<&str> = errors.lines().collect();
     for expected in [
         "config.yaml, line 2: dryRun: \"maybe\"; expected true or false",
-        "config.yaml, line 3: workloadName: a list; expected a text",
+        "config.yaml, line 3: workloadName: a list; expected a string",
         "config.yaml, line 8: containerName: given in line 7 already",
         "config.yaml: delegateConfig.accountId: not set; expected ",
         "config.yaml, line 6: delegateConfig.managerHost: \"ftp://app.harness.io\" ",
