@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use random::Random;
 
-/// One of so many changes is the fuzzer's own, to the bytes.
+/// One of this many changes is the fuzzer's own, to the bytes.
 const OWN_IN: usize = 16;
 
 /// Changes the document in `data[..size]`, and tells its new size.

@@ -74,7 +74,7 @@ pub(super) async fn run(settings: Settings, env_file: Option<PathBuf>) -> Result
     }
 }
 
-/// Runs the daemon of another controller, which cannot reload its settings.
+/// Runs the daemon with a controller other than the reconciler; its settings cannot be reloaded.
 #[cfg(feature = "kubernetes")]
 pub(super) async fn serve<C: Controller>(
     settings: Settings,

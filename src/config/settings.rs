@@ -188,7 +188,7 @@ fn check_deadline(reader: &mut Reader, env: &Environment, time: Duration, deadli
     }
 }
 
-/// Refuses a bound below `CONTAINER_STOP_TIMEOUT`, which every delegate gets.
+/// Reads `MAX_STOP_TIMEOUT`: it must not be lower than `CONTAINER_STOP_TIMEOUT`, which applies to every delegate.
 fn max_stop_timeout(reader: &mut Reader, env: &Environment, least: Duration) -> Option<Duration> {
     let parse = |text: &str| parse::duration(text, least);
     reader.read_as(&env.max_stop_timeout, parse, |value| duration::text(*value))

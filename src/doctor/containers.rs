@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn warns_of_a_different_token_without_showing_either() {
+    fn warns_about_a_different_token_without_showing_either() {
         let ours = "000102030405060708090a0b0c0d0e0f";
         let theirs = "0f0e0d0c0b0a09080706050403020100";
         // The same token as ours, in the form that the Manager shows.
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn warns_of_an_attached_client_and_a_log_tagged_with_the_name() {
+    fn warns_about_an_attached_client_and_a_log_tagged_with_the_name() {
         for (attached, kind, tag, expected) in [
             (false, "json-file", "", &[][..]),
             (true, "json-file", "{{.ID}}", &["client"]),

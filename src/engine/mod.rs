@@ -117,7 +117,7 @@ pub trait Engine: Send + Sync + 'static {
     /// Returns the container's document with all its fields.
     fn inspect(&self, id: &ContainerId) -> impl Future<Output = Result<Inspected, EngineError>> + Send;
 
-    /// Makes our labels on a container count only if they do not come from its image. Inspects the image only in case of doubt.
+    /// Ignores our labels that a container inherited from its image. Inspects the image only if that is unclear.
     fn check_labels(
         &self,
         container: &mut Inspected,

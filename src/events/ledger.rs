@@ -48,7 +48,7 @@ pub struct Ledger {
     pub steps_taken: BTreeMap<&'static str, u64>,
 }
 
-/// Problems that were reported, but whose end was not.
+/// Reported problems whose end has not been reported yet.
 #[derive(Debug, Default)]
 struct Open {
     is_unhealthy: bool,

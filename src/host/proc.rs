@@ -16,7 +16,7 @@ pub fn own_container(mountinfo: &str) -> Option<&str> {
     })
 }
 
-/// The file that an engine with this root directory binds into this program's own container.
+/// The path in this program's own container of a file that the engine with this root directory binds there.
 pub fn bound_file(mountinfo: &str, root: &Path) -> Option<PathBuf> {
     let id = own_container(mountinfo)?;
     let directory = root.join("containers").join(id);

@@ -106,7 +106,7 @@ impl HttpManager {
         url.query_pairs_mut()
             .append_pair("accountId", &self.account_id)
             .append_pair("currentDelegateImageTag", &current.to_string())
-            // `delegate` needs no name, but the Manager uses it to find an image override for a name or a tag.
+            // The endpoint requires no name, but the Manager uses it to find an image override by name or tag.
             .append_pair("delegateGroupName", workload);
         url
     }

@@ -31,7 +31,7 @@ pub struct ManagerStatus {
     /// When the Manager had last answered for all workloads: the time of the oldest of their last answers.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub answered_at: Option<DateTime<Utc>>,
-    /// The error for the first workload that the Manager did not answer for.
+    /// The error for the first workload for which the Manager gave no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The published image of each workload.

@@ -354,7 +354,7 @@ fn question_of<H: HealthEndpoint>(
     }
 }
 
-/// Logs how a delegate is after a restart for its health.
+/// Logs whether restarting an unhealthy delegate helped.
 fn log_outcome(container: &Inspected, is_well: bool, health: &Health) {
     let (name, container_id, detail) = (container.name(), container.id(), health.detail.as_str());
     if is_well {

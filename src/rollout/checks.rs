@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_in_a_row_are_counted_in_one_life() {
+    fn consecutive_failures_are_counted_per_life() {
         let mut checks = Checks::default();
         let mut counts = Vec::new();
         for (life, health) in [

@@ -23,7 +23,7 @@ pub struct Facts {
     pub is_pulling: bool,
     /// Whether the host has free memory for a second container.
     pub free_memory: Option<Result<(), SingleInstance>>,
-    /// How many other containers currently take this memory and will release it; 0 if that has to be found out.
+    /// How many other containers hold the memory that a second one needs and will soon free it; 0 if it must be measured.
     pub crowd: usize,
     /// The rejected candidates at the start of the run. Any other one was tried in this run, by this process or another.
     pub known_rejections: Vec<ContainerId>,

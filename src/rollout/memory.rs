@@ -14,7 +14,7 @@ use crate::health::Health;
 /// This process's memory of the current life of one container.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
-    /// Since when this process has seen it running, without the time when it did not look.
+    /// Since when this process has seen it running. Time during which it was not watching does not count.
     pub seen_since: Option<DateTime<Utc>>,
     /// Since when it has been healthy at every observation.
     pub healthy_since: Option<DateTime<Utc>>,

@@ -140,7 +140,7 @@ impl Rollout {
             .serving
             .as_ref()
             .is_some_and(|copy| copy.is_copy && copy.is_created());
-        // Beside a serving container, an old one that has ended starts nothing.
+        // If a container has the name, an old one that has ended only waits to be removed.
         let is_unfinished = |old: &Member| self.serving.is_none() || old.is_up();
         !self.is_served() && (self.candidate.is_some() || self.old.iter().any(is_unfinished) || is_copy)
     }
@@ -232,7 +232,7 @@ impl Rollout {
             .map(|role| role.name(&self.name))
     }
 
-    /// The name of this role with this second, or the next second whose name is free.
+    /// The name of this role with this time in seconds, or with the first later second whose name is free.
     fn dated_name(&self, mut since: i64, role: impl Fn(i64) -> Role) -> String {
         while self.members().any(|other| other.role == role(since)) || self.is_taken(role(since)) {
             since += 1;
@@ -298,7 +298,7 @@ pub enum Desired {
 }
 
 impl Desired {
-    /// The image that should run if it is another one, or why that is unknown.
+    /// The image that should run, if it differs from the running one, or why it is unknown.
     pub(crate) fn published(&self) -> Result<Option<String>, String> {
         match self {
             Self::Image { reference, .. } => Ok(Some(reference.to_string())),

@@ -38,7 +38,7 @@ pub(super) fn uneven_step(pattern: &str) -> Option<String> {
     ))
 }
 
-/// Joins words to a list: `a, b and c`.
+/// Joins words into a list: `a, b and c`.
 fn listed(words: &[String]) -> String {
     match words {
         [init @ .., last] if !init.is_empty() => format!("{} and {last}", init.join(", ")),

@@ -20,7 +20,7 @@ pub fn yes_or_no(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether standard output takes colour: it is a terminal, and neither `NO_COLOR` (no-color.org) nor `TERM` speaks against it.
+/// Whether to colour standard output: it is a terminal, and neither `NO_COLOR` (no-color.org) nor `TERM` rules it out.
 pub(crate) fn has_colour() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");

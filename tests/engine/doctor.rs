@@ -303,7 +303,7 @@ fn doctor_names_refused_calls_and_changes_nothing() {
 }
 
 #[test]
-fn doctor_finds_the_delegates_that_an_upgrade_finds() {
+fn doctor_finds_the_same_delegates_as_an_upgrade() {
     let lab = Lab::new("doctor-parts");
     let name = lab.delegate("1", V1, &[]);
     let opted_out = lab.delegate("2", V1, &["--label", "io.delegate-upgrader.enable=false"]);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const LIGHT: &str = "--blink-settings=preferredColorScheme=1";
 const DARK: &str = "--blink-settings=preferredColorScheme=0";
 
-/// Renders a page in a browser after some updates: its document, and the console log.
+/// Opens a page in a browser, lets it refresh a few times, and returns its DOM and console log.
 fn browse(url: &str, arguments: &[&str]) -> (String, Vec<String>) {
     let profile = tempfile::tempdir().expect("a directory");
     let output = Command::new("chromium")

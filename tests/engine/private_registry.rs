@@ -22,7 +22,7 @@ const HASHED: &str = "$2b$05$mc30WOk3OqTWuwkxmcqI6e7XvWRaMj8pg1zzJ0c90lQnIXsbrJS
 pub(crate) struct PrivateRegistry {
     server: Child,
     directory: TempDir,
-    /// `host:port`. Engines require no trusted certificate on their own host.
+    /// `host:port`. Engines accept a registry on their own host without a trusted certificate.
     address: String,
 }
 

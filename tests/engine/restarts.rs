@@ -199,7 +199,7 @@ fn a_rejection_names_the_engine_crash_that_ended_the_candidate() {
 /// With a restart policy, both come back, and the proof continues.
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
-fn proof_continues_after_a_restart_of_the_engine() {
+fn proof_continues_after_an_engine_restart() {
     Engine::with(false, |engine| {
         let lab = Lab::new("proof-continues");
         let (name, upgrader) = while_proving(&lab, &["--restart", "always"]);

@@ -136,7 +136,7 @@ fn dry_run_and_the_environment_are_honoured() {
 }
 
 #[test]
-fn warns_of_variables_that_do_nothing_for_a_deployment() {
+fn warns_about_variables_that_do_nothing_for_a_deployment() {
     let page = std::fs::read_to_string("docs/usage/kubernetes.md").unwrap();
     let (_, listed) = page.split_once("Without effect are ").unwrap();
     let (listed, _) = listed.split_once("\n\n").unwrap();

@@ -206,7 +206,7 @@ fn owner_settings_are_read_from_annotations_or_labels() {
 }
 
 #[test]
-fn warns_of_settings_that_can_hurt_or_do_nothing() {
+fn warns_about_settings_that_can_hurt_or_do_nothing() {
     let of = |path: &str, value: Value| warnings(&with(&[(path, value)])).len();
     let strategy = |strategy: Value| of("/spec/strategy", strategy);
     let rolling = |unavailable: Value| json!({ "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": unavailable } });

@@ -45,7 +45,7 @@ impl Selection {
         }
     }
 
-    /// Whether the acts of people are requested, and nothing else.
+    /// Whether the points about people's actions were requested by name: no other points are tried then.
     pub(crate) fn names_people(&self) -> bool {
         self.parts.iter().any(|part| part.starts_with("people"))
     }

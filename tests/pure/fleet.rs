@@ -41,7 +41,7 @@ fn settings(file: &str) -> String {
 }
 
 #[test]
-fn the_settings_of_the_examples_are_valid() {
+fn example_settings_are_valid() {
     for example in ["ansible/playbook.yml", "cloud-init.yaml"] {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("settings.env");

@@ -63,7 +63,7 @@ fn service() -> Managed {
     }
 }
 
-/// A task of this image that failed so many seconds ago.
+/// A task of this image that failed this many seconds ago.
 fn failure(image: &str, seconds: i64) -> TaskFailure {
     TaskFailure {
         at: ago(seconds),
@@ -134,7 +134,7 @@ fn stuck_rollback() -> Progress {
     Progress::RollbackPaused { message }
 }
 
-/// Two tasks, of which so many run; the last start was so many seconds ago.
+/// Two tasks, of which this many run; the last start was this many seconds ago.
 fn tasks(running: u64, got_on: i64) -> Tasks {
     Tasks {
         wanted: 2,

@@ -178,7 +178,7 @@ fn the_error_of_a_schedule_locates_the_mistake() {
 
 #[test]
 #[rustfmt::skip]
-fn warns_of_likely_mistakes() {
+fn warns_about_likely_mistakes() {
     let warnings = |text| schedule(text, "UTC").warnings();
     for text in [
         "0 */1 * * *",

@@ -82,7 +82,7 @@ fn a_long_text_ends_between_two_characters() {
 }
 
 #[test]
-fn a_quoted_text_shows_invisible_characters() {
+fn quoting_makes_invisible_characters_visible() {
     assert_eq!(quoted("a\r\n\u{202e}", 100), r#""a\r\n\u{202e}""#);
     assert_eq!(quoted("abc", 2), r#""ab…""#);
 }

@@ -41,7 +41,7 @@ pub fn next(
     (at.decide(&blockers), blockers)
 }
 
-/// The rows of the situation's table that apply, in the order of the page. The first one decides, apart from independent work.
+/// The rows of the situation's table that apply, in order. The first one decides; work on leftover containers may precede it.
 pub fn rows_that_hold(
     rollout: &Rollout,
     desired: &Desired,

@@ -9,7 +9,7 @@ use crate::rollout::reason::Reason;
 use crate::rollout::{Decision, FailureCause, Member, Step};
 
 impl At<'_> {
-    /// If this process is the candidate and no container with the upgrader's name is up, it takes the name and does no more.
+    /// If this process is the candidate and no container with the upgrader's name is up, it takes the name and does nothing else.
     pub(super) fn take_own_name(&self) -> Option<Decision> {
         let candidate = self.rollout.candidate.as_ref();
         let candidate = candidate.filter(|candidate| self.facts.own.as_ref() == Some(&candidate.id))?;

@@ -43,7 +43,7 @@ impl Service {
         Self::create(test, &[&["--replicas", "2"], arguments].concat())
     }
 
-    /// A service with so many tasks of the first version.
+    /// A service with this many tasks of the first version.
     pub(crate) fn with_replicas(test: &str, replicas: u32) -> Self {
         Self::create(test, &["--replicas", &replicas.to_string()])
     }

@@ -32,7 +32,7 @@ pub(crate) enum Moment {
 /// One stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stage {
-    /// The call as the clean upgrade has it: `07-stop-old`.
+    /// The call's name in an undisturbed upgrade: `07-stop-old`.
     pub(crate) call: String,
     pub(crate) moment: Moment,
     pub(crate) phase: Phase,

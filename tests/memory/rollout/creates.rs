@@ -3,7 +3,7 @@
 use super::host::{Host, NEW, auto_remove, row};
 use kit::twin::{Fault, Operation, Twin, TwinSettings};
 
-/// The first so many create calls meet this fault.
+/// The first this many create calls meet this fault.
 fn fails(host: &Host, mut failures: usize, fault: Fault) {
     host.twin.set_faults(move |call| {
         if call.operation != Operation::Create || failures == 0 {

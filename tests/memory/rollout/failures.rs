@@ -11,7 +11,7 @@ use kit::twin::{Behaviour, Event, Fault, Happened, Operation, Wellness};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The old container has its id and name, still runs and got no write, and the run reports its failure.
+/// The old container keeps its id and name, still runs and was not written to, and the run reports its failure.
 fn assert_untouched(host: &Host, old: &ContainerId, report: &Report) {
     let now = host.find("dd");
     assert_eq!((&now.id, now.state), (old, RunState::Running));

@@ -63,7 +63,7 @@ async fn pause_survives_the_upgrader_and_expires() {
 
 /// The host is paused when the first candidate is there.
 #[tokio::test(start_paused = true)]
-async fn finishes_what_was_begun_before_a_pause() {
+async fn finishes_replacements_started_before_a_pause() {
     let host = with(Timing::default());
     host.run("ee");
     let twin = host.twin.clone();

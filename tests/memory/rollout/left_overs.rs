@@ -279,7 +279,7 @@ async fn an_unstoppable_rejected_candidate_does_not_keep_the_old_one_stopped() {
     assert_eq!(back.state, RunState::Running, "{:?}", host.containers());
 }
 
-/// The commit was long ago; an outage hours later says nothing about it.
+/// The commit was long ago, so an outage hours later does not count against the new version.
 #[tokio::test(start_paused = true)]
 async fn an_unremovable_old_container_does_not_bring_back_its_version() {
     for change in [|_: &mut Value| (), host_network as fn(&mut Value)] {

@@ -49,7 +49,7 @@ async fn a_failed_pull_is_tried_once_for_all_replicas() {
 
 /// While a replica is between two containers, its old container counts as a delegate like one in service.
 #[tokio::test(start_paused = true)]
-async fn keeps_the_previous_image_of_a_replica_between_two_containers() {
+async fn keeps_the_previous_image_of_a_replica_being_replaced() {
     const NEWEST: &str = "harness/delegate:26.05.1";
     let host = Host::new();
     let before = host.publish(NEW, Behaviour::drains(DRAIN));
@@ -117,7 +117,7 @@ async fn side_by_side((host, names): (Host, Vec<String>)) -> (usize, Duration) {
 
 /// The old ones have no tasks, so only the proof takes time.
 #[tokio::test(start_paused = true)]
-async fn replaces_at_most_ten_names_at_once() {
+async fn replaces_at_most_ten_delegates_at_once() {
     let (_, alone) = side_by_side(of_many_names(1, 0)).await;
     let (most, together) = side_by_side(of_many_names(10, 0)).await;
     assert_eq!(most, 10);

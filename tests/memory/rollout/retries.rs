@@ -110,7 +110,7 @@ async fn asks_a_recovered_manager_within_the_same_run() {
     assert_eq!(row(&report, "dd").image, NEW);
 }
 
-/// A command that does one run ends with it.
+/// A command for a single run exits as soon as that run ends.
 #[tokio::test(start_paused = true)]
 async fn a_single_run_does_not_wait() {
     let host = Host::new();

@@ -284,7 +284,7 @@ impl Moments<'_> {
         let is_right = match (shadow.role(before)?, shadow.role(event.at)?) {
             (Role::Serving, Role::Retired) => self.was_right(event, |at| works(at, Role::is_candidate)),
             (Role::Serving, Role::Draining { .. }) => {
-                // A container that Docker could not rename was asked to stop under its own name, as the candidate's name says.
+                // A container that Docker could not rename keeps its name; a candidate named `NAME.next` shows that.
                 let is_announced =
                     self.was_right(event, |at| self.another_is(shadow, at, |role| role == Role::Next));
                 let is_next = |at| self.another_is(shadow, at, Role::is_candidate);

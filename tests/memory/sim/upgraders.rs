@@ -106,7 +106,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
         run_on_start,
     } = world.scenario.upgraders[slot].clone();
     let mut reconciler = reconciler(world, slot + 1);
-    // In half of the stories, the processes are notified of changes; in the other half, they must look.
+    // In half of the stories, the processes are notified of changes; in the other half, they must poll.
     if !once && world.scenario.seed.is_multiple_of(2) {
         reconciler = reconciler.watching();
     }

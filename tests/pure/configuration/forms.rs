@@ -227,7 +227,7 @@ fn versions_have_a_two_digit_year_and_a_month() {
 }
 
 #[test]
-fn warns_of_engine_reachable_without_tls() {
+fn warns_about_engine_reachable_without_tls() {
     for (host, warns) in [
         ("tcp://10.0.0.1:2375", true),
         ("tcp://[2001:db8::1]", true),
@@ -291,7 +291,7 @@ fn health_command_runs_in_a_shell_or_directly() {
 }
 
 #[test]
-fn warns_of_health_settings_that_the_probe_ignores() {
+fn warns_about_health_settings_that_the_probe_ignores() {
     let exec = settings(&[
         ("HEALTH_PROBE", "exec"),
         ("HEALTH_PORT", "3461"),

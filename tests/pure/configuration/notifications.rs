@@ -60,7 +60,7 @@ fn urls_are_secrets() {
 }
 
 #[test]
-fn warns_of_webhook_settings_without_a_webhook() {
+fn warns_about_webhook_settings_without_a_webhook() {
     let given = [
         ("WEBHOOK_FORMAT", "teams"),
         ("WEBHOOK_SECRET", "not-a-token-but-secret, and long"),

@@ -267,7 +267,7 @@ fn any_single_change_of_a_recorded_successor_is_noticed() {
             if path == "/Config/Image"
                 || path.starts_with("/Config/Labels/io.delegate-upgrader.")
                 || (borrowed && (path == "/Config/Hostname" || path == "/Config/Domainname"))
-                // Sets, which the next test covers.
+                // These are sets; the next test covers them.
                 || path.starts_with("/Config/ExposedPorts")
                 || path.starts_with("/Config/Volumes")
             {

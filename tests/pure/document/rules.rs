@@ -514,7 +514,7 @@ fn requests_cpus_once_although_podman_shows_them_twice() {
 }
 
 #[test]
-fn a21_names_the_platform_if_the_store_keeps_several() {
+fn a21_requests_the_platform_if_the_store_keeps_several() {
     let mut container = container(&json!({}), json!({}));
     assert_eq!(
         upgrade_on(NEW_ENGINE, &container, &json!({}), &json!({}))

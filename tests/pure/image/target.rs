@@ -102,7 +102,7 @@ fn follows_other_harness_repository_except_for_custom_images() {
             "replace us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.03.1"),
         ("us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.03.1", "harness/delegate:26.02.1.minimal",
             "replace us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.03.1.minimal"),
-        // A mirror keeps its prefix, whichever of the two is published.
+        // A mirror keeps its prefix, whichever of Harness's two repositories is published.
         ("us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.03.1", "mirror/harness/delegate:26.02.1",
             "replace mirror/harness/delegate:26.03.1"),
         ("us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:26.03.1", "gcr.corp/a/harness/delegate:26.03.1",
@@ -242,7 +242,7 @@ fn compares_mutable_tag_by_registry_digest() {
 
 #[test]
 #[rustfmt::skip]
-fn a_digest_decides_if_the_published_reference_has_one() {
+fn the_digest_decides_when_the_published_reference_has_one() {
     assert_rows(&TargetSettings::default(), &[
         ("harness/delegate:26.03.1@A", "harness/delegate:26.03.1@A",         "current"),
         ("harness/delegate:26.03.1@A", "harness/delegate@A",                 "current"),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Two tasks end in turn, each so many seconds after its start, in an update that was complete at the beginning. Returns
+/// Two tasks end in turn, each this many seconds after its start, in an update that was complete at the beginning. Returns
 /// the seconds after which the image is rolled back, if ever.
 fn rolled_back_after(life: i64, restart: i64) -> Option<i64> {
     let cycle = life + restart;

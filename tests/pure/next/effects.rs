@@ -16,7 +16,7 @@ const TASKS: i64 = 20;
 /// The time until a delegate is healthy, in seconds.
 const BOOT: i64 = 5;
 
-/// The fate of containers with another image than V1 once they are started.
+/// The fate of containers with an image other than V1 once they are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Works,

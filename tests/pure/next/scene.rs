@@ -140,7 +140,7 @@ pub trait Change: Sized {
         self.change(|m| m.replaces = Some(ContainerId::new(id)))
     }
 
-    /// It reports that it executes so many tasks.
+    /// It reports that it executes this many tasks.
     fn tasks(self, tasks: u64) -> Self {
         let is_connected = None;
         self.change(|m| m.work = Some(Work { tasks, is_connected }))
@@ -156,7 +156,7 @@ pub trait Change: Sized {
         })
     }
 
-    /// It has been running for so many seconds, observed from the start, and healthy for so many.
+    /// It has been running for this many seconds, observed from the start, and healthy for this many.
     fn running(self, since: i64, healthy: i64) -> Self {
         self.change(|m| {
             m.state = RunState::Running;
@@ -166,7 +166,7 @@ pub trait Change: Sized {
         .seen_healthy_for(healthy)
     }
 
-    /// It has been running for so many seconds, and unhealthy for so many.
+    /// It has been running for this many seconds, and unhealthy for this many.
     fn unhealthy(self, since: i64, unhealthy: i64) -> Self {
         self.running(since, 0).change(|m| {
             m.health = verdict(HealthStatus::Unhealthy);
@@ -193,7 +193,7 @@ pub trait Change: Sized {
         })
     }
 
-    /// It ended so many seconds ago.
+    /// It ended this many seconds ago.
     fn exited(self, seconds: i64) -> Self {
         let started = |m: &Member| m.life.started_at.unwrap_or(ago(seconds + 60));
         self.state(RunState::Exited).change(|m| {
@@ -202,7 +202,7 @@ pub trait Change: Sized {
         })
     }
 
-    /// Someone stopped it so many seconds ago.
+    /// Someone stopped it this many seconds ago.
     fn stopped(self, seconds: i64) -> Self {
         self.exited(seconds).change(|m| m.life.was_stopped = true)
     }
@@ -215,7 +215,7 @@ pub trait Change: Sized {
         self.change(|m| policy.clone_into(&mut m.restart_policy))
     }
 
-    /// Docker has refused so many times to start it, but may start it the next time.
+    /// Docker has refused this many times to start it, but may start it the next time.
     fn refused(self, count: u32) -> Self {
         self.change(|m| m.history.starts.count = count)
     }
@@ -225,7 +225,7 @@ pub trait Change: Sized {
         self.change(|m| m.history.starts.for_good = Some("no such file".to_owned()))
     }
 
-    /// This process asked it to stop so many seconds ago.
+    /// This process asked it to stop this many seconds ago.
     fn asked_to_stop(self, seconds: i64) -> Self {
         self.change(|m| {
             (m.history.stop_requested_at, m.history.was_asked_to_stop) = (Some(ago(seconds)), true);
@@ -311,7 +311,7 @@ impl Scene {
         self
     }
 
-    /// Renamed so many seconds ago.
+    /// Renamed this many seconds ago.
     pub fn draining(mut self, seconds: i64, member: Member) -> Self {
         let since = ago(seconds).timestamp();
         let old = named(member, Role::Draining { since });
@@ -319,7 +319,7 @@ impl Scene {
         self
     }
 
-    /// Withdrawn so many seconds ago.
+    /// Withdrawn this many seconds ago.
     pub fn withdrawn(mut self, seconds: i64, member: Member) -> Self {
         let since = ago(seconds).timestamp();
         self.rollout
@@ -328,7 +328,7 @@ impl Scene {
         self
     }
 
-    /// A trial that was not removed when it was tried, so many seconds ago.
+    /// A trial that was not removed when it was tried, this many seconds ago.
     pub fn trial(mut self, seconds: i64, member: Member) -> Self {
         let since = ago(seconds).timestamp();
         self.rollout.withdrawn.push(named(member, Role::Trial { since }));

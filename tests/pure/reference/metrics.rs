@@ -17,7 +17,7 @@ use crate::status::with_every_metric;
 
 const PAGE: &str = "docs/reference/metrics.md";
 
-/// The text of the pages about each metric, without the prefix.
+/// The documentation's text about each metric. The names omit the common prefix.
 #[rustfmt::skip]
 const WORDS: &[(&str, &str)] = &[
     ("build_info", "1"),

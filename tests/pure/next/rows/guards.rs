@@ -8,7 +8,7 @@ use super::super::scene::{Change, HEALTHY_TIME, Scene, V2, ago, copy, new, old};
 use super::table;
 use super::upgrader::retired;
 
-/// This call has failed so many times in a row, the last time so many seconds ago.
+/// This call has failed this many times in a row, the last time this many seconds ago.
 fn tried(scene: Scene, key: &str, attempts: u32, seconds: i64) -> Scene {
     scene.knowing(|facts| {
         for attempt in (0..attempts).rev() {

@@ -115,7 +115,7 @@ fn a_candidate_is_judged_by_what_it_does() {
         (with(new().running(DEADLINE, HEALTHY_TIME - 5)), "proving: wait 500ms, proving"),
         // Proven at the last moment.
         (with(new().running(DEADLINE, HEALTHY_TIME)), RETIRE),
-        // Time that this process has not watched proves nothing.
+        // Time during which this process was not watching proves nothing.
         (with(new().running(86_400, 0).change(|m| m.history.seen_since = Some(now()))), "proving: wait 5s, proving"),
         (with(new().state(RunState::Dead)), exited),
         // Docker may restart it, unless it has no restart policy.

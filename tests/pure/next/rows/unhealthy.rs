@@ -14,7 +14,7 @@ const RESTARTED: &str = "restart: restart old within 1h";
 const HELD_BACK: &str = "restart_deferred: rest, restart_deferred";
 const AT_REST: &str = "blocked: rest, awaiting_schedule";
 
-/// A delegate that has failed so many checks, the only one on its host.
+/// A delegate that has failed this many checks, the only one on its host.
 fn failing(checks: u64) -> Scene {
     let serving = old().unhealthy(86_400, 200).change(|m| {
         m.history.checks.failed = checks;
@@ -30,7 +30,7 @@ fn changed(change: impl FnOnce(&mut Member)) -> Scene {
     failing(3).with(|rollout| change(rollout.serving.as_mut().unwrap()))
 }
 
-/// This process asked for a restart of the current life so many seconds ago.
+/// This process asked for a restart of the current life this many seconds ago.
 fn asked_to_restart(seconds: i64) -> Scene {
     changed(|m| {
         m.history.checks.restart = Some(RequestedRestart {
@@ -41,7 +41,7 @@ fn asked_to_restart(seconds: i64) -> Scene {
     })
 }
 
-/// The same, and that life ended so many seconds ago.
+/// The same, and that life ended this many seconds ago.
 fn ended(asked: i64, ended: i64) -> Scene {
     asked_to_restart(asked).with(|rollout| {
         let serving = rollout.serving.as_mut().unwrap();

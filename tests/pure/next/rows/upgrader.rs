@@ -19,7 +19,7 @@ pub fn exchange() -> Scene {
         .pulled(V2)
 }
 
-/// The old upgrader gave up the name so many seconds ago; seen by the container `own`.
+/// The old upgrader gave up the name this many seconds ago; seen by the container `own`.
 pub fn retired(own: &str, seconds: u64, candidate: Member) -> Scene {
     let scene = Scene::new().upgrader(own).retired(old()).candidate(candidate);
     scene.knowing(|facts| facts.name_free_for = Duration::from_secs(seconds))
