@@ -14,7 +14,7 @@ rows! {
     TRIED: "It has the image of the attempt" {
         /// It is being updated, or not all tasks run, and it has time left for that: wait.
         RollingOut
-        /// All tasks run, but not yet for `UPGRADE_HEALTHY_TIME`, and there is still time for that: wait.
+        /// All tasks run, for less than `UPGRADE_HEALTHY_TIME` so far, and there is time left for that: wait.
         Proving
         /// It is neither proven nor has time left, and the end of the update is not long ago: go back to the image before.
         TooLate
