@@ -1,51 +1,75 @@
-//! `explain`: shows the entry for a reason in the reference.
+//! `explain`: shows what the reference says of a word of the output: a reason, a cause of one, or an event.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Exit, fail, print, print_json};
 
 /// The page with an entry for each reason.
-const PAGE: &str = include_str!("../../docs/reference/reasons.md");
-const ENTRY: &str = "\n### `";
+const REASONS: &str = include_str!("../../docs/reference/reasons.md");
 /// The page with a row for each cause of a reason: `| reason | cause | the line says |`.
 const CAUSES: &str = include_str!("../../docs/reference/causes.md");
+/// The page with a row for each event: `| action | when it is recorded | reason |`.
+const EVENTS: &str = include_str!("../../docs/reference/events.md");
 
-pub(super) fn explain(reason: &str, json: bool) -> Exit {
-    let entries = PAGE
-        .split(ENTRY)
-        .skip(1)
-        .filter_map(|entry| entry.split_once("`\n"));
-    if let Some((word, text)) = entries.clone().find(|(word, _)| *word == reason) {
-        let text = text.split("\n## ").next().unwrap_or_default();
-        let text = plain(text);
-        let text = text.trim();
-        if json {
-            return print_json(&json!({ "reason": word, "text": text }));
-        }
-        return print(&format!("{word}\n\n{text}"));
+/// The kind of a word, the word, and its text.
+type Entry = (&'static str, &'static str, String);
+
+pub(super) fn explain(word: Option<&str>, json: bool) -> Exit {
+    let given = word.unwrap_or_default();
+    let word = given.to_ascii_lowercase().replace(['-', ' '], "_");
+    let all: Vec<Entry> = entries().collect();
+    let found: Vec<&Entry> = all
+        .iter()
+        .filter(|entry| given.is_empty() || entry.1 == word)
+        .collect();
+    if found.is_empty() {
+        let meant = all
+            .iter()
+            .map(|entry| (strsim::osa_distance(entry.1, &word), entry.1));
+        let meant = meant.min().filter(|(slips, _)| *slips <= 3);
+        let meant = meant.map_or_else(String::new, |(_, meant)| format!("did you mean {meant}? "));
+        let problem = format!("no word is called {given:?}; {meant}`explain` alone lists all");
+        return fail(problem, Exit::Usage);
     }
-    if let Some((of, text)) = cause(reason) {
-        if json {
-            return print_json(&json!({ "cause": reason, "reason": of, "text": text }));
-        }
-        return print(&format!(
-            "{reason}\n\nA cause of the reason {of}; the line says, for example: {text}"
-        ));
+    if json {
+        let entry = |(kind, word, text): &&Entry| json!({ "kind": kind, "word": word, "text": text });
+        return print_json(&found.iter().map(entry).collect::<Vec<Value>>());
     }
-    let meant = entries
-        .map(|(word, _)| (strsim::osa_distance(word, reason), word))
-        .min();
-    let meant = meant.filter(|(slips, _)| *slips <= 3).map(|(_, word)| word);
-    let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
-    fail(format!("no reason is called {reason:?}{meant}"), Exit::Usage)
+    let text = |(kind, word, text): &&Entry| match given {
+        "" => format!("{kind:8}{word}"),
+        _ => format!("{word} ({kind})\n\n{text}"),
+    };
+    let texts: Vec<String> = found.iter().map(text).collect();
+    print(&texts.join(if given.is_empty() { "\n" } else { "\n\n" }))
 }
 
-/// The reason to which a cause belongs, and an example of its line.
-fn cause(word: &str) -> Option<(&'static str, &'static str)> {
-    CAUSES.lines().find_map(|line| {
-        let mut cells = line.strip_prefix("| ")?.trim_end_matches(" |").splitn(3, " | ");
-        let (of, cause, text) = (cells.next()?, cells.next()?, cells.next()?);
-        (cause.trim_matches('`') == word).then_some((of.trim_matches('`'), text))
+fn entries() -> impl Iterator<Item = Entry> {
+    let reasons = REASONS.split("\n### `").skip(1).filter_map(|entry| {
+        let (word, text) = entry.split_once("`\n")?;
+        Some((
+            "reason",
+            word,
+            plain(text.split("\n## ").next()?).trim().to_owned(),
+        ))
+    });
+    let causes = rows(CAUSES, "causes").map(|[of, word, text]| {
+        let text = format!("A cause of the reason {of}; the line says, for example: {text}");
+        ("cause", word, text)
+    });
+    let events = rows(EVENTS, "actions")
+        .map(|[word, when, _]| ("event", word, format!("Recorded when {}.", plain(when))));
+    reasons.chain(causes).chain(events)
+}
+
+/// The rows of the table between the markers of this name, without the marks of code around a cell.
+fn rows(page: &'static str, table: &str) -> impl Iterator<Item = [&'static str; 3]> {
+    let marker = format!("<!-- {table} -->");
+    let table = page.split_once(&marker).map_or("", |(_, table)| table);
+    let lines = table.lines().skip(3).take_while(|line| line.starts_with('|'));
+    lines.filter_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.trim_end_matches('|').splitn(3, " | ");
+        let mut cell = || Some(cells.next()?.trim().trim_matches('`'));
+        Some([cell()?, cell()?, cell()?])
     })
 }
 
@@ -76,13 +100,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shows_entries_in_plain_text() {
-        // Another test checks that the page has every reason.
-        for word in ["up_to_date", "quarantined", "recreated_by_another"] {
-            assert_eq!(explain(word, false), Exit::Ok, "{word}");
+    fn explains_reasons_causes_and_events_in_any_spelling() {
+        // Other tests check that the pages have every word.
+        for word in ["up_to_date", "Recreated-By-Another", "health_lost", "managed", ""] {
+            assert_eq!(explain(Some(word), false), Exit::Ok, "{word}");
         }
-        assert_eq!(explain("quarantine", true), Exit::Usage);
-        assert_eq!(cause("managed").map(|(of, _)| of), Some("obstacle"));
+        assert_eq!(explain(Some("quarantine"), true), Exit::Usage);
+        let kinds = entries()
+            .filter(|entry| entry.1 == "rejected")
+            .map(|entry| entry.0);
+        assert_eq!(kinds.collect::<Vec<_>>(), ["reason", "event"]);
         let text = plain("a [b](../c.md#d), **e:** [`f`](#g)\n<!-- h -->\n");
         assert_eq!(text, "a b (c.md#d), e: `f`");
     }

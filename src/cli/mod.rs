@@ -147,10 +147,10 @@ enum Command {
         #[arg(long, conflicts_with = "watch")]
         check: bool,
     },
-    /// Explain a reason, such as `quarantined`, and say what to do
+    /// Explain a word, such as `quarantined`, and say what to do
     Explain {
-        /// The word that log, `plan` and `status` show
-        reason: String,
+        /// A reason, cause or event that log, `plan`, `status` or a webhook shows; without it, all words
+        word: Option<String>,
     },
     /// Print the version, and the commit of a release
     Version,
@@ -316,7 +316,7 @@ async fn run_once(command: Command, given: Given) -> Result<Exit, Exit> {
         Command::Status { watch: true, .. } if json => Err(fail("--watch prints no JSON", Exit::Usage)),
         Command::Status { watch: true, .. } => status::watch(variables()).await,
         Command::Status { check, .. } => status::status(variables(), json, check).await,
-        Command::Explain { reason } => Ok(explain::explain(&reason, json)),
+        Command::Explain { word } => Ok(explain::explain(word.as_deref(), json)),
         Command::Version => Ok(version(json)),
         Command::Kubernetes { .. } if given.env_file.is_some() => {
             let problem = "--env-file is for Docker hosts; in a cluster, settings are variables of the pod or --config FILE";

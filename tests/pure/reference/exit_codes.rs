@@ -38,7 +38,7 @@ const COMMANDS: &[(&[&str], [&str; 5])] = &[
     (&["doctor"], ["no check fails", "a check fails, also if the engine is unreachable", "wrong command line", "the output is closed", "wrong configuration"]),
     (&["config"], ["printed", "", "wrong command line", "the output is closed", "wrong configuration, a file for `AUDIT_LOG` that cannot be written, or `LISTEN_ADDR` is in use"]),
     (&["notify"], ["each receiver accepted the test event", "a receiver did not; the output says why", "wrong command line", "the output is closed", "wrong configuration, or no receiver is set"]),
-    (&["explain"], ["printed", "", "wrong command line, or no such reason", "the output is closed", ""]),
+    (&["explain"], ["printed", "", "wrong command line, or no such word", "the output is closed", ""]),
     (&["version"], ["printed", "", "wrong command line", "the output is closed", ""]),
     (&["healthcheck"], ["alive", "no answer, or a wrong one", "wrong command line", "", ""]),
 ];
