@@ -1,5 +1,4 @@
-//! The program with an engine whose texts would all control a terminal, forge a log line, quote a delegate's environment,
-//! or never end.
+//! The program with an engine whose texts would control a terminal, forge a log line, quote secrets, or never end.
 
 use std::process::{Command, Stdio};
 

@@ -1,5 +1,4 @@
-//! `doctor` with a real engine, a real registry and the local Manager. Each line reports one check; a failed check says
-//! what to do.
+//! `doctor` with a real engine, registry and local Manager. Each line is one check; a failed one says what to do.
 
 use chrono::{TimeDelta, Utc};
 use serde_json::{Value, json};

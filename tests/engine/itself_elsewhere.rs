@@ -1,5 +1,4 @@
-//! Upgraders that no plain `docker run` started replace themselves on a real engine: a service of Compose, and a
-//! container with `--rm`.
+//! Upgraders started by Compose or with `--rm` replace themselves on a real engine.
 
 use std::fs;
 

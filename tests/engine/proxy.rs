@@ -74,8 +74,7 @@ impl Proxy {
         })
     }
 
-    /// Lets through those calls of the documented list that the predicate accepts, and answers 403 to all others, as socket
-    /// proxies do.
+    /// Lets through the documented calls that the predicate accepts, and answers 403 to others, as socket proxies do.
     pub(crate) fn that_allows(takes: impl Fn(&ApiCall) -> bool + Send + 'static) -> Self {
         Self::with_rules(move |method, path| {
             API_CALLS

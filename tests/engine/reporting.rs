@@ -1,5 +1,4 @@
-//! The reports of an upgrade, a rejected image and a rollback: the audit log, a webhook, metrics, the status and
-//! `history`. All of them agree.
+//! The audit log, a webhook, metrics, the status and `history` agree on an upgrade, a rejected image and a rollback.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

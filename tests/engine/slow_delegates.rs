@@ -36,8 +36,7 @@ impl Drop for Network {
     }
 }
 
-/// The upgrader is a container on the default bridge and the delegates are on another one: the engine drops the
-/// upgrader's packets to them.
+/// The upgrader and the delegates are on different bridges: the engine drops the upgrader's packets to them.
 #[test]
 fn ten_delegates_on_another_bridge_delay_neither_report_nor_upgrade() {
     let lab = Lab::new("two-bridges");

@@ -1,5 +1,4 @@
-//! The service of `examples/systemd` under a real systemd: it starts, upgrades a delegate, takes new settings, is killed when
-//! it hangs, and stops.
+//! The service of `examples/systemd` under systemd: it starts, upgrades, takes new settings, is killed when it hangs, stops.
 
 use std::ffi::OsString;
 use std::process::Command;

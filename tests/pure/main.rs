@@ -22,6 +22,7 @@ mod layers;
 mod links;
 mod managed;
 mod monitoring;
+mod mutants;
 mod next;
 mod page_form;
 mod pages;

@@ -1,5 +1,4 @@
-//! Endless answers of an engine, a container or a server: they take no more memory than there is, and the error says that
-//! the answer is too long.
+//! Endless answers take no more memory than there is, and the error says that the answer is too long.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

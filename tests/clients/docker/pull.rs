@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use super::scripted::{ScriptedEngine, answer};
 
-/// The outcome of a pull from an engine that answers with exactly this body, and closes the connection. The image exists
-/// all the time.
+/// The outcome of a pull from an engine that answers with exactly this body. The image exists all the time.
 async fn pull_with(body: &'static str) -> Result<(), EngineError> {
     let server = RawServer::start(vec![Reply::made_by(move |head| {
         if head.starts_with("POST") {

@@ -103,8 +103,7 @@ fn same_image_under_another_tag_is_not_an_update() {
     assert_eq!(service.document()["Version"], version);
 }
 
-/// The registry has the manifest, but a blob that it lists is gone: as on a node without a login, each task says that
-/// the image does not exist.
+/// The registry has the manifest, but a blob is gone: each task says that the image does not exist.
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
 fn an_image_that_no_node_can_pull_is_rolled_back_and_reported() {

@@ -73,8 +73,7 @@ pub fn blocks(page: &str) -> Vec<Block> {
 }
 
 impl Block {
-    /// The commands, with continued lines joined, and without their output and the remarks beside them. Empty if the block is
-    /// data.
+    /// The commands, with continued lines joined, without output or remarks. Empty if the block is data.
     pub fn commands(&self) -> Vec<String> {
         let is_session = self.lines.iter().any(|line| line.starts_with("$ "));
         // A variable for the commands below may be set first.

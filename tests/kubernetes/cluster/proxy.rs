@@ -1,7 +1,6 @@
 //! A proxy between the program and the API server: it counts requests, and kills the program at one of them.
 //!
-//! `kubectl proxy` speaks TLS to the API server with the upgrader's account, so the connection between it and the program
-//! is plain HTTP.
+//! `kubectl proxy` speaks TLS with the upgrader's account, so the program itself speaks plain HTTP.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

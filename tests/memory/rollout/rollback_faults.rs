@@ -75,8 +75,7 @@ async fn a_rollback_survives_a_fault_at_every_change() {
     }
 }
 
-/// The image is always bad and each process is killed right after its first change: no step is repeated forever, and each
-/// process gets further.
+/// The image is always bad and each process is killed right after its first change: no step is repeated forever.
 #[tokio::test(start_paused = true)]
 async fn a_rollback_completes_even_if_every_process_dies_after_one_change() {
     for way in Way::ALL {

@@ -1,5 +1,4 @@
-//! A host with upgraders in containers that replace themselves: one process for each of their running containers, and each
-//! may crash.
+//! A host with upgraders in containers that replace themselves: one process for each container that runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

@@ -248,8 +248,7 @@ impl Name<'_> {
         })
     }
 
-    /// Whether one of its containers has an image that serves, or its candidate knows such an image from the container that
-    /// it was created from.
+    /// Whether one of its containers has an image that serves, or its candidate knows such an image as the previous one.
     fn can_serve(&self, at: Duration) -> bool {
         let serves = |shadow: &Shadow| self.timeline.world.scenario.images[shadow.image].kind.serves();
         let is_broken = |shadow: &Shadow| {

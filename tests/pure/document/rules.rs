@@ -1,5 +1,4 @@
-//! The rules one by one. The letters come from the documentation on other tools' mistakes: networks (B), volumes (C),
-//! configuration (D).
+//! The rules one by one, by the letters of reliability.md: networks (B), volumes (C), configuration (D).
 
 use delegate_upgrader::container::label;
 use delegate_upgrader::container::{ApiVersion, Inspected};

@@ -1,5 +1,4 @@
-//! A walk through every combination of containers: no step is forbidden, and every walk ends at rest, with a serving
-//! delegate and no leftovers.
+//! A walk through every combination of containers: no forbidden step, and each ends at rest with one in service.
 
 use std::collections::BTreeMap;
 use std::env;

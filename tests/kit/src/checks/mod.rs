@@ -1,5 +1,4 @@
-//! The rules for each fuzz target's input, whatever it is. The fuzzer runs them, and `cargo test` runs them over the kept
-//! corpus.
+//! The rules for each fuzz target's input. The fuzzer runs them, and `cargo test` runs them over the kept corpus.
 
 pub mod border;
 pub mod document;

@@ -190,8 +190,7 @@ impl Lab {
         format!("{LABEL}={}", self.name)
     }
 
-    /// Runs a container of this test with these further arguments of `docker run`, including the image. Its name begins
-    /// with the test's.
+    /// Runs a container of this test with these further arguments of `docker run`, including the image.
     pub fn container(&self, suffix: &str, arguments: &[&str]) -> String {
         let name = format!("{}-{suffix}", self.name);
         let label = self.label();

@@ -47,8 +47,7 @@ impl Images {
         self.registry.insert(normal(reference), image);
     }
 
-    /// Changes the behaviour of containers that are created from an image from now on: their surroundings have changed,
-    /// not the image.
+    /// Changes how containers created from an image from now on behave: their surroundings have changed, not the image.
     pub(super) fn set_behaviour(&mut self, reference: &str, behaviour: &Behaviour) {
         if let Some(image) = self.registry.get_mut(&normal(reference)) {
             image.behaviour = behaviour.clone();
