@@ -157,7 +157,7 @@ fn health(rollouts: &[Rollout], upgrades: bool, checks: &mut Checks) {
             checks.warn("support", format!("{name} runs {}: {notice}", serving.image));
         }
         let message = if serving.health.status == HealthStatus::Unhealthy {
-            format!("{name} is unhealthy: {detail}; see `docker logs {name}`")
+            format!("{name} is unhealthy: {detail}; {}", serving.next_step())
         } else if upgrades && serving.health.is_weak() {
             format!(
                 "{name} can only be seen to run ({detail}); a new image is tried with HEALTH_COMMAND in the container, and \

@@ -314,7 +314,13 @@ impl Ledger {
             }
             HealthStatus::Healthy => return,
             _ if open.is_unhealthy || !has_lasted => return,
-            status => (Action::HealthLost, format!("{}: {detail}", status.as_str())),
+            status => {
+                let next = serving.next_step();
+                (
+                    Action::HealthLost,
+                    format!("{}: {detail}; {next}", status.as_str()),
+                )
+            }
         };
         open.is_unhealthy = action == Action::HealthLost;
         let at = now.to_rfc3339();

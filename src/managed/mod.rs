@@ -29,7 +29,7 @@ pub use step::{NO_TASK, Step};
 
 use crate::health::HealthStatus;
 use crate::image::ImageName;
-use crate::rollout::reason::Reason;
+use crate::rollout::reason::{Reason, next_step};
 use crate::rollout::{Intent, OwnerSettings};
 
 /// The program that replaces the containers of a workload.
@@ -209,6 +209,19 @@ impl Managed {
                 .before(self.record.release)
                 .map_or(0, |past| past.release),
         }
+    }
+
+    /// The next step for a person if it is unhealthy. A rollback cannot itself be rolled back.
+    pub fn next_step(&self) -> String {
+        let name = &self.name;
+        let logs = match self.orchestrator {
+            Orchestrator::Swarm => format!("docker service logs {name}"),
+            Orchestrator::Kubernetes => format!("kubectl logs deployment/{name}"),
+        };
+        let before = self
+            .previous_image()
+            .filter(|_| self.record.rolled_back_from.is_none());
+        next_step(&logs, name, before)
     }
 
     /// Returns the image before the present one, if this program replaced that image.

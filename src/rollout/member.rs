@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::pace::REMOVAL_TIMEOUT;
-use super::reason::Reason;
+use super::reason::{Reason, next_step};
 use super::{History, Intent};
 use crate::container::{ContainerId, ImageId, Inspected, Role, RunState, label};
 use crate::health::{Health, Work};
@@ -284,6 +284,13 @@ impl Member {
 }
 
 impl Member {
+    /// The next step for a person if it is unhealthy. A rollback cannot itself be rolled back.
+    pub fn next_step(&self) -> String {
+        let before = self.previous.as_ref().filter(|_| self.rolled_back_from.is_none());
+        let before = before.map(|before| before.reference.as_str());
+        next_step(&format!("docker logs {}", self.name), &self.name, before)
+    }
+
     /// Whether it is the result of a rollback from this image. The reference alone decides only if it is immutable: a mutable tag
     /// may refer to both images.
     pub fn was_rolled_back_from(&self, reference: &ImageReference, id: Option<&ImageId>) -> bool {

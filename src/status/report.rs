@@ -82,6 +82,9 @@ pub struct DelegateReport {
     pub cause: Option<Cow<'static, str>>,
     /// The reason as a sentence.
     pub message: String,
+    /// The next step for a person while it is unhealthy, as a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_step: Option<String>,
     /// Why no upgrade starts now, beginning with the reason; empty while one is in progress.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blockers: Vec<BlockerReport>,
@@ -234,14 +237,21 @@ impl Report {
             .filter(|delegate| delegate.failed)
             .map(|delegate| format!("{} ({})", delegate.container, delegate.reason.as_str()))
             .collect();
+        let unhealthy = self
+            .delegates
+            .iter()
+            .filter(|delegate| delegate.is_ill() && !delegate.failed);
+        let unhealthy: Vec<String> = unhealthy.map(|delegate| delegate.container.clone()).collect();
         let noun = if total == 1 { "delegate" } else { "delegates" };
-        let mut text = format!("{} of {total} {noun} OK", total - failed.len());
-        if let Some((first, others)) = failed.split_first() {
-            let more = match others.len() {
-                0 => String::new(),
-                count => format!(" and {count} more"),
-            };
-            let _ = write!(text, ", {} failed: {first}{more}", failed.len());
+        let mut text = format!("{} of {total} {noun} OK", total - failed.len() - unhealthy.len());
+        for (state, names) in [("failed", failed), ("unhealthy", unhealthy)] {
+            if let Some((first, others)) = names.split_first() {
+                let more = match others.len() {
+                    0 => String::new(),
+                    count => format!(" and {count} more"),
+                };
+                let _ = write!(text, ", {} {state}: {first}{more}", names.len());
+            }
         }
         match self
             .delegates
@@ -330,6 +340,7 @@ impl DelegateReport {
             until: reason.ends_at(),
             ..row
         }
+        .with_next_step(|| member.next_step())
     }
 
     /// The row of a workload that an orchestrator manages.
@@ -349,6 +360,20 @@ impl DelegateReport {
             next_check,
             ..Self::without_container(&managed.name, &managed.workload, reason)
         }
+        .with_next_step(|| managed.next_step())
+    }
+
+    /// Whether a person has to do something about its health: it runs as its owner wants, and the upgrader has nothing left to do.
+    fn is_ill(&self) -> bool {
+        use ReasonKind::{NotADelegate, NotRunning, TaskOfService};
+        let is_meant = !matches!(self.reason, NotRunning | NotADelegate | TaskOfService);
+        self.health == HealthStatus::Unhealthy && is_meant && !self.in_progress
+    }
+
+    /// Returns this row with the next step of a person, if one is needed.
+    fn with_next_step(self, step: impl FnOnce() -> String) -> Self {
+        let next_step = self.is_ill().then(step);
+        Self { next_step, ..self }
     }
 
     /// Returns this row with the blockers that keep an upgrade from starting.
@@ -391,6 +416,7 @@ impl DelegateReport {
             failed: reason.is_failure(),
             cause: reason.cause().map(Cow::Borrowed),
             message: reason.to_string(),
+            next_step: None,
             blockers: Vec::new(),
             pull: None,
             in_progress: false,

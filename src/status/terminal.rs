@@ -99,6 +99,7 @@ fn details(delegate: &DelegateReport, look: Look, now: DateTime<Utc>) -> Vec<Str
     let mut lines = Vec::new();
     if Tone::of(delegate) == Tone::Bad {
         lines.push(delegate.health_detail.clone());
+        lines.extend(delegate.next_step.clone());
     }
     lines.extend(
         delegate

@@ -66,6 +66,11 @@ impl Tone {
             DelegateReport {
                 in_progress: true, ..
             } => Self::Busy,
+            // No green beside a delegate that is unhealthy.
+            DelegateReport {
+                health: HealthStatus::Unhealthy,
+                ..
+            } => Self::Attention,
             _ => Self::Good,
         }
     }

@@ -66,6 +66,7 @@ fn delegate() -> DelegateReport {
         reason: ReasonKind::Rejected,
         cause: Some("crash_loop".into()),
         message: "a sentence".to_owned(),
+        next_step: Some("a sentence".to_owned()),
         blockers: vec![blocker()],
         pull: Some(PullState {
             image: "harness/delegate:26.03.1".to_owned(),

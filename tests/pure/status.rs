@@ -320,6 +320,24 @@ fn no_line_is_longer_than_the_terminals_width() {
 }
 
 #[test]
+fn an_unhealthy_delegate_is_never_green_and_shows_its_next_step() {
+    let mut ill = delegate("d1");
+    ill["health"] = "unhealthy".into();
+    ill["next_step"] = "see `docker logs d1`".into();
+    let status = with(&[ill]);
+    let page = html(&status);
+    let parts = [
+        "<span class=\"badge attention\"",
+        "<dt>Next step</dt><dd>see <code>docker logs d1</code></dd>",
+    ];
+    for part in parts {
+        assert!(page.contains(part), "no {part} in {page}");
+    }
+    assert!(!page.contains("badge good"), "{page}");
+    assert!(text(&status).contains("d1: see `docker logs d1`"));
+}
+
+#[test]
 fn what_needs_attention_comes_first() {
     let [mut busy, mut failed, mut ill] = ["b", "c", "d"].map(delegate);
     busy["in_progress"] = true.into();

@@ -25,11 +25,11 @@ pub use crate::net::retry::Retry;
 pub use awaited::Awaited;
 pub(crate) use kind::Standing;
 pub(crate) use log_once::WORTH_A_WORD;
-pub(crate) use words::count;
 use words::{
     changed, health_only, is_published, not_a_delegate, paused, retry, returning, since, times, unfinished,
     whole,
 };
+pub(crate) use words::{count, next_step};
 
 /// Why a delegate is left alone, for now or for good. Images are given as references, problems in the engine's words, and a
 /// verdict is the health at the last observation.

@@ -12,6 +12,13 @@ pub(super) fn retry(delegate: &str) -> String {
     command_for("retry", delegate)
 }
 
+/// The next step for a person if a delegate is unhealthy: read its log with this command, and go back to the image before.
+pub(crate) fn next_step(logs: &str, delegate: &str, before: Option<&str>) -> String {
+    let rollback = command_for("rollback", delegate);
+    let back = before.map_or_else(String::new, |image| format!("; `{rollback}` returns to {image}"));
+    format!("see `{logs}`{back}")
+}
+
 /// How long an answer has taken. Usually it comes within a second, which is not worth mentioning.
 pub(super) fn since(waited: Duration, last_error: Option<&str>) -> String {
     let error = last_error.map_or_else(String::new, |error| format!("; last error: {error}"));

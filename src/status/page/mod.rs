@@ -125,6 +125,9 @@ fn article(page: &mut String, delegate: &DelegateReport, events: &[Event], now: 
     });
     let health = escaped(&delegate.health_detail);
     row("Health", format!("{health}{}", lasting.unwrap_or_default()));
+    if let Some(next) = &delegate.next_step {
+        row("Next step", prose(next));
+    }
     if let Some(tasks) = delegate.tasks {
         let manager = match delegate.connected {
             Some(false) => ", not connected to the Manager",

@@ -200,6 +200,13 @@ async fn keeps_an_unhealthy_successor_once_the_old_container_is_gone() {
     let now = host.find("dd");
     assert_eq!((now.image.as_str(), now.state), (NEW, RunState::Running));
     assert_eq!(host.names(), ["dd"]);
+
+    // A person has to decide, and every report says how.
+    tokio::time::sleep(HOUR).await;
+    let report = host.once(NEW).await;
+    assert_eq!(report.summary(), "0 of 1 delegate OK, 1 unhealthy: dd");
+    let next = format!("see `docker logs dd`; `delegate-upgrader rollback dd` returns to {OLD}");
+    assert_eq!(report.delegates[0].next_step.as_ref(), Some(&next));
 }
 
 /// `docker commit` copies our labels into an image. A container of that image belongs to its owner: the upgrader neither

@@ -47,7 +47,7 @@ const DRAINS: &str = "[Drains](../usage/troubleshooting.md#the-old-delegate-does
 #[rustfmt::skip]
 pub(super) fn words(kind: Kind) -> Words {
     match kind {
-        Kind::UpToDate => Words("It runs the published image.", NOTHING, ""),
+        Kind::UpToDate => Words("It runs the published image.", "nothing; if it is unhealthy, `status` shows the next step.", ""),
         Kind::SameImage => Words("The published reference is new, and refers to the image that runs.", NOTHING, ""),
         Kind::AwaitingSchedule => Words("Upgrades start in scheduled runs only.", WAIT_OR_RETRY, SCHEDULES),
         Kind::AwaitingAnswer => Words("The Manager, or the registry of a mutable tag, has not answered.", "if it lasts, read the last error in the line.", MANAGER),
