@@ -11,7 +11,6 @@ use tracing::{debug, warn};
 
 use crate::container::{ContainerId, ImageId, RunState};
 use crate::engine::Engine;
-use crate::health;
 use crate::rollout::{Member, Rejection, Rollout};
 use crate::text::redact::Redactor;
 use crate::text::time;
@@ -73,7 +72,8 @@ impl Evidence {
         };
         let redactor = Redactor::new(container.environment());
         if rejected.has_ended() || rejected.state == RunState::Restarting {
-            evidence.ending = Some(redactor.line(&health::ending(&container)));
+            // By the observation: the container may run again by now.
+            evidence.ending = Some(rejected.life.ending.clone());
         }
         evidence.health_log = container
             .health_log(PROBES)

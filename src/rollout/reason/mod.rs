@@ -279,8 +279,8 @@ pub enum Reason {
     /// The host already has as many candidates as may prove themselves at once.
     #[error("waiting for {count} other replacements")]
     WaitingForOthers { count: usize },
-    /// The replacement of another replica failed, which halts the rest until the next scheduled run.
-    #[error("halted until the next scheduled run, because {name} failed: {because}")]
+    /// The replacement of another replica failed, which halts the rest of this run.
+    #[error("halted, because {name} failed: {because}")]
     Halted {
         name: String,
         /// Its [`Reason::failure`].
