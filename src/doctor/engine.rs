@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::Utc;
 use tokio::time::timeout;
 
-use super::{Checks, PATIENCE, containers, swarm};
+use super::{Checks, PATIENCE, Severity, containers, swarm};
 use crate::app;
 use crate::config::{HealthAction, ProbeKind, Settings, Source};
 use crate::container::ApiVersion;
@@ -23,6 +23,7 @@ use crate::image::is_mutable_tag;
 use crate::observe::{Observer, Scope, WAY_OUT};
 use crate::rollout::{Memory, Rollout};
 use crate::status::report::none_found;
+use crate::text::duration::span;
 use crate::text::{size, time};
 
 /// The API version of Docker 20.10, the oldest version that was tested (in Debian).
@@ -104,7 +105,7 @@ pub(super) async fn check(
     swarm::check(services.as_deref().unwrap_or_default(), settings, checks).await;
     let has_services = services.is_some_and(|services| !services.is_empty());
     if rollouts.is_empty() && !has_services {
-        checks.warn(
+        checks.fail(
             "delegates",
             none_found(&settings.workload_names, &observer.other_workloads()),
         );
@@ -115,7 +116,7 @@ pub(super) async fn check(
     for (rollout, reason) in observer.not_delegates() {
         checks.warn("delegates", format!("{}: {reason}", rollout.name));
     }
-    health(&rollouts, needs.upgrades, checks);
+    health(&rollouts, settings, checks);
     left_over(&rollouts, checks);
     if needs.upgrades && !rollouts.is_empty() {
         disk(engine.as_ref(), &scope.disk(), &rollouts, checks).await;
@@ -150,23 +151,28 @@ fn left_over(rollouts: &[Rollout], checks: &mut Checks) {
 
 /// Reports delegates that fail their health check, whose health endpoint cannot be reached from here, or whose version
 /// is out of support or soon will be.
-fn health(rollouts: &[Rollout], upgrades: bool, checks: &mut Checks) {
+fn health(rollouts: &[Rollout], settings: &Settings, checks: &mut Checks) {
     for serving in rollouts.iter().filter_map(|rollout| rollout.serving.as_ref()) {
         let (name, detail) = (&serving.name, &serving.health.detail);
         if let Some(notice) = serving.image.support_notice(Utc::now()) {
             checks.warn("support", format!("{name} runs {}: {notice}", serving.image));
         }
-        let message = if serving.health.status == HealthStatus::Unhealthy {
-            format!("{name} is unhealthy: {detail}; {}", serving.next_step())
-        } else if upgrades && serving.health.is_weak() {
-            format!(
+        if serving.health.status == HealthStatus::Unhealthy {
+            let text = format!("{name} is unhealthy: {detail}; {}", serving.next_step());
+            // A delegate that has just started takes its time.
+            let had_time = |at| Utc::now() - at > span(settings.healthy_deadline);
+            let severity = match serving.life.started_at {
+                Some(at) if !had_time(at) => Severity::Warn,
+                _ => Severity::Fail,
+            };
+            checks.add(severity, "health", text);
+        } else if !settings.disable_auto_upgrade && serving.health.is_weak() {
+            let text = format!(
                 "{name} can only be seen to run ({detail}); a new image is tried with HEALTH_COMMAND in the container, and \
                  if that is not possible, proven by running alone: {WAY_OUT}"
-            )
-        } else {
-            continue;
-        };
-        checks.warn("health", message);
+            );
+            checks.warn("health", text);
+        }
     }
 }
 

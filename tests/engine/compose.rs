@@ -258,8 +258,7 @@ fn compose_does(act: &[&str], order: &str, stage: &str) {
     }
 }
 
-/// Compose copies an inline config into the container before it starts it. This test does by hand what Compose does
-/// since 2.23.1.
+/// Does by hand what Compose does since 2.23.1: it copies an inline config into the container before it starts it.
 #[test]
 fn a_delegate_with_an_inline_config_is_left_alone() {
     let lab = Lab::new("config");

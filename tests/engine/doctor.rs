@@ -383,6 +383,13 @@ fn doctor_and_plan_agree_on_delegates_and_their_obstacles() {
     }
 }
 
+/// As where the name is misspelt: a gate before a rollout must not pass.
+#[test]
+fn doctor_fails_without_a_delegate() {
+    let run = Lab::new("doctor-none").upgrader(V2).run(&["doctor"]).ended(1);
+    run.says("FAIL  delegates");
+}
+
 #[test]
 fn a_moving_tag_requires_registry_access() {
     let lab = Lab::new("doctor-moving");

@@ -33,8 +33,7 @@ impl SmallEngine {
         let path = |name: &str| directory.path().join(name);
         fs::create_dir(path("data")).expect("a directory");
         fs::write(path("daemon.json"), configuration).expect("daemon.json");
-        // Without its own bridge, it would take the lab's bridge away: an engine that starts with `--bridge none` removes
-        // `docker0`.
+        // It has its own bridge: an engine that starts with `--bridge none` removes the lab's `docker0`.
         let bridge = format!("smalldisk{mib}");
         ip(&["link", "add", &bridge, "type", "bridge"]);
         ip(&["address", "add", "192.0.2.1/24", "dev", &bridge]);

@@ -21,8 +21,13 @@ fn health_only_mode_sends_only_get_requests_to_the_engine() {
     let mut daemon = watcher.start();
     daemon.says("scheduled run", PATIENCE);
     daemon.says("delegate is unhealthy", PATIENCE);
-    let doctor = lab.upgrader(V2).run(&["doctor"]);
-    doctor.says(&format!("warn  health         {bad} is unhealthy: "));
+    let impatient = lab.upgrader(V2).with("UPGRADE_HEALTHY_TIME", "1s");
+    let doctor = impatient
+        .with("UPGRADE_HEALTHY_DEADLINE", "1s")
+        .run(&["doctor"])
+        .ended(1);
+    doctor.says(&format!("FAIL  health         {bad} is unhealthy: "));
+    doctor.says(&format!("; see `docker logs {bad}`"));
     daemon.says(
         &format!(
             "{} is published; health checks only (DISABLE_AUTO_UPGRADE=true)",

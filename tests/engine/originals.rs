@@ -1,5 +1,4 @@
-//! Delegates whose image or companions have changed or are gone, or that do not run: what the upgrader can rely on, and
-//! which containers it leaves alone.
+//! Delegates whose image or companions have changed or are gone, or that do not run, and which of them are left alone.
 
 use kit::lab::{Lab, V1, V2, build, docker, env, image, image_of, inspect, life};
 

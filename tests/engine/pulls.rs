@@ -99,8 +99,7 @@ impl State {
     }
 }
 
-/// Publishes an image with layers of random data of these sizes, in MiB, which the engine does not have. Returns its name
-/// by way of the relay.
+/// Publishes an image with layers of random data of these sizes, in MiB. Returns its name by way of the relay.
 fn publish(relay: &Relay, version: &str, layers: &[u64]) -> String {
     let context = tempfile::tempdir().expect("a directory");
     let mut lines = format!("FROM {}\n", image(V2));

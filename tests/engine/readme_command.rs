@@ -75,8 +75,7 @@ fn run_as_shown(lab: &Lab, number: usize, values: &[(&str, &str)], image: &str) 
 
 /// Looks ten times a second and keeps the fewest delegates that were in service at once.
 ///
-/// A delegate is in service while its container runs under its name, or while the proven candidate runs between the
-/// commit's two renames.
+/// A delegate is in service while its container runs under its name, or the proven candidate between two renames.
 fn watch(lab: &Lab, names: [String; 2], stop: &Arc<AtomicBool>) -> thread::JoinHandle<(usize, usize)> {
     let (label, stop) = (lab.label(), Arc::clone(stop));
     thread::spawn(move || {

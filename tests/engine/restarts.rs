@@ -113,8 +113,7 @@ fn both<A: Send, B: Send>(one: impl FnOnce() -> A + Send, two: impl FnOnce() -> 
     })
 }
 
-/// Without live-restore, every drain ends with the engine, and `--restart always` starts another life. That life has not
-/// been asked to stop.
+/// Without live-restore, a drain ends with the engine; `--restart always` starts a life that nobody asked to stop.
 fn revived_container_is_asked_to_stop_again(test: &str, signal: Signal) {
     // When the engine stops, it gives each container the container's own time.
     let arguments = [

@@ -130,8 +130,7 @@ fn losing_a_node_mid_update_costs_no_task() {
     eventually("all run the new one", PATIENCE, || all_run(V2));
 }
 
-/// Only this node may run the tasks, so the update stalls: the previous image is wanted again, and runs as soon as the node
-/// is back.
+/// Only this node may run the tasks, so the update stalls, and the previous image runs once the node is back.
 #[test]
 #[ignore = "it has the engine for itself: make swarm runs it"]
 fn an_update_that_loses_its_only_node_reverts_to_the_previous_image() {

@@ -337,8 +337,7 @@ impl Point {
     }
 }
 
-/// Makes a network named after the delegate: an engine of 20.10 deadlocks when many containers join and leave the same
-/// network at once.
+/// Makes a network named after the delegate: 20.10 deadlocks when many containers join and leave one at once.
 pub(crate) async fn make_network(engine: &Engine, name: &str, number: usize) {
     let number = u32::try_from(number % 0x1_0000).unwrap_or_default();
     let subnet = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 100, 0, 0)) + number * 16);

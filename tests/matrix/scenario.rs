@@ -89,8 +89,7 @@ impl Scenario {
         image(version.split(' ').next().unwrap_or_default())
     }
 
-    /// The delegate's create body. `number` is the point's, for values that must be unique. A delegate that vanishes when it
-    /// stops has no restart policy.
+    /// The delegate's create body. `number` is the point's, for unique values. With `--rm` there is no restart policy.
     pub(crate) fn body(self, name: &str, number: usize, drain: u64, policy: &str) -> Value {
         let policy = if self.shape.rm { "no" } else { policy };
         let mut body = json!({

@@ -13,8 +13,7 @@ const RUNNING: &str = "2026-11-21T10:00:01.2Z";
 const RESTARTED: &str = "2026-11-21T12:00:00Z";
 const NEVER_STARTED: &str = "0001-01-01T00:00:00Z";
 
-/// An engine with a container that was created at 10:00:00.7 and started then. It shows these changes, and this header
-/// for each file.
+/// An engine with a container created and started at 10:00:00.7, these changes, and this header for each file.
 async fn engine(started: &str, changes: Value, stat: String) -> ScriptedEngine {
     let state = json!({ "Status": "running", "StartedAt": started });
     let container = json!({ "Id": "1", "Created": "2026-11-21T10:00:00.7Z", "State": state });

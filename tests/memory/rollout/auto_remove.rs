@@ -141,8 +141,7 @@ async fn restores_an_rm_delegate_unchanged_after_a_kill_at_any_point() {
     }
 }
 
-/// The old container was asked to stop, so Docker removes it at its end: a copy takes its place. A new process cannot know
-/// about that request.
+/// The old container was asked to stop, so Docker removes it at its end: a copy takes its place. A new process cannot know.
 #[tokio::test(start_paused = true)]
 async fn recreates_a_draining_rm_delegate_when_its_successor_exits() {
     let dies_after_the_commit = Behaviour::exits(SECOND * 30, 3).ready_in(SECOND * 5);

@@ -109,8 +109,7 @@ async fn does_not_try_an_image_for_another_platform() {
     assert_eq!(writes, [Operation::Pull]);
 }
 
-/// One of them was recreated while the tag stood for an image of another platform. It is the first or the last that wants
-/// the image.
+/// One of them, the first or the last to want the image, was recreated while the tag stood for another platform.
 #[tokio::test(start_paused = true)]
 async fn a_delegate_of_another_platform_does_not_block_the_others() {
     const FOREIGN: &str = "harness/delegate:foreign";

@@ -65,8 +65,7 @@ fn lives(host: &Host, id: &ContainerId) -> Vec<Duration> {
     starts.map(|event| event.at).collect()
 }
 
-/// An engine reports a failed HEALTHCHECK for a whole interval, and an upgrader that has just started does not know how
-/// long ago it failed.
+/// An engine reports a failed HEALTHCHECK for a whole interval; a new upgrader does not know how long ago it failed.
 #[tokio::test(start_paused = true)]
 async fn waits_for_the_next_healthcheck_of_a_delegate_that_may_have_recovered() {
     for recovers in [true, false] {

@@ -441,8 +441,7 @@ impl Host {
             .collect()
     }
 
-    /// The fewest delegates that worked at any one moment: started, ready, and not asked to stop. Containers that ran from the
-    /// beginning were ready then.
+    /// The fewest delegates that worked at any one moment: started, ready (as at the beginning), and not asked to stop.
     pub fn fewest_working(&self) -> usize {
         let now = self.twin.elapsed();
         let mut open: BTreeMap<String, Duration> = BTreeMap::new();

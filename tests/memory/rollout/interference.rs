@@ -25,8 +25,7 @@ async fn reports_a_delegate_that_vanished_during_a_run_once() {
     assert!(!host.scheduled_run(&mut upgrader).await.has_failures());
 }
 
-/// A host wakes up after hours, or its clock was wrong at its boot: in the proof, in the drain, or while its containers
-/// are read.
+/// A host wakes up after hours, or had a wrong clock at its boot: in the proof, in the drain, or during a reading.
 #[tokio::test(start_paused = true)]
 async fn a_clock_change_does_not_cut_a_drain_short() {
     for hours in [-30, 30] {
@@ -115,8 +114,7 @@ async fn a_late_withdrawal_does_not_reach_a_candidate_that_was_promoted() {
     promoted_before(&host, "dd.withdrawn-", upgrade).await;
 }
 
-/// `docker compose stop`, or a backup that stops everything, while the old container drains: the upgrader starts nothing
-/// and blames no image.
+/// `docker compose stop` or a backup stops everything during the drain: the upgrader starts nothing and blames no image.
 #[tokio::test(start_paused = true)]
 async fn keeps_a_container_stopped_if_its_owner_stops_it_during_the_drain() {
     for (is_stop_first, stops_old) in [(false, true), (false, false), (true, false)] {

@@ -82,8 +82,7 @@ fn without_a_program() -> Behaviour {
     ready().refused(r#"OCI runtime create failed: exec: "/upgrader": executable file not found"#)
 }
 
-/// The old one stays, or vanishes when it stops; a helper also runs the new image, so most bad images show before the old
-/// one has stopped.
+/// The old one stays, or vanishes when it stops. A helper runs the new image first, so most bad images show early.
 #[tokio::test(start_paused = true)]
 async fn rejects_a_bad_upgrader_and_keeps_the_old_one() {
     for change in [

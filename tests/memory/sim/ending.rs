@@ -245,8 +245,7 @@ impl End<'_> {
         shadow.is_some_and(|shadow| failed.into_iter().any(|other| other.created.0 > shadow.created.0))
     }
 
-    /// Whether another replica that has trouble with the published image holds up this one, or the report says that a person
-    /// removed a needed image.
+    /// Whether another replica's trouble with the image holds up this one, or a person removed a needed image.
     fn is_held_back(&self, serving: &Glance) -> bool {
         let world = self.world();
         let reasons = self.book.finals.iter().rev().find_map(|last| {

@@ -290,8 +290,7 @@ async fn wait_for_end(world: &World, id: &str) {
     }
 }
 
-/// `docker compose up` of an unchanged file. If it finds two containers of a service that should have one, it stops and
-/// removes either of them.
+/// `docker compose up` of an unchanged file. Of two containers of a service that should have one, it removes either.
 async fn compose_up(world: &World, line: usize, extra: &Glance) {
     let is_up = |(role, container): &&(Role, Glance)| {
         let is_given_up = matches!(role, Role::Failed { .. } | Role::Withdrawn { .. });

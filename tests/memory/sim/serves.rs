@@ -163,8 +163,7 @@ impl Name<'_> {
         })
     }
 
-    /// Whether its owner stopped, paused or removed it, or it ended by itself while nothing replaced it. A pruned container
-    /// did not run.
+    /// Whether its owner stopped, paused or removed it, or it ended by itself unreplaced. A pruned container did not run.
     fn is_its_owners(&self, gap: Duration, at: Duration) -> bool {
         let by_hand = |(when, cause): (Duration, Cause)| {
             cause == Cause::OperatorAction && gap.saturating_sub(BEFORE) <= when && when <= at
