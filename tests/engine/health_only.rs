@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::proxy::Proxy;
-use kit::lab::{Lab, NEVER_HEALTHY, PATIENCE, Signal, V1, V2, docker, image, life};
+use kit::lab::{Lab, NEVER_HEALTHY, PATIENCE, Signal, V1, V2, docker, eventually, image, life};
 
 #[test]
 fn health_only_mode_sends_only_get_requests_to_the_engine() {
@@ -22,10 +22,10 @@ fn health_only_mode_sends_only_get_requests_to_the_engine() {
     daemon.says("scheduled run", PATIENCE);
     daemon.says("delegate is unhealthy", PATIENCE);
     let impatient = lab.upgrader(V2).with("UPGRADE_HEALTHY_TIME", "1s");
-    let doctor = impatient
-        .with("UPGRADE_HEALTHY_DEADLINE", "1s")
-        .run(&["doctor"])
-        .ended(1);
+    let impatient = impatient.with("UPGRADE_HEALTHY_DEADLINE", "2s");
+    let fails = || impatient.run(&["doctor"]).code == Some(1);
+    eventually("the delegate has had its time", PATIENCE, fails);
+    let doctor = impatient.run(&["doctor"]).ended(1);
     doctor.says(&format!("FAIL  health         {bad} is unhealthy: "));
     doctor.says(&format!("; see `docker logs {bad}`"));
     daemon.says(
