@@ -242,6 +242,9 @@ pub fn main() -> Exit {
     let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {
+            if let Some(meant) = habit(&error) {
+                return fail(format!("unknown command; use `{meant}`"), Exit::Usage);
+            }
             let _ = error.print();
             return if error.use_stderr() { Exit::Usage } else { Exit::Ok };
         }
@@ -262,6 +265,19 @@ pub fn main() -> Exit {
     };
     telemetry::finish();
     exit
+}
+
+/// The right command for one that people know from another tool.
+fn habit(error: &clap::Error) -> Option<&'static str> {
+    let given = error.get(clap::error::ContextKind::InvalidSubcommand)?;
+    Some(match given.to_string().as_str() {
+        "list" | "ls" | "ps" => "delegate-upgrader status",
+        "check" => "delegate-upgrader doctor",
+        "stop" => "delegate-upgrader pause",
+        "events" | "audit" | "who" => "delegate-upgrader history",
+        "logs" => "docker logs",
+        _ => return None,
+    })
 }
 
 /// Reads the command line. Not inlined, so that the parser's stack space is not kept while the daemon runs.
@@ -453,6 +469,12 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
+
+    #[test]
+    fn a_command_of_another_tool_gets_the_right_one() {
+        let of = |word| habit(&Cli::try_parse_from(["delegate-upgrader", word]).unwrap_err());
+        assert_eq!((of("ps"), of("plam")), (Some("delegate-upgrader status"), None));
+    }
 
     #[test]
     fn documentation_shows_the_current_help() {
