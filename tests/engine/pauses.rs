@@ -4,7 +4,8 @@ use kit::contract::{self, lab::RealLab};
 use std::time::Duration;
 
 use kit::lab::{
-    Lab, PATIENCE, SLOW, Signal, Upgrader, V1, V2, WITH_HEALTHCHECK, eventually, image, image_of, life,
+    Lab, NEVER_HEALTHY, PATIENCE, Signal, Upgrader, V1, V2, WITH_HEALTHCHECK, eventually, image, image_of,
+    life,
 };
 use serde_json::Value;
 
@@ -175,7 +176,7 @@ fn the_screen_follows_other_processes_and_agrees_with_the_plan() {
 
     // The image failed on this replica.
     lab.delegate("2", V1, &[]);
-    let hasty = with_schedule(SLOW).with("UPGRADE_HEALTHY_DEADLINE", "3s");
+    let hasty = with_schedule(NEVER_HEALTHY).with("UPGRADE_HEALTHY_DEADLINE", "3s");
     hasty.run(&["once"]).ended(1);
     let (mut daemon, address) = started(&hasty);
     agree(&address, &hasty, &["quarantined", "halted"]);
