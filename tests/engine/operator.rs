@@ -67,7 +67,6 @@ fn a_retry_tries_a_rejected_image_at_once() {
     let lab = Lab::new("retry");
     let name = lab.delegate("1", V1, &[]);
     let before = life(&name);
-    // On a busy machine a look may be late by seconds.
     let slow = lab.image_with("26.08.9", "START_SECONDS=20");
     let hasty = lab.upgrader(&slow).with("UPGRADE_HEALTHY_DEADLINE", "3s");
     hasty.run(&["once"]).ended(1);

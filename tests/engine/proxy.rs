@@ -220,8 +220,7 @@ impl Proxy {
     }
 }
 
-/// Whether `GET` of `/v1.41/images/a/b:1/json` is a call of `GET /images/{name}/json`. An image's name has any number of
-/// segments.
+/// Whether `GET` of `/v1.41/images/a/b:1/json` is a call of `GET /images/{name}/json`: a name has any number of segments.
 fn is_call_of(method: &str, path: &str, call: &ApiCall) -> bool {
     let mut segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     if segments.first().is_some_and(|first| first.starts_with("v1.")) {
