@@ -38,6 +38,7 @@ fn rejected(seconds: i64) -> delegate_upgrader::rollout::Member {
 #[rustfmt::skip]
 fn a_delegate_in_service_is_replaced_when_nothing_is_in_the_way() {
     let unknown = |scene: Scene, forget: fn(&mut Facts)| scene.knowing(forget);
+    let snoozed = || published().with(|r| r.owner.snooze_until = Some(ago(-60)));
     let waiting = || current().keep(Reason::WaitingForReplica { name: "e".to_owned() });
     let by_upgrader = |seconds| Scene::new().serving(old().auto_remove(AutoRemove::ByUpgrader).exited(seconds));
     let back = || old().change(|m| m.rolled_back_from = Some(remembered(V2)));
@@ -78,7 +79,7 @@ fn a_delegate_in_service_is_replaced_when_nothing_is_in_the_way() {
             (published().knowing(|facts| facts.is_pulling = true), "pulling: wait 2s, pulling"),
             (unknown(published(), |facts| facts.holds = None), "holds_unknown: find out holds"),
             (delayed(), "first_seen: note that harness/delegate:26.02.1 is first seen"),
-            (published().with(|r| r.owner.snooze_until = Some(ago(-60))), "blocked: rest, snoozed"),
+            (snoozed(), "blocked: rest, snoozed"),
             (pulled().failed(1, rejected(60)), "blocked: rest, quarantined"),
             (published().failed(1, rejected(60)), "blocked: rest, quarantined"),
             (pulled().failed(1, rejected(60)).demanded(Intent::Retry), CREATE_AGAIN),
@@ -90,6 +91,7 @@ fn a_delegate_in_service_is_replaced_when_nothing_is_in_the_way() {
             (published().host_network().update_order(UpdateOrder::StartFirst), "blocked: rest, cannot_start_first"),
             (pulled().host_network().update_order(UpdateOrder::StartFirst), "blocked: rest, cannot_start_first"),
             (unknown(published(), |facts| facts.hidden_obstacle = None), "obstacle_unknown: find out hidden_obstacle"),
+            (unknown(snoozed(), |facts| facts.hidden_obstacle = None), "obstacle_unknown: find out hidden_obstacle"),
             (published(), PULL),
             (unknown(pulled(), |facts| facts.free_memory = None), "memory_unknown: find out free_memory"),
             (unknown(pulled(), |facts| (facts.free_memory, facts.crowd) = (None, 2)), "memory_unknown: wait 5s, waiting_for_others"),
