@@ -267,7 +267,7 @@ pub fn main() -> Exit {
     exit
 }
 
-/// The right command for one that people know from another tool.
+/// The command to type instead of one known from another tool.
 fn habit(error: &clap::Error) -> Option<&'static str> {
     let given = error.get(clap::error::ContextKind::InvalidSubcommand)?;
     Some(match given.to_string().as_str() {

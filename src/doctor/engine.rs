@@ -152,18 +152,24 @@ fn left_over(rollouts: &[Rollout], checks: &mut Checks) {
 /// Reports delegates that fail their health check, whose health endpoint cannot be reached from here, or whose version
 /// is out of support or soon will be.
 fn health(rollouts: &[Rollout], settings: &Settings, checks: &mut Checks) {
-    for serving in rollouts.iter().filter_map(|rollout| rollout.serving.as_ref()) {
+    for rollout in rollouts {
+        let Some(serving) = &rollout.serving else { continue };
         let (name, detail) = (&serving.name, &serving.health.detail);
         if let Some(notice) = serving.image.support_notice(Utc::now()) {
             checks.warn("support", format!("{name} runs {}: {notice}", serving.image));
         }
         if serving.health.status == HealthStatus::Unhealthy {
             let text = format!("{name} is unhealthy: {detail}; {}", serving.next_step());
-            // A delegate that has just started takes its time.
-            let had_time = |at| Utc::now() - at > span(settings.healthy_deadline);
-            let severity = match serving.life.started_at {
-                Some(at) if !had_time(at) => Severity::Warn,
-                _ => Severity::Fail,
+            // A delegate that has just started takes its time, and one that its owner stopped or opted out is the owner's.
+            let is_new = serving
+                .life
+                .started_at
+                .is_some_and(|at| Utc::now() - at <= span(settings.healthy_deadline));
+            let is_ours = serving.is_in_use() && rollout.owner.left_alone().is_none();
+            let severity = if is_ours && !is_new {
+                Severity::Fail
+            } else {
+                Severity::Warn
             };
             checks.add(severity, "health", text);
         } else if !settings.disable_auto_upgrade && serving.health.is_weak() {

@@ -288,7 +288,7 @@ impl Member {
     pub fn next_step(&self) -> String {
         let before = self.previous.as_ref().filter(|_| self.rolled_back_from.is_none());
         let before = before.map(|before| before.reference.as_str());
-        next_step(&format!("docker logs {}", self.name), &self.name, before)
+        next_step(&format!("docker logs {}", self.name), &self.delegate(), before)
     }
 
     /// Whether it is the result of a rollback from this image. The reference alone decides only if it is immutable: a mutable tag

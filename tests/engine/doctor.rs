@@ -383,11 +383,19 @@ fn doctor_and_plan_agree_on_delegates_and_their_obstacles() {
     }
 }
 
-/// As where the name is misspelt: a gate before a rollout must not pass.
+/// A gate before a rollout must not pass a misspelt name, nor fail for a delegate that its owner stopped.
 #[test]
-fn doctor_fails_without_a_delegate() {
-    let run = Lab::new("doctor-none").upgrader(V2).run(&["doctor"]).ended(1);
+fn doctor_fails_without_a_delegate_but_not_for_a_stopped_one() {
+    let lab = Lab::new("doctor-none");
+    let run = lab.upgrader(V2).run(&["doctor"]).ended(1);
     run.says("FAIL  delegates");
+    docker(&["stop", "--time", "1", &lab.delegate("1", V1, &[])]);
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    let impatient = lab.upgrader(V2).with("UPGRADE_HEALTHY_TIME", "1s");
+    impatient
+        .with("UPGRADE_HEALTHY_DEADLINE", "2s")
+        .run(&["doctor"])
+        .ended(0);
 }
 
 #[test]
