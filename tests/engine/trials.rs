@@ -12,8 +12,7 @@ use crate::failures::push_image;
 
 const STOP_FIRST: [&str; 2] = ["--label", "io.delegate-upgrader.update-order=stop-first"];
 
-/// A delegate with these options is not stopped while something is broken that the next container needs for its start; once
-/// it is mended, the delegate is replaced.
+/// A delegate is stopped only once everything works that the next container needs for its start.
 fn survives(lab: &Lab, version: &str, options: &[&str], words: &str, breaks: impl Fn(), mends: impl Fn()) {
     let options = [options, &STOP_FIRST].concat();
     let name = lab.delegate("1", V1, &options);

@@ -1,14 +1,11 @@
 //! The settings of an upgrader, unless a test changes them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use delegate_upgrader::config::{HealthSettings, ProbeKind, Timing, UpdateOrder};
+use delegate_upgrader::config::{Timing, UpdateOrder};
 use delegate_upgrader::image::TargetSettings;
-use delegate_upgrader::observe::Scope;
 use delegate_upgrader::reconcile::Settings;
 use delegate_upgrader::rollout::Policy;
-use delegate_upgrader::schedule::zone::Zone;
 
 /// The `DELEGATE_NAME` that upgraders manage.
 pub const GROUP: &str = "docker-delegate";
@@ -16,26 +13,7 @@ pub const STOP_TIMEOUT: Duration = Duration::from_secs(3600);
 
 pub fn settings() -> Settings {
     Settings {
-        scope: Scope {
-            workload_names: vec![GROUP.to_owned()],
-            account: None,
-            health: HealthSettings {
-                interval: Duration::from_secs(60),
-                probe: ProbeKind::Auto,
-                port: 3460,
-                path: "/api/health".to_owned(),
-                command: Vec::new(),
-            },
-            known_images: Vec::new(),
-            stop_timeout: STOP_TIMEOUT,
-            max_stop_timeout: None,
-            keep_images: 1,
-            own_id: None,
-            replaces_itself: None,
-            free_memory: Arc::new(|| None),
-            free_disk: Arc::new(|_, _| None),
-            zone: Zone::utc(),
-        },
+        scope: kit::scope::scope(),
         policy: Policy {
             health_only: false,
             update_order: UpdateOrder::Auto,

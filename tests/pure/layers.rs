@@ -1,5 +1,4 @@
-//! The layers of `src` from `docs/development/architecture.md`: a module imports only lower layers, and no two files
-//! import each other in a circle.
+//! The layers of `docs/development/architecture.md`: a module imports only lower layers, and no two files each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,6 +1,5 @@
 //! The documents of a Swarm manager.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::DateTime;
@@ -8,7 +7,6 @@ use delegate_upgrader::config::{HealthSettings, ProbeKind};
 use delegate_upgrader::managed::{Managed, Progress, Record, Tasks};
 use delegate_upgrader::observe::Scope;
 use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
-use delegate_upgrader::schedule::zone::Zone;
 use delegate_upgrader::swarm::{self, Defaults, Gate, Tools};
 use serde_json::{Value, json};
 
@@ -28,35 +26,16 @@ fn service() -> Value {
     })
 }
 
-fn health(probe: ProbeKind) -> HealthSettings {
-    HealthSettings {
-        interval: Duration::from_secs(60),
-        probe,
-        port: 3460,
-        path: "/api/health".to_owned(),
-        command: vec!["/probe".to_owned(), "--quick".to_owned()],
-    }
-}
-
-fn scope() -> Scope {
-    Scope {
-        workload_names: vec!["docker-delegate".to_owned()],
-        account: Some("ours".to_owned()),
-        health: health(ProbeKind::Auto),
-        known_images: Vec::new(),
-        stop_timeout: Duration::from_secs(3600),
-        max_stop_timeout: None,
-        keep_images: 1,
-        own_id: None,
-        replaces_itself: None,
-        free_memory: Arc::new(|| None),
-        free_disk: Arc::new(|_, _| None),
-        zone: Zone::utc(),
-    }
-}
-
 fn read(service: &Value, tasks: &[Value]) -> Option<Managed> {
-    swarm::read(service, tasks, &scope())
+    let account = Some("ours".to_owned());
+    swarm::read(
+        service,
+        tasks,
+        &Scope {
+            account,
+            ..kit::scope::scope()
+        },
+    )
 }
 
 fn task(image: &str, desired: &str, state: &str, second: u32) -> Value {
@@ -263,7 +242,13 @@ fn a_host_port_is_never_needed_by_two_tasks_at_once() {
 }
 
 fn gate(probe: ProbeKind) -> Gate {
-    let settings = health(probe);
+    let settings = HealthSettings {
+        interval: Duration::from_secs(60),
+        probe,
+        port: 3460,
+        path: "/api/health".to_owned(),
+        command: vec!["/probe".to_owned(), "--quick".to_owned()],
+    };
     Gate::new(&settings, Duration::from_secs(600))
 }
 

@@ -34,4 +34,5 @@ pub mod manager;
 pub mod names;
 pub mod page;
 pub mod schema;
+pub mod scope;
 pub mod twin;

@@ -1,5 +1,4 @@
-//! In no reachable state does a name stay without a working delegate for longer than the engine needs to start one,
-//! whatever else on the host is broken.
+//! No name stays without a working delegate for longer than the engine needs to start one, whatever else is broken.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

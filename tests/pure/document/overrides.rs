@@ -92,8 +92,7 @@ fn changed(container: &Inspected, pointer: &str, value: Value) -> Inspected {
     inspected(&document)
 }
 
-/// The fuzz target's rule for any container also holds for these: successors and their copies equal the original, except
-/// for our labels and the image.
+/// The fuzz target's rule for any container: successors and their copies equal it but for our labels and the image.
 #[test]
 fn a_successor_equals_the_original_except_for_our_parts() {
     let image = image(&json!({}));

@@ -166,8 +166,7 @@ pub fn tinyproxy(user: &str, password: &str) -> Server {
     })
 }
 
-/// A web server before the Manager, as on most sites. It reports a missing client certificate by HTTP.
-/// `certificate` is a file and its key.
+/// A web server before the Manager. It reports a missing client certificate by HTTP. `certificate` is a file and its key.
 pub fn nginx(manager: &str, (certificate, key): (&str, &str), client_ca: Option<&str>) -> Server {
     Server::start(|directory, port| {
         let verify = client_ca
