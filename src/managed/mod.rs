@@ -33,7 +33,7 @@ use crate::rollout::reason::{Reason, next_step};
 use crate::rollout::{Intent, OwnerSettings};
 
 /// The program that replaces the containers of a workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
 pub enum Orchestrator {
     /// Docker Swarm.
     Swarm,

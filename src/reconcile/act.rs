@@ -9,7 +9,6 @@ use tracing::{info, warn};
 use super::Reconciler;
 use super::log::{completion_message, log_result, log_step, seconds};
 use super::observation::Observed;
-use super::tracked::MOST_IN_A_MINUTE;
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::image::ImageReference;
@@ -51,14 +50,19 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub(super) async fn step_or_report(&mut self, observed: &Observed) -> Outcome {
         let (rollouts, now) = (&observed.rollouts, observed.now);
         let mut report = Report::new(now);
-        for rollout in self.run.in_order(rollouts) {
+        for rollout in self.core.run.in_order(rollouts) {
             let (mut decided, blockers) = self.answer(rollout, rollouts, false, now);
             if decided.decision.is_to_do() {
                 if !observed.may_act() {
                     return Outcome::Changed;
                 }
-                if let Err((rest, is_news)) = self.track(rollout).budget.take() {
-                    decided = over_budget(rollout, &decided.decision, now + rest, is_news);
+                let budget = &mut self.track(rollout).budget;
+                // A fault makes it take step after step, each reported to succeed.
+                if let Err((reason, until)) = budget.take(&decided.decision, now) {
+                    decided = Decided {
+                        row: Row::CallFailed,
+                        decision: Decision::wait(reason, until),
+                    };
                 }
             }
             self.log_decision(rollout, &decided);
@@ -76,12 +80,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     self.report(&mut report, rollout, (&reason, Some(until)), &blockers);
                     // A failure in back-off may pass.
                     if !reason.is_failure() {
-                        self.ledger.note_reason(rollout.into(), &reason, now).await;
+                        self.core.ledger.note_reason(rollout.into(), &reason, now).await;
                     }
                 }
                 Decision::Rest(reason) => {
                     self.report(&mut report, rollout, (&reason, None), &blockers);
-                    self.ledger.note_reason(rollout.into(), &reason, now).await;
+                    self.core.ledger.note_reason(rollout.into(), &reason, now).await;
                 }
             }
         }
@@ -91,7 +95,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Takes a step. A pull is only started: [`Self::collect_pulls`] handles its end.
     pub(super) async fn apply(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
         log_step(rollout, step, &self.update_order(rollout));
-        self.ledger.count(step.kind());
+        self.core.ledger.count(step.kind());
         self.collect_evidence(rollout, step, now).await;
         if let Step::Pull { reference } = step {
             // The reason to wait for it is the same sentence, so it need not be logged again.
@@ -106,7 +110,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Step::Stop { id, .. } | Step::Restart { id, .. } = step {
             self.memory.history(id).was_asked_to_stop = true;
         }
-        self.ledger.before(rollout, step, now).await;
+        self.core.ledger.before(rollout, step, now).await;
         let begun = Instant::now();
         let executed = execute(self.engine.as_ref(), rollout, step, &mut self.memory, now).await;
         // The back-off starts when the call ends, which may take a minute.
@@ -114,7 +118,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         match executed {
             Ok(effect) => {
                 self.note_success(rollout, step, &effect, begun.elapsed(), ended);
-                self.ledger.after(rollout, step, &effect, ended).await;
+                self.core.ledger.after(rollout, step, &effect, ended).await;
             }
             Err(failure) => self.note_failure(rollout, step, failure, ended),
         }
@@ -122,7 +126,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     fn start_pull(&mut self, rollout: &Rollout, reference: &ImageReference) {
         let disk = self.settings.scope.disk();
-        let policy = self.settings.target.pull;
+        let policy = self.core.target.pull;
         self.pulls.start(&self.engine, rollout, reference, policy, disk);
     }
 
@@ -149,7 +153,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     self.track(rollout).recreations.note_upgrade(candidate, now);
                 }
             }
-            Step::Create { .. } => self.run.note_created(rollout),
+            Step::Create { .. } => self.core.run.note_created(rollout),
             Step::Restart { id, grace, .. } if *effect == Effect::Done => {
                 self.memory.history(id).checks.note_restart(now, *grace);
             }
@@ -158,14 +162,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 ..
             } => {
                 self.track(rollout).note_withdrawal(rollout, reason);
-                self.run.skip_until_next_run(rollout, reason.clone());
+                self.core.run.skip_until_next_run(rollout, reason.clone());
             }
             Step::Reject { image, rejection, .. } => {
                 let reason = Reason::Rejected {
                     image: image.clone(),
                     rejection: rejection.clone(),
                 };
-                self.run.skip_until_next_run(rollout, reason);
+                self.core.run.skip_until_next_run(rollout, reason);
             }
             _ => {}
         }
@@ -182,7 +186,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 if rollout.is_in_progress() {
                     self.note_step(rollout, step, Some(reason.to_string()), now);
                 }
-                self.run.skip_until_next_run(rollout, reason);
+                self.core.run.skip_until_next_run(rollout, reason);
             }
             // A replacement in progress is retried until it succeeds.
             (step, Failure::Doubtful(error))
@@ -191,16 +195,18 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     && self.track(rollout).backoffs.of(&step.key()).is_some() =>
             {
                 let problem = error.to_string();
-                self.run
+                self.core
+                    .run
                     .skip_until_next_run(rollout, Reason::CreateRefused { problem });
             }
             (Step::Create { reference, .. }, Failure::ImageVanished) => {
                 let (container, workload) = (&rollout.name, &rollout.workload);
-                if self.run.pull_again(reference) {
+                if self.core.run.pull_again(reference) {
                     warn!(container, workload, image = %reference, "image disappeared after the pull; pulling again");
                 } else {
                     let problem = format!("{reference} was removed or retagged twice right after a pull");
-                    self.run
+                    self.core
+                        .run
                         .skip_until_next_run(rollout, Reason::CreateRefused { problem });
                 }
             }
@@ -228,11 +234,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 Ok(id) => {
                     let (container, workload) = (&rollout.name, &rollout.workload);
                     info!(container, workload, image_id = %id, seconds = seconds(took), "pulled {reference}");
-                    self.ledger.note_pull(&id, took);
+                    self.core.ledger.note_pull(&id, took);
                     Ok(id)
                 }
                 Err(Failure::Refused(mut reason)) => {
-                    self.run.schedule_retry(&mut reason, now);
+                    self.core.run.schedule_retry(&mut reason, now);
                     Err(reason)
                 }
                 Err(failure) => {
@@ -249,14 +255,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 && reason.is_failure()
             {
                 self.log_failure(&rollout, reason);
-                self.run.halt_replicas(&rollout, reason);
+                self.core.run.halt_replicas(&rollout, reason);
             }
             match result {
                 // Another delegate may run another image, or need another platform.
                 Err(reason @ (Reason::WrongPlatform { .. } | Reason::SameImage { .. })) => {
-                    self.run.note_unsuitable(&reference, &rollout, reason);
+                    self.core.run.note_unsuitable(&reference, &rollout, reason);
                 }
-                result => self.run.note_pulled(&reference, result),
+                result => self.core.run.note_pulled(&reference, result),
             }
         }
     }
@@ -307,23 +313,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         tracked
             .backoffs
             .note(key.to_owned(), step, problem, is_beside, now);
-    }
-}
-
-/// A fault makes a delegate take step after step, each reported to succeed: it waits for the next minute.
-fn over_budget(rollout: &Rollout, decision: &Decision, until: DateTime<Utc>, is_news: bool) -> Decided {
-    let problem = format!("{MOST_IN_A_MINUTE} steps in a minute, and it is not done");
-    let step = decision.to_string();
-    if is_news {
-        let (container, workload) = (&rollout.name, &rollout.workload);
-        warn!(
-            container,
-            workload, step, problem, "too many steps; pausing for a minute"
-        );
-    }
-    Decided {
-        row: Row::CallFailed,
-        decision: Decision::wait(Reason::EngineError { step, problem }, until),
     }
 }
 

@@ -1,71 +1,250 @@
-//! The interface that the loop drives: observe delegates, decide and act, on a host or in a cluster.
+//! The loop, on a host and in a cluster: observe, ask, decide and act, until there is nothing left to do but wait.
 
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::upgrade_run::Mode;
+use super::manager_link::ManagerLink;
+use super::questions::{Answer, Registry};
+use super::subject::Subject;
+use super::upgrade_run::{Mode, UpgradeRun};
 use crate::events::ledger::Ledger;
-use crate::manager::{ManagerStatus, UpgraderImage};
+use crate::image::TargetSettings;
+use crate::manager::{ImageSource, ManagerStatus, UpgraderImage};
+use crate::rollout::Intent;
+use crate::rollout::reason::{Reason, WORTH_A_WORD};
 use crate::status::report::Report;
 
-/// Manages delegates. Each call does everything that can be done now, and says when to call it again.
-pub trait Controller {
+/// How often a wait for an answer is reported.
+const WAITING_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The memory of the loop. It may be lost at any moment: the next run asks again.
+pub struct Core<R, M> {
+    pub(super) manager: ManagerLink<R, M>,
+    pub(super) target: TargetSettings,
+    pub(super) run: UpgradeRun,
+    /// The run that starts with the next observation.
+    pub(super) starting: Option<(Mode, Intent)>,
+    /// When the next scheduled run starts, if known.
+    pub(super) next_run: Option<DateTime<Utc>>,
+    pub(super) ledger: Ledger,
+}
+
+impl<R: Registry, M: ImageSource> Core<R, M> {
+    pub(super) fn new(registry: Arc<R>, source: Option<M>, target: TargetSettings) -> Self {
+        Self {
+            manager: ManagerLink::new(registry, source),
+            target,
+            run: UpgradeRun::default(),
+            starting: None,
+            next_run: None,
+            ledger: Ledger::new(String::new(), Duration::ZERO),
+        }
+    }
+
+    /// A run that asks about these delegates. Without a source of images, it only reports.
+    pub(super) fn run_about<'a>(
+        &self,
+        (mode, intent): (Mode, Intent),
+        subjects: impl IntoIterator<Item = Subject<'a>>,
+        now: DateTime<Utc>,
+    ) -> UpgradeRun {
+        if self.manager.has_source() {
+            UpgradeRun::new(mode, intent).about(subjects, &self.target, now)
+        } else {
+            UpgradeRun::default()
+        }
+    }
+}
+
+/// Manages delegates, on a host or in a cluster. The methods that each implements in its own way come first, and then the loop.
+pub trait Controller: Sized {
     /// Why nothing could be observed.
     type Error: fmt::Display;
-
-    /// Whether nothing answers at the address, so that a restart of this program may help.
-    fn is_unreachable(error: &Self::Error) -> bool {
-        let _ = error;
-        false
-    }
-
-    /// Advice for an operator.
-    fn advice(error: &Self::Error) -> Option<&'static str> {
-        let _ = error;
-        None
-    }
+    /// Answers questions about images that are not for the Manager.
+    type Registry: Registry;
+    /// Where published images come from.
+    type Source: ImageSource;
+    /// The result of an observation.
+    type Observed;
 
     /// The name of the API that must answer, for the log.
     const API: &'static str;
 
-    /// Starts a run at the next observation: [`Self::reconcile`] asks for the published images, and acts on each answer.
-    fn start_run(&mut self, mode: Mode);
+    /// Whether nothing answers at the address, so that a restart of this program may help.
+    fn is_unreachable(_: &Self::Error) -> bool {
+        false
+    }
 
-    /// Sets when the next scheduled run starts: before the first one, nothing is upgraded.
-    fn set_next_run(&mut self, next: Option<DateTime<Utc>>);
+    /// Advice for an operator.
+    fn advice(_: &Self::Error) -> Option<&'static str> {
+        None
+    }
 
-    /// Takes all steps that can be taken now, each after its own observation. The report says when to call it again.
+    /// The memory of the loop.
+    fn core(&self) -> &Core<Self::Registry, Self::Source>;
+
+    /// The memory of the loop, to change it.
+    fn core_mut(&mut self) -> &mut Core<Self::Registry, Self::Source>;
+
+    /// Observes all delegates, unless the last observation still holds.
     ///
     /// # Errors
     /// Nothing could be observed.
-    fn reconcile(&mut self) -> impl Future<Output = Result<Report, Self::Error>>;
+    fn observe(&mut self) -> impl Future<Output = Result<Self::Observed, Self::Error>>;
 
-    /// Completes when [`Self::reconcile`] can continue, such as after an answer of the Manager or an event
-    /// of the engine; never if nothing is awaited.
-    fn answered(&mut self) -> impl Future<Output = ()>;
+    /// When the observation started.
+    fn time(observed: &Self::Observed) -> DateTime<Utc>;
 
-    /// Checks in with the Manager in the background if its last answer is too old. Changes nothing on the host.
-    fn check_in(&mut self);
-
-    /// How long until [`Self::check_in`] has something to do.
-    fn next_check_in(&self) -> Duration;
+    /// Notes what was observed. Returns the report if another instance of this upgrader acts.
+    fn note_observation(&mut self, observed: &Self::Observed) -> impl Future<Output = Option<Report>>;
 
     /// Whether another instance acted instead of this one at the last observation.
     fn stands_by(&self) -> bool {
         false
     }
 
+    /// The delegates that a run asks about.
+    fn subjects<'a>(&'a self, observed: &'a Self::Observed) -> impl Iterator<Item = Subject<'a>>;
+
+    /// A run over all delegates.
+    fn new_run(&mut self, kind: (Mode, Intent), seen: &Self::Observed) -> impl Future<Output = UpgradeRun>;
+
+    /// The platforms that the images of an orchestrator's workloads must support, if known.
+    fn platforms(&self) -> Option<&[String]>;
+
+    /// Notes an answer before the run does.
+    fn note_answer(&mut self, _: &Answer) {}
+
+    /// Takes the first step that a delegate needs. If none needs one, the report says why.
+    fn step(&mut self, observed: Self::Observed) -> impl Future<Output = Option<Report>>;
+
+    /// Completes when [`Self::reconcile`] can continue, such as after an answer of the Manager or an event
+    /// of the engine; never if nothing is awaited.
+    fn answered(&mut self) -> impl Future<Output = ()>;
+
+    /// Asks in the background whether a newer version of the upgrader is published.
+    fn ask_about_upgrader(&mut self) {}
+
+    /// Starts a run at the next observation: [`Self::reconcile`] asks for the published images, and acts on each answer.
+    fn start_run(&mut self, mode: Mode) {
+        self.core_mut().starting = Some((mode, Intent::Upgrade));
+    }
+
+    /// Sets when the next scheduled run starts: before the first one, nothing is upgraded.
+    fn set_next_run(&mut self, next: Option<DateTime<Utc>>) {
+        self.core_mut().next_run = next;
+    }
+
+    /// Takes all steps that can be taken now, each after its own observation. The report says when to call it again.
+    ///
+    /// # Errors
+    /// Nothing could be observed.
+    fn reconcile(&mut self) -> impl Future<Output = Result<Report, Self::Error>> {
+        turn(self)
+    }
+
+    /// Checks in with the Manager in the background if its last answer is too old. Changes nothing on the host.
+    fn check_in(&mut self) {
+        if !self.stands_by() {
+            self.ask_about_upgrader();
+            self.core_mut().manager.check_in();
+        }
+    }
+
+    /// How long until [`Self::check_in`] has something to do.
+    fn next_check_in(&self) -> Duration {
+        if self.stands_by() {
+            Duration::MAX
+        } else {
+            self.core().manager.next_check_in()
+        }
+    }
+
     /// The Manager's last answers, in or between runs; `None` if there is no Manager.
-    fn manager_status(&self) -> Option<ManagerStatus>;
+    fn manager_status(&self) -> Option<ManagerStatus> {
+        self.core().manager.status()
+    }
 
     /// The upgrader's own image, and whether a newer one is published, if known.
     fn upgrader_image(&self) -> Option<&UpgraderImage> {
-        None
+        self.core().manager.upgrader_image()
     }
 
     /// The outcomes and steps since the start.
-    fn ledger(&self) -> &Ledger;
+    fn ledger(&self) -> &Ledger {
+        &self.core().ledger
+    }
+}
+
+/// Observes, asks, decides and acts, until there is nothing left to do but wait. Each delegate's budget of steps ends it.
+async fn turn<C: Controller>(controller: &mut C) -> Result<Report, C::Error> {
+    loop {
+        let observed = controller.observe().await?;
+        if let Some(report) = controller.note_observation(&observed).await {
+            return Ok(report);
+        }
+        ask_and_answer(controller, &observed).await;
+        let now = C::time(&observed);
+        if let Some(mut report) = controller.step(observed).await {
+            if let Some(waited) = controller.core().run.longest_wait() {
+                report.check_by(now + WORTH_A_WORD.checked_sub(waited).unwrap_or(WAITING_INTERVAL));
+            }
+            report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
+            return Ok(report);
+        }
+    }
+}
+
+/// Starts a due run, takes the answers that have arrived, and asks what has to be asked.
+async fn ask_and_answer<C: Controller>(controller: &mut C, observed: &C::Observed) {
+    let now = C::time(observed);
+    if let Some(kind) = controller.core_mut().starting.take() {
+        controller.core_mut().run = controller.new_run(kind, observed).await;
+        let core = controller.core_mut();
+        core.manager.ask_for(&mut core.run);
+        // A fixed image needs no waiting.
+        tokio::task::yield_now().await;
+    }
+    if controller.core_mut().run.takes_retry(now) {
+        let mut run = std::mem::take(&mut controller.core_mut().run);
+        run.retry(controller.subjects(observed), &controller.core().target, now);
+        controller.core_mut().run = run;
+    }
+    while let Some(answered) = controller.core_mut().manager.next_answer(now) {
+        controller.note_answer(&answered.answer);
+        let mut run = std::mem::take(&mut controller.core_mut().run);
+        run.note(&answered, &controller.core().target, controller.platforms(), now);
+        controller.core_mut().run = run;
+    }
+    let core = controller.core_mut();
+    core.manager.ask_for(&mut core.run);
+}
+
+/// Observes once all questions of the run are answered. Calls `waiting` with the reason if that takes long.
+///
+/// # Errors
+/// Nothing could be observed.
+pub(super) async fn observe_with_answers<C: Controller>(
+    controller: &mut C,
+    mut waiting: impl FnMut(&Reason),
+) -> Result<C::Observed, C::Error> {
+    let mut reported = None;
+    loop {
+        let observed = controller.observe().await?;
+        ask_and_answer(controller, &observed).await;
+        let Some(reason) = controller.core().run.awaited() else {
+            return Ok(observed);
+        };
+        if reason.is_news(&mut reported) {
+            waiting(&reason);
+        }
+        tokio::select! {
+            () = controller.core_mut().manager.answered() => {}
+            () = tokio::time::sleep(WORTH_A_WORD) => {}
+        }
+    }
 }

@@ -5,15 +5,17 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 use tracing::{debug, info, warn};
 
-use super::questions::Answered;
-use super::resolve::Digests;
+use super::controller::Core;
+use super::log::support_news;
+use super::questions::Registry;
+use super::tracked::Budget;
 use super::upgrade_run::{Mode, UpgradeRun};
-use crate::events::ledger::Ledger;
 use crate::host::hold::READ_HOLDS;
-use crate::image::{ImageReference, TargetSettings};
+use crate::image::ImageReference;
 use crate::managed::{
     Decided, Decision, Facts, Found, Managed, Object, Orchestrate, Orchestrator, Refusal, Step, next,
 };
+use crate::manager::ImageSource;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Backoff, Blocker, Desired, Intent, Policy, RunFacts};
 use crate::status::planned::Planned;
@@ -33,11 +35,7 @@ macro_rules! log {
 pub(crate) struct Driver<O> {
     pub(crate) orchestrator: O,
     pub(super) policy: Policy,
-    pub(super) target: TargetSettings,
     pub(super) found: Found,
-    pub(super) run: UpgradeRun,
-    /// When the next scheduled run starts, if that is known.
-    pub(super) next_run: Option<DateTime<Utc>>,
     tracked: HashMap<String, Tracked>,
 }
 
@@ -45,20 +43,18 @@ pub(crate) struct Driver<O> {
 #[derive(Debug, Default)]
 struct Tracked {
     backoff: Option<Backoff>,
+    budget: Budget,
     last_logged: Option<String>,
     expiry_notice: Option<String>,
     was_warned: bool,
 }
 
 impl<O: Orchestrate> Driver<O> {
-    pub(super) fn new(orchestrator: O, policy: Policy, target: TargetSettings) -> Self {
+    pub(super) fn new(orchestrator: O, policy: Policy) -> Self {
         Self {
             orchestrator,
             policy,
-            target,
             found: Found::default(),
-            run: UpgradeRun::default(),
-            next_run: None,
             tracked: HashMap::new(),
         }
     }
@@ -77,47 +73,40 @@ impl<O: Orchestrate> Driver<O> {
             let objects = found.objects.iter().map(|object| &object.managed.name);
             let names: Vec<&String> = objects.chain(found.absent.iter().map(|(name, _)| name)).collect();
             self.tracked.retain(|name, _| names.contains(&name));
-            self.run
-                .forget_absent(|name| names.iter().any(|there| *there == name));
             self.found = found;
         }
         Ok(())
     }
 
-    /// Starts a run over the observed workloads. Without a source of images, no question is asked.
-    pub(super) fn start(&mut self, mode: Mode, intent: Intent, has_source: bool, now: DateTime<Utc>) {
-        for tracked in self.tracked.values_mut() {
-            tracked.backoff = None;
-        }
-        let asked_about = self.managed().filter(|_| has_source);
-        self.run = UpgradeRun::new(mode, intent).about(asked_about, &self.target, now);
+    /// Lets a new run try again.
+    pub(super) fn start_run(&mut self) {
+        self.tracked
+            .values_mut()
+            .for_each(|tracked| tracked.backoff = None);
     }
 
-    /// Starts a run that rolls these workloads back to these images.
-    pub(super) fn start_rollback(&mut self, all: Vec<(Managed, ImageReference)>, now: DateTime<Utc>) {
-        self.run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback);
-        for (managed, to) in all {
+    /// A run that rolls these workloads back to these images.
+    pub(super) fn rollback(all: Vec<(Managed, ImageReference)>, now: DateTime<Utc>) -> UpgradeRun {
+        let run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback);
+        all.into_iter().fold(run, |run, (managed, to)| {
             let Managed {
+                id,
                 name,
                 workload,
                 image,
                 ..
             } = &managed;
             log!(info, name, workload, from = %image, %to, "rolling back");
-            self.run = std::mem::take(&mut self.run).taking_back(name, to, None, now);
-        }
+            run.taking_back(id, to, None, now)
+        })
     }
 
-    /// Records an answer.
-    pub(super) fn note(&mut self, answered: &Answered, now: DateTime<Utc>) {
-        self.run.digests = match self.orchestrator.platforms() {
-            Some(platforms) => Digests::All(platforms.to_vec()),
-            None => Digests::MovingTags,
-        };
-        self.run.note(answered, &self.target, now);
-    }
-
-    fn decide(&self, object: &Object, now: DateTime<Utc>) -> (Decided, Vec<Blocker>) {
+    fn decide<R, M>(
+        &self,
+        Core { run, next_run, .. }: &Core<R, M>,
+        object: &Object,
+        now: DateTime<Utc>,
+    ) -> (Decided, Vec<Blocker>) {
         let managed = &object.managed;
         let tracked = self.tracked.get(&managed.name);
         let mut facts = Facts {
@@ -125,13 +114,11 @@ impl<O: Orchestrate> Driver<O> {
             holds: None,
             holds_are_old: self.orchestrator.holds_are_old(),
             run: RunFacts {
-                next_run: self.next_run,
-                ..self
-                    .run
-                    .facts_of(managed, self.managed().filter(|_| O::ONE_AT_A_TIME))
+                next_run: *next_run,
+                ..run.facts_of(managed, self.managed().filter(|_| O::ONE_AT_A_TIME))
             },
         };
-        let desired = self.run.desired_of(managed);
+        let desired = run.desired_of(managed);
         if let Desired::Image { reference, .. } = &desired {
             facts.holds = self.orchestrator.holds(object, &reference.to_string(), now);
         }
@@ -139,9 +126,9 @@ impl<O: Orchestrate> Driver<O> {
     }
 
     /// The plan: the next step for each workload, or the reason for none.
-    pub(super) fn plan(&self, now: DateTime<Utc>) -> Vec<Planned> {
+    pub(super) fn plan<R, M>(&self, core: &Core<R, M>, now: DateTime<Utc>) -> Vec<Planned> {
         let planned = |object: &Object| {
-            let (decided, blockers) = self.decide(object, now);
+            let (decided, blockers) = self.decide(core, object, now);
             let warnings = self.orchestrator.warnings(object);
             let mut planned = Planned::of_managed(&object.managed, &decided.decision, &blockers, warnings);
             let proof = self
@@ -157,29 +144,42 @@ impl<O: Orchestrate> Driver<O> {
         self.found.objects.iter().map(planned).chain(absent).collect()
     }
 
-    /// Takes the first step that a workload (or only this one) needs, and returns `true`. If none needs one, the report says why.
-    pub(super) async fn step(
+    /// Takes the first step that a workload of the run needs, and returns `true`. If none needs one, the report says why.
+    pub(super) async fn step<R: Registry, M: ImageSource>(
         &mut self,
+        core: &mut Core<R, M>,
         report: &mut Report,
-        ledger: &mut Ledger,
-        only: Option<&str>,
         now: DateTime<Utc>,
     ) -> bool {
         let Found { objects, absent } = self.found.clone();
-        let is_meant = |object: &&Object| only.is_none_or(|only| only == object.managed.name);
-        for object in objects.iter().filter(is_meant) {
+        for object in objects
+            .iter()
+            .filter(|object| core.run.is_about(&object.managed.id))
+        {
             let managed = &object.managed;
-            self.log_expiry(managed, now);
-            let (Decided { row, decision }, blockers) = self.decide(object, now);
-            debug!(workload = managed.name, %row, "decided");
+            let (name, workload) = (&managed.name, &managed.workload);
+            if let Some(line) = support_news(&managed.image, &mut self.track(name).expiry_notice, now) {
+                log!(warn, name, workload, "{line}");
+            }
+            let (Decided { row, mut decision }, blockers) = self.decide(core, object, now);
+            debug!(workload = name, %row, "decided");
+            let words = match &decision {
+                Decision::Act(step) => Some(step.words(O::ORCHESTRATOR)),
+                Decision::Learn(_) => Some(READ_HOLDS.to_owned()),
+                Decision::Wait { .. } | Decision::Rest(_) => None,
+            };
+            let taken = words.map_or(Ok(()), |words| self.track(name).budget.take(&words, now));
+            if let Err((reason, until)) = taken {
+                decision = Decision::wait(reason, until);
+            }
             if let Some((reason, until)) = self.orchestrator.lock(object, &decision, now).await {
                 self.report(report, managed, (&reason, until), &[]);
                 continue;
             }
             let (reason, until) = match decision {
                 Decision::Act(step) => {
-                    ledger.count(step.kind());
-                    self.apply(object, &step, now).await;
+                    core.ledger.count(step.kind());
+                    self.apply(&mut core.run, object, &step, now).await;
                     return true;
                 }
                 Decision::Learn(_) => {
@@ -193,7 +193,7 @@ impl<O: Orchestrate> Driver<O> {
             };
             self.report(report, managed, (&reason, until), &blockers);
             if until.is_none() || !reason.is_failure() {
-                ledger.note_reason(managed.into(), &reason, now).await;
+                core.ledger.note_reason(managed.into(), &reason, now).await;
             }
         }
         for (name, reason) in absent {
@@ -204,7 +204,7 @@ impl<O: Orchestrate> Driver<O> {
         false
     }
 
-    async fn apply(&mut self, object: &Object, step: &Step, now: DateTime<Utc>) {
+    async fn apply(&mut self, run: &mut UpgradeRun, object: &Object, step: &Step, now: DateTime<Utc>) {
         let Managed { name, workload, .. } = &object.managed;
         if let Step::Begin { .. } = step
             && !std::mem::replace(&mut self.track(name).was_warned, true)
@@ -227,7 +227,7 @@ impl<O: Orchestrate> Driver<O> {
             Ok(()) => {
                 self.track(name).backoff = None;
                 if let Step::Quarantine { cause, .. } = step {
-                    self.run.note_failed(&object.managed, cause);
+                    run.note_failed(&object.managed, cause);
                 }
             }
             Err(refusal) => {
@@ -294,23 +294,6 @@ impl<O: Orchestrate> Driver<O> {
         );
         let row = DelegateReport::of_managed(managed, reason, until).with_blockers(blockers);
         report.delegates.push(row);
-    }
-
-    /// Warns once when a version is unsupported or soon will be, and again when the notice changes.
-    fn log_expiry(&mut self, managed: &Managed, now: DateTime<Utc>) {
-        let Managed {
-            name,
-            workload,
-            image,
-            ..
-        } = managed;
-        let line = image
-            .support_notice(now)
-            .map(|notice| format!("{image}: {notice}"));
-        if line.is_some() && self.track(name).expiry_notice != line {
-            log!(warn, name, workload, "{}", line.as_deref().unwrap_or_default());
-            self.track(name).expiry_notice = line;
-        }
     }
 
     /// Logs a reason if it differs from the last one.

@@ -26,7 +26,7 @@ const LOOK_FOR_OBSTACLES: &str = "find out whether it can be recreated as it is"
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// The image that one delegate should run, and the known facts. A candidate that the run gave up keeps its image.
     pub(super) fn known(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> (Desired, Facts) {
-        let desired = self.run.desired(rollout);
+        let desired = self.core.run.desired(rollout);
         let facts = self.facts(rollout, all, &desired, now);
         match facts
             .run
@@ -58,8 +58,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             crowd: tracked.map_or(0, |tracked| crowd_of(rollout, all, &tracked.crowd, now)),
             no_free_port: self.memory.no_free_port(&rollout.name),
             hidden_obstacle: tracked.and_then(|tracked| tracked.hidden_obstacle(rollout)),
-            known_rejections: self.run.known_rejections(rollout),
+            known_rejections: self.core.run.known_rejections(rollout),
             holds: self
+                .core
                 .run
                 .target_identity(rollout)
                 .and_then(|image| self.holds.of(&rollout.name, &image)),
@@ -67,10 +68,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             run: RunFacts {
                 recreated: tracked.and_then(|tracked| tracked.recreations.reason(rollout)),
                 unsettled: tracked.and_then(|tracked| tracked.unsettled(rollout)),
-                next_run: self.next_run,
-                ..self.run.facts(rollout, desired, all)
+                next_run: self.core.next_run,
+                ..self.core.run.facts(rollout, desired, all)
             },
-            has_created: self.run.has_created(rollout),
+            has_created: self.core.run.has_created(rollout),
             own: self
                 .settings
                 .scope
@@ -84,9 +85,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             manager: if rollout.is_upgrader() {
                 Some(Reach::Reachable)
             } else {
-                self.manager.reach(now)
+                self.core.manager.reach(now)
             },
-            manager_problem: self.manager.problem().filter(|_| !rollout.is_upgrader()),
+            manager_problem: self.core.manager.problem().filter(|_| !rollout.is_upgrader()),
         }
     }
 
@@ -98,7 +99,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         let is_due = !self.settings.policy.health_only && self.holds.are_due(self.observer.is_told());
         let waits = |rollout: &Rollout| {
-            rollout.candidate.is_none() && matches!(self.run.desired(rollout), Desired::Image { .. })
+            rollout.candidate.is_none() && matches!(self.core.run.desired(rollout), Desired::Image { .. })
         };
         if is_due && rollouts.iter().any(waits) {
             let _ = self.read_holds().await;
@@ -146,9 +147,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             (Fact::FreeMemory, Some(serving)) => self.learn_free_memory(rollout, serving, all, now).await,
             (Fact::HiddenObstacle, Some(serving)) => self.learn_hidden_obstacle(rollout, serving).await,
             (Fact::ManagerReachable { image }, _) => {
-                self.manager.ask_whether_reachable(Query {
+                self.core.manager.ask_whether_reachable(Query {
                     workload: rollout.workload.clone(),
-                    image: manager_reference(&image, &self.settings.target),
+                    image: manager_reference(&image, &self.core.target),
                 });
             }
             (Fact::Holds, _) => {
@@ -172,7 +173,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 Ok(image) if !has_configuration(&image) => {
                     return Ok(Some(Obstacle::ImageUnknown { which: "old image" }));
                 }
-                Err(Failure::ImageRemoved(reference)) if !self.run.cannot_pull(&reference) => {
+                Err(Failure::ImageRemoved(reference)) if !self.core.run.cannot_pull(&reference) => {
                     return Err(Failure::ImageRemoved(reference));
                 }
                 Err(Failure::ImageRemoved(_) | Failure::Engine(EngineError::NotFound(_))) => {

@@ -11,7 +11,7 @@ use super::Reconciler;
 use crate::container::ContainerId;
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
-use crate::image::Version;
+use crate::image::{ImageName, Version};
 use crate::manager::ImageSource;
 use crate::rollout::reason::{self, Reason};
 use crate::rollout::{Blocker, ChosenOrder, Decided, Effect, Intent, Rollout, Step};
@@ -135,24 +135,21 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.track(rollout).last_logged = Some(reason.to_string());
     }
 
-    /// Warns once when a version is unsupported or soon will be, and again when the notice changes.
+    /// Warns about versions that are unsupported or soon will be.
     pub(super) fn log_expiry(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         let is_asked = |rollout: &&Rollout| !rollout.is_upgrader() && rollout.owner.task_of.is_none();
         for rollout in rollouts.iter().filter(is_asked) {
             let Some(serving) = &rollout.serving else { continue };
-            let notice = serving.image.support_notice(now);
-            let line = notice.map(|notice| format!("{}: {notice}", serving.image));
-            if line.is_some() && self.track(rollout).expiry_notice != line {
-                let (container, workload) = (&rollout.name, &rollout.workload);
-                warn!(container, workload, "{}", line.as_deref().unwrap_or_default());
-                self.track(rollout).expiry_notice = line;
+            let (container, workload) = (&rollout.name, &rollout.workload);
+            if let Some(line) = support_news(&serving.image, &mut self.track(rollout).expiry_notice, now) {
+                warn!(container, workload, "{line}");
             }
         }
     }
 
     /// Adds the delegates without a container.
     pub(super) fn report_gone(&self, report: &mut Report, rollouts: &[Rollout]) {
-        let gone = self.run.gone(rollouts);
+        let gone = self.core.run.gone(rollouts);
         report.delegates.extend(
             gone.map(|(name, workload)| {
                 DelegateReport::without_container(name, workload, &Reason::NoContainer)
@@ -175,6 +172,18 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             is_present || tracked.recreations.are_recent(now)
         });
     }
+}
+
+/// The line to log about a version that is unsupported or soon will be: once, and whenever it changes.
+pub(super) fn support_news(
+    image: &ImageName,
+    logged: &mut Option<String>,
+    now: DateTime<Utc>,
+) -> Option<String> {
+    let line = Some(format!("{image}: {}", image.support_notice(now)?));
+    let is_news = *logged != line;
+    logged.clone_from(&line);
+    line.filter(|_| is_news)
 }
 
 /// The message to log once nothing is in progress. A withdrawn candidate is removed like an old container, but has replaced none.

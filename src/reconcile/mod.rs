@@ -27,9 +27,8 @@ pub mod workloads;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use futures_util::FutureExt as _;
 use tracing::warn;
 
@@ -39,29 +38,24 @@ use crate::health::HealthEndpoint;
 use crate::host::engine_advice;
 use crate::host::hold::KnownHolds;
 use crate::image::TargetSettings;
-use crate::manager::heartbeat::ManagerStatus;
-use crate::manager::{ImageSource, ManagerRequests, UpgraderImage};
+use crate::managed::Orchestrate as _;
+use crate::manager::{ImageSource, ManagerRequests};
 use crate::observe::{Observer, Scope, Turn};
 use crate::reconcile::act::Outcome;
 use crate::reconcile::clock::{Clock, Timekeeper};
-use crate::reconcile::controller::Controller;
+use crate::reconcile::controller::{Controller, Core, observe_with_answers};
 use crate::reconcile::driver::Driver;
-use crate::reconcile::manager_link::ManagerLink;
 use crate::reconcile::observation::Observed;
+use crate::reconcile::questions::Answer;
+use crate::reconcile::subject::Subject;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
-use crate::rollout::reason::{Reason, WORTH_A_WORD};
+use crate::rollout::reason::Reason;
 use crate::rollout::{Blocker, Decided, Decision, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, next};
 use crate::status::evidence::EvidenceStore;
 use crate::status::planned::Planned;
-use crate::status::report::{DelegateReport, Report, none_found};
+use crate::status::report::{Report, none_found};
 use crate::swarm::Swarm;
-
-/// After this many steps a call returns, and reports that there is more to do.
-const MAX_STEPS: usize = 200;
-
-/// How often a wait for an answer is reported.
-const WAITING_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The settings of a run, and the containers that it covers.
 #[derive(Clone)]
@@ -82,18 +76,13 @@ pub struct Settings {
 /// next observation finds it there.
 pub struct Reconciler<E, M, H> {
     engine: Arc<E>,
-    manager: ManagerLink<E, M>,
+    core: Core<E, M>,
     observer: Observer<H>,
     settings: Settings,
     timekeeper: Timekeeper,
     /// The observations of each container, and the calls about it.
     memory: Memory,
-    run: UpgradeRun,
     services: Box<Driver<Swarm<E>>>,
-    /// The run that starts with the next observation.
-    starting: Option<Mode>,
-    /// When the next scheduled run starts, if known.
-    next_run: Option<DateTime<Utc>>,
     /// The last observation while it is valid.
     recent: Option<Observed>,
     /// Whether another instance of this upgrader acted at the last observation.
@@ -105,7 +94,6 @@ pub struct Reconciler<E, M, H> {
     /// The memory of each delegate, by container name.
     tracked: HashMap<String, Tracked>,
     evidence: EvidenceStore,
-    ledger: Ledger,
 }
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
@@ -122,16 +110,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             settings.swarm,
         );
         Self {
-            services: Box::new(Driver::new(swarm, policy.clone(), target.clone())),
-            manager: ManagerLink::new(Arc::clone(&engine), source),
+            services: Box::new(Driver::new(swarm, policy.clone())),
+            core: Core::new(Arc::clone(&engine), source, target.clone()),
             engine,
             observer: Observer::new(endpoint),
             settings,
             timekeeper: Timekeeper::new(clock),
             memory: Memory::default(),
-            run: UpgradeRun::default(),
-            starting: None,
-            next_run: None,
             recent: None,
             stood_by: false,
             retries: false,
@@ -139,14 +124,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             holds,
             tracked: HashMap::new(),
             evidence: EvidenceStore::default(),
-            ledger: Ledger::new(String::new(), Duration::ZERO),
         }
     }
 
     /// Records and reports its outcomes in this ledger.
     #[must_use]
-    pub fn with_ledger(self, ledger: Ledger) -> Self {
-        Self { ledger, ..self }
+    pub fn with_ledger(mut self, ledger: Ledger) -> Self {
+        self.core.ledger = ledger;
+        self
     }
 
     /// Subscribes to the engine's changes of delegates, so that [`Self::answered`] completes at once.
@@ -172,58 +157,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// The requests to the Manager so far.
     pub fn manager_requests(&self) -> ManagerRequests {
-        self.manager.requests()
+        self.core.manager.requests()
     }
 
     /// The values of `DELEGATE_NAME` on this host that are not managed.
     pub fn other_workloads(&self) -> Vec<String> {
         self.observer.other_workloads()
-    }
-
-    fn upgrade_run(
-        &mut self,
-        mode: Mode,
-        intent: Intent,
-        rollouts: &[Rollout],
-        now: DateTime<Utc>,
-    ) -> UpgradeRun {
-        if rollouts.iter().all(Rollout::is_upgrader) && self.services.managed().next().is_none() {
-            warn!(
-                "{}",
-                none_found(
-                    &self.settings.scope.workload_names,
-                    &self.observer.other_workloads()
-                )
-            );
-        }
-        self.log_expiry(rollouts, now);
-        self.forget_last_run();
-        self.manager.forget_absent();
-        if !self.manager.has_source() {
-            return UpgradeRun::default().over(rollouts);
-        }
-        let run = UpgradeRun::new(mode, intent).over(rollouts).after(&self.run);
-        let run = run.about(rollouts, &self.settings.target, now);
-        if self.retries { run.with_retries() } else { run }
-    }
-
-    /// Starts a due run, takes the answers that have arrived, and asks what has to be asked.
-    async fn ask_and_answer(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
-        if let Some(mode) = self.starting.take() {
-            self.start_services(mode, Intent::Upgrade).await;
-            self.run = self.upgrade_run(mode, Intent::Upgrade, rollouts, now);
-            self.manager.ask_for(&mut self.run);
-            // A fixed image needs no waiting.
-            tokio::task::yield_now().await;
-        }
-        self.run.retry(rollouts, &self.settings.target, now);
-        while let Some(answered) = self.manager.next_answer(now) {
-            self.note_published(&answered.answer);
-            self.run.note(&answered, &self.settings.target, now);
-            self.services.note(&answered, now);
-        }
-        self.manager.ask_for(&mut self.run);
-        self.manager.ask_for(&mut self.services.run);
     }
 
     fn track(&mut self, rollout: &Rollout) -> &mut Tracked {
@@ -232,42 +171,23 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             .or_insert_with(|| Tracked::new(rollout))
     }
 
-    /// Observes once all questions of the run are answered. Calls `waiting` with the reason if that takes long.
-    async fn observe_with_answers(
-        &mut self,
-        mut waiting: impl FnMut(&Reason),
-    ) -> Result<(Vec<Rollout>, DateTime<Utc>), EngineError> {
-        let mut reported = None;
-        let mut has_settled = false;
-        loop {
-            let (rollouts, now) = self.observe().await?;
-            self.ask_and_answer(&rollouts, now).await;
-            let Some(reason) = self.run.awaited().or_else(|| self.services.run.awaited()) else {
-                if has_settled || !self.observer.is_waiting() {
-                    return Ok((rollouts, now));
-                }
-                has_settled = true;
-                self.observer.settled().await;
-                continue;
-            };
-            if reason.is_news(&mut reported) {
-                waiting(&reason);
-            }
-            tokio::select! {
-                () = self.manager.answered() => {}
-                () = tokio::time::sleep(WORTH_A_WORD) => {}
-            }
-        }
-    }
-
     /// Plans what a scheduled run would do to each delegate, without doing it. Waits for all answers, and calls `waiting` with
     /// the reason if that takes long.
     ///
     /// # Errors
     /// The engine could not be observed.
-    pub async fn plan(&mut self, waiting: impl FnMut(&Reason)) -> Result<Vec<Planned>, EngineError> {
-        self.start_run(Mode::Upgrade);
-        let (mut rollouts, mut now) = self.observe_with_answers(waiting).await?;
+    pub async fn plan(&mut self, mut waiting: impl FnMut(&Reason)) -> Result<Vec<Planned>, EngineError> {
+        self.core.starting = Some((Mode::Upgrade, Intent::Upgrade));
+        let mut observed = observe_with_answers(self, &mut waiting).await?;
+        if self.observer.is_waiting() {
+            self.observer.settled().await;
+            observed = observe_with_answers(self, waiting).await?;
+        }
+        let Observed {
+            mut rollouts,
+            mut now,
+            ..
+        } = observed;
         let mut learned = false;
         self.keep_holds(&rollouts).await;
         self.note_failures(&rollouts, now);
@@ -284,7 +204,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
         }
         if learned {
-            (rollouts, now) = self.observe().await?;
+            Observed { rollouts, now, .. } = self.observe_all().await?;
             // The holds that were read first may have expired meanwhile. If they cannot be read, the plan says so.
             let _ = self.read_holds().await;
         }
@@ -327,14 +247,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Finds the failures of all replicas before any decision on one of them.
     fn note_failures(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
-        for rollout in self.run.in_order(rollouts) {
+        for rollout in self.core.run.in_order(rollouts) {
             let (decided, blockers) = self.answer(rollout, rollouts, false, now);
             let listed = blockers.iter().map(|blocker| &blocker.reason);
             let mut reasons = decided.decision.reason().into_iter().chain(listed);
             if let Some(reason) = reasons.find(|reason| reason.kind().halts_replicas()) {
-                self.run.halt_replicas(rollout, reason);
+                self.core.run.halt_replicas(rollout, reason);
             }
-            self.run
+            self.core
+                .run
                 .note_rest(rollout, matches!(decided.decision, Decision::Rest(_)));
         }
     }
@@ -342,6 +263,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, M, H> {
     type Error = EngineError;
+    type Registry = E;
+    type Source = M;
+    type Observed = Observed;
 
     const API: &'static str = "the Docker engine";
 
@@ -354,132 +278,124 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
         Some(engine_advice(error))
     }
 
-    fn start_run(&mut self, mode: Mode) {
-        self.starting = Some(mode);
+    fn core(&self) -> &Core<E, M> {
+        &self.core
     }
 
-    fn set_next_run(&mut self, next: Option<DateTime<Utc>>) {
-        self.next_run = next;
-        self.services.next_run = next;
+    fn core_mut(&mut self) -> &mut Core<E, M> {
+        &mut self.core
     }
 
-    /// The largest future is boxed, to keep the stack small.
-    async fn reconcile(&mut self) -> Result<Report, EngineError> {
-        for _ in 0..MAX_STEPS {
-            let observed = match self.recent_observation() {
-                Some(recent) => recent,
-                None => self
-                    .observe()
-                    .await
-                    .map(|(rollouts, now)| Observed::new(rollouts, now))?,
-            };
-            let (is_new, now) = (observed.is_new(), observed.now);
-            let rollouts = &observed.rollouts;
-            if let Some(report) = self.stand_by(rollouts, now).await {
-                return Ok(report);
-            }
-            if is_new {
-                self.observe_services().await;
-            }
-            let healthy_time = self.settings.policy.healthy_time;
-            self.ledger
-                .observe(rollouts, self.services.managed(), healthy_time, now)
-                .await;
-            self.collect_pulls(now);
-            self.ask_and_answer(rollouts, now).await;
-            self.keep_holds(rollouts).await;
-            self.note_failures(rollouts, now);
-            let mut report = match self.step_or_report(&observed).boxed().await {
-                Outcome::Rest(report) => report,
-                Outcome::Learned => {
-                    self.keep_for_decision(observed);
-                    continue;
-                }
-                Outcome::Changed => continue,
-            };
-            if self.step_services(&mut report, now).await {
-                continue;
-            }
-            let waited = self.run.longest_wait().max(self.services.run.longest_wait());
-            if let Some(until) = next_word(waited, now) {
-                report.check_by(until);
-            }
-            self.forget_answers(rollouts);
-            self.forget_absent(rollouts, now);
-            let services: HashSet<&str> = self
-                .services
-                .managed()
-                .map(|managed| managed.name.as_str())
-                .collect();
-            self.ledger.forget_absent(|name| {
-                services.contains(name) || rollouts.iter().any(|rollout| rollout.name == name)
-            });
-            self.report_gone(&mut report, rollouts);
-            self.add_evidence(&mut report, rollouts).boxed().await;
-            report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
-            self.report_not_delegates(&mut report, now);
-            self.keep_for_answer(observed);
-            return Ok(report);
-        }
-        let (rollouts, now) = self.observe().await?;
-        let mut report = Report::new(now);
-        report.check_by(now + TimeDelta::seconds(1));
-        for rollout in self.run.in_order(&rollouts) {
-            let reason = Reason::EngineError {
-                step: "run".to_owned(),
-                problem: "more to do".to_owned(),
-            };
-            report.enter(rollout, DelegateReport::new(rollout, &reason, None));
-        }
-        Ok(report)
-    }
-
-    async fn answered(&mut self) {
-        let retry_at = self.run.retry_at();
-        let wait = retry_at.map(|at| (at - self.now()).to_std().unwrap_or_default());
-        tokio::select! {
-            () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
-            () = self.manager.answered() => {}
-            () = self.observer.changed() => {}
-            () = self.pulls.changed() => {}
+    async fn observe(&mut self) -> Result<Observed, EngineError> {
+        match self.recent_observation() {
+            Some(recent) => Ok(recent),
+            None => self.observe_all().await,
         }
     }
 
-    fn check_in(&mut self) {
-        if self.stands_by() {
-            return;
-        }
-        let Settings { scope, target, .. } = &self.settings;
-        self.manager.ask_about_upgrader(scope.own_id.as_ref(), target);
-        self.manager.check_in();
+    fn time(observed: &Observed) -> DateTime<Utc> {
+        observed.now
     }
 
-    fn next_check_in(&self) -> Duration {
-        if self.stands_by() {
-            return Duration::MAX;
+    async fn note_observation(&mut self, observed: &Observed) -> Option<Report> {
+        let (rollouts, now) = (&observed.rollouts, observed.now);
+        if let Some(report) = self.stand_by(rollouts, now).await {
+            return Some(report);
         }
-        self.manager.next_check_in()
+        if observed.is_new() {
+            self.observe_services().await;
+        }
+        let healthy_time = self.settings.policy.healthy_time;
+        self.core
+            .ledger
+            .observe(rollouts, self.services.managed(), healthy_time, now)
+            .await;
+        self.collect_pulls(now);
+        None
     }
 
     fn stands_by(&self) -> bool {
         *self.observer.turn() != Turn::Acts
     }
 
-    fn manager_status(&self) -> Option<ManagerStatus> {
-        self.manager.status()
+    fn subjects<'a>(&'a self, observed: &'a Observed) -> impl Iterator<Item = Subject<'a>> {
+        let services = self.services.managed().map(Subject::from);
+        observed.rollouts.iter().map(Subject::from).chain(services)
     }
 
-    fn upgrader_image(&self) -> Option<&UpgraderImage> {
-        self.manager.upgrader_image()
+    async fn new_run(&mut self, kind: (Mode, Intent), observed: &Observed) -> UpgradeRun {
+        self.services.orchestrator.start();
+        self.observe_services().await;
+        self.services.start_run();
+        let Observed { rollouts, now, .. } = observed;
+        if rollouts.iter().all(Rollout::is_upgrader) && self.services.managed().next().is_none() {
+            let others = self.observer.other_workloads();
+            warn!("{}", none_found(&self.settings.scope.workload_names, &others));
+        }
+        self.log_expiry(rollouts, *now);
+        self.forget_last_run();
+        self.core.manager.forget_absent();
+        let run = self.core.run_about(kind, self.subjects(observed), *now);
+        let run = run.over(rollouts).after(&self.core.run);
+        if self.retries { run.with_retries() } else { run }
     }
 
-    fn ledger(&self) -> &Ledger {
-        &self.ledger
+    fn platforms(&self) -> Option<&[String]> {
+        self.services.orchestrator.platforms()
     }
-}
 
-/// When to report a wait of this length again; `None` if nothing is awaited.
-fn next_word(waited: Option<Duration>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let wait = WORTH_A_WORD.checked_sub(waited?).unwrap_or(WAITING_INTERVAL);
-    Some(now + TimeDelta::from_std(wait).unwrap_or_default())
+    /// Containers with the published image count as delegates from the next observation on.
+    fn note_answer(&mut self, answer: &Answer) {
+        let known = &mut self.settings.scope.known_images;
+        if let Answer::Published(Ok(image)) = answer
+            && !known.contains(image)
+        {
+            known.push(image.clone());
+        }
+    }
+
+    async fn step(&mut self, observed: Observed) -> Option<Report> {
+        let (rollouts, now) = (&observed.rollouts, observed.now);
+        self.keep_holds(rollouts).await;
+        self.note_failures(rollouts, now);
+        let mut report = match self.step_or_report(&observed).boxed().await {
+            Outcome::Rest(report) => report,
+            Outcome::Learned => {
+                self.keep_for_decision(observed);
+                return None;
+            }
+            Outcome::Changed => return None,
+        };
+        if self.services.step(&mut self.core, &mut report, now).await {
+            return None;
+        }
+        self.forget_answers(rollouts);
+        self.forget_absent(rollouts, now);
+        let services = self.services.managed().map(|managed| managed.name.as_str());
+        let services: HashSet<&str> = services.collect();
+        self.core.ledger.forget_absent(|name| {
+            services.contains(name) || rollouts.iter().any(|rollout| rollout.name == name)
+        });
+        self.report_gone(&mut report, rollouts);
+        self.add_evidence(&mut report, rollouts).boxed().await;
+        self.report_not_delegates(&mut report, now);
+        self.keep_for_answer(observed);
+        Some(report)
+    }
+
+    async fn answered(&mut self) {
+        let retry_at = self.core.run.retry_at();
+        let wait = retry_at.map(|at| (at - self.now()).to_std().unwrap_or_default());
+        tokio::select! {
+            () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
+            () = self.core.manager.answered() => {}
+            () = self.observer.changed() => {}
+            () = self.pulls.changed() => {}
+        }
+    }
+
+    fn ask_about_upgrader(&mut self) {
+        let Core { manager, target, .. } = &mut self.core;
+        manager.ask_about_upgrader(self.settings.scope.own_id.as_ref(), target);
+    }
 }

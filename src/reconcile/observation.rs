@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::Reconciler;
-use super::questions::Answer;
+use super::controller::Core;
 use super::tracked::Tracked;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
@@ -24,7 +24,7 @@ const FRESH: Duration = Duration::from_millis(500);
 
 /// The delegates as observed.
 #[derive(Debug)]
-pub(super) struct Observed {
+pub struct Observed {
     pub(super) rollouts: Vec<Rollout>,
     /// When the observation started.
     pub(super) now: DateTime<Utc>,
@@ -34,8 +34,7 @@ pub(super) struct Observed {
 }
 
 impl Observed {
-    /// A new observation.
-    pub(super) fn new(rollouts: Vec<Rollout>, now: DateTime<Utc>) -> Self {
+    fn new(rollouts: Vec<Rollout>, now: DateTime<Utc>) -> Self {
         Self {
             rollouts,
             now,
@@ -70,16 +69,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.tracked.values_mut().for_each(Tracked::start_run);
     }
 
-    /// Lets containers with the published image count as delegates from the next observation on.
-    pub(super) fn note_published(&mut self, answer: &Answer) {
-        let known = &mut self.settings.scope.known_images;
-        if let Answer::Published(Ok(image)) = answer
-            && !known.contains(image)
-        {
-            known.push(image.clone());
-        }
-    }
-
     /// The plan's rows for containers that do not count as delegates.
     pub(super) fn planned_not_delegates(&self) -> Vec<Planned> {
         let all = self.observer.not_delegates().iter();
@@ -96,7 +85,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Keeps an observation until an awaited answer of the Manager or a registry.
     pub(super) fn keep_for_answer(&mut self, observed: Observed) {
-        let is_enough = self.run.awaited().is_some() && !self.observer.is_waiting();
+        let is_enough = self.core.run.awaited().is_some() && !self.observer.is_waiting();
         self.recent = is_enough.then_some(Observed {
             kept_for: Some(KeptFor::Answer),
             ..observed
@@ -117,7 +106,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.now();
         let recent = self.recent.take()?;
         let has_services = self.services.managed().next().is_some();
-        let is_for_an_answer = self.manager.has_answer() && self.starting.is_none() && !has_services;
+        let is_for_an_answer =
+            self.core.manager.has_answer() && self.core.starting.is_none() && !has_services;
         let holds = match recent.kept_for {
             Some(KeptFor::Answer) => is_for_an_answer && recent.ended.elapsed() < YOUNG,
             Some(KeptFor::Decision) => recent.ended.elapsed() < FRESH,
@@ -152,12 +142,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Observes all delegates, and returns when the observation started: with a slow engine, the first things seen may have
     /// changed by its end, so no deadline counts as over by then. Repeated if the clock jumped meanwhile, since its times would
     /// be on both sides of the jump.
-    pub(super) async fn observe(&mut self) -> Result<(Vec<Rollout>, DateTime<Utc>), EngineError> {
+    pub(super) async fn observe_all(&mut self) -> Result<Observed, EngineError> {
         loop {
             let before = self.now();
             let rollouts = self.observe_at(before).await?;
             match self.timekeeper.now().1 {
-                None => return Ok((rollouts, before)),
+                None => return Ok(Observed::new(rollouts, before)),
                 Some(jump) => self.shift(jump),
             }
         }
@@ -169,7 +159,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             observer,
             settings,
             memory,
-            manager,
+            core,
             holds,
             services,
             ..
@@ -188,7 +178,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             history.was_in_service = true;
             history.checks.forget_restarts(now, settings.policy.healthy_time);
         }
-        manager.note_delegates(&rollouts, services.managed(), &settings.target);
+        let Core { manager, target, .. } = core;
+        manager.note_delegates(&rollouts, services.managed(), target);
         self.note_inspect_errors(&rollouts, now);
         for rollout in &rollouts {
             self.track(rollout).note_name(rollout, now);

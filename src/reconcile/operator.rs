@@ -4,6 +4,9 @@ use serde_json::Value;
 use tracing::info;
 
 use super::Reconciler;
+use super::controller::Controller as _;
+use super::driver::Driver;
+use super::observation::Observed;
 use crate::container::ImageId;
 use crate::engine::{Engine, EngineError};
 use crate::events::Event;
@@ -15,6 +18,7 @@ use crate::managed::Managed;
 use crate::manager::ImageSource;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::{Intent, Member, Rollout};
+use crate::swarm::Swarm;
 
 /// Why a retry or a rollback is not started.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -226,17 +230,19 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// # Errors
     /// There is no such delegate, it is being replaced, or nothing may be changed.
     pub async fn retry(&mut self, container: &str) -> Result<(), OperatorError> {
-        let (rollouts, _) = self.observe().await?;
-        let rollout = match self.named(container, &rollouts).await? {
-            Found::Container(rollout) => rollout,
-            Found::Service(service) => return self.retry_service(&service).await,
+        let observed = self.observe_all().await?;
+        let key = match self.named(container, &observed.rollouts).await? {
+            Found::Container(rollout) if rollout.serving.is_none() => {
+                return Err(OperatorError::InProgress(rollout.name.clone()));
+            }
+            Found::Container(rollout) => rollout.name.clone(),
+            Found::Service(service) => {
+                is_free(&service)?;
+                service.id
+            }
         };
-        if rollout.serving.is_none() {
-            return Err(OperatorError::InProgress(rollout.name.clone()));
-        }
-        let now = self.now();
-        let run = self.upgrade_run(Mode::Upgrade, Intent::Retry, std::slice::from_ref(rollout), now);
-        self.run = run.limited_to(&rollout.name);
+        let run = self.new_run((Mode::Upgrade, Intent::Retry), &observed).await;
+        self.core.run = run.limited_to(&key);
         Ok(())
     }
 
@@ -250,7 +256,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         release: Option<u64>,
         records: impl IntoIterator<Item = Event>,
     ) -> Result<(), OperatorError> {
-        let (rollouts, _) = self.observe().await?;
+        let Observed { rollouts, .. } = self.observe_all().await?;
         match self.named(container, &rollouts).await? {
             Found::Container(rollout) => {
                 let back = rollback_target(self.engine.as_ref(), rollout, release, records).await?;
@@ -258,7 +264,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             Found::Service(service) => {
                 let image = image_before(&service, release, records)?;
-                self.start_service_rollback(*service, image);
+                self.forget_last_run();
+                let (id, now) = (service.id.clone(), self.now());
+                self.core.run = Driver::<Swarm<E>>::rollback(vec![(*service, image)], now).limited_to(&id);
             }
         }
         Ok(())
@@ -269,7 +277,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// # Errors
     /// No delegate has this name or id.
     pub async fn delegate_name(&mut self, given: &str) -> Result<(String, Option<String>), OperatorError> {
-        let (rollouts, _) = self.observe().await?;
+        let Observed { rollouts, .. } = self.observe_all().await?;
         self.find_services().await?;
         Ok(match self.find(given, &rollouts)? {
             Found::Container(rollout) => (rollout.name.clone(), rollout.owner.task_of.clone()),
@@ -283,7 +291,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let now = self.now();
         let run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback).over(std::slice::from_ref(rollout));
         let run = run.taking_back(&rollout.name, back.reference, Some(back.image), now);
-        self.run = run.limited_to(&rollout.name);
+        self.core.run = run.limited_to(&rollout.name);
     }
 
     async fn named<'a>(&mut self, given: &str, rollouts: &'a [Rollout]) -> Result<Found<'a>, OperatorError> {

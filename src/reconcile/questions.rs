@@ -21,7 +21,7 @@ const MAX_OPEN: usize = 8;
 
 /// A question that only something outside this host can answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Question {
+pub enum Question {
     /// Which image does the Manager publish?
     Published(Query),
     /// Which image is published for upgraders, one of which runs this image?
@@ -56,7 +56,7 @@ impl Question {
 
 /// The answer to a [`Question`] of the same name.
 #[derive(Clone, Debug)]
-pub(crate) enum Answer {
+pub enum Answer {
     /// The published image, or why it is not known.
     Published(Result<ImageReference, ManagerError>),
     /// The image published for upgraders; `None` if the source publishes none.
@@ -69,7 +69,7 @@ pub(crate) enum Answer {
 
 /// Whether a mutable tag refers to the running image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Currency {
+pub enum Currency {
     /// It does.
     Current,
     /// It refers to another one.
@@ -103,7 +103,7 @@ pub(crate) struct Questions {
 pub(crate) type CurrentDigests = Mutex<HashMap<ImageReference, (ImageId, String)>>;
 
 /// Answers questions for a registry.
-pub(crate) trait Registry: Send + Sync + 'static {
+pub trait Registry: Send + Sync + 'static {
     /// Answers a question that is not for the Manager.
     fn answer(&self, question: &Question, current: &CurrentDigests) -> impl Future<Output = Answer> + Send;
 }
@@ -114,7 +114,7 @@ pub(crate) type AskRegistry =
 
 /// Registries that this process asks directly, without an engine; without a way to ask, a digest stays unknown.
 #[derive(Default)]
-pub(crate) struct DirectRegistry(pub(crate) Option<AskRegistry>);
+pub struct DirectRegistry(pub(crate) Option<AskRegistry>);
 
 impl Registry for DirectRegistry {
     async fn answer(&self, question: &Question, _: &CurrentDigests) -> Answer {

@@ -20,7 +20,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         container: Option<&str>,
         records: impl IntoIterator<Item = Event>,
     ) -> Result<Vec<History>, OperatorError> {
-        let (rollouts, _) = self.observe().await?;
+        let rollouts = self.observe_all().await?.rollouts;
         self.find_services().await?;
         let services = self.services.managed();
         let services = services.map(|managed| (managed.name.clone(), Present::from(managed)));

@@ -15,27 +15,6 @@ use crate::manager::Query;
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::{Wanted, not_asked, not_comparable, up_to_date, wanted};
 
-/// The question for a registry about a wanted image.
-#[derive(Clone, Debug, Default)]
-pub(crate) enum Digests {
-    /// Whether the running image is still current for its tag.
-    #[default]
-    Running,
-    /// The digest of a tag that may move.
-    MovingTags,
-    /// The digest of each image, which must support all these platforms.
-    All(Vec<String>),
-}
-
-impl Digests {
-    fn platforms(&self) -> &[String] {
-        match self {
-            Self::All(platforms) => platforms,
-            Self::Running | Self::MovingTags => &[],
-        }
-    }
-}
-
 /// The search for the image that one delegate should run.
 #[derive(Debug)]
 pub(super) struct Resolution {
@@ -141,19 +120,20 @@ impl Resolution {
         }
     }
 
-    /// Records an answer to the open question: the target, or the question that follows.
+    /// Records an answer to the open question: the target, or the question that follows. The image of an orchestrator's workload
+    /// must support these platforms.
     pub(super) fn note(
         &mut self,
         answer: &Answer,
         asked_at: DateTime<Utc>,
         settings: &TargetSettings,
-        digests: &Digests,
+        platforms: Option<&[String]>,
     ) {
         let (State::Open(open), Some((image, id))) = (&self.state, &self.about) else {
             return;
         };
         let answer = (&open.question, answer);
-        self.state = match found(image, id.as_ref(), answer, settings, digests) {
+        self.state = match found(image, id.as_ref(), answer, settings, platforms) {
             Ok(Ok(target)) => State::Resolved(Ok(target), asked_at),
             Ok(Err(next)) => State::open(next),
             Err(reason) => State::Resolved(Err(reason), asked_at),
@@ -216,7 +196,7 @@ fn found(
     id: Option<&ImageId>,
     answered: (&Question, &Answer),
     settings: &TargetSettings,
-    digests: &Digests,
+    platforms: Option<&[String]>,
 ) -> Result<Result<TargetImage, Question>, Reason> {
     let current = image
         .reference()
@@ -243,23 +223,30 @@ fn found(
         }
         (_, Answer::IsCurrent(Ok(_))) => return Err(up_to_date(image)),
         (Question::Distribution(reference), Answer::Distribution(Ok(distribution))) => {
-            return fixed(pinned(image, reference, distribution, digests.platforms())?);
+            return fixed(pinned(
+                image,
+                reference,
+                distribution,
+                platforms.unwrap_or_default(),
+            )?);
         }
         (_, Answer::Distribution(Ok(_))) => Target::Unresolvable("an answer to another question".to_owned()),
     };
-    match (wanted(target, image)?, digests, id) {
-        (Wanted::Image(reference), Digests::Running, _) => fixed(reference),
-        (Wanted::Image(reference), Digests::MovingTags, _) if !is_mutable_tag(&reference) => fixed(reference),
+    match (wanted(target, image)?, id) {
+        (Wanted::Image(reference), Some(_)) => fixed(reference),
         // The image that was loaded under the tag is the wanted one.
-        (Wanted::Digest(reference), Digests::Running, _) if settings.pull == Pull::Never => {
+        (Wanted::Digest(reference), Some(_)) if settings.pull == Pull::Never => {
             Ok(Ok(TargetImage::new(reference, true, None)))
         }
         // A mutable tag stays the same reference; only the registry knows whether the image is the same.
-        (Wanted::Digest(reference), Digests::Running, Some(running)) => {
+        (Wanted::Digest(reference), Some(running)) => {
             let running = running.clone();
             Ok(Err(Question::IsCurrent { reference, running }))
         }
-        (Wanted::Image(reference) | Wanted::Digest(reference), ..) => {
+        (Wanted::Image(reference), None) if platforms.is_none() && !is_mutable_tag(&reference) => {
+            fixed(reference)
+        }
+        (Wanted::Image(reference) | Wanted::Digest(reference), None) => {
             Ok(Err(Question::Distribution(reference)))
         }
     }

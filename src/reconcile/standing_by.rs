@@ -10,7 +10,7 @@ use crate::manager::ImageSource;
 use crate::observe::Turn;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Decision, Rollout};
+use crate::rollout::{Decision, Intent, Rollout};
 use crate::status::report::Report;
 
 /// How soon an upgrader on standby notices that the other one is gone.
@@ -37,8 +37,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
         };
         self.stood_by = true;
-        self.starting = Some(Mode::ReportOnly);
-        self.run = UpgradeRun::default();
+        self.core.starting = Some((Mode::ReportOnly, Intent::Upgrade));
+        self.core.run = UpgradeRun::default();
         let mut report = Report::new(now);
         report.check_by(now + interval);
         let reason = Reason::StandingBy { name };

@@ -6,9 +6,9 @@ use crate::managed::Managed;
 use crate::rollout::Rollout;
 
 /// A delegate as a run sees it.
-pub(crate) struct Subject<'a> {
-    /// A unique name among its kind.
-    pub(super) name: &'a str,
+pub struct Subject<'a> {
+    /// Its container name, or the id of an orchestrator's workload: a service may have a container's name.
+    pub(super) key: &'a str,
     /// Its `DELEGATE_NAME`; `None` for the upgrader itself.
     pub(super) workload: Option<&'a str>,
     /// The running image, if a run may replace it, with its id on the host. Orchestrators know images only by name.
@@ -21,7 +21,7 @@ impl<'a> From<&'a Rollout> for Subject<'a> {
     fn from(rollout: &'a Rollout) -> Self {
         let member = rollout.replaceable();
         Self {
-            name: &rollout.name,
+            key: &rollout.name,
             workload: (!rollout.is_upgrader()).then_some(&rollout.workload),
             running: member.map(|member| (&member.image, Some(&member.image_id))),
             is_left_alone: rollout.owner.left_alone().is_some(),
@@ -32,7 +32,7 @@ impl<'a> From<&'a Rollout> for Subject<'a> {
 impl<'a> From<&'a Managed> for Subject<'a> {
     fn from(managed: &'a Managed) -> Self {
         Self {
-            name: &managed.name,
+            key: &managed.id,
             workload: Some(&managed.workload),
             running: Some((&managed.image, None)),
             is_left_alone: managed.left_alone.is_some(),

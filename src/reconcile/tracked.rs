@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use super::recreations::Recreations;
@@ -122,7 +122,7 @@ impl Tracked {
 }
 
 /// The most steps and questions for a delegate in a minute. A replacement needs fifteen.
-pub(super) const MOST_IN_A_MINUTE: u32 = 100;
+const MOST_IN_A_MINUTE: u32 = 100;
 
 /// Limits the damage of a fault that no back-off catches.
 #[derive(Debug, Default)]
@@ -132,8 +132,12 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Uses one of the minute's steps. If none is left, returns the rest of the minute, and whether this is its first refusal.
-    pub(super) fn take(&mut self) -> Result<(), (TimeDelta, bool)> {
+    /// Uses one of the minute's steps. If none is left, returns the reason to wait, and until when.
+    pub(super) fn take(
+        &mut self,
+        step: &impl ToString,
+        now: DateTime<Utc>,
+    ) -> Result<(), (Reason, DateTime<Utc>)> {
         let minute = Duration::from_secs(60);
         let elapsed = self.since.map(|since| since.elapsed());
         let Some(elapsed) = elapsed.filter(|elapsed| *elapsed < minute) else {
@@ -144,23 +148,28 @@ impl Budget {
         if self.used <= MOST_IN_A_MINUTE {
             return Ok(());
         }
-        let rest = TimeDelta::from_std(minute.saturating_sub(elapsed)).unwrap_or_default();
-        Err((rest, self.used == MOST_IN_A_MINUTE + 1))
+        let reason = Reason::EngineError {
+            step: step.to_string(),
+            problem: format!("{MOST_IN_A_MINUTE} steps in a minute, and it is not done"),
+        };
+        Err((reason, now + minute.saturating_sub(elapsed)))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use chrono::TimeDelta;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn allows_a_hundred_steps_a_minute_and_reports_the_limit_once() {
-        let mut budget = Budget::default();
+    async fn allows_a_hundred_steps_a_minute() {
+        let (mut budget, now) = (Budget::default(), Utc::now());
         for _ in 0..2 {
-            assert!((0..MOST_IN_A_MINUTE).all(|_| budget.take().is_ok()));
+            assert!((0..MOST_IN_A_MINUTE).all(|_| budget.take(&"a step", now).is_ok()));
             tokio::time::advance(Duration::from_secs(20)).await;
-            assert_eq!(budget.take(), Err((TimeDelta::seconds(40), true)));
-            assert_eq!(budget.take(), Err((TimeDelta::seconds(40), false)));
+            let (_, until) = budget.take(&"a step", now).expect_err("none is left");
+            assert_eq!(until, now + TimeDelta::seconds(40));
             tokio::time::advance(Duration::from_secs(40)).await;
         }
     }

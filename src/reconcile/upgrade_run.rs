@@ -8,13 +8,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::concurrency::{awaited_replica, halting_replica, too_many_at_once};
 use super::questions::{Answer, Answered, Question, Questions};
-use super::resolve::{Digests, Open, Resolution, TargetImage};
+use super::resolve::{Open, Resolution, TargetImage};
 use super::retries::Retries;
 use super::subject::Subject;
 use crate::container::{ContainerId, ImageId};
 use crate::engine::Engine;
 use crate::image::{ImageReference, TargetSettings, is_mutable_tag};
-use crate::managed::{Managed, NO_TASK};
+use crate::managed::{Managed, NO_TASK, Orchestrator};
 use crate::manager::{ImageSource, ManagerError, Query};
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
@@ -35,16 +35,14 @@ pub enum Mode {
 pub struct UpgradeRun {
     mode: Mode,
     intent: Intent,
-    /// The only delegate of the run, if an operator named one.
+    /// The key of the only delegate of the run, if an operator named one.
     only: Option<String>,
     /// The delegates at the start of the run: the `DELEGATE_NAME` of each, by container name.
     at_start: BTreeMap<String, String>,
     /// The rejected candidates at the start of the run.
     rejections: HashSet<ContainerId>,
-    /// The known target of each delegate, by container name.
+    /// The known target of each delegate, by its key.
     resolutions: HashMap<String, Resolution>,
-    /// The question for registries.
-    pub(super) digests: Digests,
     /// Why the Manager's last attempt to answer failed, while an answer is awaited.
     pub(super) last_error: Option<String>,
     /// The id behind each pulled reference, or why there is none.
@@ -55,10 +53,11 @@ pub struct UpgradeRun {
     pulled_again: HashSet<String>,
     /// The delegates for which this run created a candidate, by container name.
     created: HashSet<String>,
-    /// The delegates that this run does not try again, by container name.
+    /// The delegates that this run does not try again, by key.
     skipped: HashMap<String, Reason>,
-    /// The workloads whose other replicas keep their image: the container that failed, and why.
-    halted: HashMap<String, (String, Reason)>,
+    /// The containers (`None`) or the orchestrator's workloads with this `DELEGATE_NAME` of which the others keep their image: the
+    /// one that failed, and why.
+    halted: HashMap<(Option<Orchestrator>, String), (String, Reason)>,
     /// The delegates that are at rest, by container name: none waits for them.
     resting: HashSet<String>,
     /// When failures are retried; `None` if only the next run does so.
@@ -71,17 +70,14 @@ impl UpgradeRun {
     /// The same run with the first question about each of these, not asked yet.
     pub(super) fn about<'a>(
         self,
-        subjects: impl IntoIterator<Item: Into<Subject<'a>>>,
+        subjects: impl IntoIterator<Item = Subject<'a>>,
         settings: &TargetSettings,
         now: DateTime<Utc>,
     ) -> Self {
-        let subjects = subjects.into_iter().map(Into::into);
         let resolution =
-            |subject: Subject<'_>| Some((subject.name.to_owned(), Resolution::of(&subject, settings, now)?));
-        Self {
-            resolutions: subjects.filter_map(resolution).collect(),
-            ..self
-        }
+            |subject: Subject<'_>| Some((subject.key.to_owned(), Resolution::of(&subject, settings, now)?));
+        let resolutions = subjects.into_iter().filter_map(resolution).collect();
+        Self { resolutions, ..self }
     }
 
     /// A run of this kind without delegates yet. With [`Intent::Retry`], images that were rejected before are tried again.
@@ -101,9 +97,11 @@ impl UpgradeRun {
         rollouts: &[Rollout],
         now: DateTime<Utc>,
     ) -> Self {
-        let mut run = Self::new(Mode::Upgrade, Intent::Upgrade)
-            .over(rollouts)
-            .about(rollouts, settings, now);
+        let mut run = Self::new(Mode::Upgrade, Intent::Upgrade).over(rollouts).about(
+            rollouts.iter().map(Subject::from),
+            settings,
+            now,
+        );
         let mut questions = Questions::default();
         while run.longest_wait().is_some() {
             for open in run.open() {
@@ -111,7 +109,7 @@ impl UpgradeRun {
             }
             questions.answered().await;
             while let Some(answered) = questions.next() {
-                run.note(&answered, settings, now);
+                run.note(&answered, settings, None, now);
             }
         }
         run
@@ -129,10 +127,10 @@ impl UpgradeRun {
         self
     }
 
-    /// The same run, which gives the delegate of this name an operator's image, whatever is published.
+    /// The same run, which gives the delegate with this key an operator's image, whatever is published.
     pub(super) fn taking_back(
         mut self,
-        name: &str,
+        key: &str,
         reference: ImageReference,
         id: Option<ImageId>,
         now: DateTime<Utc>,
@@ -140,7 +138,7 @@ impl UpgradeRun {
         let is_mutable = id.is_some();
         self.pulled.extend(id.map(|id| (reference.normalised(), Ok(id))));
         let resolution = Resolution::previous_image(reference, is_mutable, now);
-        self.resolutions.insert(name.to_owned(), resolution);
+        self.resolutions.insert(key.to_owned(), resolution);
         self
     }
 
@@ -156,17 +154,17 @@ impl UpgradeRun {
         self
     }
 
-    /// The only delegate of the run, if an operator named one.
-    pub(super) fn only_about(&self) -> Option<&str> {
-        self.only.as_deref()
+    /// Whether the run is about the delegate with this key.
+    pub(super) fn is_about(&self, key: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only == key)
     }
 
     /// The same run, which leaves all other delegates alone.
-    pub(super) fn limited_to(self, name: &str) -> Self {
-        Self {
-            only: Some(name.to_owned()),
-            ..self
-        }
+    pub(super) fn limited_to(mut self, key: &str) -> Self {
+        self.at_start.retain(|name, _| name == key);
+        self.resolutions.retain(|other, _| other == key);
+        self.only = Some(key.to_owned());
+        self
     }
 
     /// The rejected candidates of this delegate at the start of the run.
@@ -201,13 +199,14 @@ impl UpgradeRun {
         Some(open.question.awaited(open.since, self.last_error.as_deref()))
     }
 
-    /// Forgets the questions about delegates that are gone.
-    pub(super) fn forget_absent(&mut self, is_there: impl Fn(&str) -> bool) {
-        self.resolutions.retain(|name, _| is_there(name));
-    }
-
     /// Records an answer. It may lead to further questions: see [`Self::open`].
-    pub(super) fn note(&mut self, answered: &Answered, settings: &TargetSettings, now: DateTime<Utc>) {
+    pub(super) fn note(
+        &mut self,
+        answered: &Answered,
+        settings: &TargetSettings,
+        platforms: Option<&[String]>,
+        now: DateTime<Utc>,
+    ) {
         let Answered {
             question,
             answer,
@@ -218,7 +217,7 @@ impl UpgradeRun {
         let all = self.resolutions.values_mut();
         for resolution in all.filter(|it| it.open().is_some_and(|open| open.question == *question)) {
             is_ours = true;
-            resolution.note(answer, asked_at, settings, &self.digests);
+            resolution.note(answer, asked_at, settings, platforms);
             if let (Some(reason), Some(retries)) = (resolution.reason_mut(), &mut self.retries) {
                 retries.schedule(reason, now);
             }
@@ -233,7 +232,7 @@ impl UpgradeRun {
     pub(super) fn in_order<'a>(&self, rollouts: &'a [Rollout]) -> Vec<&'a Rollout> {
         let mut ordered: Vec<&Rollout> = rollouts
             .iter()
-            .filter(|rollout| self.only_about().is_none_or(|only| only == rollout.name))
+            .filter(|rollout| self.is_about(&rollout.name))
             .collect();
         // A delegate that was broken before says little about an image, so it is not the canary.
         let works = |rollout: &Rollout| rollout.serving.as_ref().is_some_and(Member::works);
@@ -311,7 +310,7 @@ impl UpgradeRun {
 
     /// The image to run instead of the current one, and when it was asked for.
     fn target(&self, subject: &Subject<'_>) -> (Result<&TargetImage, Reason>, Option<DateTime<Utc>>) {
-        match (subject.running, self.resolutions.get(subject.name)) {
+        match (subject.running, self.resolutions.get(subject.key)) {
             (Some(running), Some(found)) => found.target_of(running, self.last_error.as_deref()),
             _ => (Err(not_asked()), None),
         }
@@ -332,7 +331,7 @@ impl UpgradeRun {
             };
         };
         let pulled = self.pulled.get(&reference.normalised());
-        let halted = self.halted.get(&rollout.workload);
+        let halted = self.halted.get(&(None, rollout.workload.clone()));
         RunFacts {
             given_up,
             unsuitable: self.unsuitable(reference, member).cloned(),
@@ -363,7 +362,7 @@ impl UpgradeRun {
         Self { retries, ..self }
     }
 
-    /// When to call [`Self::retry`], if at all.
+    /// When the next retry is due, if at all.
     pub(super) fn retry_at(&self) -> Option<DateTime<Utc>> {
         self.retries.as_ref()?.at
     }
@@ -375,22 +374,23 @@ impl UpgradeRun {
         }
     }
 
-    /// Asks and pulls again if due.
+    /// Whether a retry is due; if so, counts it.
+    pub(super) fn takes_retry(&mut self, now: DateTime<Utc>) -> bool {
+        self.retries.as_mut().is_some_and(|retries| retries.take(now))
+    }
+
+    /// Asks and pulls again.
     pub(super) fn retry<'a>(
         &mut self,
-        subjects: impl IntoIterator<Item: Into<Subject<'a>>>,
+        subjects: impl Iterator<Item = Subject<'a>>,
         settings: &TargetSettings,
         now: DateTime<Utc>,
     ) {
-        if !self.retries.as_mut().is_some_and(|retries| retries.take(now)) {
-            return;
-        }
         self.pulled
             .retain(|_, result| !result.as_ref().is_err_and(|reason| reason.retried_at().is_some()));
         self.halted.retain(|_, (_, reason)| reason.retried_at().is_none());
         for subject in subjects {
-            let subject = subject.into();
-            let found = self.resolutions.get_mut(subject.name);
+            let found = self.resolutions.get_mut(subject.key);
             if let Some(found) = found
                 && found
                     .reason_mut()
@@ -444,24 +444,25 @@ impl UpgradeRun {
     /// Halts the other replicas of the workload if the reason may affect them.
     pub(super) fn halt_replicas(&mut self, rollout: &Rollout, reason: &Reason) {
         if reason.kind().halts_replicas() && !rollout.is_own_problem(reason) {
-            self.halt(&rollout.workload, &rollout.name, reason.clone());
+            self.halt((None, rollout.workload.clone()), &rollout.name, reason.clone());
         }
     }
 
-    fn halt(&mut self, workload: &str, name: &str, because: Reason) {
+    fn halt(&mut self, replicas: (Option<Orchestrator>, String), name: &str, because: Reason) {
         self.halted
-            .entry(workload.to_owned())
+            .entry(replicas)
             .or_insert_with(|| (name.to_owned(), because));
     }
 
     /// Notes that an attempt at an orchestrator's workload failed. If it got no task, only the next run tries it again.
     pub(super) fn note_failed(&mut self, managed: &Managed, cause: &str) {
         let (name, because) = (managed.name.clone(), cause.to_owned());
-        self.halt(&managed.workload, &managed.name, Reason::Halted { name, because });
+        let replicas = (Some(managed.orchestrator), managed.workload.clone());
+        self.halt(replicas, &managed.name, Reason::Halted { name, because });
         if cause.contains(NO_TASK) {
             let problem = cause.to_owned();
             self.skipped
-                .insert(managed.name.clone(), Reason::CreateRefused { problem });
+                .insert(managed.id.clone(), Reason::CreateRefused { problem });
         }
         // An operator's request covers one attempt.
         self.intent = Intent::Upgrade;
@@ -475,11 +476,12 @@ impl UpgradeRun {
     ) -> RunFacts {
         let is_replica = |other: &&Managed| other.workload == managed.workload && other.name != managed.name;
         let replicas: Vec<&Managed> = others.filter(is_replica).collect();
-        let halted = self.halted.get(&managed.workload);
+        let kind = Some(managed.orchestrator);
+        let halted = self.halted.get(&(kind, managed.workload.clone()));
         let halted = halted.filter(|(failed, _)| replicas.iter().any(|other| other.name == *failed));
         let replaced = replicas.iter().find(|other| other.is_in_progress());
         RunFacts {
-            given_up: self.skipped.get(&managed.name).cloned(),
+            given_up: self.skipped.get(&managed.id).cloned(),
             halted: halted.map(|(_, because)| because.clone()),
             replica: replaced.map(|other| Reason::WaitingForReplica {
                 name: other.name.clone(),

@@ -1,39 +1,32 @@
 //! The workloads of an orchestrator without a Docker host beside them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
+use super::controller::{Controller, Core, observe_with_answers};
 use super::driver::Driver;
 use crate::events::Event;
 use crate::events::history::History;
 use crate::events::ledger::Ledger;
 use crate::image::TargetSettings;
 use crate::managed::{Managed, Object, Orchestrate};
-use crate::manager::{ImageSource, ManagerStatus};
+use crate::manager::ImageSource;
 use crate::reconcile::clock::Clock;
-use crate::reconcile::controller::Controller;
-use crate::reconcile::manager_link::ManagerLink;
-use crate::reconcile::next_word;
 use crate::reconcile::operator::image_before;
 use crate::reconcile::questions::DirectRegistry;
-use crate::reconcile::upgrade_run::Mode;
-use crate::rollout::reason::{Reason, WORTH_A_WORD};
+use crate::reconcile::subject::Subject;
+use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
+use crate::rollout::reason::Reason;
 use crate::rollout::{Intent, Policy};
 use crate::status::planned::Planned;
 use crate::status::report::Report;
 
-/// After this many steps a call returns, and reports that there is more to do.
-const MAX_STEPS: usize = 50;
-
 /// Manages the workloads of one orchestrator.
 pub struct Workloads<O, M> {
     driver: Driver<O>,
-    manager: ManagerLink<DirectRegistry, M>,
+    core: Core<DirectRegistry, M>,
     clock: Clock,
-    starting: Option<(Mode, Intent)>,
-    ledger: Ledger,
 }
 
 impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
@@ -46,25 +39,24 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         clock: Clock,
     ) -> Self {
         Self {
-            driver: Driver::new(orchestrator, policy, target),
-            manager: ManagerLink::new(Arc::default(), source),
+            driver: Driver::new(orchestrator, policy),
+            core: Core::new(Arc::default(), source, target),
             clock,
-            starting: None,
-            ledger: Ledger::new(String::new(), Duration::ZERO),
         }
     }
 
     /// Records and reports its outcomes in this ledger.
     #[must_use]
-    pub fn with_ledger(self, ledger: Ledger) -> Self {
-        Self { ledger, ..self }
+    pub fn with_ledger(mut self, ledger: Ledger) -> Self {
+        self.core.ledger = ledger;
+        self
     }
 
     /// Resolves moving tags at their registries.
     #[cfg(feature = "kubernetes")]
     #[must_use]
     pub(crate) fn with_registries(mut self, ask: crate::reconcile::questions::AskRegistry) -> Self {
-        self.manager.registry = Arc::new(DirectRegistry(Some(ask)));
+        self.core.manager.registry = Arc::new(DirectRegistry(Some(ask)));
         self
     }
 
@@ -73,54 +65,19 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         &self.driver.found.objects
     }
 
-    async fn observe(&mut self) -> Result<DateTime<Utc>, O::Error> {
-        self.driver.observe().await?;
-        let Driver { target, .. } = &self.driver;
-        self.manager.note_delegates(&[], self.driver.managed(), target);
-        self.manager.forget_absent();
-        Ok((self.clock)())
-    }
-
-    /// Starts a due run, takes the answers that have arrived, and asks what has to be asked.
-    async fn ask_and_answer(&mut self, now: DateTime<Utc>) {
-        if let Some((mode, intent)) = self.starting.take() {
-            self.driver.start(mode, intent, self.manager.has_source(), now);
-            self.manager.ask_for(&mut self.driver.run);
-            // A fixed image needs no waiting.
-            tokio::task::yield_now().await;
-        }
-        while let Some(answered) = self.manager.next_answer(now) {
-            self.driver.note(&answered, now);
-        }
-        self.manager.ask_for(&mut self.driver.run);
-    }
-
     /// Plans: reports the next step for each workload without taking it. Calls `waiting` with the reason for a long wait.
     ///
     /// # Errors
     /// Nothing could be observed.
-    pub async fn plan(&mut self, mut waiting: impl FnMut(&Reason)) -> Result<Vec<Planned>, O::Error> {
-        let mut reported = None;
-        self.start_run(Mode::Upgrade);
-        loop {
-            let now = self.observe().await?;
-            self.ask_and_answer(now).await;
-            let Some(reason) = self.driver.run.awaited() else {
-                return Ok(self.driver.plan(now));
-            };
-            if reason.is_news(&mut reported) {
-                waiting(&reason);
-            }
-            tokio::select! {
-                () = self.manager.answered() => {}
-                () = tokio::time::sleep(WORTH_A_WORD) => {}
-            }
-        }
+    pub async fn plan(&mut self, waiting: impl FnMut(&Reason)) -> Result<Vec<Planned>, O::Error> {
+        self.core.starting = Some((Mode::Upgrade, Intent::Upgrade));
+        let now = observe_with_answers(self, waiting).await?;
+        Ok(self.driver.plan(&self.core, now))
     }
 
     /// Starts a run for an operator, regardless of earlier failures.
     pub fn start_retry(&mut self) {
-        self.starting = Some((Mode::Upgrade, Intent::Retry));
+        self.core.starting = Some((Mode::Upgrade, Intent::Retry));
     }
 
     /// The releases of all workloads, and why one of them is missing. `records` come from the audit log. Changes nothing.
@@ -153,64 +110,66 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
             Ok((managed.clone(), image.map_err(|error| error.to_string())?))
         };
         let all: Result<Vec<_>, String> = self.driver.managed().map(before).collect();
-        self.driver.start_rollback(all?, (self.clock)());
+        self.core.run = Driver::<O>::rollback(all?, (self.clock)());
         Ok(())
     }
 }
 
 impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
     type Error = O::Error;
+    type Registry = DirectRegistry;
+    type Source = M;
+    /// The time.
+    type Observed = DateTime<Utc>;
 
     const API: &'static str = O::API;
 
-    fn start_run(&mut self, mode: Mode) {
-        self.starting = Some((mode, Intent::Upgrade));
+    fn core(&self) -> &Core<DirectRegistry, M> {
+        &self.core
     }
 
-    fn set_next_run(&mut self, next: Option<DateTime<Utc>>) {
-        self.driver.next_run = next;
+    fn core_mut(&mut self) -> &mut Core<DirectRegistry, M> {
+        &mut self.core
     }
 
-    async fn reconcile(&mut self) -> Result<Report, O::Error> {
-        for _ in 0..MAX_STEPS {
-            let now = self.observe().await?;
-            self.ask_and_answer(now).await;
-            let (all, healthy_time) = (self.driver.managed(), self.driver.policy.healthy_time);
-            self.ledger.observe(&[], all, healthy_time, now).await;
-            let mut report = Report::new(now);
-            let step = self.driver.step(&mut report, &mut self.ledger, None, now);
-            if step.await {
-                continue;
-            }
-            if let Some(until) = next_word(self.driver.run.longest_wait(), now) {
-                report.check_by(until);
-            }
-            report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
-            return Ok(report);
-        }
-        let now = self.observe().await?;
+    async fn observe(&mut self) -> Result<DateTime<Utc>, O::Error> {
+        self.driver.observe().await?;
+        let Core { manager, target, .. } = &mut self.core;
+        manager.note_delegates(&[], self.driver.managed(), target);
+        manager.forget_absent();
+        Ok((self.clock)())
+    }
+
+    fn time(now: &DateTime<Utc>) -> DateTime<Utc> {
+        *now
+    }
+
+    async fn note_observation(&mut self, now: &DateTime<Utc>) -> Option<Report> {
+        let (all, healthy_time) = (self.driver.managed(), self.driver.policy.healthy_time);
+        self.core.ledger.observe(&[], all, healthy_time, *now).await;
+        None
+    }
+
+    fn subjects<'a>(&'a self, _: &'a DateTime<Utc>) -> impl Iterator<Item = Subject<'a>> {
+        self.driver.managed().map(Subject::from)
+    }
+
+    async fn new_run(&mut self, kind: (Mode, Intent), now: &DateTime<Utc>) -> UpgradeRun {
+        self.driver.start_run();
+        self.core.run_about(kind, self.subjects(now), *now)
+    }
+
+    fn platforms(&self) -> Option<&[String]> {
+        self.driver.orchestrator.platforms()
+    }
+
+    async fn step(&mut self, now: DateTime<Utc>) -> Option<Report> {
         let mut report = Report::new(now);
-        report.check_by(now + TimeDelta::seconds(1));
-        Ok(report)
+        let has_acted = self.driver.step(&mut self.core, &mut report, now).await;
+        (!has_acted).then_some(report)
     }
 
     async fn answered(&mut self) {
-        self.manager.answered().await;
-    }
-
-    fn check_in(&mut self) {
-        self.manager.check_in();
-    }
-
-    fn next_check_in(&self) -> Duration {
-        self.manager.next_check_in()
-    }
-
-    fn manager_status(&self) -> Option<ManagerStatus> {
-        self.manager.status()
-    }
-
-    fn ledger(&self) -> &Ledger {
-        &self.ledger
+        self.core.manager.answered().await;
     }
 }

@@ -63,10 +63,8 @@ fn a_copy_of_the_old_container_serves_while_the_original_drains() {
 #[test]
 fn a_pruned_old_container_and_its_image_are_restored() {
     // The second one leaves time for the prune before it ends.
-    for (number, behaviour) in ["HEALTH=never", "HEALTH=never\nCRASH_AFTER_SECONDS=10"]
-        .into_iter()
-        .enumerate()
-    {
+    let behaviours = ["HEALTH=never", "HEALTH=never\nCRASH_AFTER_SECONDS=10"];
+    for (number, behaviour) in behaviours.into_iter().enumerate() {
         let lab = Lab::new(&format!("pruned-{number}"));
         let version = lab.image_with(&format!("26.02.9{number}"), behaviour);
         let publish = format!("127.0.0.1:4348{number}:3460");
