@@ -1,7 +1,7 @@
 //! Wrong names that people guess, from other updaters or out of habit, and the right name for each.
 
 /// The wrong name, and what to use instead.
-const ALIASES: [(&str, &str); 37] = [
+const ALIASES: [(&str, &str); 38] = [
     ("ACCOUNT_IDENTIFIER", "ACCOUNT_ID"),
     ("AUDIT_LOG_FILE", "AUDIT_LOG"),
     ("AUDIT_LOG_MAX_FILES", "`rotate` of logrotate"),
@@ -20,6 +20,7 @@ const ALIASES: [(&str, &str); 37] = [
         "DOCKER_CONFIG, the directory of a config.json, or REGISTRY_USERNAME and REGISTRY_PASSWORD",
     ),
     ("DOCKER_SOCK", "DOCKER_HOST=unix:///PATH"),
+    ("HEALTH_PATH", "HEALTH_PROBE=exec with a HEALTH_COMMAND"),
     ("HEALTHCHECK_INTERVAL", "HEALTH_INTERVAL"),
     ("HEALTHY_DEADLINE", "UPGRADE_HEALTHY_DEADLINE"),
     ("HEALTHY_TIME", "UPGRADE_HEALTHY_TIME"),

@@ -140,6 +140,12 @@ fn durations_have_bounds() {
         ],
     );
     assert_forms("SCHEDULE_JITTER", &[("0", Ok("0s"))]);
+    // Unset, it follows the schedule.
+    for pair in ["0 * * * *=5m", "0,6 3 * * *=30s", "* * * * * *=0s"] {
+        let (schedule, jitter) = pair.split_once('=').unwrap();
+        let shown = settings(&[("SCHEDULE", schedule)]).redacted();
+        assert!(shown.contains(&("SCHEDULE_JITTER", jitter.to_owned())), "{pair}");
+    }
 }
 
 #[test]
@@ -292,18 +298,10 @@ fn health_command_runs_in_a_shell_or_directly() {
 
 #[test]
 fn warns_about_health_settings_that_the_probe_ignores() {
-    let exec = settings(&[
-        ("HEALTH_PROBE", "exec"),
-        ("HEALTH_PORT", "3461"),
-        ("HEALTH_PATH", "/health"),
-    ]);
-    let [path, port] = exec.warnings.as_slice() else {
-        panic!("{:?}", exec.warnings);
-    };
-    assert_eq!(path, "HEALTH_PATH: not used, since HEALTH_PROBE is exec");
+    let exec = settings(&[("HEALTH_PROBE", "exec"), ("HEALTH_PORT", "3461")]);
     assert_eq!(
-        port,
-        "HEALTH_PORT: used for the delegate's tasks only, since HEALTH_PROBE is exec"
+        exec.warnings,
+        ["HEALTH_PORT: used for the delegate's tasks only, since HEALTH_PROBE is exec"]
     );
     let http = settings(&[("HEALTH_PROBE", "http"), ("HEALTH_COMMAND", "true")]);
     assert_eq!(

@@ -112,12 +112,10 @@ UPGRADE_HEALTHY_TIME=20m
 HEALTH_INTERVAL=0
 HEALTH_PROBE=tcp
 HEALTH_PORT=70000
-HEALTH_PATH=api
 HEALTH_ACTION=kill
     HEALTH_INTERVAL: less than 1s
     HEALTH_PROBE: "tcp"; expected auto, engine, http, exec or running
     HEALTH_PORT: "70000"; expected a port
-    HEALTH_PATH: "api"; expected a path that starts with a slash
     HEALTH_ACTION: "kill"; expected report
 REGISTRY_USERNAME=me
     REGISTRY_PASSWORD: not set, although REGISTRY_USERNAME is
