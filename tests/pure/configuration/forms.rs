@@ -143,8 +143,9 @@ fn durations_have_bounds() {
     // Unset, it follows the schedule.
     for pair in ["0 * * * *=5m", "0,6 3 * * *=30s", "* * * * * *=0s"] {
         let (schedule, jitter) = pair.split_once('=').unwrap();
-        let shown = settings(&[("SCHEDULE", schedule)]).redacted();
-        assert!(shown.contains(&("SCHEDULE_JITTER", jitter.to_owned())), "{pair}");
+        let settings = settings(&[("SCHEDULE", schedule)]);
+        let expected = ("SCHEDULE_JITTER", jitter.to_owned());
+        assert!(settings.redacted().contains(&expected), "{pair}");
     }
 }
 
