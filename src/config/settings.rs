@@ -235,10 +235,6 @@ fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSe
     let probe = reader.word(&env.health_probe);
     if probe == ProbeKind::Exec {
         check_writes(reader, &env.health_probe, health_only);
-        if env.health_port.is_set() {
-            let warning = "used for the delegate's tasks only, since HEALTH_PROBE is exec";
-            reader.problems.warn(&env.health_port, warning);
-        }
     } else if probe != ProbeKind::Auto {
         reader.unused(&[&env.health_command], " without HEALTH_PROBE=exec or auto");
     }

@@ -292,8 +292,8 @@ variables! {
         webhook_url, webhook_url_file = row("WEBHOOK_URL", Unset, HTTP_URL,
             "Where [events](notifications.md) are sent. No output shows it: a URL of Slack or Teams holds its own key.")
             .secret("WEBHOOK_URL_FILE");
-        webhook_format = row("WEBHOOK_FORMAT", Value("cloudevents"), "cloudevents, slack or teams",
-            "How an event is written.");
+        webhook_format = row("WEBHOOK_FORMAT", Value("cloudevents"), "cloudevents, slack, teams or a JSON object",
+            "How an event is written. A JSON object is [a template](receivers.md) for any other receiver.");
         webhook_secret, webhook_secret_file = row("WEBHOOK_SECRET", Unset,
             "whsec_ and the base64 of at least 24 bytes, or a text of at least 24 bytes",
             "[Signs](notifications.md#signatures) each event. Surrounding blanks are ignored.").secret("WEBHOOK_SECRET_FILE");

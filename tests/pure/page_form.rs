@@ -17,7 +17,7 @@ const BUDGETS: [(&str, usize); 16] = [
     ("docs/usage/fleet.md", 1000),
     ("docs/usage/glossary.md", 1000),
     ("docs/usage/install.md", 1000),
-    ("docs/usage/lifecycle.md", 700),
+    ("docs/usage/lifecycle.md", 800),
     ("docs/usage/production.md", 1000),
     ("docs/reference/reasons.md", 2750),
     ("docs/usage/self-upgrade.md", 400),

@@ -214,7 +214,7 @@ fn recognises_misspelt_name() {
         ("AUDIT_LOG_MAX_SIZE", "unknown variable; use `size` of logrotate"),
         (
             "DOCKER_AUTH_CONFIG",
-            "unknown variable; use DOCKER_CONFIG, the directory of a config.json, or REGISTRY_USERNAME and REGISTRY_PASSWORD",
+            "unknown variable; use DOCKER_CONFIG, or REGISTRY_USERNAME",
         ),
         ("UPGRADER_COLOUR", "unknown variable, so it has no effect"),
     ] {
@@ -299,11 +299,6 @@ fn health_command_runs_in_a_shell_or_directly() {
 
 #[test]
 fn warns_about_health_settings_that_the_probe_ignores() {
-    let exec = settings(&[("HEALTH_PROBE", "exec"), ("HEALTH_PORT", "3461")]);
-    assert_eq!(
-        exec.warnings,
-        ["HEALTH_PORT: used for the delegate's tasks only, since HEALTH_PROBE is exec"]
-    );
     let http = settings(&[("HEALTH_PROBE", "http"), ("HEALTH_COMMAND", "true")]);
     assert_eq!(
         http.warnings,
