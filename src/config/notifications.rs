@@ -1,11 +1,10 @@
 //! Where outcomes are sent: the webhook, and the URL that is requested after each good run.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
 use strum::{Display, EnumString};
 
 use super::parse;
@@ -133,7 +132,7 @@ fn url(reader: &mut Reader, variable: &Variable) -> Option<Secret> {
 fn format(text: &str) -> Result<WebhookFormat, String> {
     let format = text.parse().map_err(|_| String::new())?;
     if let WebhookFormat::Template(template) = &format {
-        let fields = serde_json::from_str::<BTreeMap<String, IgnoredAny>>(template);
+        let fields = serde_json::from_str::<Map<String, Value>>(template);
         fields.map_err(|error| format!("not a JSON object: {error}"))?;
     }
     Ok(format)
