@@ -20,6 +20,8 @@ ARG IMAGE_USER=0:0
 USER ${IMAGE_USER}
 # So that `docker exec NAME delegate-upgrader …` finds the program. Mounted credential helpers are found in the usual places.
 ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/
+# The container's own loopback address cannot be published.
+ENV LISTEN_ADDR=0.0.0.0:9464
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s CMD ["/delegate-upgrader", "healthcheck"]
 ENTRYPOINT ["/delegate-upgrader"]
 

@@ -1,7 +1,7 @@
 //! Wrong names that people guess, from other updaters or out of habit, and the right name for each.
 
 /// The wrong name, and what to use instead.
-const ALIASES: [(&str, &str); 37] = [
+const ALIASES: [(&str, &str); 39] = [
     ("ACCOUNT_IDENTIFIER", "ACCOUNT_ID"),
     ("AUDIT_LOG_FILE", "AUDIT_LOG"),
     ("AUDIT_LOG_MAX_FILES", "`rotate` of logrotate"),
@@ -10,16 +10,11 @@ const ALIASES: [(&str, &str); 37] = [
     ("CONTAINER_STOP_TIMEOUT_SECONDS", "CONTAINER_STOP_TIMEOUT"),
     ("CRON_SCHEDULE", "SCHEDULE"),
     ("EXCLUDE_DELEGATES", "the label io.delegate-upgrader.enable=false"),
-    (
-        "UPGRADER_DRY_RUN",
-        "`delegate-upgrader plan`, or DISABLE_AUTO_UPGRADE",
-    ),
+    ("UPGRADER_DRY_RUN", "DISABLE_AUTO_UPGRADE, or `plan`"),
     ("DISABLE_UPGRADE", "DISABLE_AUTO_UPGRADE"),
-    (
-        "DOCKER_AUTH_CONFIG",
-        "DOCKER_CONFIG, the directory of a config.json, or REGISTRY_USERNAME and REGISTRY_PASSWORD",
-    ),
+    ("DOCKER_AUTH_CONFIG", "DOCKER_CONFIG, or REGISTRY_USERNAME"),
     ("DOCKER_SOCK", "DOCKER_HOST=unix:///PATH"),
+    ("HEALTH_PATH", "HEALTH_PROBE=exec with a HEALTH_COMMAND"),
     ("HEALTHCHECK_INTERVAL", "HEALTH_INTERVAL"),
     ("HEALTHY_DEADLINE", "UPGRADE_HEALTHY_DEADLINE"),
     ("HEALTHY_TIME", "UPGRADE_HEALTHY_TIME"),
@@ -39,15 +34,13 @@ const ALIASES: [(&str, &str); 37] = [
     ("UPGRADER_SCHEDULE", "SCHEDULE"),
     ("UPGRADER_STOP_TIMEOUT", "CONTAINER_STOP_TIMEOUT"),
     ("WATCHTOWER_DEBUG", "LOG_LEVEL=debug"),
-    (
-        "WATCHTOWER_LABEL_ENABLE",
-        "UPGRADER_WORKLOAD_NAME, which selects the delegates",
-    ),
+    ("WATCHTOWER_LABEL_ENABLE", "UPGRADER_WORKLOAD_NAME"),
     ("WATCHTOWER_MONITOR_ONLY", "DISABLE_AUTO_UPGRADE"),
     ("WATCHTOWER_NOTIFICATION_URL", "WEBHOOK_URL"),
     ("WATCHTOWER_POLL_INTERVAL", "SCHEDULE"),
     ("WATCHTOWER_SCHEDULE", "SCHEDULE"),
     ("WATCHTOWER_TIMEOUT", "CONTAINER_STOP_TIMEOUT"),
+    ("WEBHOOK_TEMPLATE", "WEBHOOK_FORMAT"),
 ];
 
 /// Variables that ask other programs to change nothing. This program would ignore them and upgrade.

@@ -156,8 +156,8 @@ pub struct HealthSettings {
     pub probe: ProbeKind,
     /// `HEALTH_PORT`, of the delegate.
     pub port: u16,
-    /// `HEALTH_PATH`, beginning with a slash.
-    pub path: String,
+    /// The path of the health endpoint.
+    pub path: &'static str,
     /// `HEALTH_COMMAND`: a program and its arguments.
     pub command: Vec<String>,
 }

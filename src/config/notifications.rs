@@ -4,6 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use serde_json::{Map, Value};
 use strum::{Display, EnumString};
 
 use super::parse;
@@ -34,7 +35,7 @@ pub struct WebhookSettings {
 }
 
 /// The format of an event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Display, EnumString)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum WebhookFormat {
     /// CloudEvents 1.0, structured JSON.
@@ -44,6 +45,9 @@ pub enum WebhookFormat {
     Slack,
     /// An Adaptive Card for a workflow of Microsoft Teams.
     Teams,
+    /// A JSON object with names such as `{message}`, for any other receiver.
+    #[strum(default)]
+    Template(String),
 }
 
 /// The key for the signatures of Standard Webhooks.
@@ -91,7 +95,7 @@ pub(super) fn notifications(reader: &mut Reader, env: &Environment) -> Notificat
 
 fn webhook(reader: &mut Reader, env: &Environment) -> Option<WebhookSettings> {
     let url = url(reader, &env.webhook_url);
-    let format = reader.word(&env.webhook_format);
+    let format = reader.read(&env.webhook_format, format);
     let key = match reader.secret(&env.webhook_secret) {
         Given::Value(text) => SigningKey::parse(text.expose().trim())
             .map_err(|why| reader.problems.wrong_secret(&env.webhook_secret, why))
@@ -105,7 +109,7 @@ fn webhook(reader: &mut Reader, env: &Environment) -> Option<WebhookSettings> {
     }
     Some(WebhookSettings {
         url: url?,
-        format,
+        format: format?,
         key,
         events: events.unwrap_or_default(),
     })
@@ -116,18 +120,22 @@ fn url(reader: &mut Reader, variable: &Variable) -> Option<Secret> {
     let Given::Value(text) = reader.secret(variable) else {
         return None;
     };
-    let text = text.expose().trim();
-    let Ok(url) = parse::http_url(text) else {
-        // Show neither the value nor the parser's error, which may quote a scheme that is part of a key.
-        let given = if text.contains("://") {
-            "its value (not shown) is not such a URL"
-        } else {
-            "its value (not shown) does not start with https://"
-        };
+    let url = parse::http_url(text.expose().trim()).map_err(|_| {
+        // The parser's error may quote a scheme that is part of a key.
+        let given = "its value (not shown) is not such a URL";
         reader.problems.wrong_secret(variable, given);
-        return None;
-    };
-    Some(Secret::new(url))
+    });
+    url.ok().map(Secret::new)
+}
+
+/// One of the words, or the template of a JSON object.
+fn format(text: &str) -> Result<WebhookFormat, String> {
+    let format = text.parse().map_err(|_| String::new())?;
+    if let WebhookFormat::Template(template) = &format {
+        let fields = serde_json::from_str::<Map<String, Value>>(template);
+        fields.map_err(|error| format!("not a JSON object: {error}"))?;
+    }
+    Ok(format)
 }
 
 /// A comma-separated list of actions.

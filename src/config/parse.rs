@@ -54,12 +54,6 @@ pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// The path of a URL: it starts with a slash and needs no escaping.
-pub(super) fn url_path(text: &str) -> Result<String, String> {
-    let fits = text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
-    fits.then(|| text.to_owned()).ok_or_else(String::new)
-}
-
 /// A program with its arguments: a JSON array is used as it is, and the shell runs any other text.
 pub(super) fn command(text: &str) -> Result<Vec<String>, String> {
     if !text.starts_with('[') {

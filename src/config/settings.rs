@@ -17,8 +17,8 @@ use crate::schedule::zone::Zone;
 use crate::text::duration;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// The default of `SCHEDULE_JITTER` with the default schedule.
-const DEFAULT_JITTER: Duration = Duration::from_secs(300);
+/// The longest default of `SCHEDULE_JITTER`.
+const MAX_DEFAULT_JITTER: Duration = Duration::from_secs(300);
 
 /// Reads all variables, even if some of them are wrong.
 pub(super) fn settings(
@@ -34,7 +34,7 @@ pub(super) fn settings(
     };
     let workload_names = reader.read_as(&env.upgrader_workload_name, parse::names, |names| names.join(","));
     let schedule = schedule(&mut reader, env);
-    let schedule_jitter = schedule_jitter(&mut reader, env);
+    let schedule_jitter = schedule_jitter(&mut reader, env, schedule.as_ref());
     let run_on_start = reader.flag(&env.run_on_start);
     let stop_timeout = reader.duration(&env.container_stop_timeout, SECOND);
     let max_stop_timeout = max_stop_timeout(&mut reader, env, stop_timeout);
@@ -158,16 +158,13 @@ fn schedule(reader: &mut Reader, env: &Environment) -> Option<Schedule> {
     Some(schedule)
 }
 
-/// Without jitter, all hosts with the default schedule would pull at the same second.
-fn schedule_jitter(reader: &mut Reader, env: &Environment) -> Duration {
+/// Without jitter, all hosts with the same schedule would pull at the same second.
+fn schedule_jitter(reader: &mut Reader, env: &Environment, schedule: Option<&Schedule>) -> Duration {
     if env.schedule_jitter.is_set() {
         return reader.duration(&env.schedule_jitter, Duration::ZERO);
     }
-    let jitter = if env.schedule.is_set() {
-        Duration::ZERO
-    } else {
-        DEFAULT_JITTER
-    };
+    let twelfth = schedule.map_or(0, |schedule| schedule.shortest_gap().as_secs() / 12);
+    let jitter = MAX_DEFAULT_JITTER.min(Duration::from_secs(twelfth));
     reader.note(&env.schedule_jitter, duration::text(jitter));
     jitter
 }
@@ -238,11 +235,6 @@ fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSe
     let probe = reader.word(&env.health_probe);
     if probe == ProbeKind::Exec {
         check_writes(reader, &env.health_probe, health_only);
-        reader.unused(&[&env.health_path], ", since HEALTH_PROBE is exec");
-        if env.health_port.is_set() {
-            let warning = "used for the delegate's tasks only, since HEALTH_PROBE is exec";
-            reader.problems.warn(&env.health_port, warning);
-        }
     } else if probe != ProbeKind::Auto {
         reader.unused(&[&env.health_command], " without HEALTH_PROBE=exec or auto");
     }
@@ -250,7 +242,7 @@ fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSe
         interval: reader.duration(&env.health_interval, SECOND),
         probe,
         port: reader.value(&env.health_port, parse::port),
-        path: reader.value(&env.health_path, parse::url_path),
+        path: "/api/health",
         command: reader
             .read_as(
                 &env.health_command,

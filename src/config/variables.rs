@@ -188,8 +188,8 @@ variables! {
             "The delegates to manage.");
         schedule = row("SCHEDULE", Value("0 */1 * * *"), crate::schedule::ACCEPTED, "When to upgrade: [a schedule](schedules.md#schedules).");
         tz = row("TZ", Derived("the host's zone, else `UTC`"), "an IANA time zone such as Europe/Berlin or UTC",
-            "The time zone of `SCHEDULE`, of windows and of dates. A container without `/etc/localtime` is in `UTC`.");
-        schedule_jitter = row("SCHEDULE_JITTER", Derived("`0s`; `5m` without `SCHEDULE`"), DURATION,
+            "The time zone of `SCHEDULE`, of windows and of dates. A container is in `UTC` until you set it.");
+        schedule_jitter = row("SCHEDULE_JITTER", Derived("a twelfth of the time between two runs, `5m` at most"), DURATION,
             "Each run waits a random time up to this, so that not all hosts pull at once.");
         upgrade_window = row("UPGRADE_WINDOW", Unset, crate::schedule::window::ACCEPTED,
             "When upgrades may start: [windows](schedules.md#upgrade-windows). Running ones finish at any time.");
@@ -259,8 +259,6 @@ variables! {
             "`engine`: the container's HEALTHCHECK; `http`: an HTTP request; `running`: a running container is healthy; `auto`: the \
              first of these three that is possible; `exec`: `HEALTH_COMMAND` in the container.");
         health_port = row("HEALTH_PORT", Value("3460"), PORT, "The delegate's health port.");
-        health_path = row("HEALTH_PATH", Value("/api/health"), "a path that starts with a slash, such as /api/health",
-            "The delegate's health path.");
         health_command = row("HEALTH_COMMAND", Value("curl -sf http://localhost:3460/api/health"),
             "a command, or a JSON array such as [\"/probe\",\"--quick\"]",
             "Run in the container with `HEALTH_PROBE=exec`, and with `auto` in a new container whose health endpoint cannot be reached: \
@@ -294,8 +292,8 @@ variables! {
         webhook_url, webhook_url_file = row("WEBHOOK_URL", Unset, HTTP_URL,
             "Where [events](notifications.md) are sent. No output shows it: a URL of Slack or Teams holds its own key.")
             .secret("WEBHOOK_URL_FILE");
-        webhook_format = row("WEBHOOK_FORMAT", Value("cloudevents"), "cloudevents, slack or teams",
-            "How an event is written.");
+        webhook_format = row("WEBHOOK_FORMAT", Value("cloudevents"), "cloudevents, slack, teams or a JSON object",
+            "How an event is written. A JSON object is [a template](receivers.md) for any other receiver.");
         webhook_secret, webhook_secret_file = row("WEBHOOK_SECRET", Unset,
             "whsec_ and the base64 of at least 24 bytes, or a text of at least 24 bytes",
             "[Signs](notifications.md#signatures) each event. Surrounding blanks are ignored.").secret("WEBHOOK_SECRET_FILE");
@@ -308,8 +306,8 @@ variables! {
         environment_file = row("ENVIRONMENT_FILE", Unset, "the path of a readable file of lines NAME=value, as systemd's EnvironmentFile= has them",
             "Further variables, which win over those of the environment. The file is read again on [`SIGHUP`](systemd.md#reload).");
         listen_addr = row("LISTEN_ADDR", Value("127.0.0.1:9464"), "an address and port such as 127.0.0.1:9464",
-            "Where status, metrics and the page are served. In a container `127.0.0.1` is the container's own: set `0.0.0.0:9464` to \
-             publish the port.");
+            "Where status, metrics and the page are served. The image sets `0.0.0.0:9464`, which `--publish 127.0.0.1:9464:9464` needs; \
+             in the host's network, set `127.0.0.1:9464`.");
         status_hosts = row("STATUS_HOSTS", Unset, "host names separated by commas, without ports",
             "Host names with a dot that browsers and Prometheus use, such as `upgrader.example.com` or `*.example.com`. IP addresses, \
              names without a dot, `….internal` and the host's own name [are always accepted](monitoring.md#the-port).");

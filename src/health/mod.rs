@@ -166,7 +166,7 @@ pub trait HealthEndpoint: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct Addresses {
     sockets: Vec<SocketAddr>,
-    path: String,
+    path: &'static str,
     probe: ProbeKind,
 }
 
@@ -217,7 +217,7 @@ pub fn question(
 fn ask_http(container: &Inspected, settings: &HealthSettings, host: Option<IpAddr>) -> Question {
     Question::Http(Addresses {
         sockets: sockets(container, settings, host),
-        path: settings.path.clone(),
+        path: settings.path,
         probe: settings.probe,
     })
 }
@@ -240,7 +240,7 @@ pub fn readiness(
             None => ProbeKind::Running,
         },
         port: listen.port(),
-        path: "/readyz".to_owned(),
+        path: "/readyz",
         command: Vec::new(),
     };
     match question(container, &settings, host) {
@@ -307,7 +307,7 @@ impl Addresses {
         let mut no_route = "it has no IP address".to_owned();
         for address in &self.sockets {
             let url = self.url(address);
-            let (status, detail) = match endpoint.get(*address, &self.path).await {
+            let (status, detail) = match endpoint.get(*address, self.path).await {
                 HttpOutcome::Answered(code @ 200..=299) => {
                     (HealthStatus::Healthy, format!("{url} answers {code}"))
                 }

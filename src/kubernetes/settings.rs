@@ -122,9 +122,7 @@ fn without_effect(name: &str, variable: &str) -> Option<String> {
     let instead = match variable {
         "CONTAINER_STOP_TIMEOUT" | "UPGRADE_IDLE_WAIT" => "terminationGracePeriodSeconds",
         "UPDATE_ORDER" => "its strategy",
-        "HEALTH_PROBE" | "HEALTH_PORT" | "HEALTH_PATH" | "HEALTH_COMMAND" | "HEALTH_ACTION" => {
-            "the probes of its container"
-        }
+        "HEALTH_PROBE" | "HEALTH_PORT" | "HEALTH_COMMAND" | "HEALTH_ACTION" => "the probes of its container",
         "PULL" => "imagePullPolicy",
         "DOCKER_HOST" | "DOCKER_TLS_VERIFY" | "DOCKER_CERT_PATH" | "SWARM" => "no Docker engine",
         _ => return None,

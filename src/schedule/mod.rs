@@ -10,6 +10,8 @@ pub mod wave;
 pub mod window;
 pub mod zone;
 
+use std::time::Duration;
+
 use chrono::{DateTime, FixedOffset, SubsecRound, TimeDelta, Utc};
 use croner::Cron;
 use croner::errors::CronError;
@@ -109,6 +111,15 @@ impl Schedule {
         std::iter::successors(first, |run| self.next(run.to_utc()))
             .take(count)
             .collect()
+    }
+
+    /// The shortest time between two runs, of the first hundred.
+    pub fn shortest_gap(&self) -> Duration {
+        let runs = self.next_runs(DateTime::UNIX_EPOCH, 100);
+        let gaps = runs
+            .windows(2)
+            .filter_map(|pair| (*pair.last()? - pair.first()?).to_std().ok());
+        gaps.min().unwrap_or_default()
     }
 
     /// Warnings about settings that are allowed but probably not intended, one sentence each, for the log.

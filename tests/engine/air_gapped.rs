@@ -5,7 +5,7 @@ use std::process::Command;
 use kit::lab::{expect, project};
 
 const SCRIPT: &str = "examples/air-gapped";
-const PAGE: &str = "docs/usage/air-gapped.md";
+const PAGES: [&str; 2] = ["docs/usage/air-gapped.md", "examples/manager/README.md"];
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(project().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -38,8 +38,8 @@ fn the_walk_through_ends_as_documented() {
 }
 
 #[test]
-fn every_command_of_the_page_is_one_that_the_script_runs_in_the_same_order() {
-    let (page, script) = (read(PAGE), read(SCRIPT));
+fn every_command_of_the_pages_is_one_that_the_script_runs_in_the_same_order() {
+    let (page, script) = (PAGES.map(read).concat(), read(SCRIPT));
     let run = commands(script.lines());
     let shown = commands(page.lines().filter(|line| line.starts_with("    ")));
     assert!(shown.len() >= 15, "{shown:#?}");
@@ -47,7 +47,7 @@ fn every_command_of_the_page_is_one_that_the_script_runs_in_the_same_order() {
     for command in &shown {
         assert!(
             left.any(|line| line == command),
-            "{PAGE} shows this, and {SCRIPT} does not run it, or not there:\n{command}"
+            "{PAGES:?} show this, and {SCRIPT} does not run it, or not there:\n{command}"
         );
     }
 }

@@ -26,8 +26,7 @@ const NEVER_READY: &str = "1.3.0";
 /// It works, but its HEALTHCHECK says that it does not.
 const UNHEALTHY: &str = "1.4.0";
 /// Settings that shorten the times of an upgrader that replaces itself.
-pub(crate) const SHORT: [&str; 5] = [
-    "LISTEN_ADDR=0.0.0.0:9464",
+pub(crate) const SHORT: [&str; 4] = [
     "SCHEDULE=*/5 * * * * *",
     "UPGRADE_HEALTHY_TIME=2s",
     "UPGRADE_HEALTHY_DEADLINE=15s",

@@ -146,7 +146,6 @@ fn warns_about_variables_that_do_nothing_for_a_deployment() {
         ("UPDATE_ORDER", "stop-first", "its strategy"),
         ("HEALTH_PROBE", "exec", "the probes of its container"),
         ("HEALTH_PORT", "3000", "the probes of its container"),
-        ("HEALTH_PATH", "/health", "the probes of its container"),
         ("HEALTH_COMMAND", "true", "the probes of its container"),
         ("HEALTH_ACTION", "restart", "the probes of its container"),
         ("PULL", "missing", "imagePullPolicy"),

@@ -26,7 +26,7 @@ fn healthcheck_output_is_shown_without_secrets() {
         interval: Duration::from_secs(60),
         probe: ProbeKind::Auto,
         port: 3460,
-        path: "/".to_owned(),
+        path: "/",
         command: Vec::new(),
     };
     let health = question(&container, &settings, None).err().unwrap();

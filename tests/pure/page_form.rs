@@ -13,18 +13,18 @@ const BUDGETS: [(&str, usize); 16] = [
     ("docs/usage/commands.md", 600),
     ("docs/usage/comparison.md", 700),
     ("docs/usage/compose.md", 1000),
-    ("docs/usage/configuration.md", 1750),
+    ("docs/usage/configuration.md", 1550),
     ("docs/usage/fleet.md", 1000),
-    ("docs/usage/glossary.md", 1000),
+    ("docs/usage/glossary.md", 600),
     ("docs/usage/install.md", 1000),
-    ("docs/usage/lifecycle.md", 700),
+    ("docs/usage/lifecycle.md", 800),
     ("docs/usage/production.md", 1000),
     ("docs/reference/reasons.md", 2750),
     ("docs/usage/self-upgrade.md", 400),
     ("docs/usage/run.md", 1000),
     ("docs/usage/notifications.md", 800),
     ("docs/usage/troubleshooting.md", 900),
-    ("docs/usage/what-happens-when.md", 1000),
+    ("docs/usage/what-happens-when.md", 900),
 ];
 
 /// A sentence with more words is long.

@@ -246,7 +246,7 @@ fn gate(probe: ProbeKind) -> Gate {
         interval: Duration::from_secs(60),
         probe,
         port: 3460,
-        path: "/api/health".to_owned(),
+        path: "/api/health",
         command: vec!["/probe".to_owned(), "--quick".to_owned()],
     };
     Gate::new(&settings, Duration::from_secs(600))

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::Utc;
+use reqwest::Client;
 use reqwest::header::CONTENT_TYPE;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, Semaphore};
@@ -13,7 +14,7 @@ use tracing::{error, info, warn};
 use super::format;
 use super::queue::{Message, Queue};
 use super::signature::signature;
-use crate::config::{SigningKey, WebhookFormat};
+use crate::config::{SigningKey, WebhookFormat, WebhookSettings};
 use crate::events::receiver::{Answer, Receiver};
 use crate::net::jittered;
 use crate::text::duration;
@@ -97,16 +98,11 @@ enum Next {
 }
 
 impl Delivery {
-    pub(super) fn new(
-        receiver: Receiver,
-        format: WebhookFormat,
-        key: Option<SigningKey>,
-        timing: Timing,
-    ) -> Self {
+    pub(super) fn new(settings: WebhookSettings, client: Client, timing: Timing) -> Self {
         Self {
-            receiver,
-            format,
-            key,
+            receiver: Receiver::new(client, settings.url),
+            format: settings.format,
+            key: settings.key,
             timing,
             permits: Semaphore::new(MAX_REQUESTS),
             idle: Notify::new(),
@@ -239,10 +235,10 @@ impl Delivery {
             .key
             .as_ref()
             .map(|key| signature(key, id, timestamp, &message.body));
-        let make = |client: &reqwest::Client, url: &str| {
+        let make = |client: &Client, url: &str| {
             let mut request = client
                 .post(url)
-                .header(CONTENT_TYPE, format::content_type(self.format))
+                .header(CONTENT_TYPE, format::content_type(&self.format))
                 .header("webhook-id", id)
                 .header("webhook-timestamp", timestamp);
             if let Some(signature) = signature {

@@ -1,4 +1,4 @@
-//! The bodies of requests: an event in the formats of CloudEvents, Slack and Teams.
+//! The bodies of requests: an event in the formats of CloudEvents, Slack and Teams, or in a template.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -16,16 +16,17 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 /// The value of `Content-Type`.
-pub(super) fn content_type(format: WebhookFormat) -> &'static str {
+pub(super) fn content_type(format: &WebhookFormat) -> &'static str {
     match format {
         WebhookFormat::CloudEvents => "application/cloudevents+json",
-        WebhookFormat::Slack | WebhookFormat::Teams => "application/json",
+        _ => "application/json",
     }
 }
 
 /// The event as JSON text.
-pub fn body(format: WebhookFormat, event: &Event) -> String {
+pub fn body(format: &WebhookFormat, event: &Event) -> String {
     let body = match format {
+        WebhookFormat::Template(template) => return filled(template, event),
         WebhookFormat::CloudEvents => cloud_event(event),
         WebhookFormat::Slack => slack(&Words::of(event)),
         WebhookFormat::Teams => teams(&Words::of(event)),
@@ -47,16 +48,28 @@ fn cloud_event(event: &Event) -> Value {
     })
 }
 
+/// The template with the event's words in place of their names. Each stands in a text of JSON, so it is escaped.
+fn filled(template: &str, event: &Event) -> String {
+    let words = Words::of(event);
+    let values = [
+        ("{title}", words.title.as_str()),
+        ("{message}", &words.message),
+        ("{action}", event.action.as_str()),
+        ("{host}", &event.host),
+        ("{workload}", &event.workload),
+        ("{container}", &event.container),
+    ];
+    values.iter().fold(template.to_owned(), |text, (name, value)| {
+        let quoted = json_text::string(value);
+        text.replace(name, quoted.get(1..quoted.len() - 1).unwrap_or_default())
+    })
+}
+
 /// A title, a message and facts. Notifications show `text`.
 fn slack(words: &Words) -> Value {
-    let Words {
-        title,
-        message,
-        facts,
-    } = words;
-    let (title, message) = (for_slack(title), for_slack(message));
+    let (title, message) = (for_slack(&words.title), for_slack(&words.message));
     let markdown = |text: String| json!({ "type": "mrkdwn", "text": text });
-    let fields = facts.iter().map(|(name, value)| {
+    let fields = words.facts.iter().map(|(name, value)| {
         // Between backticks, no other character is special.
         markdown(format!("*{name}*\n`{}`", for_slack(&value.replace('`', "'"))))
     });

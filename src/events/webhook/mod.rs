@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `delivery.rs` | attempts and pauses, with their counts and log lines |
 //! | `queue.rs` | the waiting events, by delegate |
-//! | `format.rs` | the bodies for CloudEvents, Slack and Teams |
+//! | `format.rs` | the bodies for CloudEvents, Slack, Teams and any other receiver |
 //! | `wording.rs` | an event in words, for messages to people |
 //! | `signature.rs` | the signature |
 
@@ -24,7 +24,6 @@ use reqwest::Client;
 use tokio::task::JoinSet;
 use tracing::warn;
 
-use super::receiver::Receiver;
 use super::{Action, Event};
 use crate::config::WebhookSettings;
 use delivery::Delivery;
@@ -55,12 +54,11 @@ impl fmt::Debug for Webhook {
 impl Webhook {
     /// Sends with this client, which must not follow redirects.
     pub fn new(settings: WebhookSettings, client: Client, timing: Timing) -> Self {
-        let receiver = Receiver::new(client, settings.url);
         let actions = settings.events.iter();
         Self {
-            delivery: Arc::new(Delivery::new(receiver, settings.format, settings.key, timing)),
             // The settings contain no other names.
             actions: actions.filter_map(|name| Action::from_str(name).ok()).collect(),
+            delivery: Arc::new(Delivery::new(settings, client, timing)),
             tasks: Mutex::default(),
         }
     }
@@ -98,7 +96,7 @@ impl Webhook {
         Message {
             id: event.id.clone(),
             action: event.action,
-            body: body(self.delivery.format, event).into_bytes(),
+            body: body(&self.delivery.format, event).into_bytes(),
         }
     }
 

@@ -22,16 +22,14 @@ pub(super) struct Words {
 impl Words {
     pub(super) fn of(event: &Event) -> Self {
         let container = one_line(&event.container, MAX_FACT);
+        let cut = event.tasks_cut_short.map(|tasks| tasks.to_string());
         let facts = [
             ("Host", Some(event.host.clone())),
             ("Workload", Some(event.workload.clone())),
             ("Container", Some(event.container.clone())),
             ("Image", image(event)),
             ("Time", time(&event.seconds)),
-            (
-                "Tasks cut short",
-                event.tasks_cut_short.map(|tasks| tasks.to_string()),
-            ),
+            ("Tasks cut short", cut),
         ];
         let facts = facts.into_iter();
         Self {

@@ -5,12 +5,13 @@ use delegate_upgrader::events::webhook::{Webhook, body};
 use delegate_upgrader::events::{Action, Event};
 use delegate_upgrader::health::http::plain_client;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::time::Duration;
 use strum::VariantArray as _;
 
 use super::{QUICK, Receiver, event, settings, status};
 
-fn json_of(format: WebhookFormat, event: &Event) -> Value {
+fn json_of(format: &WebhookFormat, event: &Event) -> Value {
     serde_json::from_str(&body(format, event)).unwrap()
 }
 
@@ -30,7 +31,7 @@ fn odd() -> Event {
 fn a_cloud_event_has_the_event_as_its_data() {
     let event = event("delegate-1", 7);
     assert_eq!(
-        json_of(WebhookFormat::CloudEvents, &event),
+        json_of(&WebhookFormat::CloudEvents, &event),
         json!({
             "specversion": "1.0",
             "id": event.id.as_str(),
@@ -63,7 +64,7 @@ fn a_cloud_event_has_the_event_as_its_data() {
 fn slack_gets_a_title_a_message_and_facts() {
     let field = |text: &str| json!({ "type": "mrkdwn", "text": text });
     assert_eq!(
-        json_of(WebhookFormat::Slack, &event("delegate-1", 7)),
+        json_of(&WebhookFormat::Slack, &event("delegate-1", 7)),
         json!({
             "text": "✅ Upgraded: delegate-1: number 7",
             "blocks": [
@@ -78,7 +79,7 @@ fn slack_gets_a_title_a_message_and_facts() {
             ],
         })
     );
-    let text = body(WebhookFormat::Slack, &odd());
+    let text = body(&WebhookFormat::Slack, &odd());
     assert!(
         !text.contains('<') && text.contains("&lt;!channel&gt; *not* healthy"),
         "{text}"
@@ -95,7 +96,7 @@ fn teams_gets_an_adaptive_card_whose_texts_are_literal() {
     let plain = |text: &str| json!({ "type": "TextRun", "text": text });
     let block = |inlines: Value| json!({ "type": "RichTextBlock", "inlines": inlines });
     assert_eq!(
-        json_of(WebhookFormat::Teams, &odd()),
+        json_of(&WebhookFormat::Teams, &odd()),
         json!({
             "type": "message",
             "attachments": [{
@@ -122,26 +123,31 @@ fn teams_gets_an_adaptive_card_whose_texts_are_literal() {
 }
 
 #[test]
+fn a_template_gets_each_word_as_the_content_of_a_text() {
+    let template =
+        r#"{"content": "{title}: {message} ({action}, {host}, {workload}, {container})", "{no}": []}"#;
+    let mut odd = odd();
+    odd.message = "a \"quote\\\"\n{host}".to_owned();
+    let words = r#"❌ New image rejected: d_1: a "quote\" host 1 (rejected, host 1, `a` & <b>, d_1)"#;
+    let template = WebhookFormat::Template(template.to_owned());
+    assert_eq!(json_of(&template, &odd), json!({ "content": words, "{no}": [] }));
+}
+
+#[test]
 fn messages_are_limited_and_each_action_has_its_own_title() {
     let mut long = event("d1", 0);
     long.message = "x".repeat(100_000);
     for format in [WebhookFormat::Slack, WebhookFormat::Teams] {
-        assert!(body(format, &long).len() < 5000);
+        assert!(body(&format, &long).len() < 5000);
     }
     let title = |action: Action, resolved: bool| {
         let mut event = event("d1", 0);
         (event.action, event.resolved) = (action, resolved);
-        json_of(WebhookFormat::Slack, &event)["text"].to_string()
+        json_of(&WebhookFormat::Slack, &event)["text"].to_string()
     };
-    let mut titles: Vec<String> = Action::VARIANTS
-        .iter()
-        .map(|action| title(*action, false))
-        .collect();
-    titles.push(title(Action::Skipped, true));
-    let count = titles.len();
-    titles.sort();
-    titles.dedup();
-    assert_eq!(titles.len(), count, "{titles:?}");
+    let titles = Action::VARIANTS.iter().map(|action| title(*action, false));
+    let titles: HashSet<String> = titles.chain([title(Action::Skipped, true)]).collect();
+    assert_eq!(titles.len(), Action::VARIANTS.len() + 1, "{titles:?}");
 }
 
 #[tokio::test]
@@ -149,17 +155,17 @@ async fn each_format_has_its_content_type() {
     for (format, expected) in [
         (WebhookFormat::CloudEvents, "application/cloudevents+json"),
         (WebhookFormat::Slack, "application/json"),
-        (WebhookFormat::Teams, "application/json"),
+        (WebhookFormat::Template("{}".to_owned()), "application/json"),
     ] {
         let receiver = Receiver::start(|_, _| status(200)).await;
         let mut settings = settings(&receiver.url);
-        settings.format = format;
+        settings.format = format.clone();
         let webhook = Webhook::new(settings, plain_client().unwrap(), QUICK);
         let event = event("d1", 0);
         webhook.send(&event);
         webhook.finish(Duration::from_secs(20)).await;
         let request = receiver.requests().remove(0);
         assert_eq!(request.header("content-type"), Some(expected));
-        assert_eq!(request.body, body(format, &event));
+        assert_eq!(request.body, body(&format, &event));
     }
 }

@@ -16,7 +16,7 @@ pub fn scope() -> Scope {
             interval: Duration::from_secs(60),
             probe: ProbeKind::Auto,
             port: 3460,
-            path: "/api/health".to_owned(),
+            path: "/api/health",
             command: Vec::new(),
         },
         known_images: Vec::new(),

@@ -140,6 +140,13 @@ fn durations_have_bounds() {
         ],
     );
     assert_forms("SCHEDULE_JITTER", &[("0", Ok("0s"))]);
+    // Unset, it follows the schedule.
+    for pair in ["0 * * * *=5m", "0,6 3 * * *=30s", "* * * * * *=0s"] {
+        let (schedule, jitter) = pair.split_once('=').unwrap();
+        let settings = settings(&[("SCHEDULE", schedule)]);
+        let expected = ("SCHEDULE_JITTER", jitter.to_owned());
+        assert!(settings.redacted().contains(&expected), "{pair}");
+    }
 }
 
 #[test]
@@ -207,7 +214,7 @@ fn recognises_misspelt_name() {
         ("AUDIT_LOG_MAX_SIZE", "unknown variable; use `size` of logrotate"),
         (
             "DOCKER_AUTH_CONFIG",
-            "unknown variable; use DOCKER_CONFIG, the directory of a config.json, or REGISTRY_USERNAME and REGISTRY_PASSWORD",
+            "unknown variable; use DOCKER_CONFIG, or REGISTRY_USERNAME",
         ),
         ("UPGRADER_COLOUR", "unknown variable, so it has no effect"),
     ] {
@@ -292,19 +299,6 @@ fn health_command_runs_in_a_shell_or_directly() {
 
 #[test]
 fn warns_about_health_settings_that_the_probe_ignores() {
-    let exec = settings(&[
-        ("HEALTH_PROBE", "exec"),
-        ("HEALTH_PORT", "3461"),
-        ("HEALTH_PATH", "/health"),
-    ]);
-    let [path, port] = exec.warnings.as_slice() else {
-        panic!("{:?}", exec.warnings);
-    };
-    assert_eq!(path, "HEALTH_PATH: not used, since HEALTH_PROBE is exec");
-    assert_eq!(
-        port,
-        "HEALTH_PORT: used for the delegate's tasks only, since HEALTH_PROBE is exec"
-    );
     let http = settings(&[("HEALTH_PROBE", "http"), ("HEALTH_COMMAND", "true")]);
     assert_eq!(
         http.warnings,

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use delegate_upgrader::config::{SigningKey, WebhookFormat};
+use delegate_upgrader::config::SigningKey;
 use delegate_upgrader::events::Action;
 use strum::VariantArray as _;
 
@@ -21,7 +21,7 @@ fn sends_nothing_without_a_url() {
 fn urls_are_secrets() {
     let settings = settings(&[
         ("WEBHOOK_URL", URL),
-        ("WEBHOOK_FORMAT", "Slack"),
+        ("WEBHOOK_FORMAT", r#" {"text": "{message}"} "#),
         ("WEBHOOK_SECRET", "not-a-token-but-secret, and long"),
         ("WEBHOOK_EVENTS", "upgraded, rejected,upgraded"),
         ("DEADMAN_URL", "http://me:hunter2-hunter2@ping.example"),
@@ -30,7 +30,7 @@ fn urls_are_secrets() {
     ]);
     let webhook = settings.notifications.webhook.as_ref().unwrap();
     assert_eq!(webhook.url.expose(), URL);
-    assert_eq!(webhook.format, WebhookFormat::Slack);
+    assert_eq!(webhook.format.to_string(), r#"{"text": "{message}"}"#);
     assert_eq!(
         webhook.key.as_ref().unwrap().bytes(),
         b"not-a-token-but-secret, and long"
@@ -49,7 +49,7 @@ fn urls_are_secrets() {
     assert_no_secret("config", &format!("{redacted:?}"));
     for line in [
         ("WEBHOOK_URL", "(set)"),
-        ("WEBHOOK_FORMAT", "slack"),
+        ("WEBHOOK_FORMAT", r#"{"text": "{message}"}"#),
         ("WEBHOOK_SECRET", "(set)"),
         ("WEBHOOK_EVENTS", "upgraded,rejected"),
         ("DEADMAN_URL", "(set)"),

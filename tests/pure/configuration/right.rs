@@ -314,7 +314,7 @@ fn the_redacted_settings_show_the_values_in_effect() {
         ("UPGRADER_WORKLOAD_NAME", "docker-delegate"),
         ("SCHEDULE", "0 */1 * * *"),
         ("TZ", "UTC"),
-        ("SCHEDULE_JITTER", "0s"),
+        ("SCHEDULE_JITTER", "5m"),
         ("UPGRADE_WINDOW", "Mon-Fri 02:00-05:00"),
         ("UPGRADE_DELAY", "3d"),
         ("UPGRADE_WAVE", "12.5%"),

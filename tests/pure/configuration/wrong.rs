@@ -42,8 +42,6 @@ MAX_STOP_TIMEOUT=30m
 KEEP_IMAGES=0
     MAX_STOP_TIMEOUT: "30m" (less than 1h); expected seconds
     KEEP_IMAGES: "0"; expected a number from 1 to 9
-WEBHOOK_URL=hooks.example/hunter2-hunter2
-    WEBHOOK_URL: its value (not shown) does not start with https://
 WEBHOOK_URL=hunter2-hunter2://x
 DEADMAN_URL=file:///hunter2-hunter2
 WEBHOOK_SECRET=hunter2-hunter2
@@ -52,7 +50,7 @@ WEBHOOK_EVENTS=upgraded,Rejected
     WEBHOOK_URL: is not such a URL; expected a URL such as https://
     DEADMAN_URL: is not such a URL
     WEBHOOK_SECRET: its value (not shown) is a key of 15 bytes; expected whsec_ and the base64 of at least 24 bytes
-    WEBHOOK_FORMAT: "xml"; expected cloudevents, slack or teams
+    WEBHOOK_FORMAT: "xml" (not a JSON object: expected value at line 1 column 1); expected cloudevents, slack, teams or
     WEBHOOK_EVENTS: "upgraded,Rejected" (no event is called Rejected); expected upgraded, rejected,
 WEBHOOK_URL=https://hooks.example/services/T0/hunter2-hunter2
 WEBHOOK_SECRET=whsec_aHVudGVyMi1odW50ZXIy
@@ -112,12 +110,10 @@ UPGRADE_HEALTHY_TIME=20m
 HEALTH_INTERVAL=0
 HEALTH_PROBE=tcp
 HEALTH_PORT=70000
-HEALTH_PATH=api
 HEALTH_ACTION=kill
     HEALTH_INTERVAL: less than 1s
     HEALTH_PROBE: "tcp"; expected auto, engine, http, exec or running
     HEALTH_PORT: "70000"; expected a port
-    HEALTH_PATH: "api"; expected a path that starts with a slash
     HEALTH_ACTION: "kill"; expected report
 REGISTRY_USERNAME=me
     REGISTRY_PASSWORD: not set, although REGISTRY_USERNAME is

@@ -96,12 +96,15 @@ fn exits(text: &str) -> Vec<(&'static str, String)> {
     ]);
     let event: Event = filled(&event_document(), text);
     exits.push(("event", json_text::text(&event).expect("JSON")));
+    let template =
+        WebhookFormat::Template("{\"title\":\"{title}\",\"{message}\":\"{host}{workload}\"}".to_owned());
     for format in [
         WebhookFormat::CloudEvents,
         WebhookFormat::Slack,
         WebhookFormat::Teams,
+        template,
     ] {
-        exits.push(("webhook", body(format, &event)));
+        exits.push(("webhook", body(&format, &event)));
     }
     exits
 }
