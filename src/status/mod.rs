@@ -42,7 +42,7 @@ pub struct Status {
     /// The host's name; if the upgrader runs in a container, the name that the engine reports.
     #[serde(default)]
     pub host: String,
-    /// Whether all delegates are healthy and none failed, as `status --check` asks.
+    /// Whether all delegates are healthy, none failed, and all is delivered, as `status --check` asks.
     #[serde(default)]
     pub all_well: bool,
     /// When the daemon started.
@@ -99,6 +99,9 @@ pub struct Status {
     /// The counts of requests to `DEADMAN_URL`, if it is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_man: Option<DeadManCounts>,
+    /// What is not delivered now: a webhook, dead man's switch or audit log that fails, each as a sentence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delivery_problems: Vec<String>,
     /// How many log lines were dropped since the start because nobody read them in time.
     #[serde(default)]
     pub log_lines_dropped: u64,
@@ -162,6 +165,7 @@ impl Status {
             audit_log: None,
             webhook: None,
             dead_man: None,
+            delivery_problems: Vec::new(),
             log_lines_dropped: 0,
             config_hash: 0,
             engine_calls: EngineCalls::default(),

@@ -338,6 +338,52 @@ fn an_unhealthy_delegate_is_never_green_and_shows_its_next_step() {
 }
 
 #[test]
+fn what_is_not_delivered_is_in_the_headline_and_on_every_screen() {
+    let mut status = with(&[delegate("d1")]);
+    let all_well = Headline::of(&status, now());
+    let failing = json!({
+        "delivered": 1, "failed_attempts": 27, "given_up": 0, "dropped": 0, "queued": 3, "succeeded": 1, "failed": 2,
+        "last_error": "HTTP 500: <b>", "failing_since": "2026-11-21T05:08:00Z",
+    });
+    status.webhook = serde_json::from_value(failing.clone()).unwrap();
+    status.dead_man = serde_json::from_value(failing).unwrap();
+    status.audit_log =
+        serde_json::from_value(json!({ "waiting": 2, "lost": 0, "problem": "no space" })).unwrap();
+    let headline = Headline::of(&status, now());
+    assert_eq!((all_well.tone, headline.tone), (Tone::Good, Tone::Attention));
+    assert_eq!(
+        headline.text,
+        format!("{}; failing: WEBHOOK_URL, DEADMAN_URL, AUDIT_LOG", all_well.text)
+    );
+    let (page, text) = (html(&status), text(&status));
+    for (setting, words) in [
+        (
+            "WEBHOOK_URL",
+            "each delivery has failed for 12 min: HTTP 500: <b>; `delegate-upgrader notify --test` tries again",
+        ),
+        (
+            "DEADMAN_URL",
+            "each request has failed for 12 min: HTTP 500: <b>; `delegate-upgrader notify --test` tries again",
+        ),
+        (
+            "AUDIT_LOG",
+            "2 of its records wait in memory: no space; until they are written, a restart loses them",
+        ),
+    ] {
+        assert!(text.contains(&format!("\n  {setting}: {words}")), "{text}");
+        let words = words.replace("<b>", "&lt;b&gt;");
+        let words = words.replacen('`', "<code>", 1).replacen('`', "</code>", 1);
+        let line = format!("<p class=\"problem bad\">{setting}: {words}</p>");
+        assert!(page.contains(&line), "no {line} in {page}");
+    }
+    // A loss of the past is no longer a problem.
+    status.webhook.as_mut().unwrap().last_error = None;
+    status.dead_man = None;
+    status.audit_log = serde_json::from_value(json!({ "waiting": 0, "lost": 9 })).unwrap();
+    assert_eq!(Headline::of(&status, now()), all_well);
+}
+
+#[test]
 fn what_needs_attention_comes_first() {
     let [mut busy, mut failed, mut ill] = ["b", "c", "d"].map(delegate);
     busy["in_progress"] = true.into();

@@ -14,7 +14,7 @@ use crate::status::Status;
 use crate::status::evidence::Evidence;
 use crate::status::report::{DelegateReport, Drain};
 use crate::status::terminal::with_word;
-use crate::status::view::{Headline, Tone, ago, rough, rows, soon};
+use crate::status::view::{Headline, Tone, ago, problems, rough, rows, soon};
 use crate::text::{Foreign, time};
 
 const STYLE: &str = include_str!("page.css");
@@ -51,10 +51,8 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
          <p class=\"problem bad\" id=stale hidden>Connection lost; showing the last known state.</p>"
     );
     facts(&mut page, status, now);
-    let problems = status.engine_error.iter().cloned();
-    let manager = status.manager.iter().filter(|manager| manager.problem.is_some());
-    for problem in problems.chain(manager.map(ToString::to_string)) {
-        let _ = write!(page, "<p class=\"problem bad\">{}</p>", escaped(&problem));
+    for problem in problems(status, now) {
+        let _ = write!(page, "<p class=\"problem bad\">{}</p>", prose(&problem));
     }
     for delegate in rows(status) {
         article(&mut page, delegate, &status.events, now);
