@@ -30,6 +30,7 @@ use crate::events::{DeadManCounts, Event};
 use crate::host::place;
 use crate::manager::heartbeat::ManagerStatus;
 use crate::manager::{ManagerRequests, UpgraderImage};
+use crate::schedule::zone::Zone;
 use crate::status::next_upgrade::NextUpgrade;
 use crate::status::report::Report;
 use crate::text::time;
@@ -52,6 +53,12 @@ pub struct Status {
     pub mode: Mode,
     /// The schedule as it was configured.
     pub schedule: String,
+    /// The settings that put upgrades off, as `config` prints them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timing: Vec<String>,
+    /// The time zone of the page.
+    #[serde(skip, default = "Zone::utc")]
+    pub zone: Zone,
     /// When the next scheduled run starts.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub next_run: Option<DateTime<Utc>>,
@@ -149,6 +156,8 @@ impl Status {
             started_at: now,
             mode,
             schedule: schedule.to_owned(),
+            timing: Vec::new(),
+            zone: Zone::utc(),
             next_run: None,
             next_upgrade: None,
             last_run: None,

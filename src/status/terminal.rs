@@ -49,6 +49,7 @@ fn facts(status: &Status, now: DateTime<Utc>) -> Vec<String> {
     if let Some(next) = status.next_run {
         facts.push(format!("next run {} ({})", soon(next, now), status.schedule));
     }
+    facts.extend(status.timing.iter().cloned());
     if let Some(report) = &status.report {
         facts.push(format!("observed {}", ago(report.observed_at, now)));
     }
@@ -107,7 +108,9 @@ fn details(delegate: &DelegateReport, look: Look, now: DateTime<Utc>) -> Vec<Str
     }
     for drain in &delegate.draining {
         let tasks = drain.tasks.map_or_else(|| "its tasks".to_owned(), count);
-        let left = drain.until.map(|until| format!(", {} left", rough(until - now)));
+        let left = drain
+            .until
+            .map(|until| format!(", at most {}", rough(until - now)));
         let left = left.unwrap_or_default();
         lines.push(format!("{} is finishing {tasks}{left}", drain.container));
     }

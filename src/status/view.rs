@@ -244,7 +244,7 @@ fn drains(report: &Report, now: DateTime<Utc>) -> Option<String> {
         .reduce(u64::saturating_add);
     let tasks = tasks.map_or_else(|| "tasks".to_owned(), count);
     let until = drains().filter_map(|drain| drain.until).max();
-    let left = until.map(|until| format!(", {} left", rough(until - now)));
+    let left = until.map(|until| format!(", at most {}", rough(until - now)));
     let left = left.unwrap_or_default();
     match drains().count() {
         0 => None,

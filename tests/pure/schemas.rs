@@ -17,6 +17,7 @@ use delegate_upgrader::container::OWN_WORKLOAD;
 use delegate_upgrader::rollout::BlockerKind;
 use delegate_upgrader::rollout::PullState;
 use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
+use delegate_upgrader::schedule::zone::Zone;
 use delegate_upgrader::status::evidence::Evidence;
 use delegate_upgrader::status::next_upgrade::NextUpgrade;
 use delegate_upgrader::status::planned::Planned;
@@ -166,6 +167,8 @@ fn the_schema_of_status_describes_each_field() {
         started_at: at(),
         mode: Mode::HealthOnly,
         schedule: "@hourly".to_owned(),
+        timing: vec!["UPGRADE_DELAY=3d".to_owned()],
+        zone: Zone::utc(),
         next_run: Some(at()),
         next_upgrade: Some(NextUpgrade {
             at: Some(at()),
