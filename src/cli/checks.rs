@@ -1,9 +1,11 @@
 //! The output of `doctor`: one line for each check, or JSON.
 
+use serde_json::Value;
+
+use super::status::daemon_state;
 #[cfg(feature = "docker")]
 use super::trial;
 use super::{Exit, print, print_json};
-#[cfg(feature = "docker")]
 use crate::config::Settings;
 #[cfg(feature = "docker")]
 use crate::doctor::run_checks;
@@ -20,7 +22,7 @@ pub(super) async fn doctor(settings: &Settings, json: bool) -> Exit {
         checks.fail("configuration", problem);
     }
     run_checks(settings, &mut checks).await;
-    conclude(&checks, json)
+    conclude(checks, settings, json).await
 }
 
 /// Prints each check as soon as it is made; with `json`, all are printed at the end.
@@ -32,8 +34,13 @@ fn print_check(check: &Check) -> bool {
     print(&lines_of(check, Look::of_stdout()).join("\n")) == Exit::Ok
 }
 
-/// Prints the JSON of all checks if asked for, and returns the exit.
-pub(super) fn conclude(checks: &Checks, json: bool) -> Exit {
+/// Adds what the daemon cannot deliver, prints the JSON of all checks if asked for, and returns the exit.
+pub(super) async fn conclude(mut checks: Checks, settings: &Settings, json: bool) -> Exit {
+    let state = daemon_state(settings.listen).await.unwrap_or_default();
+    let problems = state["delivery_problems"].as_array().into_iter().flatten();
+    for problem in problems.filter_map(Value::as_str) {
+        checks.fail("daemon", problem);
+    }
     let printed = match checks.are_shown {
         _ if json => print_json(&checks.made),
         true => Exit::Ok,

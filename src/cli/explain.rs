@@ -3,9 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{Exit, fail, print, print_json};
+use crate::rollout::reason::REFERENCE;
 
-/// The page with an entry for each reason.
-const REASONS: &str = include_str!("../../docs/reference/reasons.md");
 /// The page with a row for each cause of a reason: `| reason | cause | the line says |`.
 const CAUSES: &str = include_str!("../../docs/reference/causes.md");
 /// The page with a row for each event: `| action | when it is recorded | reason |`.
@@ -44,7 +43,7 @@ pub(super) fn explain(word: Option<&str>, json: bool) -> Exit {
 }
 
 fn entries() -> impl Iterator<Item = Entry> {
-    let reasons = REASONS.split("\n### `").skip(1).filter_map(|entry| {
+    let reasons = REFERENCE.split("\n### `").skip(1).filter_map(|entry| {
         let (word, text) = entry.split_once("`\n")?;
         Some((
             "reason",

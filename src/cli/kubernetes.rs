@@ -222,7 +222,7 @@ impl CommandLine {
             // The checks already include a line about the API server.
             Err(error) => tracing::debug!(%error, "cannot plan"),
         }
-        Ok(conclude(&checks, json))
+        Ok(conclude(checks, &self.settings.common, json).await)
     }
 
     async fn history(self, json: bool) -> Result<Exit, Exit> {

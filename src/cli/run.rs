@@ -174,6 +174,8 @@ impl<C: Controller> Daemon<C> {
         let (settings, liveness) = (self.settings, self.liveness);
         let state = Status {
             config_hash: settings.hash(),
+            timing: settings.timing.words(),
+            zone: settings.schedule.zone().clone(),
             engine_calls: self.engine_calls,
             manager_requests: self.manager_requests,
             ..Status::new(mode(&settings), settings.schedule.as_str(), started_at)

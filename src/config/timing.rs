@@ -7,6 +7,7 @@ use super::variables::Environment;
 use crate::schedule::wave::Wave;
 use crate::schedule::window::UpgradeWindow;
 use crate::schedule::zone::Zone;
+use crate::text::duration;
 
 /// When a replacement may start according to the settings. Running replacements finish at any time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,6 +20,22 @@ pub struct Timing {
     pub wave: Option<Wave>,
     /// `UPGRADE_NOW_IF_EXPIRED`: a delegate whose version is past its end of life waits for neither window nor wave.
     pub now_if_expired: bool,
+}
+
+impl Timing {
+    /// Those settings that put upgrades off, as `config` prints them.
+    pub fn words(&self) -> Vec<String> {
+        let delay = Some(self.delay).filter(|delay| !delay.is_zero());
+        let all = [
+            ("UPGRADE_WINDOW", self.window.as_ref().map(ToString::to_string)),
+            ("UPGRADE_DELAY", delay.map(duration::text)),
+            ("UPGRADE_WAVE", self.wave.map(|wave| wave.to_string())),
+        ];
+        let set = all
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+        set.collect()
+    }
 }
 
 /// Reads these settings. The windows are in this time zone.

@@ -115,6 +115,19 @@ fn check_delegate(
         };
         checks.add(severity, name, reason.to_string());
     }
+    // Without an image to upgrade to, no blocker says so yet.
+    let is_said = blockers
+        .iter()
+        .any(|blocker| matches!(blocker.reason, Reason::InvalidLabel { .. }));
+    if let Some(label) = &rollout.owner.invalid
+        && !is_said
+        && rollout.owner.left_alone().is_none()
+    {
+        checks.fail(
+            name,
+            format!("{label}; recreate it with a valid label, or without it"),
+        );
+    }
     let Desired::Image { reference, .. } = desired else {
         return None;
     };

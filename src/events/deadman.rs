@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use reqwest::Client;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
@@ -10,6 +11,7 @@ use tracing::{info, warn};
 
 use super::receiver::Receiver;
 use crate::text::secret::Secret;
+use crate::text::time;
 
 /// How long a request may take, including its answer.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -24,6 +26,13 @@ pub struct DeadManCounts {
     /// Why the last request failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+    /// Since when each request has failed, if the last one did.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "time::optional"
+    )]
+    pub failing_since: Option<DateTime<Utc>>,
 }
 
 /// Requests the URL in the background.
@@ -82,6 +91,7 @@ async fn ask(receiver: Arc<Receiver>, counts: Arc<Mutex<DeadManCounts>>) {
     match answer {
         Ok(()) => {
             counts.succeeded += 1;
+            counts.failing_since = None;
             if counts.last_error.take().is_some() {
                 info!("DEADMAN_URL answers again");
             }
@@ -95,6 +105,7 @@ async fn ask(receiver: Arc<Receiver>, counts: Arc<Mutex<DeadManCounts>>) {
                 );
             }
             counts.last_error = Some(problem);
+            counts.failing_since.get_or_insert_with(Utc::now);
         }
     }
 }

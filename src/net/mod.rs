@@ -48,23 +48,34 @@ pub(crate) fn causes<'a>(
 
 /// Returns the innermost cause, which says what happened. The outer errors only add context, and may quote a URL.
 pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
-    causes(error).last().unwrap_or(error).to_string()
+    words(causes(error).last().unwrap_or(error))
 }
 
-/// Joins the causes of a request's error with colons, without repetitions and without the outermost text.
+/// Joins the causes of a request's error with colons, without repetitions and without those that only name a layer of the client.
 pub(crate) fn without_request(error: &(dyn Error + 'static)) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    for cause in causes(error) {
-        let text = cause.to_string();
-        if texts.last() != Some(&text) {
-            texts.push(text);
-        }
-    }
     // The outermost text is "error sending request".
-    if texts.len() > 1 {
-        texts.remove(0);
+    let mut texts: Vec<String> = causes(error).skip(1).map(words).collect();
+    texts.retain(|text| !LAYERS.iter().any(|layer| text.starts_with(layer)));
+    texts.dedup();
+    if texts.is_empty() {
+        return words(error);
     }
     texts.join(": ")
+}
+
+/// How the texts of the errors begin that say only which layer of the HTTP client passed a cause on.
+const LAYERS: [&str; 4] = [
+    "client error (",
+    "tcp connect error",
+    "dns error",
+    "error resolving DNS",
+];
+
+/// The text of an error, without the number that the system has for it.
+fn words(error: &(dyn Error + 'static)) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error ").unwrap_or(text.len());
+    text.get(..end).unwrap_or_default().to_owned()
 }
 
 /// Returns a random duration between half of the pause and all of it, so that many hosts do not ask at the same time.

@@ -15,7 +15,7 @@ use crate::image::{ImageName, Version};
 use crate::manager::ImageSource;
 use crate::rollout::reason::{self, Reason};
 use crate::rollout::{Blocker, ChosenOrder, Decided, Effect, Intent, Rollout, Step};
-use crate::status::report::{DelegateReport, Report};
+use crate::status::report::{DelegateReport, Report, none_found};
 
 /// The shortest interval between two log lines about a drain.
 const PROGRESS_INTERVAL: TimeDelta = TimeDelta::seconds(60);
@@ -61,6 +61,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         report.not_delegates = rows
             .map(|(rollout, reason)| DelegateReport::new(rollout, reason, None))
             .collect();
+        if report.delegates.is_empty() && report.not_delegates.is_empty() {
+            let (names, others) = (&self.settings.scope.workload_names, self.other_workloads());
+            report.none_found = Some(none_found(names, &others));
+        }
         if self.observer.awaits_first_answer() {
             report.check_by(now + chrono::TimeDelta::seconds(1));
         }

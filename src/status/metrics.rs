@@ -172,6 +172,7 @@ pub fn text(status: &Status) -> String {
     }
     let unwritten = status
         .audit_log
+        .as_ref()
         .map_or(0, |audit| audit.waiting as u64 + audit.lost);
     register(
         &mut registry,

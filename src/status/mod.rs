@@ -30,6 +30,7 @@ use crate::events::{DeadManCounts, Event};
 use crate::host::place;
 use crate::manager::heartbeat::ManagerStatus;
 use crate::manager::{ManagerRequests, UpgraderImage};
+use crate::schedule::zone::Zone;
 use crate::status::next_upgrade::NextUpgrade;
 use crate::status::report::Report;
 use crate::text::time;
@@ -42,7 +43,7 @@ pub struct Status {
     /// The host's name; if the upgrader runs in a container, the name that the engine reports.
     #[serde(default)]
     pub host: String,
-    /// Whether all delegates are healthy and none failed, as `status --check` asks.
+    /// Whether all delegates are healthy, none failed, and all is delivered, as `status --check` asks.
     #[serde(default)]
     pub all_well: bool,
     /// When the daemon started.
@@ -52,6 +53,12 @@ pub struct Status {
     pub mode: Mode,
     /// The schedule as it was configured.
     pub schedule: String,
+    /// The settings that put upgrades off, as `config` prints them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timing: Vec<String>,
+    /// The time zone of the page.
+    #[serde(skip, default = "Zone::utc")]
+    pub zone: Zone,
     /// When the next scheduled run starts.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub next_run: Option<DateTime<Utc>>,
@@ -99,6 +106,9 @@ pub struct Status {
     /// The counts of requests to `DEADMAN_URL`, if it is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_man: Option<DeadManCounts>,
+    /// What is not delivered now: a webhook, dead man's switch or audit log that fails, each as a sentence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delivery_problems: Vec<String>,
     /// How many log lines were dropped since the start because nobody read them in time.
     #[serde(default)]
     pub log_lines_dropped: u64,
@@ -146,6 +156,8 @@ impl Status {
             started_at: now,
             mode,
             schedule: schedule.to_owned(),
+            timing: Vec::new(),
+            zone: Zone::utc(),
             next_run: None,
             next_upgrade: None,
             last_run: None,
@@ -162,6 +174,7 @@ impl Status {
             audit_log: None,
             webhook: None,
             dead_man: None,
+            delivery_problems: Vec::new(),
             log_lines_dropped: 0,
             config_hash: 0,
             engine_calls: EngineCalls::default(),

@@ -77,10 +77,10 @@ impl NextUpgrade {
     }
 }
 
-/// The local time: with the day of the week if it is in the next days, and with the date if it is later.
-fn clock(zone: &Zone, at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+/// The local time: with the day of the week if that is not today but near, and else with the date.
+pub(super) fn clock(zone: &Zone, at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let (local, today) = (zone.local(at), zone.local(now));
-    let form = match at - now {
+    let form = match (at - now).abs() {
         _ if local.date_naive() == today.date_naive() => "%H:%M",
         wait if wait < TimeDelta::days(6) => "%a %H:%M",
         _ => "%Y-%m-%d %H:%M",

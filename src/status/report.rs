@@ -26,6 +26,9 @@ pub struct Report {
     /// Containers with a managed `DELEGATE_NAME` that do not belong to a delegate, by name. They are not counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_delegates: Vec<DelegateReport>,
+    /// If there is no delegate: what was searched for, and the other values of `DELEGATE_NAME`, as a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub none_found: Option<String>,
     /// The upgrader's own container, if it replaces itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrader: Option<Box<DelegateReport>>,
@@ -182,6 +185,7 @@ impl Report {
             observed_at,
             delegates: Vec::new(),
             not_delegates: Vec::new(),
+            none_found: None,
             upgrader: None,
             next_check: None,
         }

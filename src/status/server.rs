@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use crate::status::hosts::Hosts;
 use crate::status::layout::Look;
 use crate::status::liveness::Liveness;
-use crate::status::view::{Headline, Tone};
+use crate::status::view::{Headline, Tone, delivery_problems};
 use crate::status::{Reader, Status, connections, metrics, page, terminal};
 use crate::telemetry;
 use crate::text::json::{self, indented};
@@ -86,8 +86,10 @@ impl Server {
     /// The published status, completed with the fields that do not come from the loop.
     fn current(&self) -> Status {
         let status = self.status.borrow().clone();
-        let tone = Headline::of(&status, Utc::now()).tone;
+        let now = Utc::now();
+        let tone = Headline::of(&status, now).tone;
         Status {
+            delivery_problems: delivery_problems(&status, now),
             log_lines_dropped: telemetry::dropped_lines(),
             all_well: matches!(tone, Tone::Good | Tone::Busy),
             ..status

@@ -6,7 +6,7 @@ use crate::rollout::reason::{ReasonKind, count};
 use crate::status::evidence::Evidence;
 use crate::status::layout::{Look, Table};
 use crate::status::report::DelegateReport;
-use crate::status::view::{Headline, Tone, ago, rough, rows, soon};
+use crate::status::view::{Headline, Tone, ago, problems, rough, rows, soon};
 use crate::status::{Mode, Status};
 use crate::text::Foreign;
 
@@ -23,15 +23,8 @@ pub fn text(status: &Status, look: Look, now: DateTime<Utc>) -> String {
     let symbol = format!("{} ", headline.tone.symbol());
     let mut lines: Vec<String> = painted(headline.tone, &symbol, &headline.text).collect();
     lines.extend(look.paragraph("  ", 2, &facts(status, now).join(", ")));
-    if let Some(error) = &status.engine_error {
-        lines.extend(painted(Tone::Bad, "  ", error));
-    }
-    if let Some(manager) = status
-        .manager
-        .as_ref()
-        .filter(|manager| manager.problem.is_some())
-    {
-        lines.extend(painted(Tone::Bad, "  ", &manager.to_string()));
+    for problem in problems(status, now) {
+        lines.extend(painted(Tone::Bad, "  ", &problem));
     }
     let rows = rows(status);
     if !rows.is_empty() {
@@ -56,6 +49,7 @@ fn facts(status: &Status, now: DateTime<Utc>) -> Vec<String> {
     if let Some(next) = status.next_run {
         facts.push(format!("next run {} ({})", soon(next, now), status.schedule));
     }
+    facts.extend(status.timing.iter().cloned());
     if let Some(report) = &status.report {
         facts.push(format!("observed {}", ago(report.observed_at, now)));
     }
@@ -114,7 +108,9 @@ fn details(delegate: &DelegateReport, look: Look, now: DateTime<Utc>) -> Vec<Str
     }
     for drain in &delegate.draining {
         let tasks = drain.tasks.map_or_else(|| "its tasks".to_owned(), count);
-        let left = drain.until.map(|until| format!(", {} left", rough(until - now)));
+        let left = drain
+            .until
+            .map(|until| format!(", at most {}", rough(until - now)));
         let left = left.unwrap_or_default();
         lines.push(format!("{} is finishing {tasks}{left}", drain.container));
     }

@@ -7,6 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use strum::IntoStaticStr;
 
 use crate::health::HealthStatus;
+use crate::host::place::command;
 use crate::image::Version;
 use crate::rollout::reason::{ReasonKind, count};
 use crate::status::Status;
@@ -86,6 +87,47 @@ pub fn rows(status: &Status) -> Vec<&DelegateReport> {
     rows
 }
 
+/// What is wrong with the host as a whole, each as a sentence.
+pub fn problems(status: &Status, now: DateTime<Utc>) -> Vec<String> {
+    let manager = status.manager.iter().filter(|manager| manager.problem.is_some());
+    let mut problems: Vec<String> = status.engine_error.iter().cloned().collect();
+    problems.extend(
+        status
+            .report
+            .iter()
+            .filter_map(|report| report.none_found.clone()),
+    );
+    problems.extend(manager.map(ToString::to_string));
+    problems.extend(delivery_problems(status, now));
+    problems
+}
+
+/// What is not delivered now, each as a sentence that begins with its setting.
+pub fn delivery_problems(status: &Status, now: DateTime<Utc>) -> Vec<String> {
+    let webhook = status.webhook.iter().map(|webhook| {
+        let (problem, since) = (&webhook.last_error, webhook.failing_since);
+        ("WEBHOOK_URL: each delivery", problem, since)
+    });
+    let dead_man = status.dead_man.iter().map(|dead_man| {
+        let (problem, since) = (&dead_man.last_error, dead_man.failing_since);
+        ("DEADMAN_URL: each request", problem, since)
+    });
+    let failing = webhook.chain(dead_man).filter_map(|(what, problem, since)| {
+        let (problem, lasts) = (problem.as_ref()?, rough(now - since?));
+        let test = command("notify --test");
+        Some(format!(
+            "{what} has failed for {lasts}: {problem}; `{test}` tries again"
+        ))
+    });
+    let unwritten = status.audit_log.iter().filter(|unwritten| unwritten.waiting > 0);
+    let audit = unwritten.map(|unwritten| {
+        let problem = unwritten.problem.as_deref().unwrap_or("its disk does not answer");
+        let waiting = unwritten.waiting;
+        format!("AUDIT_LOG: {waiting} of its records wait in memory: {problem}; until they are written, a restart loses them")
+    });
+    failing.chain(audit).collect()
+}
+
 /// The state of the whole host in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Headline {
@@ -103,7 +145,7 @@ impl Headline {
             .as_ref()
             .filter(|_| status.engine_error.is_none());
         let next = next.map(|next| format!("next upgrade: {}", next.text));
-        let (tone, mut parts) = match (&status.engine_error, &status.report) {
+        let (mut tone, mut parts) = match (&status.engine_error, &status.report) {
             (Some(_), report) => {
                 let seen = report.as_ref().map(|report| report.observed_at);
                 let seen = seen.map(|at| format!("last seen {}", ago(at, now)));
@@ -119,6 +161,12 @@ impl Headline {
                 (worst.unwrap_or(Tone::Good), parts(report, now))
             }
         };
+        let failing = delivery_problems(status, now);
+        if !failing.is_empty() {
+            let names: Vec<&str> = failing.iter().filter_map(|text| text.split(':').next()).collect();
+            parts.push(format!("failing: {}", names.join(", ")));
+            tone = tone.max(Tone::Attention);
+        }
         parts.extend(next);
         let text = parts.join("; ");
         Self { tone, text }
@@ -196,7 +244,7 @@ fn drains(report: &Report, now: DateTime<Utc>) -> Option<String> {
         .reduce(u64::saturating_add);
     let tasks = tasks.map_or_else(|| "tasks".to_owned(), count);
     let until = drains().filter_map(|drain| drain.until).max();
-    let left = until.map(|until| format!(", {} left", rough(until - now)));
+    let left = until.map(|until| format!(", at most {}", rough(until - now)));
     let left = left.unwrap_or_default();
     match drains().count() {
         0 => None,

@@ -94,10 +94,12 @@ async fn a_full_disk_delays_nothing_and_its_records_are_written_later() {
     assert!(begun.elapsed().as_secs() < 5, "{:?}", begun.elapsed());
     let unwritten = log.unwritten();
     assert_eq!((unwritten.waiting, unwritten.lost), (256, 44));
+    let problem = unwritten.problem.unwrap();
+    assert!(problem.contains("No space left on device"), "{problem}");
 
     fs::remove_file(&path).unwrap();
     log.record(&event(300)).await;
-    assert_eq!(log.unwritten().waiting, 0);
+    assert_eq!((log.unwritten().waiting, log.unwritten().problem), (0, None));
     assert_eq!(containers(&path).last().unwrap(), "delegate-300");
 }
 

@@ -78,6 +78,7 @@ async fn pings_after_each_good_run_and_logs_failures_once_without_the_url() {
         "{requests:?}"
     );
     let (_, shown) = get(&daemon.address, "/status").await.unwrap();
+    assert!(!shown.contains("delivery_problems"), "it answers again: {shown}");
     drop(daemon);
     let log: Vec<String> = BufReader::new(reader).lines().map(Result::unwrap).collect();
     let lines: Vec<&String> = log.iter().filter(|line| line.contains("DEADMAN_URL")).collect();
@@ -91,6 +92,40 @@ async fn pings_after_each_good_run_and_logs_failures_once_without_the_url() {
         !format!("{shown} {log:?}").contains(KEY_OF_URL),
         "{shown} {log:#?}"
     );
+}
+
+#[tokio::test]
+async fn doctor_and_status_fail_while_the_service_is_dead() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let daemon = daemon(one_delegate, &format!("http://{free}/{KEY_OF_URL}"), |_| ()).await;
+    metric(&daemon.address, FAILED, 1.0).await;
+    let ask = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_delegate-upgrader"))
+            .args(arguments)
+            .env_clear()
+            .env("DOCKER_HOST", daemon.engine.url.replace("http://", "tcp://"))
+            .env("UPGRADER_WORKLOAD_NAME", "docker-delegate")
+            .env("DISABLE_AUTO_UPGRADE", "true")
+            .env("LISTEN_ADDR", &daemon.address)
+            .output()
+            .unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, status) = ask(&["status", "--check"]);
+    assert_eq!(code, Some(1), "{status}");
+    assert!(status.starts_with("! "), "{status}");
+    for word in [
+        "; failing: DEADMAN_URL",
+        "  DEADMAN_URL: each request has failed for ",
+        ": Connection refused; `delegate-upgrader notify --test` tries again",
+    ] {
+        assert!(status.contains(word), "no {word:?} in {status}");
+    }
+    let (code, doctor) = ask(&["doctor"]);
+    assert_eq!(code, Some(1), "{doctor}");
+    let line = "FAIL  daemon         DEADMAN_URL: each request has failed for ";
+    assert!(doctor.contains(line), "{doctor}");
+    assert!(!format!("{status}{doctor}").contains(KEY_OF_URL));
 }
 
 #[tokio::test]

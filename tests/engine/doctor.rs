@@ -383,6 +383,32 @@ fn doctor_and_plan_agree_on_delegates_and_their_obstacles() {
     }
 }
 
+/// A label that cannot be read keeps a delegate from the next image, also while it runs the present one.
+#[test]
+fn doctor_fails_for_an_invalid_label_as_plan_does() {
+    let lab = Lab::new("doctor-label");
+    let label = ["--label", "io.delegate-upgrader.pin=newest"];
+    let (old, new) = (lab.delegate("1", V1, &label), lab.delegate("2", V2, &label));
+    let manager = LocalManager::that_publishes(&image(V2));
+    let upgrader = upgrader(&lab, &manager);
+    let plan = upgrader.run(&["plan"]).ended(1);
+    let word = "invalid_label: ";
+    let (_, words) = plan.text.split_once(word).expect(&plan.text);
+    let words = words.lines().next().expect("a sentence").trim_end();
+    let doctor = upgrader.run(&["doctor"]).ended(1);
+    let begin = "the label io.delegate-upgrader.pin=newest is not ";
+    for (name, expected) in [(&old, words), (&new, begin)] {
+        let is_it = |(severity, subject, message): &(&str, &str, &str)| {
+            *severity == "FAIL" && subject == name && message.starts_with(expected)
+        };
+        assert!(
+            lines(&doctor).iter().any(is_it),
+            "{name}, {expected}:\n{}",
+            doctor.text
+        );
+    }
+}
+
 /// A gate before a rollout must not pass a misspelt name, nor fail for a delegate that its owner stopped.
 #[test]
 fn doctor_fails_without_a_delegate_but_not_for_a_stopped_one() {

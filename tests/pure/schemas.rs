@@ -17,6 +17,7 @@ use delegate_upgrader::container::OWN_WORKLOAD;
 use delegate_upgrader::rollout::BlockerKind;
 use delegate_upgrader::rollout::PullState;
 use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
+use delegate_upgrader::schedule::zone::Zone;
 use delegate_upgrader::status::evidence::Evidence;
 use delegate_upgrader::status::next_upgrade::NextUpgrade;
 use delegate_upgrader::status::planned::Planned;
@@ -166,6 +167,8 @@ fn the_schema_of_status_describes_each_field() {
         started_at: at(),
         mode: Mode::HealthOnly,
         schedule: "@hourly".to_owned(),
+        timing: vec!["UPGRADE_DELAY=3d".to_owned()],
+        zone: Zone::utc(),
         next_run: Some(at()),
         next_upgrade: Some(NextUpgrade {
             at: Some(at()),
@@ -193,6 +196,7 @@ fn the_schema_of_status_describes_each_field() {
             observed_at: at(),
             delegates: vec![delegate(), gone("delegate-2", "docker-delegate")],
             not_delegates: vec![gone("sidecar", "docker-delegate")],
+            none_found: Some("a sentence".to_owned()),
             upgrader: Some(Box::new(gone("delegate-upgrader", OWN_WORKLOAD))),
             next_check: Some(at()),
         }),
@@ -200,7 +204,11 @@ fn the_schema_of_status_describes_each_field() {
         outcomes: BTreeMap::from([("upgraded".into(), 1)]),
         events: vec![event()],
         durations: Vec::new(),
-        audit_log: Some(Unwritten { waiting: 1, lost: 2 }),
+        audit_log: Some(Unwritten {
+            waiting: 1,
+            lost: 2,
+            problem: Some("No space left on device".to_owned()),
+        }),
         webhook: Some(WebhookCounts {
             delivered: 1,
             failed_attempts: 2,
@@ -208,12 +216,15 @@ fn the_schema_of_status_describes_each_field() {
             dropped: 4,
             queued: 5,
             last_error: Some("answers 500".to_owned()),
+            failing_since: Some(at()),
         }),
         dead_man: Some(DeadManCounts {
             succeeded: 1,
             failed: 2,
             last_error: Some("answers 500".to_owned()),
+            failing_since: Some(at()),
         }),
+        delivery_problems: vec!["a sentence".to_owned()],
         log_lines_dropped: 1,
         config_hash: (1 << 48) - 1,
         engine_calls: EngineCalls::default(),

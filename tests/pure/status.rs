@@ -5,14 +5,19 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use chrono::{DateTime, TimeDelta, Utc};
+use delegate_upgrader::config::Timing;
 use delegate_upgrader::manager::{ManagerError, UpgraderImage};
+use delegate_upgrader::rollout::reason::ReasonKind;
+use delegate_upgrader::schedule::window::UpgradeWindow;
 use delegate_upgrader::schedule::zone::Zone;
 use delegate_upgrader::status::layout::Look;
 use delegate_upgrader::status::next_upgrade::NextUpgrade;
+use delegate_upgrader::status::report::none_found;
 use delegate_upgrader::status::view::{Headline, Tone, rough};
 use delegate_upgrader::status::{Status, metrics, page, terminal};
 use prometheus_client::metrics::histogram::Histogram;
 use serde_json::{Value, json};
+use strum::VariantNames as _;
 
 fn status(change: impl FnOnce(&mut Value)) -> Status {
     let mut status = json!({
@@ -257,7 +262,7 @@ fn details_that_do_not_fit_in_a_row_appear_below_the_table() {
     assert_eq!(
         lines,
         [
-            "✓ All 2 delegates are healthy; 1 old container is finishing 1 task, 41 min left",
+            "✓ All 2 delegates are healthy; 1 old container is finishing 1 task, at most 41 min",
             "  delegate-upgrader 0.1.0 on build-7, health checks only, observed 2 min ago",
             "",
             "  CONTAINER  IMAGE                    HEALTH       STATUS",
@@ -265,7 +270,7 @@ fn details_that_do_not_fit_in_a_row_appear_below_the_table() {
             "✓ d2         harness/delegate:latest  healthy      up_to_date: fine",
             "",
             "  d1: executes 2 tasks",
-            "  d1: d1.draining-9 is finishing 1 task, 41 min left",
+            "  d1: d1.draining-9 is finishing 1 task, at most 41 min",
             "  d1: d1.failed-1 (harness/delegate:26.03.1, 2 min ago): exited with code 3",
             "  d1:   health check: exit code 1: ill",
             "  d1:   log: one",
@@ -328,13 +333,60 @@ fn an_unhealthy_delegate_is_never_green_and_shows_its_next_step() {
     let page = html(&status);
     let parts = [
         "<span class=\"badge attention\"",
-        "<dt>Next step</dt><dd>see <code>docker logs d1</code></dd>",
+        "<dt>Next step</dt><dd>see <code>docker logs d1</code><button>copy</button></dd>",
     ];
     for part in parts {
         assert!(page.contains(part), "no {part} in {page}");
     }
     assert!(!page.contains("badge good"), "{page}");
     assert!(text(&status).contains("d1: see `docker logs d1`"));
+}
+
+#[test]
+fn what_is_not_delivered_is_in_the_headline_and_on_every_screen() {
+    let mut status = with(&[delegate("d1")]);
+    let all_well = Headline::of(&status, now());
+    let failing = json!({
+        "delivered": 1, "failed_attempts": 27, "given_up": 0, "dropped": 0, "queued": 3, "succeeded": 1, "failed": 2,
+        "last_error": "HTTP 500: <b>", "failing_since": "2026-11-21T05:08:00Z",
+    });
+    status.webhook = serde_json::from_value(failing.clone()).unwrap();
+    status.dead_man = serde_json::from_value(failing).unwrap();
+    status.audit_log =
+        serde_json::from_value(json!({ "waiting": 2, "lost": 0, "problem": "no space" })).unwrap();
+    let headline = Headline::of(&status, now());
+    assert_eq!((all_well.tone, headline.tone), (Tone::Good, Tone::Attention));
+    assert_eq!(
+        headline.text,
+        format!("{}; failing: WEBHOOK_URL, DEADMAN_URL, AUDIT_LOG", all_well.text)
+    );
+    let (page, text) = (html(&status), text(&status));
+    for (setting, words) in [
+        (
+            "WEBHOOK_URL",
+            "each delivery has failed for 12 min: HTTP 500: <b>; `delegate-upgrader notify --test` tries again",
+        ),
+        (
+            "DEADMAN_URL",
+            "each request has failed for 12 min: HTTP 500: <b>; `delegate-upgrader notify --test` tries again",
+        ),
+        (
+            "AUDIT_LOG",
+            "2 of its records wait in memory: no space; until they are written, a restart loses them",
+        ),
+    ] {
+        assert!(text.contains(&format!("\n  {setting}: {words}")), "{text}");
+        let words = words.replace("<b>", "&lt;b&gt;");
+        let words = words.replacen('`', "<code>", 1);
+        let words = words.replacen('`', "</code><button>copy</button>", 1);
+        let line = format!("<p class=\"problem bad\">{setting}: {words}</p>");
+        assert!(page.contains(&line), "no {line} in {page}");
+    }
+    // A loss of the past is no longer a problem.
+    status.webhook.as_mut().unwrap().last_error = None;
+    status.dead_man = None;
+    status.audit_log = serde_json::from_value(json!({ "waiting": 0, "lost": 9 })).unwrap();
+    assert_eq!(Headline::of(&status, now()), all_well);
 }
 
 #[test]
@@ -368,28 +420,156 @@ fn health_and_action_each_have_a_badge_and_the_title_names_the_host() {
         "<title>! build-7: d1 is healthy; not upgraded: d1</title>",
         "<small>build-7</small>",
         "<span class=\"badge good\"><span aria-hidden=true>✓</span> healthy</span>",
-        "<span class=\"badge attention\" title=\"delegate-upgrader explain quarantined\">\
-         <span aria-hidden=true>!</span> quarantined</span>",
+        "<span class=\"badge attention\"><span aria-hidden=true>!</span> quarantined</span>",
     ] {
         assert!(page.contains(part), "no {part} in {page}");
     }
 }
 
 #[test]
-fn the_page_shows_times_both_relative_and_absolute() {
-    let page = html(&status(|status| {
+fn the_page_shows_times_both_relative_and_absolute_in_its_time_zone() {
+    let mut status = status(|status| {
         let mut delegate = delegate("d1");
+        delegate["message"] = "rejected at 2026-11-21T05:05:00Z; again at 2026-11-21T06:05:00Z: `x`".into();
         delegate["health_since"] = "2026-11-19T02:20:00Z".into();
         status["report"] = json!({ "observed_at": "2026-11-21T05:18:15Z", "delegates": [delegate] });
         status["next_run"] = "2026-11-21T05:32:10Z".into();
-    }));
+        status["events"] = json!([{
+            "id": "e", "time": "2026-10-24T02:20:00Z", "host": "h", "version": "0.1.0", "actor": "SYSTEM",
+            "action": "restarted", "workload": "w", "container": "d1", "message": "ill",
+        }]);
+    });
+    status.zone = Zone::named("Europe/Berlin").unwrap();
+    let page = html(&status);
     for time in [
-        "observed <time datetime=2026-11-21T05:18:15Z>2 min ago (05:18&nbsp;UTC)</time>",
-        "next run <time datetime=2026-11-21T05:32:10Z>in 12 min (05:32&nbsp;UTC)</time>",
-        "<time datetime=2026-11-19T02:20:00Z>for 2 days (since 2026-11-19&nbsp;02:20&nbsp;UTC)</time>",
+        "observed <time datetime=2026-11-21T05:18:15Z>2 min ago (06:18)</time>",
+        "next run <time datetime=2026-11-21T05:32:10Z>in 12 min (06:32)</time>",
+        "<time datetime=2026-11-19T02:20:00Z>for 2 days (since Thu&nbsp;03:20)</time>",
+        "<time datetime=2026-10-24T02:20:00Z>28 days ago (2026-10-24&nbsp;04:20)</time>",
+        "rejected at <time datetime=2026-11-21T05:05:00Z>06:05</time>; again at \
+         <time datetime=2026-11-21T06:05:00Z>07:05</time>: <code>x</code>",
+        "<li>times: Europe/Berlin</li>",
     ] {
         assert!(page.contains(time), "no {time} in {page}");
     }
+    assert!(!page.contains("UTC"), "{page}");
+}
+
+#[test]
+fn among_many_delegates_only_those_with_something_to_say_have_a_card() {
+    let mut all: Vec<Value> = ["d1", "d2", "d3", "d4"].map(delegate).into();
+    let shown = |all: &[Value]| {
+        let page = html(&with(all));
+        assert_eq!(page.matches("<h2>").count(), all.len());
+        let (cards, rows) = ("<article data-part=\"delegate ", "<details data-key=\"row of ");
+        [cards, rows].map(|begin| {
+            let names = page.split(begin).skip(1);
+            names
+                .filter_map(|rest| rest.split('"').next())
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+    };
+    assert_eq!(shown(&all[..3]), ["d1 d2 d3", ""]);
+    assert_eq!(shown(&all), ["", "d1 d2 d3 d4"]);
+    for (field, value) in [
+        ("health", json!("unhealthy")),
+        ("failed", json!(true)),
+        ("in_progress", json!(true)),
+        ("connected", json!(false)),
+        ("draining", json!([{ "container": "d2.draining-1" }])),
+        (
+            "pull",
+            json!({ "image": "a:1", "current": 1, "total": 2, "rate": 1 }),
+        ),
+        (
+            "expiry",
+            json!({ "support_ends": "2026-11-22", "life_ends": "2026-12-22" }),
+        ),
+        (
+            "evidence",
+            json!({ "container": "f", "image": "a:1", "time": "1970-01-01T00:00:00Z", "log_tail": [], "health_log": [] }),
+        ),
+    ] {
+        let plain = all[1].clone();
+        all[1][field] = value;
+        assert_eq!(shown(&all), ["d2", "d1 d3 d4"], "{field}");
+        all[1] = plain;
+    }
+}
+
+/// A `title` is out of reach for a keyboard and for a phone.
+#[test]
+fn every_word_is_explained_in_place() {
+    for word in ReasonKind::VARIANTS {
+        let mut row = delegate("d1");
+        row["reason"] = (*word).into();
+        let page = html(&with(&[row]));
+        let summary = format!("<summary>what {word} means</summary>");
+        let (_, rest) = page.split_once(&summary).expect(&page);
+        let (text, _) = rest.split_once("</details>").unwrap();
+        assert!(text.contains(" Do: "), "{word}: {text}");
+        for markup in ["**", "](", "###", "<!--", " NAME<"] {
+            assert!(!text.contains(markup), "{word}: {text}");
+        }
+        assert!(!page.contains(" title="), "{page}");
+    }
+    let mut waits = delegate("d1");
+    waits["reason"] = "awaiting_schedule".into();
+    let page = html(&with(&[waits]));
+    let command = "<code>delegate-upgrader retry d1</code><button>copy</button>";
+    assert!(page.contains(command), "{page}");
+}
+
+#[test]
+fn only_what_does_not_count_down_is_read_out_and_the_icon_shows_the_state() {
+    let mut busy = delegate("d1");
+    busy["in_progress"] = true.into();
+    busy["draining"] = json!([{ "container": "d1.draining-1", "tasks": 7, "until": "2026-11-21T06:01:00Z" }]);
+    let page = html(&with(&[busy]));
+    assert_eq!(page.matches("aria-live").count(), 1);
+    let headline = "<span aria-live=polite data-part=headline>d1 is healthy</span>\
+                    <span data-part=more>; 1 is being replaced; 1 old container is finishing 7 tasks, at most 41 min</span>";
+    assert!(page.contains(headline), "{page}");
+    let (_, icon) = page
+        .split_once("<link rel=icon href=\"data:image/svg+xml;base64,")
+        .unwrap();
+    let icon = icon.split('"').next().unwrap();
+    let icon = base64::prelude::BASE64_STANDARD.decode(icon).unwrap();
+    assert!(String::from_utf8(icon).unwrap().contains(">…</text>"));
+}
+
+#[test]
+fn what_is_published_what_puts_off_and_what_was_searched_for_is_on_the_screens() {
+    let mut status = with(&[]);
+    status.manager = serde_json::from_value(json!({
+        "published": { "w1": "harness/delegate:26.03.1", "w2": "harness/delegate:26.03.1", "w3": "example.com:5000/d" },
+    }))
+    .unwrap();
+    let window = Zone::named("Europe/Berlin").unwrap();
+    status.timing = Timing {
+        window: UpgradeWindow::parse("Mon-Fri 02:00-04:00", window).ok(),
+        delay: Duration::from_secs(3 * 86_400),
+        wave: "auto".parse().ok(),
+        now_if_expired: false,
+    }
+    .words();
+    assert_eq!(Timing::default().words(), Vec::<String>::new());
+    let sentence = none_found(&["typo".to_owned()], &["build".to_owned()]);
+    status.report.as_mut().unwrap().none_found = Some(sentence.clone());
+    let (page, text) = (html(&status), text(&status));
+    for fact in [
+        "<li>published: harness/<wbr>delegate:<wbr><span class=part>26.03.1</span></li>",
+        "<li>published: example.com:<wbr>5000/<wbr><span class=part>d</span></li>",
+        "<span class=code>UPGRADE_WINDOW=Mon-Fri 02:00-04:00</span>",
+        "<span class=code>UPGRADE_DELAY=3d</span>",
+        "<span class=code>UPGRADE_WAVE=auto</span>",
+        &format!("<p class=\"problem bad\">{sentence}</p>"),
+    ] {
+        assert_eq!(page.matches(fact).count(), 1, "{fact} in {page}");
+    }
+    let facts = ", UPGRADE_WINDOW=Mon-Fri 02:00-04:00, UPGRADE_DELAY=3d, UPGRADE_WAVE=auto";
+    assert!(text.contains(facts) && text.contains(&sentence), "{text}");
 }
 
 #[test]
@@ -432,14 +612,15 @@ fn a_delegate_lists_its_last_releases() {
         .iter()
         .map(|item| item.split("</li>").next().unwrap())
         .collect();
-    let when = "<time datetime=2026-11-21T02:20:00Z>3 h ago (02:20&nbsp;UTC)</time>";
+    let when = "<time datetime=2026-11-21T02:20:00Z>3 h ago (02:20)</time>";
+    let image = |tag: &str| format!("harness/<wbr>delegate:<wbr><span class=part>{tag}</span>");
     assert_eq!(
         items,
         [
-            format!("5>harness/delegate:26.05.1 <small>rolled back {when}</small>"),
-            format!("5>harness/delegate:26.05.1 <small>rejected {when}</small>"),
-            format!("4>harness/delegate:26.04.1 <small>upgraded {when}</small>"),
-            "3>harness/delegate:26.03.1 <small>upgraded</small>".to_owned(),
+            format!("5>{} <small>rolled back {when}</small>", image("26.05.1")),
+            format!("5>{} <small>rejected {when}</small>", image("26.05.1")),
+            format!("4>{} <small>upgraded {when}</small>", image("26.04.1")),
+            format!("3>{} <small>upgraded</small>", image("26.03.1")),
         ]
     );
     assert_eq!(page.matches("<dt>Releases</dt>").count(), 1, "d2 has no outcomes");

@@ -87,6 +87,7 @@ impl AuditLog {
                 Unwritten {
                     waiting: queue.records.len(),
                     lost: queue.lost,
+                    problem: queue.problem.clone(),
                 }
             }
         }
@@ -94,12 +95,15 @@ impl AuditLog {
 }
 
 /// Records that are not in the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unwritten {
     /// How many wait in memory and will be tried again.
     pub waiting: usize,
     /// How many were lost because too many were waiting.
     pub lost: u64,
+    /// Why the last attempt to write failed, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// A file, and the records that wait to be written to it.
@@ -115,7 +119,8 @@ struct Queue {
     lost: u64,
     /// Whether a thread is writing them.
     is_busy: bool,
-    is_failing: bool,
+    /// Why the last attempt failed, if it did.
+    problem: Option<String>,
     tried_at: Option<Instant>,
 }
 
@@ -188,12 +193,12 @@ fn write_all(file: &mut AuditFile, queue: &Mutex<Queue>) {
                 if queue.records.front().is_some_and(|(first, _)| *first == id) {
                     queue.records.pop_front();
                 }
-                if std::mem::take(&mut queue.is_failing) {
+                if queue.problem.take().is_some() {
                     info!("the audit log is being written again");
                 }
             }
             Err(problem) => {
-                if !std::mem::replace(&mut queue.is_failing, true) {
+                if queue.problem.replace(problem.to_string()).is_none() {
                     let path = file.path().display();
                     error!(
                         %problem,

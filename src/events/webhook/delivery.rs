@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use reqwest::Client;
 use reqwest::header::CONTENT_TYPE;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use super::signature::signature;
 use crate::config::{SigningKey, WebhookFormat, WebhookSettings};
 use crate::events::receiver::{Answer, Receiver};
 use crate::net::jittered;
-use crate::text::duration;
+use crate::text::{duration, time};
 
 /// How many requests may be in flight at once.
 const MAX_REQUESTS: usize = 4;
@@ -65,6 +65,13 @@ pub struct WebhookCounts {
     /// Why the last attempt failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+    /// Since when each attempt has failed, if the last one did.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "time::optional"
+    )]
+    pub failing_since: Option<DateTime<Utc>>,
 }
 
 /// State that the tasks of all delegates share.
@@ -176,6 +183,7 @@ impl Delivery {
         let mut state = self.state();
         let (problem, next) = match answer {
             Answer::Accepted => {
+                state.counts.failing_since = None;
                 if state.counts.last_error.take().is_some() {
                     info!("webhook: the receiver accepts events again");
                 }
@@ -225,6 +233,7 @@ impl Delivery {
         };
         state.counts.failed_attempts += 1;
         state.counts.last_error = Some(problem);
+        state.counts.failing_since.get_or_insert_with(Utc::now);
         next
     }
 

@@ -22,6 +22,9 @@ use crate::schedule::wave::Wave;
 use crate::text::{size, time};
 
 pub use crate::net::retry::Retry;
+
+/// The page with an entry for each reason, which `explain` and the status page show.
+pub const REFERENCE: &str = include_str!("../../../docs/reference/reasons.md");
 pub use awaited::Awaited;
 pub(crate) use kind::Standing;
 pub(crate) use log_once::WORTH_A_WORD;

@@ -1,5 +1,6 @@
 //! The status page: one HTML file without external parts. It updates itself, but also works without JavaScript.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use base64::Engine as _;
@@ -10,15 +11,22 @@ use ring::digest::{SHA256, digest};
 use crate::events::Event;
 use crate::events::history::History;
 use crate::host::place::command;
+use crate::image::Expiry;
+use crate::rollout::reason::{REFERENCE, ReasonKind};
+use crate::schedule::zone::Zone;
 use crate::status::Status;
 use crate::status::evidence::Evidence;
+use crate::status::next_upgrade::clock;
 use crate::status::report::{DelegateReport, Drain};
 use crate::status::terminal::with_word;
-use crate::status::view::{Headline, Tone, ago, rough, rows, soon};
+use crate::status::view::{Headline, Tone, ago, problems, rough, rows, soon};
 use crate::text::{Foreign, time};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
+
+/// Above this number of rows, those about which there is nothing to say are one line each.
+const MAX_CARDS: usize = 3;
 
 /// The value of the `Content-Security-Policy` header: it permits only the page's own style and script, requests to this
 /// server, and images embedded in the page.
@@ -35,83 +43,166 @@ pub fn content_security_policy() -> String {
 /// The page for the current state. Writing to a `String` cannot fail.
 pub fn html(status: &Status, now: DateTime<Utc>) -> String {
     let Headline { tone, text } = Headline::of(status, now);
-    let (class, symbol, text, host) = (
+    let clock = Clock {
+        zone: &status.zone,
+        now,
+    };
+    // Only the first statement is read out when it changes: the others may count down.
+    let (first, others) = text.split_at(text.find("; ").unwrap_or(text.len()));
+    let (class, symbol, host, first, others) = (
         tone.as_str(),
         tone.symbol(),
-        escaped(&text),
         escaped(&status.host),
+        escaped(first),
+        escaped(others),
     );
     let mut page = format!(
         "<!doctype html><html lang=en><head><meta charset=utf-8>\
          <meta name=viewport content=\"width=device-width,initial-scale=1\"><meta name=color-scheme content=\"light dark\">\
-         <title>{symbol} {host}: {text}</title><link rel=icon href=\"data:,\"><style>{STYLE}</style>\
+         <title>{symbol} {host}: {first}{others}</title><link rel=icon href=\"{}\"><style>{STYLE}</style>\
          <noscript><meta http-equiv=refresh content=10></noscript></head>\
-         <body><header aria-live=polite data-part=headline><h1 class={class}><small>{host}</small>\
-         <span aria-hidden=true>{symbol}</span> {text}.</h1></header><main>\
-         <p class=\"problem bad\" id=stale hidden>Connection lost; showing the last known state.</p>"
+         <body><header><h1 class={class}><small>{host}</small><span aria-hidden=true data-part=symbol>{symbol}</span> \
+         <span aria-live=polite data-part=headline>{first}</span><span data-part=more>{others}</span>.</h1></header><main>\
+         <p class=\"problem bad\" id=stale hidden>Connection lost; showing the last known state.</p>",
+        icon(tone)
     );
-    facts(&mut page, status, now);
-    let problems = status.engine_error.iter().cloned();
-    let manager = status.manager.iter().filter(|manager| manager.problem.is_some());
-    for problem in problems.chain(manager.map(ToString::to_string)) {
-        let _ = write!(page, "<p class=\"problem bad\">{}</p>", escaped(&problem));
+    facts(&mut page, status, clock);
+    for problem in problems(status, now) {
+        let _ = write!(page, "<p class=\"problem bad\">{}</p>", clock.prose(&problem));
     }
-    for delegate in rows(status) {
-        article(&mut page, delegate, &status.events, now);
+    let all = rows(status);
+    let is_short = |delegate: &&DelegateReport| all.len() > MAX_CARDS && is_plain(delegate, now);
+    let (short, cards): (Vec<&DelegateReport>, Vec<_>) = all.iter().partition(|row| is_short(row));
+    for delegate in cards {
+        let (name, head) = (escaped(&delegate.container), head(delegate, clock));
+        let _ = write!(
+            page,
+            "<article data-part=\"delegate {name}\"><header>{head}</header>"
+        );
+        body(&mut page, delegate, &status.events, clock);
+        page.push_str("</article>");
     }
-    recently(&mut page, &status.events, now);
+    if !short.is_empty() {
+        page.push_str("<article class=rows data-part=rows>");
+        for delegate in short {
+            let (name, head) = (escaped(&delegate.container), head(delegate, clock));
+            let image = reference(&delegate.image);
+            let _ = write!(
+                page,
+                "<details data-key=\"row of {name}\"><summary>{head}<span>{image}</span></summary>"
+            );
+            body(&mut page, delegate, &status.events, clock);
+            page.push_str("</details>");
+        }
+        page.push_str("</article>");
+    }
+    recently(&mut page, &status.events, clock);
     let _ = write!(page, "</main><script>{SCRIPT}</script></body></html>");
     page
 }
 
+/// Whether there is nothing to say about it that its row does not show.
+fn is_plain(delegate: &DelegateReport, now: DateTime<Utc>) -> bool {
+    let notice = |expiry: &Expiry| expiry.notice(now.date_naive());
+    Tone::of(delegate) == Tone::Good
+        && delegate.pull.is_none()
+        && delegate.draining.is_empty()
+        && delegate.evidence.is_none()
+        && delegate.connected != Some(false)
+        && delegate.expiry.as_ref().and_then(notice).is_none()
+}
+
+/// An icon in the colour of the tone, with its symbol.
+fn icon(tone: Tone) -> String {
+    let colour = match tone {
+        Tone::Good => "#1b7a3a",
+        Tone::Busy => "#1d5fb0",
+        Tone::Attention => "#a85b00",
+        Tone::Bad => "#b3261e",
+    };
+    let svg = format!(
+        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><circle cx='8' cy='8' r='8' fill='{colour}'/>\
+         <text x='8' y='12' text-anchor='middle' font-family='sans-serif' font-size='12' fill='#fff'>{}</text></svg>",
+        tone.symbol()
+    );
+    format!("data:image/svg+xml;base64,{}", BASE64_STANDARD.encode(svg))
+}
+
 /// The facts about the host as a whole.
-fn facts(page: &mut String, status: &Status, now: DateTime<Utc>) {
+fn facts(page: &mut String, status: &Status, clock: Clock<'_>) {
     page.push_str("<ul class=facts data-part=facts>");
     let mut fact = |text: String| {
         let _ = write!(page, "<li>{text}</li>");
     };
     if let Some(report) = &status.report {
-        fact(format!("observed {}", since(report.observed_at, now)));
+        fact(format!("observed {}", clock.since(report.observed_at)));
     }
     if let Some(next) = status.next_run {
         let schedule = escaped(&status.schedule);
-        fact(format!(
-            "next run {} (<code>{schedule}</code>)",
-            moment(next, now, &soon(next, now))
-        ));
+        let time = clock.moment(next, &soon(next, clock.now));
+        fact(format!("next run {time} (<span class=code>{schedule}</span>)"));
     }
-    if let Some(at) = status.manager.as_ref().and_then(|manager| manager.answered_at) {
-        fact(format!("Manager answered {}", since(at, now)));
+    for setting in &status.timing {
+        fact(format!("<span class=code>{}</span>", escaped(setting)));
+    }
+    if let Some(manager) = &status.manager {
+        if let Some(at) = manager.answered_at {
+            fact(format!("Manager answered {}", clock.since(at)));
+        }
+        let images: BTreeSet<&String> = manager.published.values().collect();
+        for image in images {
+            fact(format!("published: {}", reference(image)));
+        }
     }
     if status.mode == crate::status::Mode::HealthOnly {
         fact("health checks only".to_owned());
     }
     fact(escaped(&status.program()));
+    fact(format!("times: {}", clock.zone));
     page.push_str("</ul>");
 }
 
-fn article(page: &mut String, delegate: &DelegateReport, events: &[Event], now: DateTime<Utc>) {
-    let name = escaped(&delegate.container);
-    let reason = delegate.reason.as_str();
-    let explain = escaped(&command(&format!("explain {reason}")));
-    let explain = format!(" title=\"{explain}\"");
-    let _ = write!(
-        page,
-        "<article data-part=\"delegate {name}\"><header><h2>{name}</h2>{}{}<small>{} {}</small></header><dl>",
-        badge(Tone::of_health(delegate.health), delegate.health.as_str(), ""),
-        badge(Tone::of_action(delegate), reason, &explain),
-        escaped(&delegate.workload),
-        escaped(&delegate.container_id),
-    );
+/// The name of a delegate, its health, and what happens to it.
+fn head(delegate: &DelegateReport, clock: Clock<'_>) -> String {
+    let lasting = delegate.health_since.map(|since| rough(clock.now - since));
+    format!(
+        "<h2>{}</h2><span>{} <small>{}</small></span>{}",
+        escaped(&delegate.container),
+        badge(Tone::of_health(delegate.health), delegate.health.as_str()),
+        lasting.unwrap_or_default(),
+        badge(Tone::of_action(delegate), delegate.reason.as_str()),
+    )
+}
+
+/// All that is known of a delegate.
+fn body(page: &mut String, delegate: &DelegateReport, events: &[Event], clock: Clock<'_>) {
+    let now = clock.now;
+    page.push_str("<dl>");
     let mut row = |name: &str, value: String| {
         let _ = write!(page, "<dt>{name}</dt><dd>{value}</dd>");
     };
-    row("Status", prose(&delegate.message));
+    let explained = |reason: ReasonKind, text: &str| {
+        let (text, meaning) = (
+            clock.prose(text),
+            clock.prose(&meaning(reason, &delegate.container)),
+        );
+        let (word, name) = (reason.as_str(), escaped(&delegate.container));
+        format!(
+            "{text}<details data-key=\"{word} of {name}\"><summary>what {word} means</summary>{meaning}</details>"
+        )
+    };
+    row("Status", explained(delegate.reason, &delegate.message));
     for also in delegate.other_blockers() {
-        row("Also", prose(&with_word(also.reason, &also.message)));
+        row(
+            "Also",
+            explained(also.reason, &with_word(also.reason, &also.message)),
+        );
+    }
+    if let Some(next) = &delegate.next_step {
+        row("Next step", clock.prose(next));
     }
     row("Image", image(delegate));
-    if let Some(releases) = releases_html(delegate, events, now) {
+    if let Some(releases) = releases_html(delegate, events, clock) {
         row("Releases", releases);
     }
     if let Some(pull) = &delegate.pull {
@@ -120,14 +211,11 @@ fn article(page: &mut String, delegate: &DelegateReport, events: &[Event], now: 
         row("Pull", format!("{pull}{bar}"));
     }
     let lasting = delegate.health_since.map(|since| {
-        let text = format!("for {} (since {})", rough(now - since), clock(since, now));
+        let text = format!("for {} (since {})", rough(now - since), clock.words(since));
         format!(" <small>{}</small>", tagged(since, &text))
     });
     let health = escaped(&delegate.health_detail);
     row("Health", format!("{health}{}", lasting.unwrap_or_default()));
-    if let Some(next) = &delegate.next_step {
-        row("Next step", prose(next));
-    }
     if let Some(tasks) = delegate.tasks {
         let manager = match delegate.connected {
             Some(false) => ", not connected to the Manager",
@@ -136,7 +224,7 @@ fn article(page: &mut String, delegate: &DelegateReport, events: &[Event], now: 
         row("Tasks", format!("{tasks}{manager}"));
     }
     for drain in &delegate.draining {
-        row("Finishing", drain_html(drain, now));
+        row("Finishing", drain_html(drain, clock));
     }
     if let Some(expiry) = &delegate.expiry {
         let notice = expiry.notice(now.date_naive());
@@ -144,35 +232,41 @@ fn article(page: &mut String, delegate: &DelegateReport, events: &[Event], now: 
         row("Support", escaped(&text));
     }
     if let Some(evidence) = &delegate.evidence {
-        row("Rejected", evidence_html(evidence, now));
+        row("Rejected", evidence_html(evidence, clock));
     }
-    page.push_str("</dl></article>");
+    let (workload, id) = (escaped(&delegate.workload), escaped(&delegate.container_id));
+    row("Workload", format!("{workload} <small>{id}</small>"));
+    page.push_str("</dl>");
 }
 
 /// The last outcomes, the latest first.
-fn recently(page: &mut String, events: &[Event], now: DateTime<Utc>) {
+fn recently(page: &mut String, events: &[Event], clock: Clock<'_>) {
     if events.is_empty() {
         return;
     }
     page.push_str("<article data-part=recently><h2>Recently</h2><dl>");
     for event in events.iter().rev() {
-        let (at, container) = (since(event.time, now), escaped(&event.container));
-        let message = prose(&event.message);
+        let (at, container) = (clock.since(event.time), escaped(&event.container));
+        let message = clock.prose(&event.message);
         let _ = write!(page, "<dt>{at}</dt><dd>{container}: {message}</dd>");
     }
     page.push_str("</dl></article>");
 }
 
 fn image(delegate: &DelegateReport) -> String {
-    let mut text = escaped(&delegate.image);
+    let mut text = reference(&delegate.image);
     if let (Some(previous), Some(releases)) = (&delegate.previous_image, delegate.releases()) {
-        let _ = write!(text, " <small>{releases}, before: {}</small>", escaped(previous));
+        let _ = write!(
+            text,
+            " <small>{releases}, before: {}</small>",
+            reference(previous)
+        );
     }
     text
 }
 
 /// The releases among the last outcomes, collapsed; `None` if there are none.
-fn releases_html(delegate: &DelegateReport, events: &[Event], now: DateTime<Utc>) -> Option<String> {
+fn releases_html(delegate: &DelegateReport, events: &[Event], clock: Clock<'_>) -> Option<String> {
     let own = events
         .iter()
         .filter(|event| event.container == delegate.container);
@@ -183,9 +277,9 @@ fn releases_html(delegate: &DelegateReport, events: &[Event], now: DateTime<Utc>
     let name = escaped(&delegate.container);
     let mut text = format!("<details data-key=\"releases of {name}\"><summary>recent releases</summary><ol>");
     for release in releases.iter().rev() {
-        let (number, image) = (release.release, escaped(&release.image));
+        let (number, image) = (release.release, reference(&release.image));
         let outcome = release.outcome.replace('_', " ");
-        let time = release.time.map(|time| format!(" {}", since(time, now)));
+        let time = release.time.map(|time| format!(" {}", clock.since(time)));
         let _ = write!(
             text,
             "<li value={number}>{image} <small>{outcome}{}</small></li>",
@@ -197,13 +291,14 @@ fn releases_html(delegate: &DelegateReport, events: &[Event], now: DateTime<Utc>
 }
 
 /// A container that is finishing its tasks, with a bar for the time that is left.
-fn drain_html(drain: &Drain, now: DateTime<Utc>) -> String {
+fn drain_html(drain: &Drain, clock: Clock<'_>) -> String {
+    let now = clock.now;
     let name = escaped(&drain.container);
     let tasks = drain.tasks.map(crate::rollout::reason::count);
     let mut text = format!("{name}: {}", tasks.as_deref().unwrap_or("its tasks"));
     if let (Some(since), Some(until)) = (drain.since, drain.until) {
         let (all, over) = ((until - since).num_seconds().max(1), (now - since).num_seconds());
-        let left = format!("{} left (until {})", rough(until - now), clock(until, now));
+        let left = format!("at most {} (until {})", rough(until - now), clock.words(until));
         let _ = write!(
             text,
             ", {}<progress max={all} value={} aria-label=\"time used by {name}\"></progress>",
@@ -215,7 +310,7 @@ fn drain_html(drain: &Drain, now: DateTime<Utc>) -> String {
 }
 
 /// The evidence on a rejected candidate, collapsed.
-fn evidence_html(evidence: &Evidence, now: DateTime<Utc>) -> String {
+fn evidence_html(evidence: &Evidence, clock: Clock<'_>) -> String {
     let outcome = evidence.message.as_deref().or(evidence.ending.as_deref());
     let mut text = String::new();
     for line in evidence.health_log.iter().chain(&evidence.log_tail) {
@@ -228,8 +323,8 @@ fn evidence_html(evidence: &Evidence, now: DateTime<Utc>) -> String {
     );
     let begin = format!(
         "{}, {}: {outcome}",
-        escaped(&evidence.image),
-        since(evidence.time, now)
+        reference(&evidence.image),
+        clock.since(evidence.time)
     );
     if text.is_empty() {
         return begin;
@@ -239,46 +334,85 @@ fn evidence_html(evidence: &Evidence, now: DateTime<Utc>) -> String {
     )
 }
 
-/// A time in the past: how long ago it was, and the clock time.
-fn since(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
-    moment(time, now, &ago(time, now))
+/// Shows times in this zone, and how far they are from now.
+#[derive(Clone, Copy)]
+struct Clock<'a> {
+    zone: &'a Zone,
+    now: DateTime<Utc>,
 }
 
-/// A time described with these words, followed by the clock time.
-fn moment(at: DateTime<Utc>, now: DateTime<Utc>, words: &str) -> String {
-    tagged(at, &format!("{words} ({})", clock(at, now)))
+impl Clock<'_> {
+    /// The local time, with day or date unless it is today.
+    fn words(self, at: DateTime<Utc>) -> String {
+        clock(self.zone, at, self.now).replace(' ', "&nbsp;")
+    }
+
+    /// A time in the past: how long ago it was, and the local time.
+    fn since(self, at: DateTime<Utc>) -> String {
+        self.moment(at, &ago(at, self.now))
+    }
+
+    /// A time described with these words, followed by the local time.
+    fn moment(self, at: DateTime<Utc>, words: &str) -> String {
+        tagged(at, &format!("{words} ({})", self.words(at)))
+    }
+
+    /// A sentence in which commands and names are in backticks, and times are in UTC.
+    fn prose(self, text: &str) -> String {
+        let mut html = String::new();
+        for (number, part) in text.split('`').enumerate() {
+            if number % 2 == 0 {
+                let is_end = |c: char| !(c.is_ascii_digit() || "T:-Z".contains(c));
+                for word in part.split_inclusive(is_end) {
+                    let end = word.rfind('Z').map_or(0, |at| at + 1);
+                    match word.get(..end).unwrap_or_default().parse() {
+                        Ok(at) => html.push_str(&tagged(at, &self.words(at))),
+                        Err(_) => html.push_str(&escaped(word.get(..end).unwrap_or_default())),
+                    }
+                    html.push_str(&escaped(word.get(end..).unwrap_or_default()));
+                }
+                continue;
+            }
+            let _ = write!(html, "<code>{}</code>", escaped(part));
+            if part.contains(' ') {
+                html.push_str("<button>copy</button>");
+            }
+        }
+        html
+    }
+}
+
+/// What the reference says of a reason: what it is, and what to do about this delegate.
+fn meaning(reason: ReasonKind, delegate: &str) -> String {
+    let heading = format!("\n### `{}`\n", reason.as_str());
+    let (_, entry) = REFERENCE.split_once(&heading).unwrap_or_default();
+    let entry = entry.split("\n#").next().unwrap_or_default();
+    // Leave out the example, and the page to see.
+    let lines = entry
+        .lines()
+        .filter(|line| !line.starts_with("    ") && !line.starts_with("<!--"));
+    let text = lines.collect::<Vec<_>>().join(" ");
+    let text = text.split(" See [").next().unwrap_or_default().trim();
+    text.replace("**", "")
+        .replace("`delegate-upgrader ", &format!("`{}", command("")))
+        .replace(" NAME`", &format!(" {delegate}`"))
 }
 
 fn tagged(at: DateTime<Utc>, words: &str) -> String {
     format!("<time datetime={}>{words}</time>", time::text(at))
 }
 
-/// The clock time to the minute, with the date unless it is today.
-fn clock(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
-    let (at, now) = (time::text(at), time::text(now));
-    let begin = if at.get(..10) == now.get(..10) { 11 } else { 0 };
-    let text = at.get(begin..16).unwrap_or_default();
-    format!("{}&nbsp;UTC", text.replace('T', "&nbsp;"))
+/// An image, which breaks between its parts only.
+fn reference(image: &str) -> String {
+    let (name, tag) = image.split_at(image.rfind(['/', ':']).map_or(0, |at| at + 1));
+    let name = escaped(name).replace('/', "/<wbr>").replace(':', ":<wbr>");
+    format!("{name}<span class=part>{}</span>", escaped(tag))
 }
 
 /// One word in the colour of its tone, with its symbol.
-fn badge(tone: Tone, word: &str, title: &str) -> String {
+fn badge(tone: Tone, word: &str) -> String {
     let (class, symbol) = (tone.as_str(), tone.symbol());
-    format!("<span class=\"badge {class}\"{title}><span aria-hidden=true>{symbol}</span> {word}</span>")
-}
-
-/// A sentence in which commands are in backticks.
-fn prose(text: &str) -> String {
-    let mut html = String::new();
-    for (number, part) in text.split('`').enumerate() {
-        let part = escaped(part);
-        if number % 2 == 0 {
-            html.push_str(&part);
-        } else {
-            let _ = write!(html, "<code>{part}</code>");
-        }
-    }
-    html
+    format!("<span class=\"badge {class}\"><span aria-hidden=true>{symbol}</span> {word}</span>")
 }
 
 fn escaped(text: &str) -> String {

@@ -1,6 +1,11 @@
 (() => {
   const part = (root, key) => root.querySelector(`[data-part="${CSS.escape(key)}"]`);
   const keys = (root) => [...root.querySelectorAll('[data-part]')].map((element) => element.dataset.part);
+  const controls = (root) => [...root.querySelectorAll('summary,button')];
+  const place = (control) => {
+    const home = control.closest('[data-key],[data-part]');
+    return [home.dataset.key ?? home.dataset.part, controls(home).indexOf(control)].join('\n');
+  };
   const carry = (from, to) => {
     for (const open of from.querySelectorAll('details[open]')) {
       const same = to.querySelector(`details[data-key="${CSS.escape(open.dataset.key)}"]`);
@@ -10,10 +15,10 @@
   const swap = (now, next) => {
     carry(now, next);
     if (now.innerHTML === next.innerHTML) return;
-    const focused = document.activeElement?.closest('details');
-    const key = now.contains(focused) ? focused.dataset.key : undefined;
+    const focused = controls(now).find((control) => control === document.activeElement);
+    const at = focused && place(focused);
     now.replaceChildren(...next.childNodes);
-    if (key !== undefined) now.querySelector(`details[data-key="${CSS.escape(key)}"] summary`)?.focus();
+    if (at) controls(now).find((control) => place(control) === at)?.focus();
   };
   const update = async () => {
     const stale = document.getElementById('stale');
@@ -21,12 +26,14 @@
       const answer = await fetch('/', { cache: 'no-store' });
       if (!answer.ok) throw new Error(answer.statusText);
       const next = new DOMParser().parseFromString(await answer.text(), 'text/html');
-      const [main, new_main] = [document.querySelector('main'), next.querySelector('main')];
-      swap(part(document, 'headline'), part(next, 'headline'));
-      if (keys(main).join('\n') === keys(new_main).join('\n')) {
-        for (const key of keys(main)) swap(part(main, key), part(new_main, key));
+      const [body, new_body] = [document.querySelector('main'), next.querySelector('main')];
+      for (const key of ['symbol', 'headline', 'more']) swap(part(document, key), part(next, key));
+      document.querySelector('h1').className = next.querySelector('h1').className;
+      document.querySelector('link').href = next.querySelector('link').href;
+      if (keys(body).join('\n') === keys(new_body).join('\n')) {
+        for (const key of keys(body)) swap(part(body, key), part(new_body, key));
       } else {
-        swap(main, new_main);
+        swap(body, new_body);
       }
       document.title = next.title;
       if (stale) stale.hidden = true;
@@ -35,5 +42,11 @@
     }
     setTimeout(update, 5000);
   };
+  // The clipboard of newer browsers needs HTTPS; a selection does not.
+  document.addEventListener('click', ({ target }) => {
+    if (!target.matches('button')) return;
+    getSelection().selectAllChildren(target.previousElementSibling);
+    target.textContent = document.execCommand('copy') ? 'copied' : 'press Ctrl+C';
+  });
   setTimeout(update, 5000);
 })();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::Utc;
 use delegate_upgrader::events::Action;
 use delegate_upgrader::events::webhook::{Timing, Webhook};
 use delegate_upgrader::health::http::plain_client;
@@ -157,6 +158,7 @@ async fn temporarily_refused_events_are_resent() {
         webhook.finish(LONG).await;
         let counts = webhook.counts();
         assert_eq!((counts.delivered, counts.failed_attempts), (1, 1), "{code}");
+        assert_eq!((counts.failing_since, counts.last_error), (None, None), "{code}");
     }
 }
 
@@ -190,8 +192,11 @@ async fn a_redirect_is_not_followed() {
         Receiver::start(move |_, _| Then::Answer(307, format!("Location: {to}\r\n"), String::new())).await;
     let webhook = webhook(&receiver.url);
     webhook.send(&event("d1", 0));
-    until("it is refused", || webhook.counts().last_error.is_some()).await;
-    let problem = webhook.counts().last_error.unwrap();
+    let begun = Utc::now();
+    until("it is refused again", || webhook.counts().failed_attempts > 1).await;
+    let counts = webhook.counts();
+    let (problem, since) = (counts.last_error.unwrap(), counts.failing_since.unwrap());
+    assert!(since >= begun && since < Utc::now(), "since the first attempt");
     assert!(problem.contains("redirects are not followed"), "{problem}");
     assert!(!problem.contains(super::KEY_OF_URL), "{problem}");
     assert_eq!(other.requests().len(), 0);
