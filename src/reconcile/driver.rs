@@ -8,6 +8,7 @@ use tracing::{debug, info, warn};
 use super::questions::Answered;
 use super::resolve::Digests;
 use super::upgrade_run::{Mode, UpgradeRun};
+use crate::container::Request;
 use crate::events::ledger::Ledger;
 use crate::host::hold::READ_HOLDS;
 use crate::image::{ImageReference, TargetSettings};
@@ -94,8 +95,13 @@ impl<O: Orchestrate> Driver<O> {
     }
 
     /// Starts a run that rolls these workloads back to these images.
-    pub(super) fn start_rollback(&mut self, all: Vec<(Managed, ImageReference)>, now: DateTime<Utc>) {
-        self.run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback);
+    pub(super) fn start_rollback(
+        &mut self,
+        all: Vec<(Managed, ImageReference)>,
+        request: Request,
+        now: DateTime<Utc>,
+    ) {
+        self.run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback(request));
         for (managed, to) in all {
             let Managed {
                 name,

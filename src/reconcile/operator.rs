@@ -4,7 +4,7 @@ use serde_json::Value;
 use tracing::info;
 
 use super::Reconciler;
-use crate::container::ImageId;
+use crate::container::{ImageId, Request};
 use crate::engine::{Engine, EngineError};
 use crate::events::Event;
 use crate::events::history::{History, Present, Release};
@@ -225,17 +225,18 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     ///
     /// # Errors
     /// There is no such delegate, it is being replaced, or nothing may be changed.
-    pub async fn retry(&mut self, container: &str) -> Result<(), OperatorError> {
+    pub async fn retry(&mut self, container: &str, request: Request) -> Result<(), OperatorError> {
         let (rollouts, _) = self.observe().await?;
         let rollout = match self.named(container, &rollouts).await? {
             Found::Container(rollout) => rollout,
-            Found::Service(service) => return self.retry_service(&service).await,
+            Found::Service(service) => return self.retry_service(&service, request).await,
         };
         if rollout.serving.is_none() {
             return Err(OperatorError::InProgress(rollout.name.clone()));
         }
         let now = self.now();
-        let run = self.upgrade_run(Mode::Upgrade, Intent::Retry, std::slice::from_ref(rollout), now);
+        let intent = Intent::Retry(request);
+        let run = self.upgrade_run(Mode::Upgrade, intent, std::slice::from_ref(rollout), now);
         self.run = run.limited_to(&rollout.name);
         Ok(())
     }
@@ -248,17 +249,18 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         &mut self,
         container: &str,
         release: Option<u64>,
+        request: Request,
         records: impl IntoIterator<Item = Event>,
     ) -> Result<(), OperatorError> {
         let (rollouts, _) = self.observe().await?;
         match self.named(container, &rollouts).await? {
             Found::Container(rollout) => {
                 let back = rollback_target(self.engine.as_ref(), rollout, release, records).await?;
-                self.start_rollback(rollout, back);
+                self.start_rollback(rollout, back, request);
             }
             Found::Service(service) => {
                 let image = image_before(&service, release, records)?;
-                self.start_service_rollback(*service, image);
+                self.start_service_rollback(*service, image, request);
             }
         }
         Ok(())
@@ -277,11 +279,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         })
     }
 
-    fn start_rollback(&mut self, rollout: &Rollout, back: RollbackTarget) {
+    fn start_rollback(&mut self, rollout: &Rollout, back: RollbackTarget, request: Request) {
         self.forget_last_run();
         info!(container = rollout.name, workload = rollout.workload, from = back.from, to = %back.reference, "rolling back");
         let now = self.now();
-        let run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback).over(std::slice::from_ref(rollout));
+        let run =
+            UpgradeRun::new(Mode::Upgrade, Intent::Rollback(request)).over(std::slice::from_ref(rollout));
         let run = run.taking_back(&rollout.name, back.reference, Some(back.image), now);
         self.run = run.limited_to(&rollout.name);
     }

@@ -6,6 +6,7 @@ use super::Reconciler;
 use super::operator::OperatorError;
 use super::operator::is_free;
 use super::upgrade_run::{Mode, UpgradeRun};
+use crate::container::Request;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::image::ImageReference;
@@ -54,18 +55,22 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     /// Starts a run for one service, which also tries images that were rejected before.
-    pub(super) async fn retry_service(&mut self, service: &Managed) -> Result<(), OperatorError> {
+    pub(super) async fn retry_service(
+        &mut self,
+        service: &Managed,
+        request: Request,
+    ) -> Result<(), OperatorError> {
         is_free(service)?;
         self.run = UpgradeRun::default().limited_to(&service.name);
-        self.start_services(Mode::Upgrade, Intent::Retry).await;
+        self.start_services(Mode::Upgrade, Intent::Retry(request)).await;
         Ok(())
     }
 
     /// Starts a run that rolls one service back to this image.
-    pub(super) fn start_service_rollback(&mut self, service: Managed, to: ImageReference) {
+    pub(super) fn start_service_rollback(&mut self, service: Managed, to: ImageReference, request: Request) {
         self.forget_last_run();
         self.run = UpgradeRun::default().limited_to(&service.name);
         let now = self.now();
-        self.services.start_rollback(vec![(service, to)], now);
+        self.services.start_rollback(vec![(service, to)], request, now);
     }
 }

@@ -293,7 +293,7 @@ impl UpgradeRun {
         Ok(Desired::Image {
             reference: reference.clone(),
             id: pulled.and_then(|pulled| pulled.as_ref().ok()).cloned(),
-            intent: self.intent,
+            intent: self.intent.clone(),
         })
     }
 
@@ -303,7 +303,7 @@ impl UpgradeRun {
             Ok(target) => Desired::Image {
                 reference: target.reference.clone(),
                 id: None,
-                intent: self.intent,
+                intent: self.intent.clone(),
             },
             Err(reason) => Desired::Keep(reason),
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::driver::Driver;
+use crate::container::Request;
 use crate::events::Event;
 use crate::events::history::History;
 use crate::events::ledger::Ledger;
@@ -119,8 +120,8 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     }
 
     /// Starts a run for an operator, regardless of earlier failures.
-    pub fn start_retry(&mut self) {
-        self.starting = Some((Mode::Upgrade, Intent::Retry));
+    pub fn start_retry(&mut self, request: Request) {
+        self.starting = Some((Mode::Upgrade, Intent::Retry(request)));
     }
 
     /// The releases of all workloads, and why one of them is missing. `records` come from the audit log. Changes nothing.
@@ -143,7 +144,12 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     ///
     /// # Errors
     /// Why that is impossible, as a sentence.
-    pub async fn start_rollback(&mut self, release: Option<u64>, records: &[Event]) -> Result<(), String> {
+    pub async fn start_rollback(
+        &mut self,
+        release: Option<u64>,
+        request: Request,
+        records: &[Event],
+    ) -> Result<(), String> {
         self.observe().await.map_err(|error| error.to_string())?;
         if let Some((_, reason)) = self.driver.found.absent.first() {
             return Err(reason.to_string());
@@ -153,7 +159,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
             Ok((managed.clone(), image.map_err(|error| error.to_string())?))
         };
         let all: Result<Vec<_>, String> = self.driver.managed().map(before).collect();
-        self.driver.start_rollback(all?, (self.clock)());
+        self.driver.start_rollback(all?, request, (self.clock)());
         Ok(())
     }
 }

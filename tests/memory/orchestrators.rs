@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use delegate_upgrader::container::Request;
 use delegate_upgrader::host::hold::Holds;
 use delegate_upgrader::image::ImageName;
 use delegate_upgrader::managed::{
@@ -189,7 +190,7 @@ fn reasons(report: &Report) -> Vec<ReasonKind> {
 async fn workloads_with_the_same_name_are_upgraded_and_rolled_back_in_turn() {
     let memory = Memory::with(&["a", "b"]);
     let mut upgrader = workloads(&memory);
-    let refused = upgrader.start_rollback(None, &[]).await;
+    let refused = upgrader.start_rollback(None, Request::default(), &[]).await;
     assert!(refused.is_err(), "one of three is not there");
     upgrader.start_run(Mode::Upgrade);
     let report = finish(&mut upgrader).await;
