@@ -305,6 +305,9 @@ impl UpgradeRun {
                 id: None,
                 intent: self.intent.clone(),
             },
+            Err(Reason::UpToDate { image }) if let Intent::Rollback(_) = self.intent => {
+                Desired::Keep(managed.went_back(image))
+            }
             Err(reason) => Desired::Keep(reason),
         }
     }

@@ -362,22 +362,18 @@ impl Member {
     /// Why nothing is replaced if the desired image already runs.
     pub(super) fn unchanged_reason(&self, reference: &ImageReference, intent: &Intent) -> Reason {
         let image = reference.to_string();
-        match &self.rolled_back_from {
-            Some(left) if matches!(intent, Intent::Rollback(_)) => Reason::RolledBack {
-                delegate: self.delegate(),
-                image: left.reference.to_string(),
-                to: self.image.to_string(),
-            },
+        match &self.previous {
+            Some(left) if matches!(intent, Intent::Rollback(_)) => self.rolled_back_reason(&left.reference),
             _ if self.runs(reference) => Reason::UpToDate { image },
             _ => Reason::SameImage { image },
         }
     }
 
     /// Why it does not get the image it was rolled back from.
-    pub(super) fn rolled_back_reason(&self, reference: &ImageReference) -> Reason {
+    pub(super) fn rolled_back_reason(&self, left: &impl ToString) -> Reason {
         Reason::RolledBack {
             delegate: self.delegate(),
-            image: reference.to_string(),
+            image: left.to_string(),
             to: self.image.to_string(),
         }
     }

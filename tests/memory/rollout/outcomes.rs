@@ -15,7 +15,7 @@ use delegate_upgrader::reconcile::operator::OperatorError;
 use tempfile::TempDir;
 
 use super::faults::{Way, killed_during, points};
-use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, READY, Upgrader, good, host_network};
+use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, READY, Upgrader, good, host_network, row};
 use kit::twin::{Behaviour, Call, Fault, Operation, Wellness, delegate_body};
 
 const BAD: &str = "harness/delegate:26.02.9";
@@ -425,7 +425,9 @@ async fn rolls_back_to_a_release_recorded_in_the_log() {
         .rollback("dd", Some(1), Request::default(), at.records())
         .await
         .unwrap();
-    at.host.finish(&mut command).await;
+    let report = at.host.finish(&mut command).await;
+    let came_from = format!("rolled back from {OLD} to {NEW}; it stays there");
+    assert!(row(&report, "dd").message.starts_with(&came_from), "{report:?}");
     assert_eq!(at.host.find("dd").image, NEW);
     at.once(NEWER).await;
     assert_eq!(at.host.find("dd").image, NEW);
