@@ -92,7 +92,7 @@ fn managed(delegates: &[String], workload_names: &[String]) -> String {
 
 fn numbers(known: &[u64]) -> String {
     if known.is_empty() {
-        "with AUDIT_LOG set to a file, releases are remembered".to_owned()
+        "with an audit log (AUDIT_LOG), releases are remembered".to_owned()
     } else {
         let known: Vec<String> = known.iter().map(ToString::to_string).collect();
         format!("known: {}", known.join(", "))
