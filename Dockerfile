@@ -1,4 +1,4 @@
-# The image has the static binary and the CA certificates, and nothing else.
+# The image has the static binary, the CA certificates and a directory for the audit log, and nothing else.
 #
 #   docker build -t delegate-upgrader .     compiles in a container; for a cluster with
 #       --build-arg FEATURES="--no-default-features --features kubernetes" --build-arg IMAGE_USER=65532:65532
@@ -42,8 +42,11 @@ ARG FEATURES
 # Only with an explicit target do the flags leave build scripts and procedural macros alone, which cannot be static with glibc.
 RUN target=$(rustc -vV | sed -n 's/^host: //p') && \
     RUSTFLAGS='-C target-feature=+crt-static' cargo build --profile "$PROFILE" --locked --bin delegate-upgrader $FEATURES --target "$target" && \
-    cp "target/$target/$PROFILE/delegate-upgrader" /delegate-upgrader
+    mkdir -p /out/etc/ssl/certs /out/var/log/delegate-upgrader && \
+    cp "target/$target/$PROFILE/delegate-upgrader" /out/ && \
+    cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ && \
+    chmod 1777 /out/var/log/delegate-upgrader
 
 FROM runtime
-COPY --from=builder /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-COPY --from=builder /delegate-upgrader /delegate-upgrader
+# A new volume gets the mode of the directory on which it is mounted: any user can write an audit log there.
+COPY --from=builder /out/ /

@@ -9,6 +9,7 @@ use clap::Subcommand;
 use futures_util::FutureExt as _;
 use tracing::{info, warn};
 
+use super::asker::Asker;
 use super::checks::{checks, conclude};
 use super::named_delegate::done;
 use super::run::{LAST_EVENTS, Parts, made, make_listeners, serve};
@@ -49,11 +50,16 @@ pub(super) enum Command {
         /// The number of the release, as `history` shows it (default: the previous one)
         #[arg(long, value_name = "RELEASE", value_parser = super::release)]
         to: Option<u64>,
+        #[command(flatten)]
+        asker: Asker,
     },
     /// Show the releases of the Deployments: images, times and outcomes
     History,
     /// Upgrade now, ignoring the quarantine
-    Retry,
+    Retry {
+        #[command(flatten)]
+        asker: Asker,
+    },
     /// Pause upgrades; running ones finish
     Pause {
         /// Resume automatically at this date or time (default: until `resume`)
@@ -89,7 +95,7 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bo
         Command::Run => command_line.run().await,
         Command::Plan => command_line.plan(json).await,
         Command::Doctor => command_line.doctor(json).await,
-        Command::Rollback { .. } | Command::Retry => command_line.operate(command).await,
+        Command::Rollback { .. } | Command::Retry { .. } => command_line.operate(command).await,
         Command::History => command_line.history(json).await,
         Command::Pause { until } => {
             command_line
@@ -242,12 +248,12 @@ impl CommandLine {
         let workloads = self.workloads(self.upgrades(), Arc::new(Utc::now))?;
         let mut workloads = workloads.with_ledger(ledger);
         until_shutdown(Box::pin(async {
-            if let Command::Rollback { to } = command {
+            if let Command::Rollback { to, asker } = command {
                 let records: Vec<_> = app::records(&self.settings.common).collect();
-                let started = workloads.start_rollback(to, &records).await;
+                let started = workloads.start_rollback(to, asker.into(), &records).await;
                 started.map_err(|problem| fail(problem, Exit::NotServed))?;
-            } else {
-                workloads.start_retry();
+            } else if let Command::Retry { asker } = command {
+                workloads.start_retry(asker.into());
             }
             let report = daemon::run_to_completion(&mut workloads).await;
             listeners.finish(LAST_EVENTS).await;

@@ -1,7 +1,9 @@
 //! The commands: the command line, the output of each command, and its exit code.
 
+mod asker;
 mod checks;
 mod environment;
+mod exit;
 mod explain;
 #[cfg(feature = "docker")]
 mod from_delegate;
@@ -28,6 +30,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Map, json};
 
+use self::asker::Asker;
+pub use self::exit::Exit;
 use crate::config::{Needs, Settings};
 use crate::telemetry;
 use crate::text::foreign::lines;
@@ -94,6 +98,8 @@ enum Command {
         /// Exit once the new container has started; the daemon continues
         #[arg(long)]
         no_wait: bool,
+        #[command(flatten)]
+        asker: Asker,
     },
     /// Roll a delegate back and keep it there until a different image is published
     #[command(
@@ -106,6 +112,8 @@ enum Command {
         /// The number of the release, as `history` shows it (default: the previous one)
         #[arg(long, value_name = "RELEASE", value_parser = release)]
         to: Option<u64>,
+        #[command(flatten)]
+        asker: Asker,
     },
     /// Pause upgrades; running ones finish and health checks continue
     #[command(
@@ -207,34 +215,6 @@ fn container(text: &str) -> Result<String, &'static str> {
 fn release(text: &str) -> Result<u64, &'static str> {
     text.parse()
         .map_err(|_| "expected a release number, as `history` shows it")
-}
-
-/// The result of a command. Its exit code is that of sysexits, if there is one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::VariantArray)]
-pub enum Exit {
-    /// Success, or nothing to do.
-    Ok,
-    /// A delegate could not be served.
-    NotServed,
-    /// The command line is wrong.
-    Usage,
-    /// The engine, or the daemon, is unreachable.
-    Unavailable,
-    /// The configuration is wrong.
-    Config,
-}
-
-impl Exit {
-    /// The process's exit code.
-    pub fn code(self) -> u8 {
-        match self {
-            Self::Ok => 0,
-            Self::NotServed => 1,
-            Self::Usage => 2,
-            Self::Unavailable => 69,
-            Self::Config => 78,
-        }
-    }
 }
 
 /// Runs the program.
@@ -370,11 +350,13 @@ async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Ex
     let settings = environment::settings(env_file.as_deref(), needs, from)?;
     match command {
         Command::Once => run::once(&settings, json).await,
-        Command::Retry { container, no_wait } => {
-            named_delegate::retry(&settings, &container, no_wait, json).await
-        }
-        Command::Rollback { container, to } => {
-            named_delegate::rollback(&settings, &container, to, json).await
+        Command::Retry {
+            container,
+            no_wait,
+            asker,
+        } => named_delegate::retry(&settings, &container, asker.into(), no_wait, json).await,
+        Command::Rollback { container, to, asker } => {
+            named_delegate::rollback(&settings, &container, to, asker.into(), json).await
         }
         Command::Pause {
             container,

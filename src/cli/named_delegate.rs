@@ -12,6 +12,7 @@ use super::status::daemon_state;
 use super::{Exit, fail, print_json};
 use crate::app::{self, Upgrader};
 use crate::config::Settings;
+use crate::container::Request;
 use crate::daemon;
 use crate::events::Listeners;
 use crate::host::place::{command, is_cluster};
@@ -22,6 +23,7 @@ use crate::status::report::Report;
 pub(super) async fn retry(
     settings: &Settings,
     container: &str,
+    request: Request,
     no_wait: bool,
     json: bool,
 ) -> Result<Exit, Exit> {
@@ -33,7 +35,7 @@ pub(super) async fn retry(
         return Err(fail(problem, Exit::Unavailable));
     }
     serve(settings, no_wait, json, async |upgrader| {
-        upgrader.retry(container).await
+        upgrader.retry(container, request).await
     })
     .await
 }
@@ -57,10 +59,11 @@ pub(super) async fn rollback(
     settings: &Settings,
     container: &str,
     release: Option<u64>,
+    request: Request,
     json: bool,
 ) -> Result<Exit, Exit> {
     let records = release.map(|_| app::records(settings)).into_iter().flatten();
-    let start = async |upgrader: &mut Upgrader| upgrader.rollback(container, release, records).await;
+    let start = async |upgrader: &mut Upgrader| upgrader.rollback(container, release, request, records).await;
     serve(settings, false, json, start).await
 }
 

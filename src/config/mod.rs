@@ -30,6 +30,7 @@ use variables::Environment;
 
 pub use crate::net::egress::{Egress, ProxySettings};
 pub use audit::AuditTarget;
+pub(crate) use audit::try_file;
 pub use notifications::{Notifications, SigningKey, WebhookFormat, WebhookSettings};
 pub use problems::{ConfigErrors, Problem};
 pub use timing::Timing;

@@ -314,7 +314,8 @@ variables! {
         log_level = row("LOG_LEVEL", Value("info"), "error, warn, info, debug or trace",
             "`debug` logs every engine call. Libraries log warnings at most: their debug lines hold secrets.");
         log_format = row("LOG_FORMAT", Value("text"), "text or json", "`json` is one object a line.");
-        audit_log = row("AUDIT_LOG", Unset, "the whole path of a file, or - for standard output",
+        audit_log = row("AUDIT_LOG", Derived("`/var/log/delegate-upgrader/audit.log`, if writable"),
+            "the whole path of a file, - for standard output, or off",
             "Where [every outcome](audit-log.md) is recorded, one JSON object a line.");
     }
     engine {

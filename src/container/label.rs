@@ -56,12 +56,16 @@ pub const ATTEMPT: &str = "io.delegate-upgrader.attempt";
 pub const ROLLED_BACK_FROM: &str = "io.delegate-upgrader.rolled-back-from";
 /// On a container that `rollback` created: the id of the image that it left.
 pub const ROLLED_BACK_FROM_ID: &str = "io.delegate-upgrader.rolled-back-from-id";
+/// On a container, service or record of ours that an operator asked for: who that was, or `unknown`.
+pub const REQUESTED_BY: &str = "io.delegate-upgrader.requested-by";
+/// The same: why, in the operator's words.
+pub const REQUEST_REASON: &str = "io.delegate-upgrader.request-reason";
 /// `true` on a copy of a delegate whose original could no longer be started or was gone. The copy has the history of its
 /// original, and does not count as a release.
 pub const COPY: &str = "io.delegate-upgrader.copy";
 
 /// The labels that only we write. The labels of a release replace those of the previous release.
-pub const OURS: [&str; 14] = [
+pub const OURS: [&str; 16] = [
     REPLACES,
     COPY,
     NAME,
@@ -76,6 +80,8 @@ pub const OURS: [&str; 14] = [
     IMAGE,
     ROLLED_BACK_FROM,
     ROLLED_BACK_FROM_ID,
+    REQUESTED_BY,
+    REQUEST_REASON,
 ];
 
 /// The labels with a delegate's own history, which a copy of the delegate also gets.

@@ -5,6 +5,7 @@ mod id;
 mod inspect;
 pub(crate) mod json;
 pub mod label;
+mod request;
 mod restart_policy;
 mod role;
 pub(crate) mod sets;
@@ -12,6 +13,7 @@ mod state;
 
 pub use id::{ContainerId, ImageId};
 pub use inspect::{Healthcheck, HealthcheckStatus, Inspected};
+pub use request::Request;
 pub use restart_policy::restart_policy_document;
 pub use role::Role;
 pub use state::{ApiVersion, ContainerSummary, RunState, SWARM_TASK, is_listed};

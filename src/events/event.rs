@@ -7,6 +7,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
+use crate::container::Request;
 use crate::text::time;
 
 /// One outcome. Fields that do not apply are absent. `docs/reference/event.schema.json` is the schema.
@@ -23,6 +24,9 @@ pub struct Event {
     pub version: String,
     /// The origin of the change.
     pub actor: Actor,
+    /// The operator's request that led to it, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<Request>,
     /// The outcome.
     pub action: Action,
     /// The `DELEGATE_NAME`.
@@ -75,6 +79,7 @@ impl Event {
             host,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             actor: Actor::Operator,
+            request: None,
             action: Action::Test,
             workload,
             container: "test".to_owned(),
@@ -91,6 +96,17 @@ impl Event {
             tasks_cut_short: None,
             resolved: false,
         }
+    }
+
+    /// The same event as the result of an operator's request, if there is one.
+    #[must_use]
+    pub(super) fn requested(mut self, request: Option<&Request>) -> Self {
+        if let Some(request) = request {
+            self.actor = Actor::Operator;
+            self.message.push_str(&request.to_string());
+            self.request = Some(request.clone());
+        }
+        self
     }
 }
 

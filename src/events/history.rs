@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::event::{Action, Actor, Event};
+use super::event::{Action, Event};
 use super::managed::{outcomes_of_managed, past_of_managed};
 use super::note::Notes;
 use super::outcome::{At, Origin, Outcome};
@@ -122,7 +122,6 @@ impl From<&Managed> for Present {
 fn origin() -> Origin {
     Origin {
         host: crate::host::place::host(),
-        actor: Actor::System,
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::audit::{AuditLog, Known, Unwritten, remember};
-use super::event::{Action, Actor, Event, EventId};
+use super::event::{Action, Event, EventId};
 use super::histograms::{self, Durations};
 use super::listeners::Listeners;
 use super::managed::outcomes_of_managed;
@@ -69,10 +69,7 @@ impl Ledger {
     /// A ledger that only counts. `health_interval` is the longest time between two health checks.
     pub fn new(host: String, health_interval: Duration) -> Self {
         Self {
-            origin: Origin {
-                host,
-                actor: Actor::System,
-            },
+            origin: Origin { host },
             audit: None,
             listeners: Arc::default(),
             reports_states: true,
@@ -108,12 +105,7 @@ impl Ledger {
     /// The ledger of an operator's command. It reports no lasting states, since the daemon does.
     #[must_use]
     pub fn of_operator(self) -> Self {
-        let origin = Origin {
-            actor: Actor::Operator,
-            ..self.origin
-        };
         Self {
-            origin,
             reports_states: false,
             ..self
         }
@@ -243,7 +235,7 @@ impl Ledger {
 
     /// Records the outcome of a successful step.
     pub async fn after(&mut self, rollout: &Rollout, step: &Step, effect: &Effect, now: DateTime<Utc>) {
-        self.notes.note_step(step, self.origin.actor, now);
+        self.notes.note_step(step, now);
         if let (Step::RemoveImage { id }, Effect::Done) = (step, effect) {
             let what = [id.as_str(), rollout.name.as_str()];
             let message = format!("removed the former image {id}");

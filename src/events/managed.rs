@@ -32,8 +32,8 @@ pub(super) fn outcomes_of_managed(
         && let (Progress::Settled { .. }, Some(since)) = (&managed.progress, lasting)
     {
         let (action, done) = match attempt.intent {
-            Intent::Rollback => (Action::RolledBack, "rolled back"),
-            Intent::Upgrade | Intent::Retry => (Action::Upgraded, "upgraded"),
+            Intent::Rollback(_) => (Action::RolledBack, "rolled back"),
+            Intent::Upgrade | Intent::Retry(_) => (Action::Upgraded, "upgraded"),
         };
         let begun = attempt.since.to_rfc3339();
         let message = format!("{done} from {} to {image}", attempt.from);
@@ -46,11 +46,8 @@ pub(super) fn outcomes_of_managed(
             .before(record.release)
             .filter(|past| past.image == attempt.from);
         event.previous_release = before.map(|past| past.release);
-        if attempt.intent != Intent::Upgrade {
-            event.actor = Actor::Operator;
-        }
         outcomes.push(Outcome {
-            event,
+            event: event.requested(attempt.intent.request()),
             is_fresh: now - since < healthy_time * 2,
             since: attempt.since,
         });

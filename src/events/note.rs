@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::event::{Actor, seconds};
+use super::event::seconds;
 use crate::container::{ContainerId, ImageId};
 use crate::rollout::{Rollout, Step};
 
@@ -16,8 +16,6 @@ pub struct Note {
     pub because: Option<String>,
     /// The same reason in one word.
     pub reason: Option<String>,
-    /// The origin of the change.
-    pub actor: Option<Actor>,
     /// When it took over the delegate's name.
     pub promoted_at: Option<DateTime<Utc>>,
     /// Whether its only health check was that it runs.
@@ -55,22 +53,18 @@ impl Notes {
         self.pulls.insert(image.clone(), seconds(took));
     }
 
-    /// Notes a successful step. `actor` is the origin of the changes that this process makes.
-    pub(super) fn note_step(&mut self, step: &Step, actor: Actor, now: DateTime<Utc>) {
+    /// Notes a successful step.
+    pub(super) fn note_step(&mut self, step: &Step, now: DateTime<Utc>) {
         let Some(id) = step.container() else { return };
-        let note = || Note {
-            actor: Some(actor),
-            ..self.of(id)
-        };
         let note = match step {
             Step::Promote { .. } => Note {
                 promoted_at: Some(now),
-                ..note()
+                ..self.of(id)
             },
             Step::Reject { rejection, .. } => Note {
                 because: Some(rejection.to_string()),
                 reason: Some(rejection.cause.kind().to_owned()),
-                ..note()
+                ..self.of(id)
             },
             Step::Withdraw {
                 because: Some(because),
@@ -78,7 +72,7 @@ impl Notes {
             } => Note {
                 because: Some(because.to_string()),
                 reason: Some(because.kind().as_str().to_owned()),
-                ..note()
+                ..self.of(id)
             },
             _ => return,
         };

@@ -58,8 +58,6 @@ impl<'a> From<&'a Managed> for Subject<'a> {
 pub struct Origin {
     /// The host's name.
     pub host: String,
-    /// The actor behind the changes that this process makes.
-    pub actor: Actor,
 }
 
 impl Origin {
@@ -77,6 +75,7 @@ impl Origin {
             host: self.host.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             actor: Actor::System,
+            request: None,
             action,
             workload: subject.workload.to_owned(),
             container: subject.name.to_owned(),
@@ -190,10 +189,9 @@ impl At<'_> {
         event.image_id = Some(member.image_id.as_str().to_owned());
         event.previous_release = Some(member.previous_release);
         event.reason.clone_from(&note.reason);
-        event.actor = note.actor.unwrap_or(Actor::System);
         event.seconds.pull = self.notes.pull(&member.image_id);
         Some(Outcome {
-            event,
+            event: event.requested(member.request.as_ref()),
             is_fresh: member.is_up(),
             since: member.created_at,
         })
@@ -246,8 +244,7 @@ impl At<'_> {
             .map(|before| before.reference.to_string());
         let from = before.or_else(|| old.map(|old| old.image.to_string()));
         let shown = from.as_deref().unwrap_or("another image");
-        let is_rollback = action == Action::RolledBack;
-        let mut message = if is_rollback {
+        let mut message = if action == Action::RolledBack {
             format!("rolled back from {shown} to {to}")
         } else {
             format!("replaced {shown} with {to}")
@@ -268,12 +265,9 @@ impl At<'_> {
         let old_id = serving.previous.as_ref().map(|before| &before.id).or(old_id);
         event.previous_image_id = old_id.map(|id| id.as_str().to_owned());
         event.previous_release = Some(serving.previous_release);
-        // During a command, the daemon may take one of the steps.
-        let by_command = is_rollback.then_some(Actor::Operator);
-        event.actor = by_command.or(note.actor).unwrap_or(Actor::System);
         event.seconds = self.seconds(serving, old);
         event.tasks_cut_short = cut_short.and_then(|old| self.notes.of(&old.id).tasks);
-        event
+        event.requested(serving.request.as_ref())
     }
 
     /// The event for the request to the engine to restart an unhealthy delegate.

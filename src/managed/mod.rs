@@ -232,14 +232,27 @@ impl Managed {
         }
     }
 
+    /// Returns the reason to keep the image to which an operator's rollback led.
+    pub(crate) fn went_back(&self, to: String) -> Reason {
+        let delegate = self.name.clone();
+        match &self.record.attempt {
+            Some(Attempt { from: image, .. }) => Reason::RolledBack {
+                delegate,
+                image: image.clone(),
+                to,
+            },
+            None => Reason::UpToDate { image: to },
+        }
+    }
+
     /// Returns the record to write before trying this image.
-    pub fn begin(&self, to: &str, intent: Intent, now: DateTime<Utc>) -> Record {
+    pub fn begin(&self, to: &str, intent: &Intent, now: DateTime<Utc>) -> Record {
         let from = self.image.to_string();
         let over = match &self.record.attempt {
             Some(attempt) if attempt.is_applied => {
                 let ending = match attempt.intent {
-                    Intent::Rollback => Ending::RolledBack,
-                    Intent::Upgrade | Intent::Retry => Ending::Upgraded,
+                    Intent::Rollback(_) => Ending::RolledBack,
+                    Intent::Upgrade | Intent::Retry(_) => Ending::Upgraded,
                 };
                 Some((ending, attempt.to.clone(), attempt.since))
             }
@@ -251,12 +264,16 @@ impl Managed {
             release: self.record.release + 1,
             history: history.unwrap_or_else(|| self.record.history.clone()),
             previous_image: self.previous_image().map(str::to_owned),
-            rolled_back_from: (intent == Intent::Rollback).then(|| from.clone()),
+            rolled_back_from: matches!(intent, Intent::Rollback(_)).then(|| {
+                // A second rollback still counts as a rollback from the first image, which is the published one.
+                let first = self.record.rolled_back_from.clone();
+                first.filter(|first| first != to).unwrap_or_else(|| from.clone())
+            }),
             attempt: Some(Attempt {
                 from,
                 to: to.to_owned(),
                 since: now,
-                intent,
+                intent: intent.clone(),
                 is_applied: false,
                 failed: None,
             }),

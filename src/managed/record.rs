@@ -7,7 +7,8 @@ use super::label::{
     ATTEMPT_APPLIED, ATTEMPT_FAILED, ATTEMPT_FROM, ATTEMPT_IMAGE, ATTEMPT_INTENT, ATTEMPT_SINCE, FAILED_AT,
     FAILED_ATTEMPTS, FAILED_CAUSE, FAILED_IMAGE, HISTORY,
 };
-use crate::container::label::{PREVIOUS_IMAGE, RELEASE, ROLLED_BACK_FROM};
+use crate::container::Request;
+use crate::container::label::{PREVIOUS_IMAGE, RELEASE, REQUEST_REASON, REQUESTED_BY, ROLLED_BACK_FROM};
 use crate::rollout::Intent;
 use crate::text::time;
 
@@ -68,7 +69,7 @@ impl Record {
                 from: owned(ATTEMPT_FROM)?,
                 to: owned(ATTEMPT_IMAGE)?,
                 since: moment(ATTEMPT_SINCE)?,
-                intent: text(ATTEMPT_INTENT)?.parse().unwrap_or_default(),
+                intent: Intent::named(text(ATTEMPT_INTENT)?, Request::read(&text).unwrap_or_default()),
                 is_applied: text(ATTEMPT_APPLIED) == Some("true"),
                 failed: owned(ATTEMPT_FAILED),
             })
@@ -110,7 +111,12 @@ impl Record {
     pub fn write(&self) -> Vec<(&'static str, Option<String>)> {
         let attempt = self.attempt.as_ref();
         let failed = self.failed.as_ref();
-        let intent = |attempt: &Attempt| <&str>::from(attempt.intent).to_owned();
+        let intent = |attempt: &Attempt| <&str>::from(&attempt.intent).to_owned();
+        let request = attempt.and_then(|attempt| attempt.intent.request());
+        let mut request = request
+            .into_iter()
+            .flat_map(Request::labels)
+            .map(|(_, value)| value);
         vec![
             (RELEASE, (self.release > 0).then(|| self.release.to_string())),
             (HISTORY, Past::write(&self.history)),
@@ -120,6 +126,8 @@ impl Record {
             (ATTEMPT_FROM, attempt.map(|attempt| attempt.from.clone())),
             (ATTEMPT_SINCE, attempt.map(|attempt| time::text(attempt.since))),
             (ATTEMPT_INTENT, attempt.map(intent)),
+            (REQUESTED_BY, request.next()),
+            (REQUEST_REASON, request.next()),
             (
                 ATTEMPT_APPLIED,
                 attempt

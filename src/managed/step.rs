@@ -57,7 +57,7 @@ impl Step {
         Some(match self {
             Self::NoteFirstSeen { .. } => return None,
             Self::Begin { to, intent } => {
-                let begun = managed.begin(&to.to_string(), *intent, now);
+                let begun = managed.begin(&to.to_string(), intent, now);
                 if managed.orchestrator.begins_at_once() {
                     (applied(begun), Some(to.to_string()))
                 } else {

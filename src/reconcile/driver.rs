@@ -10,6 +10,7 @@ use super::log::support_news;
 use super::questions::Registry;
 use super::tracked::Budget;
 use super::upgrade_run::{Mode, UpgradeRun};
+use crate::container::Request;
 use crate::host::hold::READ_HOLDS;
 use crate::image::ImageReference;
 use crate::managed::{
@@ -85,9 +86,13 @@ impl<O: Orchestrate> Driver<O> {
             .for_each(|tracked| tracked.backoff = None);
     }
 
-    /// A run that rolls these workloads back to these images.
-    pub(super) fn rollback(all: Vec<(Managed, ImageReference)>, now: DateTime<Utc>) -> UpgradeRun {
-        let run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback);
+    /// A run that rolls these workloads back to these images, as somebody asked.
+    pub(super) fn rollback(
+        all: Vec<(Managed, ImageReference)>,
+        request: Request,
+        now: DateTime<Utc>,
+    ) -> UpgradeRun {
+        let run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback(request));
         all.into_iter().fold(run, |run, (managed, to)| {
             let Managed {
                 id,

@@ -233,8 +233,8 @@ pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &ChosenOrde
             ..
         } => {
             let runs = rollout.representative().map(|member| &member.image);
-            if let Some(runs) =
-                runs.filter(|runs| *intent != Intent::Rollback && Version::is_older(reference, runs))
+            if let Some(runs) = runs
+                .filter(|runs| !matches!(intent, Intent::Rollback(_)) && Version::is_older(reference, runs))
             {
                 info!(
                     container,

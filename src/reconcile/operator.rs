@@ -7,7 +7,7 @@ use super::Reconciler;
 use super::controller::Controller as _;
 use super::driver::Driver;
 use super::observation::Observed;
-use crate::container::ImageId;
+use crate::container::{ImageId, Request};
 use crate::engine::{Engine, EngineError};
 use crate::events::Event;
 use crate::events::history::{History, Present, Release};
@@ -96,7 +96,7 @@ fn managed(delegates: &[String], workload_names: &[String]) -> String {
 
 fn numbers(known: &[u64]) -> String {
     if known.is_empty() {
-        "with AUDIT_LOG set to a file, releases are remembered".to_owned()
+        "with an audit log (AUDIT_LOG), releases are remembered".to_owned()
     } else {
         let known: Vec<String> = known.iter().map(ToString::to_string).collect();
         format!("known: {}", known.join(", "))
@@ -229,7 +229,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     ///
     /// # Errors
     /// There is no such delegate, it is being replaced, or nothing may be changed.
-    pub async fn retry(&mut self, container: &str) -> Result<(), OperatorError> {
+    pub async fn retry(&mut self, container: &str, request: Request) -> Result<(), OperatorError> {
         let observed = self.observe_all().await?;
         let key = match self.named(container, &observed.rollouts).await? {
             Found::Container(rollout) if rollout.serving.is_none() => {
@@ -241,7 +241,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 service.id
             }
         };
-        let run = self.new_run((Mode::Upgrade, Intent::Retry), &observed).await;
+        let run = self
+            .new_run((Mode::Upgrade, Intent::Retry(request)), &observed)
+            .await;
         self.core.run = run.limited_to(&key);
         Ok(())
     }
@@ -254,19 +256,21 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         &mut self,
         container: &str,
         release: Option<u64>,
+        request: Request,
         records: impl IntoIterator<Item = Event>,
     ) -> Result<(), OperatorError> {
         let Observed { rollouts, .. } = self.observe_all().await?;
         match self.named(container, &rollouts).await? {
             Found::Container(rollout) => {
                 let back = rollback_target(self.engine.as_ref(), rollout, release, records).await?;
-                self.start_rollback(rollout, back);
+                self.start_rollback(rollout, back, request);
             }
             Found::Service(service) => {
                 let image = image_before(&service, release, records)?;
                 self.forget_last_run();
                 let (id, now) = (service.id.clone(), self.now());
-                self.core.run = Driver::<Swarm<E>>::rollback(vec![(*service, image)], now).limited_to(&id);
+                let run = Driver::<Swarm<E>>::rollback(vec![(*service, image)], request, now);
+                self.core.run = run.limited_to(&id);
             }
         }
         Ok(())
@@ -285,11 +289,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         })
     }
 
-    fn start_rollback(&mut self, rollout: &Rollout, back: RollbackTarget) {
+    fn start_rollback(&mut self, rollout: &Rollout, back: RollbackTarget, request: Request) {
         self.forget_last_run();
         info!(container = rollout.name, workload = rollout.workload, from = back.from, to = %back.reference, "rolling back");
         let now = self.now();
-        let run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback).over(std::slice::from_ref(rollout));
+        let run =
+            UpgradeRun::new(Mode::Upgrade, Intent::Rollback(request)).over(std::slice::from_ref(rollout));
         let run = run.taking_back(&rollout.name, back.reference, Some(back.image), now);
         self.core.run = run.limited_to(&rollout.name);
     }

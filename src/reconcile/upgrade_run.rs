@@ -292,7 +292,7 @@ impl UpgradeRun {
         Ok(Desired::Image {
             reference: reference.clone(),
             id: pulled.and_then(|pulled| pulled.as_ref().ok()).cloned(),
-            intent: self.intent,
+            intent: self.intent.clone(),
         })
     }
 
@@ -302,8 +302,11 @@ impl UpgradeRun {
             Ok(target) => Desired::Image {
                 reference: target.reference.clone(),
                 id: None,
-                intent: self.intent,
+                intent: self.intent.clone(),
             },
+            Err(Reason::UpToDate { image }) if let Intent::Rollback(_) = self.intent => {
+                Desired::Keep(managed.went_back(image))
+            }
             Err(reason) => Desired::Keep(reason),
         }
     }

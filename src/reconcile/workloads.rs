@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::controller::{Controller, Core, observe_with_answers};
 use super::driver::Driver;
+use crate::container::Request;
 use crate::events::Event;
 use crate::events::history::History;
 use crate::events::ledger::Ledger;
@@ -76,8 +77,8 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     }
 
     /// Starts a run for an operator, regardless of earlier failures.
-    pub fn start_retry(&mut self) {
-        self.core.starting = Some((Mode::Upgrade, Intent::Retry));
+    pub fn start_retry(&mut self, request: Request) {
+        self.core.starting = Some((Mode::Upgrade, Intent::Retry(request)));
     }
 
     /// The releases of all workloads, and why one of them is missing. `records` come from the audit log. Changes nothing.
@@ -100,7 +101,12 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     ///
     /// # Errors
     /// Why that is impossible, as a sentence.
-    pub async fn start_rollback(&mut self, release: Option<u64>, records: &[Event]) -> Result<(), String> {
+    pub async fn start_rollback(
+        &mut self,
+        release: Option<u64>,
+        request: Request,
+        records: &[Event],
+    ) -> Result<(), String> {
         self.observe().await.map_err(|error| error.to_string())?;
         if let Some((_, reason)) = self.driver.found.absent.first() {
             return Err(reason.to_string());
@@ -110,7 +116,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
             Ok((managed.clone(), image.map_err(|error| error.to_string())?))
         };
         let all: Result<Vec<_>, String> = self.driver.managed().map(before).collect();
-        self.core.run = Driver::<O>::rollback(all?, (self.clock)());
+        self.core.run = Driver::<O>::rollback(all?, request, (self.clock)());
         Ok(())
     }
 }

@@ -46,11 +46,11 @@ pub enum BlockerKind {
 
 impl BlockerKind {
     /// Whether an upgrade with this intent overrides it.
-    fn yields_to(self, intent: Intent) -> bool {
+    fn yields_to(self, intent: &Intent) -> bool {
         match intent {
             Intent::Upgrade => false,
-            Intent::Retry => matches!(self, Self::Evidence | Self::Time),
-            Intent::Rollback => matches!(self, Self::Wish | Self::Evidence | Self::Time),
+            Intent::Retry(_) => matches!(self, Self::Evidence | Self::Time),
+            Intent::Rollback(_) => matches!(self, Self::Wish | Self::Evidence | Self::Time),
         }
     }
 }
@@ -238,8 +238,8 @@ impl<'a> Start<'a> {
     /// The list in the order of the table; empty if the upgrade starts.
     pub(crate) fn blockers(&self) -> Vec<Blocker> {
         let intent = match self.desired {
-            Desired::Image { intent, .. } => *intent,
-            Desired::Keep(_) => Intent::Upgrade,
+            Desired::Image { intent, .. } => intent,
+            Desired::Keep(_) => &Intent::Upgrade,
         };
         let mut blockers = Vec::new();
         for (kind, rows) in ROWS.iter().filter(|(kind, _)| !kind.yields_to(intent)) {

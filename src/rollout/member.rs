@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::pace::REMOVAL_TIMEOUT;
 use super::reason::{Reason, next_step};
 use super::{History, Intent};
-use crate::container::{ContainerId, ImageId, Inspected, Role, RunState, label};
+use crate::container::{ContainerId, ImageId, Inspected, Request, Role, RunState, label};
 use crate::health::{Health, Work};
 use crate::image::{ImageName, ImageReference};
 
@@ -132,6 +132,8 @@ pub struct Member {
     pub fingerprint: Option<String>,
     /// The image it was rolled back from, if `rollback` created it.
     pub rolled_back_from: Option<RememberedImage>,
+    /// The operator's request that led to it, if there was one.
+    pub request: Option<Request>,
     /// Its memory limit, in bytes.
     pub memory_limit: Option<u64>,
     /// When it was created.
@@ -181,6 +183,7 @@ impl Member {
                 label::ROLLED_BACK_FROM,
                 label::ROLLED_BACK_FROM_ID,
             ),
+            request: Request::read(|name| container.label(name)),
             memory_limit: container.memory_limit(),
             created_at: container.created_at().unwrap_or_default(),
             life: Life {
@@ -357,24 +360,20 @@ impl Member {
     }
 
     /// Why nothing is replaced if the desired image already runs.
-    pub(super) fn unchanged_reason(&self, reference: &ImageReference, intent: Intent) -> Reason {
+    pub(super) fn unchanged_reason(&self, reference: &ImageReference, intent: &Intent) -> Reason {
         let image = reference.to_string();
-        match &self.rolled_back_from {
-            Some(left) if intent == Intent::Rollback => Reason::RolledBack {
-                delegate: self.delegate(),
-                image: left.reference.to_string(),
-                to: self.image.to_string(),
-            },
+        match &self.previous {
+            Some(left) if matches!(intent, Intent::Rollback(_)) => self.rolled_back_reason(&left.reference),
             _ if self.runs(reference) => Reason::UpToDate { image },
             _ => Reason::SameImage { image },
         }
     }
 
     /// Why it does not get the image it was rolled back from.
-    pub(super) fn rolled_back_reason(&self, reference: &ImageReference) -> Reason {
+    pub(super) fn rolled_back_reason(&self, left: &impl ToString) -> Reason {
         Reason::RolledBack {
             delegate: self.delegate(),
-            image: reference.to_string(),
+            image: left.to_string(),
             to: self.image.to_string(),
         }
     }

@@ -56,7 +56,7 @@ pub use step::Step;
 pub use work_seen::WorkSeen;
 
 use crate::config::{Timing, UpdateOrder};
-use crate::container::{ContainerId, ImageId, OWN_WORKLOAD, Role, compose};
+use crate::container::{ContainerId, ImageId, OWN_WORKLOAD, Request, Role, compose};
 use crate::document::{Obstacle, SingleInstance};
 use crate::image::ImageReference;
 use crate::rollout::pace::COMPOSE_REPLACES;
@@ -332,16 +332,35 @@ impl Desired {
 }
 
 /// Why another image is wanted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Intent {
     /// It is published.
     #[default]
     Upgrade,
     /// An operator wants an upgrade despite earlier rejections: `retry`.
-    Retry,
+    Retry(Request),
     /// An operator returns to the previous image: `rollback`.
-    Rollback,
+    Rollback(Request),
+}
+
+impl Intent {
+    /// The intent of this name, with the operator's request.
+    pub(crate) fn named(name: &str, request: Request) -> Self {
+        match name {
+            "retry" => Self::Retry(request),
+            "rollback" => Self::Rollback(request),
+            _ => Self::Upgrade,
+        }
+    }
+
+    /// The operator's request, if there is one.
+    pub fn request(&self) -> Option<&Request> {
+        match self {
+            Self::Upgrade => None,
+            Self::Retry(request) | Self::Rollback(request) => Some(request),
+        }
+    }
 }
 
 /// The operator's settings.

@@ -49,13 +49,13 @@ impl InService<'_> {
     }
 
     /// The wanted image.
-    pub(super) fn wanted(&self) -> Option<(&ImageReference, Option<&ImageId>, Intent)> {
+    pub(super) fn wanted(&self) -> Option<(&ImageReference, Option<&ImageId>, &Intent)> {
         match self.at.desired {
             Desired::Image {
                 reference,
                 id,
                 intent,
-            } => Some((reference, id.as_ref(), *intent)),
+            } => Some((reference, id.as_ref(), intent)),
             Desired::Keep(_) => None,
         }
     }

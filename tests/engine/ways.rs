@@ -77,6 +77,12 @@ fn hardened_docker_run_upgrades_a_delegate() {
     publish(&url, &image(V2));
     eventually("it is upgraded", PATIENCE, || runs(&delegate, V2));
     assert_hardened(&name);
+    // Its volume has the audit log, which a command in its container finds.
+    eventually("the log has the upgrade", PATIENCE, || {
+        let history = docker(&["exec", &name, "/delegate-upgrader", "history"]);
+        assert!(!history.contains("AUDIT_LOG"), "{history}");
+        history.contains("(proof") || history.contains("(pull")
+    });
 
     // If a setting is missing, it says which one.
     let refused = Command::new(project().join("examples/docker-run"))
@@ -89,6 +95,7 @@ fn hardened_docker_run_upgrades_a_delegate() {
         "{said}"
     );
     docker(&["rm", "--force", &name]);
+    docker(&["volume", "rm", &format!("{name}-log")]);
     docker(&["rmi", "--force", &upgrader_image]);
     fs::remove_file(token).expect("its file");
 }
@@ -160,7 +167,7 @@ fn compose_file_upgrades_its_delegates_once() {
     run(&["up", "--detach"]);
     assert_eq!(delegates.map(container), upgraded);
     docker(&["rm", "--force", &manager_name]);
-    run(&["down", "--timeout", "1"]);
+    run(&["down", "--volumes", "--timeout", "1"]);
     docker(&["rmi", "--force", &upgrader_image]);
     fs::remove_file(token).expect("its file");
 }

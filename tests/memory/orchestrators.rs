@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use delegate_upgrader::container::Request;
 use delegate_upgrader::host::hold::Holds;
 use delegate_upgrader::image::ImageName;
 use delegate_upgrader::managed::{
@@ -18,7 +19,7 @@ use delegate_upgrader::reconcile::workloads::Workloads;
 use delegate_upgrader::rollout::OwnerSettings;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::reason::ReasonKind::{
-    self, Halted, NoContainer, NotPermitted, Quarantined, UpToDate,
+    self, Halted, NoContainer, NotPermitted, Quarantined, RolledBack, UpToDate,
 };
 use delegate_upgrader::schedule::wave::Place;
 use delegate_upgrader::status::report::Report;
@@ -29,6 +30,7 @@ use crate::settings::settings;
 
 const OLD: &str = "harness/delegate:26.01.1";
 const NEW: &str = "harness/delegate:26.02.2";
+const NEWER: &str = "harness/delegate:26.03.3";
 
 /// An orchestrator that replaces tasks at once.
 #[derive(Clone)]
@@ -37,6 +39,8 @@ struct Memory {
     /// The answers to the next steps; `Ok` once none is left.
     refusals: Arc<Mutex<VecDeque<Refusal>>>,
     steps: Arc<Mutex<Vec<String>>>,
+    /// Whether a workload is missing.
+    misses_one: bool,
     /// No task of this image ever runs.
     broken: Option<&'static str>,
 }
@@ -66,6 +70,7 @@ impl Memory {
             workloads: Arc::new(Mutex::new(names.iter().map(workload).collect())),
             refusals: Arc::default(),
             steps: Arc::default(),
+            misses_one: true,
             broken: None,
         }
     }
@@ -103,7 +108,11 @@ impl Orchestrate for Memory {
             });
         Ok(Some(Found {
             objects: objects.collect(),
-            absent: vec![("gone".to_owned(), Reason::NoContainer)],
+            absent: self
+                .misses_one
+                .then(|| ("gone".to_owned(), Reason::NoContainer))
+                .into_iter()
+                .collect(),
         }))
     }
 
@@ -163,10 +172,14 @@ fn at(since: Duration) -> DateTime<Utc> {
 }
 
 fn workloads(memory: &Memory) -> Workloads<Memory, FixedImage> {
+    publishing(memory, NEW)
+}
+
+fn publishing(memory: &Memory, image: &str) -> Workloads<Memory, FixedImage> {
     let Settings { policy, target, .. } = settings();
     let begin = Instant::now();
     let clock = Arc::new(move || at(begin.elapsed()));
-    let source = FixedImage(NEW.parse().unwrap());
+    let source = FixedImage(image.parse().unwrap());
     Workloads::new(memory.clone(), Some(source), policy, target, clock)
 }
 
@@ -189,7 +202,7 @@ fn reasons(report: &Report) -> Vec<ReasonKind> {
 async fn workloads_with_the_same_name_are_upgraded_and_rolled_back_in_turn() {
     let memory = Memory::with(&["a", "b"]);
     let mut upgrader = workloads(&memory);
-    let refused = upgrader.start_rollback(None, &[]).await;
+    let refused = upgrader.start_rollback(None, Request::default(), &[]).await;
     assert!(refused.is_err(), "one of three is not there");
     upgrader.start_run(Mode::Upgrade);
     let report = finish(&mut upgrader).await;
@@ -202,6 +215,36 @@ async fn workloads_with_the_same_name_are_upgraded_and_rolled_back_in_turn() {
         ["a warning", "its version reached end of life on 2026-10-31"]
     );
     assert_eq!(plan[2].reason, Some(NoContainer));
+}
+
+#[tokio::test(start_paused = true)]
+async fn rollback_ends_with_what_it_did_and_stays() {
+    let memory = Memory {
+        misses_one: false,
+        ..Memory::with(&["a"])
+    };
+    let upgraded = async |image| {
+        let mut upgrader = publishing(&memory, image);
+        upgrader.start_run(Mode::Upgrade);
+        finish(&mut upgrader).await.delegates.remove(0).reason
+    };
+    for image in [NEW, NEWER] {
+        assert_eq!(upgraded(image).await, UpToDate);
+    }
+    for (to, came_from, went_to) in [(None, NEWER, NEW), (Some(0), NEW, OLD)] {
+        let mut upgrader = publishing(&memory, NEWER);
+        let started = upgrader.start_rollback(to, Request::default(), &[]).await;
+        started.unwrap();
+        let message = finish(&mut upgrader).await.delegates.remove(0).message;
+        let words = format!("rolled back from {came_from} to {went_to}; it stays there");
+        assert!(message.starts_with(&words), "{message}");
+        assert_eq!(
+            upgraded(NEWER).await,
+            RolledBack,
+            "it is still the published image"
+        );
+    }
+    assert_eq!(memory.images(), [OLD]);
 }
 
 #[tokio::test(start_paused = true)]

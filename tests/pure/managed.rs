@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::config::{Timing, UpdateOrder};
-use delegate_upgrader::image::ImageName;
+use delegate_upgrader::container::Request;
+use delegate_upgrader::image::{ImageName, ImageReference};
 use delegate_upgrader::managed::{
     Attempt, Decision, Ending, Facts, FailedImage, Managed, Orchestrator, Past, Progress, Record, Step,
     TaskFailure, Tasks, next,
@@ -389,7 +390,7 @@ fn quarantine_doubles_and_ends() {
 fn failures_are_numbered_without_displacing_earlier_releases() {
     let mut managed = service();
     for image in [NEW, THIRD, THIRD, THIRD, THIRD, THIRD] {
-        let record = managed.begin(image, Intent::Upgrade, now());
+        let record = managed.begin(image, &Intent::Upgrade, now());
         managed.record = record.with_attempt(|attempt| attempt.is_applied = true);
         if image == THIRD {
             assert_eq!((managed.successful_release(), managed.release()), (1, Some(1)));
@@ -427,7 +428,7 @@ fn a_record_reads_as_it_was_written() {
         previous_image: Some("harness/delegate:25.12.1".to_owned()),
         attempt: Some(Attempt {
             failed: Some("it failed".to_owned()),
-            intent: Intent::Retry,
+            intent: Intent::Retry(Request::new(Some("ada"), Some("a fix"))),
             ..attempt(true)
         }),
         failed: Some(FailedImage {
@@ -462,13 +463,13 @@ fn a_third_image_in_a_deployment_overrides_the_attempted_one() {
     let other = OLD.parse().unwrap();
     let intent = Intent::Upgrade;
     assert_eq!(step(&kubernetes, &wanted(OLD)), Step::Begin { to: other, intent });
-    let (to, intent) = (NEW.parse().unwrap(), Intent::Retry);
+    let to: ImageReference = NEW.parse().unwrap();
     let retry = Desired::Image {
-        reference: NEW.parse().unwrap(),
+        reference: to.clone(),
         id: None,
-        intent,
+        intent: Intent::Retry(Request::default()),
     };
-    assert_eq!(step(&kubernetes, &retry), Step::Begin { to, intent });
+    assert!(matches!(step(&kubernetes, &retry), Step::Begin { to: begun, .. } if begun == to));
     // A newly deployed stack brings the image of its file, which is not a decision against the published one.
     let (to, intent) = (NEW.parse().unwrap(), Intent::Upgrade);
     assert_eq!(

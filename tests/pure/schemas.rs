@@ -13,7 +13,7 @@ use delegate_upgrader::health::{HealthStatus, Probe};
 use delegate_upgrader::image::Expiry;
 use delegate_upgrader::manager::{ManagerRequests, ManagerStatus, UpgraderImage};
 
-use delegate_upgrader::container::OWN_WORKLOAD;
+use delegate_upgrader::container::{OWN_WORKLOAD, Request};
 use delegate_upgrader::rollout::BlockerKind;
 use delegate_upgrader::rollout::PullState;
 use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
@@ -101,6 +101,7 @@ fn event() -> Event {
         host: "build-7".to_owned(),
         version: "0.1.0".to_owned(),
         actor: Actor::Operator,
+        request: Some(Request::new(Some("ada"), Some("a fix"))),
         action: Action::Skipped,
         workload: "docker-delegate".to_owned(),
         container: "delegate-1".to_owned(),
@@ -138,6 +139,7 @@ fn the_schema_of_events_describes_each_field_and_action() {
         .collect();
     let least = Event {
         actor: Actor::System,
+        request: None,
         container_id: None,
         from: None,
         to: None,

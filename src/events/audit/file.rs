@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -165,12 +165,20 @@ pub(in crate::events) fn remember(recent: &mut VecDeque<Event>, event: Event) {
 
 fn open(path: &Path) -> io::Result<File> {
     // The names of containers and images are not secret, but other users need not see them.
-    OpenOptions::new()
-        .read(true)
-        .append(true)
-        .create(true)
-        .mode(0o640)
-        .open(path)
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).mode(0o640);
+    match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let file = options.create(true).open(path)?;
+            // A command of root must not create a file that the service cannot write.
+            let directory = path.parent().and_then(|parent| fs::metadata(parent).ok());
+            if let Some(owner) = directory {
+                let _ = fchown(&file, Some(owner.uid()), Some(owner.gid()));
+            }
+            Ok(file)
+        }
+        opened => opened,
+    }
 }
 
 fn ends_with_a_line(mut file: &File, length: u64) -> io::Result<bool> {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::image::{by_digest, image_of};
-use crate::container::{ContainerId, ImageId, Inspected, Role, label};
+use crate::container::{ContainerId, ImageId, Inspected, Request, Role, label};
 use crate::document::{self, Images, Overrides};
 use crate::engine::{Engine, EngineError, EngineInfo};
 use crate::rollout::failure::Failure;
@@ -40,7 +40,7 @@ pub(super) fn labels(
     old: &Inspected,
     new_image: &ImageId,
     release: u64,
-    intent: Intent,
+    intent: &Intent,
 ) -> Vec<(&'static str, String)> {
     let (image, image_id) = (
         old.image_reference().to_owned(),
@@ -62,7 +62,8 @@ pub(super) fn labels(
     if !former.is_empty() {
         labels.push((label::FORMER_IMAGES, former));
     }
-    if intent == Intent::Rollback {
+    labels.extend(intent.request().into_iter().flat_map(Request::labels));
+    if let Intent::Rollback(_) = intent {
         // A second rollback still counts as a rollback from the first image, which is the published one.
         let first = old
             .label(label::ROLLED_BACK_FROM)

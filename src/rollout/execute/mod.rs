@@ -67,8 +67,8 @@ pub async fn execute<E: Engine>(
                 name: rollout.free_name(Role::Candidate),
                 image,
                 reference: reference.to_string(),
-                by_id: *intent == Intent::Rollback,
-                labels: labels(rollout, &old, image, *release, *intent),
+                by_id: matches!(intent, Intent::Rollback(_)),
+                labels: labels(rollout, &old, image, *release, intent),
             };
             return Ok(Effect::Created(create(engine, &old, wanted).await?));
         }

@@ -48,7 +48,7 @@ impl At<'_> {
                 Decision::wait(Reason::Pulling { image }, self.now + PULL_INTERVAL)
             }
             Row::HoldsUnknown if serving.is_in_use() => {
-                wanted.filter(|(.., intent)| *intent == Intent::Upgrade)?;
+                wanted.filter(|(.., intent)| **intent == Intent::Upgrade)?;
                 let is_next = is_free && unseen.is_none() && facts.hidden_obstacle.is_some();
                 let depends = match facts.holds {
                     None => is_free || start.is_staged(),
@@ -87,7 +87,7 @@ impl At<'_> {
                     reference: reference.clone(),
                     image: id?.clone(),
                     release: self.rollout.latest_release() + 1,
-                    intent,
+                    intent: intent.clone(),
                 })
             }
             _ => return None,

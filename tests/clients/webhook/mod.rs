@@ -168,6 +168,7 @@ fn event(container: &str, number: u32) -> Event {
         host: "host 1".to_owned(),
         version: "0.1.0".to_owned(),
         actor: Actor::System,
+        request: None,
         action: Action::Upgraded,
         workload: "docker-delegate".to_owned(),
         container: container.to_owned(),

@@ -13,7 +13,8 @@ fn an_operator_can_roll_back_and_retry() {
     assert!(nothing.text.contains("nothing to roll back"), "{}", nothing.text);
     service.run(V2, &["once"]).ended(0);
     let upgraded = service.image();
-    service.run(V2, &["rollback", &service.name]).ended(0);
+    let back = service.run(V2, &["rollback", &service.name]).ended(0);
+    assert!(back.text.contains("rolled back from"), "{}", back.text);
     assert_eq!(service.image(), before);
     assert_eq!(service.running(), [image(V1), image(V1)]);
     let run = service.run(V2, &["once"]).ended(0);

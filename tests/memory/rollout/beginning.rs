@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use delegate_upgrader::config::Timing;
+use delegate_upgrader::container::Request;
 use delegate_upgrader::host::hold::pause;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
@@ -112,7 +113,10 @@ async fn plan_daemon_and_run_respect_an_operators_rollback() {
     host.run("dd");
     host.once(NEW).await;
     let mut rollback = host.upgrader(NEW);
-    rollback.rollback("dd", None, []).await.unwrap();
+    rollback
+        .rollback("dd", None, Request::default(), [])
+        .await
+        .unwrap();
     host.finish(&mut rollback).await;
     assert_eq!(host.find("dd").image, OLD);
     agree(&host, &[("dd", &["rolled_back"])]).await;

@@ -8,6 +8,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::faults::Way;
 use super::host::{Host, NEW, NEWER, good, row};
+use delegate_upgrader::container::Request;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
 use kit::twin::{Behaviour, Fault, Operation};
@@ -195,7 +196,10 @@ async fn the_page_names_each_field_of_the_log() {
         host.once(NEW).await;
         if !bad {
             let mut upgrader = host.upgrader(NEW);
-            upgrader.rollback("aa", None, []).await.unwrap();
+            upgrader
+                .rollback("aa", None, Request::default(), [])
+                .await
+                .unwrap();
             host.finish(&mut upgrader).await;
         }
         host.run_with("cc", |_| ());

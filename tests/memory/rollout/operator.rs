@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use delegate_upgrader::container::Request;
 use delegate_upgrader::reconcile::operator::OperatorError;
 use delegate_upgrader::status::report::Report;
 use serde_json::{Value, json};
@@ -13,13 +14,13 @@ const LATEST: &str = "harness/delegate:latest";
 
 async fn rolled_back(host: &Host, name: &str) -> Result<Report, OperatorError> {
     let mut upgrader = host.upgrader(NEW);
-    upgrader.rollback(name, None, []).await?;
+    upgrader.rollback(name, None, Request::default(), []).await?;
     Ok(host.finish(&mut upgrader).await)
 }
 
 async fn retried(host: &Host, name: &str) -> Result<Report, OperatorError> {
     let mut upgrader = host.upgrader(NEW);
-    upgrader.retry(name).await?;
+    upgrader.retry(name, Request::default()).await?;
     Ok(host.finish(&mut upgrader).await)
 }
 
@@ -45,7 +46,10 @@ async fn a_rollback_succeeds_despite_a_daemons_runs() {
         let mut daemon = host.upgrader(NEW);
         host.scheduled_run(&mut daemon).await;
         let mut rollback = host.upgrader(NEW);
-        rollback.rollback("dd", None, []).await.unwrap();
+        rollback
+            .rollback("dd", None, Request::default(), [])
+            .await
+            .unwrap();
         let report = tokio::select! {
             report = host.finish(&mut rollback) => report,
             never = async {
@@ -146,7 +150,10 @@ async fn rolls_back_moving_tag() {
     host.once(LATEST).await;
     assert_ne!(image_id(&host), before.as_str());
     let mut upgrader = host.upgrader(LATEST);
-    upgrader.rollback("dd", None, []).await.unwrap();
+    upgrader
+        .rollback("dd", None, Request::default(), [])
+        .await
+        .unwrap();
     let report = host.finish(&mut upgrader).await;
     assert!(row(&report, "dd").runs_the_target(), "{report:?}");
     assert_eq!(image_id(&host), before.as_str());
@@ -157,7 +164,10 @@ async fn rolls_back_moving_tag() {
 async fn the_next_process_finishes_a_rollback_that_was_interrupted() {
     let host = upgraded().await;
     let mut rollback = host.upgrader(NEW);
-    rollback.rollback("dd", None, []).await.unwrap();
+    rollback
+        .rollback("dd", None, Request::default(), [])
+        .await
+        .unwrap();
     assert!(
         host.continue_for(&mut rollback, Duration::from_secs(5))
             .await
@@ -177,6 +187,6 @@ async fn retry_reports_replacement_in_progress() {
     assert!(host.continue_for(&mut first, DRAIN / 2).await.is_none());
     drop(first);
     let mut retry = host.upgrader(NEW);
-    let error = retry.retry("dd").await.unwrap_err();
+    let error = retry.retry("dd", Request::default()).await.unwrap_err();
     assert!(matches!(error, OperatorError::InProgress(_)), "{error}");
 }

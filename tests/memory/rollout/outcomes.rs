@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use delegate_upgrader::container::Request;
 use delegate_upgrader::events::audit::{AuditLog, read};
 use delegate_upgrader::events::history::History;
 use delegate_upgrader::events::ledger::Ledger;
@@ -14,7 +15,7 @@ use delegate_upgrader::reconcile::operator::OperatorError;
 use tempfile::TempDir;
 
 use super::faults::{Way, killed_during, points};
-use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, READY, Upgrader, good, host_network};
+use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, READY, Upgrader, good, host_network, row};
 use kit::twin::{Behaviour, Call, Fault, Operation, Wellness, delegate_body};
 
 const BAD: &str = "harness/delegate:26.02.9";
@@ -225,17 +226,38 @@ async fn records_failure_after_the_commit_as_rejection_and_restore() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn attributes_a_rollback_to_the_operator() {
+async fn attributes_a_request_to_its_person_after_another_process_finished_it() {
     let at = Audited::new(Way::StartFirst.host());
-    at.once(NEW).await;
-    let mut command = at.command();
-    command.rollback("dd", None, []).await.unwrap();
-    at.host.finish(&mut command).await;
+    at.host.publish(NEWER, good());
+    let ada = Request::new(Some("ada\u{1b}[31m\n"), Some(&"too slow ".repeat(99)));
+    for _ in 0..2 {
+        let mut command = at.command();
+        if at.records().is_empty() {
+            command.retry("dd", ada.clone()).await.unwrap();
+        } else {
+            command.rollback("dd", None, ada.clone(), []).await.unwrap();
+        }
+        let left = at.host.continue_for(&mut command, Duration::from_secs(5));
+        assert!(left.await.is_none(), "the command ends in the middle");
+        drop(command);
+        at.host.finish(&mut at.upgrader(NEW)).await;
+    }
+    at.once(NEWER).await;
     let records = at.records();
-    assert_eq!(actions(&records), ["upgraded", "rolled_back"]);
-    assert_eq!(records[1].actor, Actor::Operator);
+    assert_eq!(actions(&records[..3]), ["upgraded", "rolled_back", "upgraded"]);
     assert_eq!(records[1].release, Some(2));
-    assert_eq!(records[1].message, format!("rolled back from {NEW} to {OLD}"));
+    let words = format!("; requested by ada: {}", ada.reason.as_deref().unwrap());
+    for record in &records[..2] {
+        assert_eq!(
+            (record.actor, record.request.as_ref()),
+            (Actor::Operator, Some(&ada))
+        );
+        assert!(
+            record.message.ends_with(&words) && words.len() < 300,
+            "{record:?}"
+        );
+    }
+    assert_eq!((records[2].actor, &records[2].request), (Actor::System, &None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -244,7 +266,10 @@ async fn a_daemon_and_a_command_record_nothing_twice() {
     let mut daemon = at.upgrader(NEW);
     at.host.scheduled_run(&mut daemon).await;
     let mut command = at.command();
-    command.rollback("dd", None, []).await.unwrap();
+    command
+        .rollback("dd", None, Request::default(), [])
+        .await
+        .unwrap();
     tokio::select! {
         _ = at.host.finish(&mut command) => {}
         () = async {
@@ -376,19 +401,33 @@ async fn rolls_back_to_a_release_recorded_in_the_log() {
     // The containers show the release in service and the one before; their numbers need not be consecutive.
     let unlogged = command.history(Some("dd"), []).await.unwrap();
     assert_eq!(shown(&unlogged), [all[1].clone(), all[4].clone()]);
-    let unknown = command.rollback("dd", Some(7), at.records()).await.unwrap_err();
+    let unknown = command
+        .rollback("dd", Some(7), Request::default(), at.records())
+        .await
+        .unwrap_err();
     let words = "dd has no release 7 that is known here; known: 0, 1";
     assert_eq!(unknown.to_string(), words);
-    let same = command.rollback("dd", Some(3), at.records()).await.unwrap_err();
+    let same = command
+        .rollback("dd", Some(3), Request::default(), at.records())
+        .await
+        .unwrap_err();
     assert!(matches!(same, OperatorError::AlreadyThere { .. }), "{same}");
 
-    command.rollback("dd", Some(0), at.records()).await.unwrap();
+    command
+        .rollback("dd", Some(0), Request::default(), at.records())
+        .await
+        .unwrap();
     at.host.finish(&mut command).await;
     assert_eq!(at.host.find("dd").image, OLD);
     // From one rollback to another release: the image that the first rollback left stays rolled back.
     let mut command = at.command();
-    command.rollback("dd", Some(1), at.records()).await.unwrap();
-    at.host.finish(&mut command).await;
+    command
+        .rollback("dd", Some(1), Request::default(), at.records())
+        .await
+        .unwrap();
+    let report = at.host.finish(&mut command).await;
+    let came_from = format!("rolled back from {OLD} to {NEW}; it stays there");
+    assert!(row(&report, "dd").message.starts_with(&came_from), "{report:?}");
     assert_eq!(at.host.find("dd").image, NEW);
     at.once(NEWER).await;
     assert_eq!(at.host.find("dd").image, NEW);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::container::ImageId;
+use delegate_upgrader::container::{ImageId, Request};
 use kit::twin::{Behaviour, Fault, Happened, Operation, OperatorAction};
 
 use super::bad_images::attempts;
@@ -55,7 +55,7 @@ async fn recorded_rejection_is_lifted_by_retry_and_by_another_image() {
     let (host, _) = rejected(Way::StopFirst).await;
     host.twin.set_behaviour(NEW, &good());
     let mut upgrader = host.upgrader(NEW);
-    upgrader.retry("dd").await.unwrap();
+    upgrader.retry("dd", Request::default()).await.unwrap();
     let report = host.finish(&mut upgrader).await;
     assert_eq!(row(&report, "dd").image, NEW);
 }
@@ -93,7 +93,10 @@ async fn rollback_leaves_the_published_image_in_quarantine() {
         let bad = host.publish(NEWER, Behaviour::never_healthy());
         assert_eq!(host.reason(NEWER).await, "rejected");
         let mut upgrader = host.upgrader(NEWER);
-        upgrader.rollback("dd", None, []).await.unwrap();
+        upgrader
+            .rollback("dd", None, Request::default(), [])
+            .await
+            .unwrap();
         let report = host.finish(&mut upgrader).await;
         assert_eq!(row(&report, "dd").image, OLD);
         assert_eq!(host.reason(NEWER).await, "quarantined", "records: {can_record}");

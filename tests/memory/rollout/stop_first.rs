@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use delegate_upgrader::config::UpdateOrder;
-use delegate_upgrader::container::RunState;
+use delegate_upgrader::container::{Request, RunState};
 use serde_json::{Value, json};
 
 use super::host::{DRAIN, Host, NEW, OLD, bad_images, good, host_network, published_port, row};
@@ -171,7 +171,7 @@ async fn restarts_an_old_container_each_time_it_has_to_come_back() {
     host.fault_where(Fault::ErrAfter, |call| {
         call.operation == Operation::Stop && call.subject.starts_with("dd.draining")
     });
-    upgrader.retry("dd").await.unwrap();
+    upgrader.retry("dd", Request::default()).await.unwrap();
     let report = host.finish(&mut upgrader).await;
     assert_eq!(row(&report, "dd").reason.as_str(), "rejected");
     let now = host.find("dd");
@@ -179,7 +179,7 @@ async fn restarts_an_old_container_each_time_it_has_to_come_back() {
     assert_eq!(host.names(), ["dd", "dd.failed-2"]);
     host.twin.clear_faults();
     host.twin.set_behaviour(NEW, &good());
-    upgrader.retry("dd").await.unwrap();
+    upgrader.retry("dd", Request::default()).await.unwrap();
     host.finish(&mut upgrader).await;
     host.assert_settled_on("dd", NEW, "");
 }

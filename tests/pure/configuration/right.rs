@@ -52,6 +52,11 @@ fn empty_and_blank_variables_are_unset() {
 }
 
 #[test]
+fn the_audit_log_can_be_turned_off() {
+    assert_eq!(settings(&[("AUDIT_LOG", "off")]).audit, None);
+}
+
+#[test]
 fn every_accepted_form_is_read() {
     let settings = settings(&[
         ("UPGRADER_TOKEN", TOKEN_BASE64),

@@ -1,5 +1,6 @@
 //! Whether an image may be tried now, and who decides that.
 
+use delegate_upgrader::container::Request;
 use delegate_upgrader::host::hold::{Holds, Paused};
 use delegate_upgrader::rollout::{Backoff, Fact};
 use delegate_upgrader::schedule::wave::Place;
@@ -99,7 +100,10 @@ fn operator_overrules_quarantine_and_manual_rollback() {
             decide(&managed, &asked(NEW, Intent::Upgrade)),
             Decision::Rest(_)
         ));
-        for intent in [Intent::Retry, Intent::Rollback] {
+        for intent in [
+            Intent::Retry(Request::default()),
+            Intent::Rollback(Request::default()),
+        ] {
             assert!(matches!(step(&managed, &asked(NEW, intent)), Step::Begin { .. }));
         }
     }
@@ -111,8 +115,8 @@ fn only_a_rollback_records_the_image_that_it_left() {
         image: ImageName::from(NEW),
         ..service()
     };
-    let record = managed.begin(OLD, Intent::Rollback, now());
+    let record = managed.begin(OLD, &Intent::Rollback(Request::default()), now());
     assert_eq!(record.rolled_back_from.as_deref(), Some(NEW));
-    let again = service().begin(NEW, Intent::Upgrade, now());
+    let again = service().begin(NEW, &Intent::Upgrade, now());
     assert_eq!(again.rolled_back_from, None);
 }

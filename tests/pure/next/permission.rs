@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use delegate_upgrader::config::Timing;
+use delegate_upgrader::container::Request;
 use delegate_upgrader::host::hold::{Holds, Paused};
 use delegate_upgrader::rollout::{Intent, InvalidLabel, OwnerSettings};
 use delegate_upgrader::schedule::wave::{Place, Wave};
@@ -181,8 +182,8 @@ fn all_applicable_reasons_are_given() {
 
 #[test]
 fn an_operators_explicit_request_does_not_wait() {
-    let retry = |scene: Scene| scene.demanded(Intent::Retry);
-    let rollback = |scene: Scene| scene.demanded(Intent::Rollback);
+    let retry = |scene: Scene| scene.demanded(Intent::Retry(Request::default()));
+    let rollback = |scene: Scene| scene.demanded(Intent::Rollback(Request::default()));
     check(vec![
         (retry(snoozed(closed(), 3600)), PULL),
         (retry(paused(None)), PULL),

@@ -78,6 +78,7 @@ pub fn old() -> Member {
         settings: "as made".to_owned(),
         fingerprint: None,
         rolled_back_from: None,
+        request: None,
         memory_limit: None,
         created_at: ago(86_400),
         life: Life {

@@ -75,13 +75,12 @@ fn the_page_has_every_field() {
             type_of(property)
         );
     }
-    for (name, property) in schema["$defs"]["seconds"]["properties"].as_object().unwrap() {
-        let meaning = property["description"].as_str().unwrap();
-        let _ = writeln!(
-            table,
-            "| `seconds.{name}` | {} |  | {meaning} |",
-            type_of(property)
-        );
+    for part in ["request", "seconds"] {
+        for (name, property) in schema["$defs"][part]["properties"].as_object().unwrap() {
+            let meaning = property["description"].as_str().unwrap();
+            let kind = type_of(property);
+            let _ = writeln!(table, "| `{part}.{name}` | {kind} |  | {meaning} |");
+        }
     }
     page::has(PAGE, "fields", &table);
 }

@@ -39,6 +39,8 @@ const WRITTEN: &[(&str, &str, &str)] = &[
     (label::IMAGE, "where the image had to be named by its id", "the image reference"),
     (label::ROLLED_BACK_FROM, "a container that `rollback` created", "the image reference that `rollback` left"),
     (label::ROLLED_BACK_FROM_ID, "a container that `rollback` created", "the id of that image"),
+    (label::REQUESTED_BY, "a container that `retry` or `rollback` created; also on a service", "who asked for it, or `unknown`"),
+    (label::REQUEST_REASON, "the same", "why, if the operator said so"),
 ];
 
 /// The labels that the upgrader writes on empty volumes: the label, its volume, and its value.

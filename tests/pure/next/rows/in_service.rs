@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::config::{Timing, UpdateOrder};
-use delegate_upgrader::container::{ContainerId, RunState};
+use delegate_upgrader::container::{ContainerId, Request, RunState};
 use delegate_upgrader::document::{DependencyKind, Obstacle};
 use delegate_upgrader::host::hold::{Holds, Rejected};
 use delegate_upgrader::rollout::reason::Reason;
@@ -65,7 +65,7 @@ fn a_delegate_in_service_is_replaced_when_nothing_is_in_the_way() {
             (current().keep(Reason::UpToDate { image: V1.to_owned() }), "blocked: rest, up_to_date"),
             (Scene::new().serving(back()).published(V2), "blocked: rest, rolled_back"),
             (Scene::new().serving(back()).pulled(V2), "blocked: rest, rolled_back"),
-            (Scene::new().serving(back()).pulled(V2).demanded(Intent::Retry), CREATE),
+            (Scene::new().serving(back()).pulled(V2).demanded(Intent::Retry(Request::default())), CREATE),
             (current().pulled(V1), "blocked: rest, up_to_date"),
             (current().pulled(V1).with(|r| r.serving.as_mut().unwrap().image = V3.into()), "blocked: rest, same_image"),
             (drains(1), CREATE),
@@ -82,8 +82,8 @@ fn a_delegate_in_service_is_replaced_when_nothing_is_in_the_way() {
             (snoozed(), "blocked: rest, snoozed"),
             (pulled().failed(1, rejected(60)), "blocked: rest, quarantined"),
             (published().failed(1, rejected(60)), "blocked: rest, quarantined"),
-            (pulled().failed(1, rejected(60)).demanded(Intent::Retry), CREATE_AGAIN),
-            (pulled().failed(1, rejected(60)).demanded(Intent::Rollback), CREATE_AGAIN),
+            (pulled().failed(1, rejected(60)).demanded(Intent::Retry(Request::default())), CREATE_AGAIN),
+            (pulled().failed(1, rejected(60)).demanded(Intent::Rollback(Request::default())), CREATE_AGAIN),
             (pulled().failed(1, rejected(60).image(V3)), CREATE_AGAIN),
             (pulled().failed(1, rejected(3600)).knowing(|facts| facts.known_rejections.clear()), "blocked: rest, rejected"),
             (published().with(|r| r.taken_names.push("d.candidate".to_owned())), "blocked: rest, name_taken"),
@@ -168,7 +168,7 @@ fn a_recorded_rejection_keeps_its_image_in_quarantine() {
         (recorded(pulled(), 7199, same), "blocked: rest, quarantined"),
         (recorded(pulled(), 7200, same), CREATE),
         (recorded(pulled(), 60, |record| record.image_id = image_id(V3)), CREATE),
-        (recorded(pulled().demanded(Intent::Retry), 60, same), CREATE),
+        (recorded(pulled().demanded(Intent::Retry(Request::default())), 60, same), CREATE),
         (recorded(after(1, false), 60, same), CREATE_AGAIN),
         (recorded(after(1, true), 60, same), "blocked: rest, quarantined"),
         // An impossible length, which no upgrader wrote.
