@@ -163,8 +163,10 @@ DOCKER_HOST=tcp://host
 DOCKER_TLS_VERIFY=1
 HOME=
     DOCKER_CERT_PATH: not set, and TLS is on; expected a directory with ca.pem
-UPGRADER_WORKLOAD_NAME=*
-    UPGRADER_WORKLOAD_NAME: * has no meaning here; name each one
+UPGRADER_WORKLOAD_NAME=a,*
+    UPGRADER_WORKLOAD_NAME: * is not a name; name each one
+STATUS_HOSTS=*
+    STATUS_HOSTS: * is not a name; name each one
 LOG_LEVEL='info'
     LOG_LEVEL: which `docker run --env-file` keeps; leave them out
 DRY_RUN=true
