@@ -29,6 +29,8 @@ use futures_util::future::LocalBoxFuture;
 use serde_json::{Map, json};
 
 use crate::config::{Needs, Settings};
+use crate::engine::EngineError;
+use crate::host::engine_problem;
 use crate::telemetry;
 use crate::text::foreign::lines;
 use crate::text::json::{indented, text as json_text};
@@ -425,6 +427,11 @@ fn version(json: bool) -> Exit {
 fn fail(problem: impl Display, exit: Exit) -> Exit {
     let _ = writeln!(std::io::stderr(), "{}", lines(&problem.to_string()));
     exit
+}
+
+/// Prints why the engine does not answer, and what to do.
+fn no_engine(error: &EngineError) -> Exit {
+    fail(engine_problem(error), Exit::Unavailable)
 }
 
 fn print(text: &str) -> Exit {

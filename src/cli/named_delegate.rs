@@ -9,7 +9,7 @@ use tracing::{info, warn};
 use super::run::{LAST_EVENTS, made, make_listeners, single_run};
 use super::shutdown::until_shutdown;
 use super::status::daemon_state;
-use super::{Exit, fail, print_json};
+use super::{Exit, fail, no_engine, print_json};
 use crate::app::{self, Upgrader};
 use crate::config::Settings;
 use crate::daemon;
@@ -101,7 +101,7 @@ async fn finish(
 ) -> Result<Exit, Exit> {
     if let Err(error) = started {
         let exit = match &error {
-            OperatorError::Engine(_) => Exit::Unavailable,
+            OperatorError::Engine(error) => return Err(no_engine(error)),
             OperatorError::HealthOnly => Exit::Config,
             OperatorError::NoSuchDelegate { .. } | OperatorError::NoSuchRelease { .. } => Exit::Usage,
             _ => Exit::NotServed,
@@ -110,7 +110,7 @@ async fn finish(
     }
     let is_left = |upgrader: &Upgrader| no_wait && upgrader.ledger().steps_taken.contains_key("start");
     let report = daemon::run_until(upgrader, &is_left).await;
-    let report = report.map_err(|error| fail(error, Exit::Unavailable))?;
+    let report = report.map_err(|error| no_engine(&error))?;
     if json && print_json(&report) != Exit::Ok {
         return Err(Exit::Unavailable);
     }

@@ -77,7 +77,7 @@ impl Scope {
         self.own_id.as_ref().filter(|_| self.replaces_itself.is_some())
     }
 
-    /// The `DELEGATE_NAME` among these variables of a container or service, if it is managed. With `*`, they need an `ACCOUNT_ID`, too,
+    /// The `DELEGATE_NAME` among these variables of a container or service, if it is managed. With `*`, they also need an `ACCOUNT_ID`
     /// and a name that could be a setting.
     pub fn workload<'a>(&self, variable: impl Fn(&'static str) -> Option<&'a str>) -> Option<&'a str> {
         let name = variable(DELEGATE_NAME_VARIABLE)?;

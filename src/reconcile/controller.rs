@@ -22,10 +22,9 @@ pub trait Controller {
         false
     }
 
-    /// Advice for an operator.
-    fn advice(error: &Self::Error) -> Option<&'static str> {
-        let _ = error;
-        None
+    /// The error, with advice for an operator.
+    fn problem(error: &Self::Error) -> String {
+        error.to_string()
     }
 
     /// The name of the API that must answer, for the log.
