@@ -16,6 +16,7 @@ use super::shutdown::until_shutdown;
 use super::{Exit, fail, history, pause, plan, print};
 use crate::app::{self, ConfiguredSource};
 use crate::daemon;
+use crate::events::history::ReleaseName;
 use crate::host;
 use crate::host::place::note_cluster;
 use crate::image::ImageReference;
@@ -46,9 +47,9 @@ pub(super) enum Command {
     Doctor,
     /// Roll back and stay there until a different image is published
     Rollback {
-        /// The number of the release, as `history` shows it (default: the previous one)
-        #[arg(long, value_name = "RELEASE", value_parser = super::release)]
-        to: Option<u64>,
+        /// The number of the release, as `history` shows it, or the tag of its image (default: the previous one)
+        #[arg(long, value_name = "RELEASE")]
+        to: Option<ReleaseName>,
     },
     /// Show the releases of the Deployments: images, times and outcomes
     History,
@@ -244,7 +245,7 @@ impl CommandLine {
         until_shutdown(Box::pin(async {
             if let Command::Rollback { to } = command {
                 let records: Vec<_> = app::records(&self.settings.common).collect();
-                let started = workloads.start_rollback(to, &records).await;
+                let started = workloads.start_rollback(to.as_ref(), &records).await;
                 started.map_err(|problem| fail(problem, Exit::NotServed))?;
             } else {
                 workloads.start_retry();

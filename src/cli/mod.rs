@@ -30,6 +30,7 @@ use serde_json::{Map, json};
 
 use crate::config::{Needs, Settings};
 use crate::engine::EngineError;
+use crate::events::history::ReleaseName;
 use crate::host::engine_problem;
 use crate::telemetry;
 use crate::text::foreign::lines;
@@ -99,15 +100,18 @@ enum Command {
     },
     /// Roll a delegate back and keep it there until a different image is published
     #[command(
-        after_help = "Examples:\n  delegate-upgrader rollback delegate-1\n  delegate-upgrader rollback delegate-1 --to 3"
+        after_help = "Examples:\n  delegate-upgrader rollback delegate-1\n  delegate-upgrader rollback delegate-1 --to 3\n  delegate-upgrader rollback --all --to 26.02.88501"
     )]
     Rollback {
         /// The delegate's container, by name or id
-        #[arg(value_parser = container)]
-        container: String,
-        /// The number of the release, as `history` shows it (default: the previous one)
-        #[arg(long, value_name = "RELEASE", value_parser = release)]
-        to: Option<u64>,
+        #[arg(value_parser = container, required_unless_present = "all")]
+        container: Option<String>,
+        /// Roll all delegates back, replicas one at a time; a failure halts the other replicas
+        #[arg(long, requires = "to", conflicts_with = "container")]
+        all: bool,
+        /// The number of the release, as `history` shows it, or the tag of its image (default: the previous one)
+        #[arg(long, value_name = "RELEASE")]
+        to: Option<ReleaseName>,
     },
     /// Pause upgrades; running ones finish and health checks continue
     #[command(
@@ -204,11 +208,6 @@ fn container(text: &str) -> Result<String, &'static str> {
         return Err("expected the name or the id of a container");
     }
     Ok(name.to_owned())
-}
-
-fn release(text: &str) -> Result<u64, &'static str> {
-    text.parse()
-        .map_err(|_| "expected a release number, as `history` shows it")
 }
 
 /// The result of a command. Its exit code is that of sysexits, if there is one.
@@ -375,8 +374,8 @@ async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Ex
         Command::Retry { container, no_wait } => {
             named_delegate::retry(&settings, &container, no_wait, json).await
         }
-        Command::Rollback { container, to } => {
-            named_delegate::rollback(&settings, &container, to, json).await
+        Command::Rollback { container, to, .. } => {
+            named_delegate::rollback(&settings, container.as_deref(), to.as_ref(), json).await
         }
         Command::Pause {
             container,

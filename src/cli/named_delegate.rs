@@ -14,6 +14,7 @@ use crate::app::{self, Upgrader};
 use crate::config::Settings;
 use crate::daemon;
 use crate::events::Listeners;
+use crate::events::history::ReleaseName;
 use crate::host::place::{command, is_cluster};
 use crate::reconcile::controller::Controller as _;
 use crate::reconcile::operator::OperatorError;
@@ -55,12 +56,19 @@ async fn daemon_continues(settings: &Settings, container: &str) -> bool {
 
 pub(super) async fn rollback(
     settings: &Settings,
-    container: &str,
-    release: Option<u64>,
+    container: Option<&str>,
+    release: Option<&ReleaseName>,
     json: bool,
 ) -> Result<Exit, Exit> {
     let records = release.map(|_| app::records(settings)).into_iter().flatten();
-    let start = async |upgrader: &mut Upgrader| upgrader.rollback(container, release, records).await;
+    let start = async |upgrader: &mut Upgrader| match (container, release) {
+        (None, Some(release)) => upgrader.rollback_all(release, &records.collect::<Vec<_>>()).await,
+        (container, _) => {
+            upgrader
+                .rollback(container.unwrap_or_default(), release, records)
+                .await
+        }
+    };
     serve(settings, false, json, start).await
 }
 
@@ -103,7 +111,9 @@ async fn finish(
         let exit = match &error {
             OperatorError::Engine(error) => return Err(no_engine(error)),
             OperatorError::HealthOnly => Exit::Config,
-            OperatorError::NoSuchDelegate { .. } | OperatorError::NoSuchRelease { .. } => Exit::Usage,
+            OperatorError::NoSuchDelegate { .. }
+            | OperatorError::NoSuchRelease { .. }
+            | OperatorError::AmbiguousRelease { .. } => Exit::Usage,
             _ => Exit::NotServed,
         };
         return Err(fail(error, exit));

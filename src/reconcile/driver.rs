@@ -157,16 +157,16 @@ impl<O: Orchestrate> Driver<O> {
         self.found.objects.iter().map(planned).chain(absent).collect()
     }
 
-    /// Takes the first step that a workload (or only this one) needs, and returns `true`. If none needs one, the report says why.
+    /// Takes the first step that a workload (or only one of these) needs, and returns `true`. If none needs one, the report says why.
     pub(super) async fn step(
         &mut self,
         report: &mut Report,
         ledger: &mut Ledger,
-        only: Option<&str>,
+        only: Option<&[String]>,
         now: DateTime<Utc>,
     ) -> bool {
         let Found { objects, absent } = self.found.clone();
-        let is_meant = |object: &&Object| only.is_none_or(|only| only == object.managed.name);
+        let is_meant = |object: &&Object| only.is_none_or(|only| only.contains(&object.managed.name));
         for object in objects.iter().filter(is_meant) {
             let managed = &object.managed;
             self.log_expiry(managed, now);

@@ -8,7 +8,6 @@ use super::operator::is_free;
 use super::upgrade_run::{Mode, UpgradeRun};
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
-use crate::image::ImageReference;
 use crate::managed::Managed;
 use crate::manager::ImageSource;
 use crate::rollout::Intent;
@@ -59,13 +58,5 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.run = UpgradeRun::default().limited_to(&service.name);
         self.start_services(Mode::Upgrade, Intent::Retry).await;
         Ok(())
-    }
-
-    /// Starts a run that rolls one service back to this image.
-    pub(super) fn start_service_rollback(&mut self, service: Managed, to: ImageReference) {
-        self.forget_last_run();
-        self.run = UpgradeRun::default().limited_to(&service.name);
-        let now = self.now();
-        self.services.start_rollback(vec![(service, to)], now);
     }
 }

@@ -35,8 +35,8 @@ pub enum Mode {
 pub struct UpgradeRun {
     mode: Mode,
     intent: Intent,
-    /// The only delegate of the run, if an operator named one.
-    only: Option<String>,
+    /// The only delegates of the run, if an operator named them.
+    only: Option<Vec<String>>,
     /// The delegates at the start of the run: the `DELEGATE_NAME` of each, by container name.
     at_start: BTreeMap<String, String>,
     /// The rejected candidates at the start of the run.
@@ -156,17 +156,15 @@ impl UpgradeRun {
         self
     }
 
-    /// The only delegate of the run, if an operator named one.
-    pub(super) fn only_about(&self) -> Option<&str> {
+    /// The only delegates of the run, if an operator named them.
+    pub(super) fn only_about(&self) -> Option<&[String]> {
         self.only.as_deref()
     }
 
-    /// The same run, which leaves all other delegates alone.
-    pub(super) fn limited_to(self, name: &str) -> Self {
-        Self {
-            only: Some(name.to_owned()),
-            ..self
-        }
+    /// The same run, which leaves all delegates alone but this one and others that it is limited to.
+    pub(super) fn limited_to(mut self, name: &str) -> Self {
+        self.only.get_or_insert_default().push(name.to_owned());
+        self
     }
 
     /// The rejected candidates of this delegate at the start of the run.
@@ -233,7 +231,7 @@ impl UpgradeRun {
     pub(super) fn in_order<'a>(&self, rollouts: &'a [Rollout]) -> Vec<&'a Rollout> {
         let mut ordered: Vec<&Rollout> = rollouts
             .iter()
-            .filter(|rollout| self.only_about().is_none_or(|only| only == rollout.name))
+            .filter(|rollout| self.only_about().is_none_or(|only| only.contains(&rollout.name)))
             .collect();
         // A delegate that was broken before says little about an image, so it is not the canary.
         let works = |rollout: &Rollout| rollout.serving.as_ref().is_some_and(Member::works);
