@@ -143,9 +143,12 @@ enum Command {
     },
     /// Show what the running daemon sees
     #[command(
-        after_help = "Examples:\n  delegate-upgrader status --watch\n  delegate-upgrader status --check && echo all is well"
+        after_help = "Examples:\n  delegate-upgrader status --watch\n  delegate-upgrader status delegate-1\n  delegate-upgrader status --check && echo all is well"
     )]
     Status {
+        /// Everything about one delegate's container, by name or id
+        #[arg(value_parser = container, conflicts_with = "watch")]
+        container: Option<String>,
         /// Show it again every two seconds, until stopped
         #[arg(long)]
         watch: bool,
@@ -332,7 +335,9 @@ async fn run_once(command: Command, given: Given) -> Result<Exit, Exit> {
         Command::Healthcheck => Ok(status::healthcheck(variables()).await),
         Command::Status { watch: true, .. } if json => Err(fail("--watch prints no JSON", Exit::Usage)),
         Command::Status { watch: true, .. } => status::watch(variables()).await,
-        Command::Status { check, .. } => status::status(variables(), json, check).await,
+        Command::Status { container, check, .. } => {
+            status::status(variables(), container.as_deref(), json, check).await
+        }
         Command::Explain { word } => Ok(explain::explain(word.as_deref(), json)),
         Command::Version => Ok(version(json)),
         Command::Kubernetes { .. } if given.env_file.is_some() => {

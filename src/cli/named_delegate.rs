@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
 use tracing::{info, warn};
 
 use super::run::{LAST_EVENTS, made, make_listeners, single_run};
 use super::shutdown::until_shutdown;
-use super::status::daemon_state;
+use super::status::{daemon_state, is_named};
 use super::{Exit, fail, no_engine, print_json};
 use crate::app::{self, Upgrader};
 use crate::config::Settings;
@@ -44,14 +43,8 @@ async fn daemon_continues(settings: &Settings, container: &str) -> bool {
     let Some(state) = daemon_state(settings.listen).await else {
         return false;
     };
-    let is_it = |delegate: &Value| {
-        let has_id = delegate["container_id"]
-            .as_str()
-            .is_some_and(|id| container.starts_with(id) || id.starts_with(container));
-        delegate["container"] == container || container.len() >= 4 && has_id
-    };
-    let delegates = state["report"]["delegates"].as_array();
-    state["mode"] == "upgrade" && delegates.is_some_and(|delegates| delegates.iter().any(is_it))
+    let mut delegates = state["report"]["delegates"].as_array().into_iter().flatten();
+    state["mode"] == "upgrade" && delegates.any(|delegate| is_named(delegate, container))
 }
 
 pub(super) async fn rollback(

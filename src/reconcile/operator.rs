@@ -368,7 +368,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.services.start_rollback(services, now);
     }
 
-    /// Observes the services, too.
+    /// Observes the services as well.
     async fn may_change(&mut self) -> Result<(), OperatorError> {
         if self.settings.policy.health_only {
             return Err(OperatorError::HealthOnly);
