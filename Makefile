@@ -5,7 +5,7 @@ export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static
 MDBOOK := 0.5.4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check hooks matrix self-upgrade surroundings swarm kubernetes fidelity dead-socket compose rootless stores sim mutants fuzz lint bench soak image image-kubernetes docs book recording man deb packages release reproducible production newcomer dockerfile engines static static-kubernetes clean
+.PHONY: help demo test test-all check hooks matrix self-upgrade surroundings swarm kubernetes fidelity dead-socket compose rootless stores sim mutants fuzz lint bench soak image image-kubernetes docs book recording man deb packages release reproducible production newcomer compose-page dockerfile engines static static-kubernetes clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 \t/p' $(MAKEFILE_LIST) | sort | expand -t 20
@@ -32,6 +32,7 @@ test-all: test ## run what a release must pass: besides `test` a cluster, all en
 	$(MAKE) demo DEMO=air-gapped
 	$(MAKE) production
 	$(MAKE) newcomer
+	$(MAKE) compose-page
 	$(MAKE) dockerfile
 	$(MAKE) book
 	tests/lab/release
@@ -176,6 +177,11 @@ production: static ## follow the page from nothing to production with a stopwatc
 
 newcomer: ## try the page for newcomers with a stopwatch: every command, on bases made of Debian's packages
 	tests/lab/newcomer
+
+compose-page: export DELEGATE_UPGRADER_STATIC := $(TARGET_DIR)/static-quick
+compose-page: ## follow the page on Docker Compose, command by command, and upgrade two delegates
+	tests/lab/static quick
+	tests/lab/compose-page
 
 dockerfile: ## build all stages of the Dockerfile, on a base made of Debian's packages and this machine's Rust
 	tests/lab/dockerfile

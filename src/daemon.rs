@@ -149,10 +149,7 @@ pub async fn run<C: Controller, T>(
                     status.next_upgrade = NextUpgrade::of(&report, zone, report.observed_at);
                     status.report = Some(report);
                 }
-                Err(error) => {
-                    let advice = C::advice(&error).map_or_else(String::new, |advice| format!("; {advice}"));
-                    status.engine_error = Some(format!("{error}{advice}"));
-                }
+                Err(error) => status.engine_error = Some(C::problem(&error)),
             }
         });
         liveness.wakes_in(wait);
@@ -213,7 +210,7 @@ fn log_run(due: &mut Option<String>, report: &Report) {
 
 /// Logs an outage of the API when it starts, when its cause changes, and when it ends.
 fn log_reach<C: Controller>(before: &mut Option<String>, now: Option<&C::Error>) {
-    let now = now.map(ToString::to_string);
+    let now = now.map(C::problem);
     if *before != now {
         if let Some(problem) = &now {
             let interval = duration::text(API_RETRY);

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Map, json};
 
 use super::run::made;
-use super::{Exit, fail, print, print_json};
+use super::{Exit, fail, no_engine, print, print_json};
 use crate::app;
 use crate::config::Settings;
 use crate::container::{ContainerId, Inspected};
@@ -40,7 +40,7 @@ pub(super) async fn from_delegate(
     let inspected = engine.inspect(&ContainerId::new(container)).await;
     let inspected = inspected.map_err(|error| match error {
         EngineError::NotFound(_) => fail(format!("no container {container:?} on this host"), Exit::Usage),
-        error => fail(error, Exit::Unavailable),
+        error => no_engine(&error),
     })?;
     let found =
         found(&inspected).map_err(|problem| fail(format!("{container}: {problem}"), Exit::NotServed))?;

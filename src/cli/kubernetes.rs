@@ -17,6 +17,7 @@ use super::shutdown::until_shutdown;
 use super::{Exit, fail, history, pause, plan, print};
 use crate::app::{self, ConfiguredSource};
 use crate::daemon;
+use crate::events::history::ReleaseName;
 use crate::host;
 use crate::host::place::note_cluster;
 use crate::image::ImageReference;
@@ -47,9 +48,9 @@ pub(super) enum Command {
     Doctor,
     /// Roll back and stay there until a different image is published
     Rollback {
-        /// The number of the release, as `history` shows it (default: the previous one)
-        #[arg(long, value_name = "RELEASE", value_parser = super::release)]
-        to: Option<u64>,
+        /// The number of the release, as `history` shows it, or the tag of its image (default: the previous one)
+        #[arg(long, value_name = "RELEASE")]
+        to: Option<ReleaseName>,
         #[command(flatten)]
         asker: Asker,
     },
@@ -250,7 +251,9 @@ impl CommandLine {
         until_shutdown(Box::pin(async {
             if let Command::Rollback { to, asker } = command {
                 let records: Vec<_> = app::records(&self.settings.common).collect();
-                let started = workloads.start_rollback(to, asker.into(), &records).await;
+                let started = workloads
+                    .start_rollback(to.as_ref(), asker.into(), &records)
+                    .await;
                 started.map_err(|problem| fail(problem, Exit::NotServed))?;
             } else if let Command::Retry { asker } = command {
                 workloads.start_retry(asker.into());

@@ -33,6 +33,9 @@ use serde_json::{Map, json};
 use self::asker::Asker;
 pub use self::exit::Exit;
 use crate::config::{Needs, Settings};
+use crate::engine::EngineError;
+use crate::events::history::ReleaseName;
+use crate::host::engine_problem;
 use crate::telemetry;
 use crate::text::foreign::lines;
 use crate::text::json::{indented, text as json_text};
@@ -103,15 +106,18 @@ enum Command {
     },
     /// Roll a delegate back and keep it there until a different image is published
     #[command(
-        after_help = "Examples:\n  delegate-upgrader rollback delegate-1\n  delegate-upgrader rollback delegate-1 --to 3"
+        after_help = "Examples:\n  delegate-upgrader rollback delegate-1\n  delegate-upgrader rollback delegate-1 --to 3\n  delegate-upgrader rollback --all --to 26.02.88501"
     )]
     Rollback {
         /// The delegate's container, by name or id
-        #[arg(value_parser = container)]
-        container: String,
-        /// The number of the release, as `history` shows it (default: the previous one)
-        #[arg(long, value_name = "RELEASE", value_parser = release)]
-        to: Option<u64>,
+        #[arg(value_parser = container, required_unless_present = "all")]
+        container: Option<String>,
+        /// Roll all delegates back, replicas one at a time; a failure halts the other replicas
+        #[arg(long, requires = "to", conflicts_with = "container")]
+        all: bool,
+        /// The number of the release, as `history` shows it, or the tag of its image (default: the previous one)
+        #[arg(long, value_name = "RELEASE")]
+        to: Option<ReleaseName>,
         #[command(flatten)]
         asker: Asker,
     },
@@ -145,9 +151,12 @@ enum Command {
     },
     /// Show what the running daemon sees
     #[command(
-        after_help = "Examples:\n  delegate-upgrader status --watch\n  delegate-upgrader status --check && echo all is well"
+        after_help = "Examples:\n  delegate-upgrader status --watch\n  delegate-upgrader status delegate-1\n  delegate-upgrader status --check && echo all is well"
     )]
     Status {
+        /// Everything about one delegate's container, by name or id
+        #[arg(value_parser = container, conflicts_with = "watch")]
+        container: Option<String>,
         /// Show it again every two seconds, until stopped
         #[arg(long)]
         watch: bool,
@@ -210,11 +219,6 @@ fn container(text: &str) -> Result<String, &'static str> {
         return Err("expected the name or the id of a container");
     }
     Ok(name.to_owned())
-}
-
-fn release(text: &str) -> Result<u64, &'static str> {
-    text.parse()
-        .map_err(|_| "expected a release number, as `history` shows it")
 }
 
 /// Runs the program.
@@ -311,7 +315,9 @@ async fn run_once(command: Command, given: Given) -> Result<Exit, Exit> {
         Command::Healthcheck => Ok(status::healthcheck(variables()).await),
         Command::Status { watch: true, .. } if json => Err(fail("--watch prints no JSON", Exit::Usage)),
         Command::Status { watch: true, .. } => status::watch(variables()).await,
-        Command::Status { check, .. } => status::status(variables(), json, check).await,
+        Command::Status { container, check, .. } => {
+            status::status(variables(), container.as_deref(), json, check).await
+        }
         Command::Explain { word } => Ok(explain::explain(word.as_deref(), json)),
         Command::Version => Ok(version(json)),
         Command::Kubernetes { .. } if given.env_file.is_some() => {
@@ -355,9 +361,9 @@ async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Ex
             no_wait,
             asker,
         } => named_delegate::retry(&settings, &container, asker.into(), no_wait, json).await,
-        Command::Rollback { container, to, asker } => {
-            named_delegate::rollback(&settings, &container, to, asker.into(), json).await
-        }
+        Command::Rollback {
+            container, to, asker, ..
+        } => named_delegate::rollback(&settings, container.as_deref(), to.as_ref(), asker.into(), json).await,
         Command::Pause {
             container,
             until,
@@ -407,6 +413,11 @@ fn version(json: bool) -> Exit {
 fn fail(problem: impl Display, exit: Exit) -> Exit {
     let _ = writeln!(std::io::stderr(), "{}", lines(&problem.to_string()));
     exit
+}
+
+/// Prints why the engine does not answer, and what to do.
+fn no_engine(error: &EngineError) -> Exit {
+    fail(engine_problem(error), Exit::Unavailable)
 }
 
 fn print(text: &str) -> Exit {

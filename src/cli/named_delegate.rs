@@ -3,18 +3,18 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
 use tracing::{info, warn};
 
 use super::run::{LAST_EVENTS, made, make_listeners, single_run};
 use super::shutdown::until_shutdown;
-use super::status::daemon_state;
-use super::{Exit, fail, print_json};
+use super::status::{daemon_state, is_named};
+use super::{Exit, fail, no_engine, print_json};
 use crate::app::{self, Upgrader};
 use crate::config::Settings;
 use crate::container::Request;
 use crate::daemon;
 use crate::events::Listeners;
+use crate::events::history::ReleaseName;
 use crate::host::place::{command, is_cluster};
 use crate::reconcile::controller::Controller as _;
 use crate::reconcile::operator::OperatorError;
@@ -45,25 +45,29 @@ async fn daemon_continues(settings: &Settings, container: &str) -> bool {
     let Some(state) = daemon_state(settings.listen).await else {
         return false;
     };
-    let is_it = |delegate: &Value| {
-        let has_id = delegate["container_id"]
-            .as_str()
-            .is_some_and(|id| container.starts_with(id) || id.starts_with(container));
-        delegate["container"] == container || container.len() >= 4 && has_id
-    };
-    let delegates = state["report"]["delegates"].as_array();
-    state["mode"] == "upgrade" && delegates.is_some_and(|delegates| delegates.iter().any(is_it))
+    let mut delegates = state["report"]["delegates"].as_array().into_iter().flatten();
+    state["mode"] == "upgrade" && delegates.any(|delegate| is_named(delegate, container))
 }
 
 pub(super) async fn rollback(
     settings: &Settings,
-    container: &str,
-    release: Option<u64>,
+    container: Option<&str>,
+    release: Option<&ReleaseName>,
     request: Request,
     json: bool,
 ) -> Result<Exit, Exit> {
     let records = release.map(|_| app::records(settings)).into_iter().flatten();
-    let start = async |upgrader: &mut Upgrader| upgrader.rollback(container, release, request, records).await;
+    let start = async |upgrader: &mut Upgrader| match (container, release) {
+        (None, Some(release)) => {
+            let records: Vec<_> = records.collect();
+            upgrader.rollback_all(release, request, &records).await
+        }
+        (container, _) => {
+            upgrader
+                .rollback(container.unwrap_or_default(), release, request, records)
+                .await
+        }
+    };
     serve(settings, false, json, start).await
 }
 
@@ -104,16 +108,18 @@ async fn finish(
 ) -> Result<Exit, Exit> {
     if let Err(error) = started {
         let exit = match &error {
-            OperatorError::Engine(_) => Exit::Unavailable,
+            OperatorError::Engine(error) => return Err(no_engine(error)),
             OperatorError::HealthOnly => Exit::Config,
-            OperatorError::NoSuchDelegate { .. } | OperatorError::NoSuchRelease { .. } => Exit::Usage,
+            OperatorError::NoSuchDelegate { .. }
+            | OperatorError::NoSuchRelease { .. }
+            | OperatorError::AmbiguousRelease { .. } => Exit::Usage,
             _ => Exit::NotServed,
         };
         return Err(fail(error, exit));
     }
     let is_left = |upgrader: &Upgrader| no_wait && upgrader.ledger().steps_taken.contains_key("start");
     let report = daemon::run_until(upgrader, &is_left).await;
-    let report = report.map_err(|error| fail(error, Exit::Unavailable))?;
+    let report = report.map_err(|error| no_engine(&error))?;
     if json && print_json(&report) != Exit::Ok {
         return Err(Exit::Unavailable);
     }

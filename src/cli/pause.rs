@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 
 use super::run::{looking, made};
-use super::{Exit, fail, print, print_json};
+use super::{Exit, fail, no_engine, print, print_json};
 use crate::app;
 use crate::config::Settings;
 use crate::container::ApiVersion;
@@ -142,6 +142,7 @@ async fn delegate_name(settings: &Settings, container: &str) -> Result<(String, 
 pub(super) fn no_name(error: OperatorError) -> Exit {
     match error {
         OperatorError::NoSuchDelegate { .. } => fail(error, Exit::Usage),
+        OperatorError::Engine(error) => no_engine(&error),
         error => fail(error, Exit::Unavailable),
     }
 }
@@ -182,14 +183,13 @@ fn parse(text: &str, settings: &Settings, now: DateTime<Utc>) -> Result<DateTime
 }
 
 fn unavailable(error: &EngineError) -> Exit {
-    let advice = match error {
-        EngineError::Refused {
-            status: 401 | 403, ..
-        } => "; a socket proxy must permit GET, POST and DELETE of /volumes for this",
-        _ => "",
-    };
-    fail(
-        format!("cannot change whether this host is paused: {error}{advice}"),
-        Exit::Unavailable,
-    )
+    if let EngineError::Refused {
+        status: 401 | 403, ..
+    } = error
+    {
+        let advice = "a socket proxy must permit GET, POST and DELETE of /volumes for this";
+        let problem = format!("cannot change whether this host is paused: {error}; {advice}");
+        return fail(problem, Exit::Unavailable);
+    }
+    no_engine(error)
 }

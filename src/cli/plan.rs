@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use super::pause::no_name;
 use super::run::looking;
-use super::{Exit, fail, print, print_json};
+use super::{Exit, no_engine, print, print_json};
 use crate::app;
 use crate::config::Settings;
 use crate::health::HealthStatus;
@@ -19,7 +19,7 @@ pub(super) async fn plan(settings: &Settings, container: Option<&str>, json: boo
     app::learn_place(settings).await;
     let mut upgrader = looking(settings).await?;
     let plan = upgrader.plan(print_awaited).await;
-    let mut plan = plan.map_err(|error| fail(error, Exit::Unavailable))?;
+    let mut plan = plan.map_err(|error| no_engine(&error))?;
     if let Some(container) = container {
         let (name, _) = upgrader.delegate_name(container).await.map_err(no_name)?;
         plan.retain(|planned| planned.container == name);

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use super::shutdown::{hang_ups, shutdown, until_shutdown};
-use super::{Exit, environment, fail, print_json};
+use super::{Exit, environment, fail, no_engine, print_json};
 use crate::app::{self, SetupError, Upgrader};
 use crate::config::{Needs, Settings, Source};
 use crate::daemon;
@@ -300,7 +300,7 @@ pub(super) async fn once(settings: &Settings, json: bool) -> Result<Exit, Exit> 
         listeners.finish(LAST_EVENTS).await;
         report
             .map(|report| summary(&report, json))
-            .map_err(|error| fail(error, Exit::Unavailable))
+            .map_err(|error| no_engine(&error))
     }))
     .await
 }

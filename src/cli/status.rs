@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::environment::Variables;
-use super::{Exit, fail, print};
+use super::{Exit, fail, print, print_json};
 use crate::config::Settings;
 use crate::health::http::plain_client;
 use crate::net::innermost;
@@ -81,7 +81,85 @@ pub(super) async fn healthcheck(variables: Variables) -> Exit {
     }
 }
 
-pub(super) async fn status(variables: Variables, json: bool, check: bool) -> Result<Exit, Exit> {
+/// Whether an operator means this delegate of a daemon's answer: by its name, or by its id.
+pub(super) fn is_named(delegate: &Value, given: &str) -> bool {
+    let id = delegate["container_id"].as_str();
+    let has_id = id.is_some_and(|id| !id.is_empty() && (given.starts_with(id) || id.starts_with(given)));
+    delegate["container"] == given || given.len() >= 4 && has_id
+}
+
+/// Prints everything that the daemon knows about one delegate.
+fn one(state: &Value, given: &str, json: bool, check: bool) -> Result<Exit, Exit> {
+    let report = &state["report"];
+    let rows = ["delegates", "not_delegates"]
+        .into_iter()
+        .filter_map(|list| report[list].as_array());
+    let rows: Vec<&Value> = rows.flatten().chain(report.get("upgrader")).collect();
+    let Some(found) = rows.iter().find(|delegate| is_named(delegate, given)) else {
+        let names: Vec<&str> = rows
+            .iter()
+            .filter_map(|delegate| delegate["container"].as_str())
+            .collect();
+        let problem = format!(
+            "the daemon sees no delegate {given:?}; it sees: {}",
+            names.join(", ")
+        );
+        return Err(fail(problem, Exit::Usage));
+    };
+    let printed = if json {
+        print_json(found)
+    } else {
+        let mut lines = Vec::new();
+        flatten("", found, &mut lines);
+        let events = state["events"].as_array().into_iter().flatten();
+        for event in events.filter(|event| event["container"] == found["container"]) {
+            let text = |key: &str| event[key].as_str().unwrap_or_default();
+            lines.push((
+                format!("event {}", text("time")),
+                format!("{}: {}", text("action"), text("message")),
+            ));
+        }
+        let width = lines
+            .iter()
+            .map(|(key, _)| key.chars().count())
+            .max()
+            .unwrap_or_default()
+            + 2;
+        let look = Look::of_stdout();
+        let lines = lines
+            .into_iter()
+            .flat_map(|(key, text)| look.paragraph(&format!("{key:width$}"), width, &text));
+        print(&lines.collect::<Vec<_>>().join("\n"))
+    };
+    let is_well = found["health"] == "healthy" && found["failed"] == false;
+    Ok(if check && !is_well && printed == Exit::Ok {
+        Exit::NotServed
+    } else {
+        printed
+    })
+}
+
+/// The values in a JSON document, each with the names that lead to it.
+fn flatten(name: &str, value: &Value, lines: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                flatten(format!("{name} {field}").trim_start(), value, lines);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| flatten(name, value, lines)),
+        Value::Null => {}
+        Value::String(text) => lines.push((name.to_owned(), text.clone())),
+        other => lines.push((name.to_owned(), other.to_string())),
+    }
+}
+
+pub(super) async fn status(
+    variables: Variables,
+    container: Option<&str>,
+    json: bool,
+    check: bool,
+) -> Result<Exit, Exit> {
     let address = listen(variables).map_err(|(problem, exit)| fail(problem, exit))?;
     let failed = |(problem, exit)| fail(problem, exit);
     let text = get(address, "/status").await.map_err(failed)?;
@@ -89,6 +167,9 @@ pub(super) async fn status(variables: Variables, json: bool, check: bool) -> Res
         let problem = format!("cannot read the daemon's answer: {error}");
         fail(problem, Exit::Unavailable)
     })?;
+    if let Some(container) = container {
+        return one(&state, container, json, check);
+    }
     let shown = if json {
         text
     } else {

@@ -56,7 +56,8 @@ impl Environment {
         for (name, value) in foreign {
             let slip = meant(&name).filter(|meant| !texts.contains_key(meant));
             let slip = slip.map(|meant| format!("{name}: unknown variable; did you mean {meant}?"));
-            if let Some(hint) = slip.or_else(|| aliases::hint(&name)) {
+            let is_set = |right: &str| texts.keys().any(|known| known.starts_with(right));
+            if let Some(hint) = slip.or_else(|| aliases::hint(&name, is_set)) {
                 problems.hint(hint);
             }
             let value = value.to_string_lossy();

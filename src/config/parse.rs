@@ -10,6 +10,7 @@ use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
 use super::ProxySettings;
+use crate::container::EVERY_WORKLOAD;
 use crate::engine::EngineHost;
 use crate::image::{check_mirror, check_repository};
 use crate::schedule::zone::Zone;
@@ -75,6 +76,14 @@ pub(super) fn name(text: &str) -> Result<String, String> {
     }
 }
 
+/// The names of workloads, or `*` alone for every delegate.
+pub(super) fn workloads(text: &str) -> Result<Vec<String>, String> {
+    match text {
+        EVERY_WORKLOAD => Ok(vec![text.to_owned()]),
+        _ => names(text),
+    }
+}
+
 /// A comma-separated list of names, each once.
 pub(super) fn names(text: &str) -> Result<Vec<String>, String> {
     if text.contains(['"', '\'']) {
@@ -90,7 +99,7 @@ pub(super) fn names(text: &str) -> Result<Vec<String>, String> {
     if names.is_empty() {
         Err("it has no name".to_owned())
     } else if names.iter().any(|name| name == "*") {
-        Err("* has no meaning here; name each one".to_owned())
+        Err("* is not a name; name each one".to_owned())
     } else {
         Ok(names)
     }

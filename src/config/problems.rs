@@ -6,6 +6,10 @@ use std::mem;
 use super::variables::{Row, TABLE, Variable};
 use crate::text::quoted;
 
+const NOT_SET: &str = "not set";
+/// Where the settings are that every upgrader needs.
+const FROM_DELEGATE: &str = "hint: `delegate-upgrader doctor --from CONTAINER` prints these settings from a delegate's own environment";
+
 /// One wrong variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -35,8 +39,17 @@ impl fmt::Display for Problem {
 impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let problems = self.problems.iter().map(ToString::to_string);
+        // Only a variable that is needed is missing without another one.
+        let is_missing = self.problems.iter().any(|problem| problem.given == NOT_SET);
+        let hint = is_missing.then(|| FROM_DELEGATE.to_owned());
         let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
-        f.write_str(&problems.chain(warnings).collect::<Vec<_>>().join("\n"))
+        f.write_str(
+            &problems
+                .chain(hint)
+                .chain(warnings)
+                .collect::<Vec<_>>()
+                .join("\n"),
+        )
     }
 }
 
@@ -101,7 +114,7 @@ impl Problems {
     /// Adds a required variable that is not set, unless it is among the problems already.
     pub(super) fn missing(&mut self, row: &'static Row) {
         if !self.names(row) {
-            self.wrong(row, "not set");
+            self.wrong(row, NOT_SET);
         }
     }
 
@@ -137,9 +150,13 @@ impl Problems {
         self.0.warnings.extend(warnings);
     }
 
-    /// Adds a warning about a name that is not in the table.
+    /// Adds a warning about a name that is not in the table, unless another one says the same.
     pub(super) fn hint(&mut self, line: String) {
-        self.0.warnings.push(line);
+        let is_said = |right| self.0.warnings.iter().any(|warning| warning.ends_with(right));
+        let right = line.split_once(" variable; ").map(|(_, right)| right);
+        if !right.is_some_and(is_said) {
+            self.0.warnings.push(line);
+        }
     }
 
     /// Whether the variable is among the problems.

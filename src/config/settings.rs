@@ -32,7 +32,9 @@ pub(super) fn settings(
         Needs::All => connections::source(&mut reader, env, disable_auto_upgrade),
         Needs::HostOnly => Some(Source::None),
     };
-    let workload_names = reader.read_as(&env.upgrader_workload_name, parse::names, |names| names.join(","));
+    let workload_names = reader.read_as(&env.upgrader_workload_name, parse::workloads, |names| {
+        names.join(",")
+    });
     let schedule = schedule(&mut reader, env);
     let schedule_jitter = schedule_jitter(&mut reader, env, schedule.as_ref());
     let run_on_start = reader.flag(&env.run_on_start);

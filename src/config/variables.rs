@@ -184,8 +184,8 @@ variables! {
             "The published image, without a Manager: the three variables above are not used.");
     }
     delegates {
-        upgrader_workload_name = row("UPGRADER_WORKLOAD_NAME", Required, "the DELEGATE_NAME of your delegates, or several separated by commas",
-            "The delegates to manage.");
+        upgrader_workload_name = row("UPGRADER_WORKLOAD_NAME", Required, "the DELEGATE_NAME of your delegates, several separated by commas, or * for every one",
+            "The delegates to manage. `*`: every [delegate](#which-containers-are-delegates) of `ACCOUNT_ID` on this host.");
         schedule = row("SCHEDULE", Value("0 */1 * * *"), crate::schedule::ACCEPTED, "When to upgrade: [a schedule](schedules.md#schedules).");
         tz = row("TZ", Derived("the host's zone, else `UTC`"), "an IANA time zone such as Europe/Berlin or UTC",
             "The time zone of `SCHEDULE`, of windows and of dates. A container is in `UTC` until you set it.");

@@ -21,6 +21,9 @@ pub use state::{ApiVersion, ContainerSummary, RunState, SWARM_TASK, is_listed};
 /// The environment variable that names the delegate of which a container is a replica.
 pub const DELEGATE_NAME_VARIABLE: &str = "DELEGATE_NAME";
 
+/// Instead of names in `UPGRADER_WORKLOAD_NAME`: every delegate.
+pub const EVERY_WORKLOAD: &str = "*";
+
 /// The environment variable with the Harness account of a delegate.
 pub const ACCOUNT_ID_VARIABLE: &str = "ACCOUNT_ID";
 

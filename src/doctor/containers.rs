@@ -88,9 +88,10 @@ fn updater(container: &Inspected) -> Option<&'static str> {
 /// Whether Harness's own upgrader manages one of these delegates.
 fn is_for(upgrader: &Inspected, scope: &Scope) -> bool {
     let names = upgrader.env("UPGRADER_WORKLOAD_NAME").unwrap_or_default();
+    let is_ours = |name: &str| scope.workload_names.iter().any(|ours| ours == name.trim());
     names
         .split(',')
-        .any(|name| scope.workload_names.iter().any(|ours| ours == name.trim()))
+        .any(|name| scope.has_every_workload() || is_ours(name))
 }
 
 /// Whether a Watchtower would replace this delegate, according to its most common options, given as arguments or variables.

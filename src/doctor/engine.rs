@@ -55,7 +55,7 @@ pub(super) async fn check(
     let info = match info.await.unwrap_or(Err(EngineError::TimedOut(PATIENCE))) {
         Ok(info) => info,
         Err(error) => {
-            checks.fail("engine", format!("{error}; {}", host::engine_advice(&error)));
+            checks.fail("engine", host::engine_problem(&error));
             return None;
         }
     };

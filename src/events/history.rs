@@ -1,6 +1,8 @@
 //! The releases of a delegate, from the records of the audit log and from the state of its containers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -49,6 +51,38 @@ pub struct Release {
     pub is_available: Option<bool>,
     /// The outcome in words, and how long it took.
     pub message: String,
+}
+
+/// A release as an operator names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReleaseName {
+    /// Its number.
+    Number(u64),
+    /// The tag of its image, such as `26.02.88501`, or the whole reference.
+    Image(String),
+}
+
+impl FromStr for ReleaseName {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(number) => Ok(Self::Number(number)),
+            Err(_) if text.starts_with(|c: char| c.is_ascii_alphanumeric()) => {
+                Ok(Self::Image(text.to_owned()))
+            }
+            Err(_) => Err("expected the number of a release, as `history` shows it, or the tag of its image"),
+        }
+    }
+}
+
+impl fmt::Display for ReleaseName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Image(image) => image.fmt(f),
+        }
+    }
 }
 
 const ORIGINAL: &str = "original";
@@ -136,11 +170,27 @@ fn at_their_time(outcomes: Vec<Outcome>) -> Vec<Event> {
     at_since.collect()
 }
 
+/// Its number and its image.
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.release, self.image)
+    }
+}
+
 impl Release {
     /// Whether the delegate ran this release, so that it can return to it.
     fn was_served(&self) -> bool {
         let served = [Action::Upgraded, Action::RolledBack].map(Action::as_str);
         self.outcome == ORIGINAL || served.contains(&self.outcome)
+    }
+
+    fn has_name(&self, name: &ReleaseName) -> bool {
+        let ReleaseName::Image(name) = name else {
+            return name.to_string() == self.release.to_string();
+        };
+        let tagged = self.image.split('@').next().unwrap_or_default();
+        let tag = tagged.rsplit_once(':').map(|(_, tag)| tag);
+        self.image == *name || tagged == name || tag == Some(name)
     }
 
     fn of(event: &Event) -> Option<Self> {
@@ -288,17 +338,29 @@ impl History {
         releases
     }
 
-    /// The release with this number, if the delegate ran it.
-    pub fn release(&self, number: u64) -> Option<&Release> {
-        let mut latest_first = self.releases.iter().rev();
-        latest_first.find(|release| release.release == number && release.was_served())
+    /// The releases of this name that the delegate ran, the latest first: several if the name leaves open which image is meant.
+    pub fn named(&self, name: &ReleaseName) -> Vec<&Release> {
+        let mut found: Vec<&Release> = Vec::new();
+        for release in self
+            .releases
+            .iter()
+            .rev()
+            .filter(|it| it.was_served() && it.has_name(name))
+        {
+            let is_same =
+                |other: &&Release| (&other.image, &other.image_id) == (&release.image, &release.image_id);
+            let is_number = matches!(name, ReleaseName::Number(_));
+            if found.is_empty() || !is_number && !found.iter().any(is_same) {
+                found.push(release);
+            }
+        }
+        found
     }
 
-    /// The numbers of the releases to which the delegate can return.
-    pub fn numbers(&self) -> Vec<u64> {
-        let served = self.releases.iter();
-        let served = served.filter(|release| release.was_served() && !release.is_serving);
-        served.map(|release| release.release).collect()
+    /// The releases to which the delegate can return.
+    pub fn earlier(&self) -> impl Iterator<Item = &Release> {
+        let releases = self.releases.iter();
+        releases.filter(|release| release.was_served() && !release.is_serving)
     }
 }
 

@@ -16,9 +16,9 @@ pub fn own_container() -> Option<ContainerId> {
     proc::own_container(&fs::read_to_string("/proc/self/mountinfo").ok()?).map(ContainerId::new)
 }
 
-/// Advice for an operator if the engine does not answer.
-pub fn engine_advice(error: &EngineError) -> &'static str {
-    match error {
+/// An error of the engine, with advice for an operator.
+pub fn engine_problem(error: &EngineError) -> String {
+    let advice = match error {
         EngineError::Unreachable(problem) if problem.contains("ermission denied") => socket_advice(),
         EngineError::Unreachable(_) | EngineError::TimedOut(_) => {
             "check that Docker is running, its socket is mounted and this user may use it (DOCKER_HOST)"
@@ -26,8 +26,9 @@ pub fn engine_advice(error: &EngineError) -> &'static str {
         EngineError::Unsupported(_) => {
             "update delegate-upgrader, or set a lower min-api-version in Docker's daemon.json"
         }
-        _ => "check that DOCKER_HOST leads to an engine, and that its proxy permits GET /version",
-    }
+        _ => "check that DOCKER_HOST leads to an engine, and that its proxy permits the call",
+    };
+    format!("{error}; {advice}")
 }
 
 /// Advice if this process may not use the engine's socket.

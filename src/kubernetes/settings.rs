@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::file::{self, File};
 use crate::config::{self, Problem};
+use crate::container::EVERY_WORKLOAD;
 
 /// The container whose image is followed if the file names none. The chart uses this name.
 const CONTAINER: &str = "delegate";
@@ -87,6 +88,14 @@ impl ClusterSettings {
         };
         let mut problems = in_file(&file.problems);
         let mut warnings = in_file(&file.warnings);
+        if let Ok(common) = &common
+            && common.workload_names == [EVERY_WORKLOAD]
+        {
+            problems.push(
+                "UPGRADER_WORKLOAD_NAME: * is for Docker hosts; name each Deployment, as the Role does"
+                    .to_owned(),
+            );
+        }
         match common {
             Ok(common) if problems.is_empty() => {
                 warnings.extend(common.warnings.iter().map(|line| {

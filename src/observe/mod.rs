@@ -22,7 +22,10 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use crate::config::HealthSettings;
-use crate::container::{ContainerId, ContainerSummary, ImageId, label};
+use crate::container::{
+    ACCOUNT_ID_VARIABLE, ContainerId, ContainerSummary, DELEGATE_NAME_VARIABLE, EVERY_WORKLOAD, ImageId,
+    label,
+};
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::host::capacity::{Disk, FreeDisk, FreeMemory};
@@ -42,7 +45,7 @@ use watch::Watch;
 /// Which containers are managed, and the settings for observing them.
 #[derive(Clone)]
 pub struct Scope {
-    /// The values of `DELEGATE_NAME` whose containers are managed.
+    /// The values of `DELEGATE_NAME` whose containers are managed; [`EVERY_WORKLOAD`] alone for all of them.
     pub workload_names: Vec<String>,
     /// `ACCOUNT_ID`: delegates of other accounts belong to other upgraders. `None` if no Manager is asked.
     pub account: Option<String>,
@@ -72,6 +75,22 @@ impl Scope {
     /// This program's own container, if it replaces itself like a delegate.
     fn own_to_replace(&self) -> Option<&ContainerId> {
         self.own_id.as_ref().filter(|_| self.replaces_itself.is_some())
+    }
+
+    /// The `DELEGATE_NAME` among these variables of a container or service, if it is managed. With `*`, they also need an `ACCOUNT_ID`
+    /// and a name that could be a setting.
+    pub fn workload<'a>(&self, variable: impl Fn(&'static str) -> Option<&'a str>) -> Option<&'a str> {
+        let name = variable(DELEGATE_NAME_VARIABLE)?;
+        let is_unfit =
+            name.is_empty() || name.contains(|c: char| c == ',' || c.is_whitespace() || c.is_control());
+        let is_named = self.workload_names.iter().any(|ours| ours == name);
+        let is_any = || self.has_every_workload() && !is_unfit && variable(ACCOUNT_ID_VARIABLE).is_some();
+        (is_named || is_any()).then_some(name)
+    }
+
+    /// Whether every delegate is managed, whatever its name.
+    pub fn has_every_workload(&self) -> bool {
+        self.workload_names == [EVERY_WORKLOAD]
     }
 
     /// How the space for another image is measured.

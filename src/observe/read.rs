@@ -267,9 +267,7 @@ async fn check_labels<E: Engine>(
     inspected: Result<Inspected, EngineError>,
 ) -> Result<Inspected, EngineError> {
     let mut container = inspected?;
-    let name = container.env(DELEGATE_NAME_VARIABLE);
-    let is_managed =
-        is_own || name.is_some_and(|name| scope.workload_names.iter().any(|other| other == name));
+    let is_managed = is_own || scope.workload(|name| container.env(name)).is_some();
     if let Some(are_of_image) = identities.of_image.get(&container.id()) {
         container.set_labels_of_image(*are_of_image);
     } else if is_managed && container.has_doubtful_labels() {
@@ -303,11 +301,8 @@ fn identify(
     };
     identities.keep_auto_remove(&mut container);
     let is_new = !identities.workloads.contains_key(&summary.id);
-    let workload = known.flatten().or_else(|| {
-        let name = container.env(DELEGATE_NAME_VARIABLE)?;
-        let mut managed = scope.workload_names.iter();
-        managed.find(|managed| *managed == name).cloned()
-    });
+    let managed = || scope.workload(|name| container.env(name)).map(str::to_owned);
+    let workload = known.flatten().or_else(managed);
     identities.uninspectable.remove(&summary.id);
     let mut dependencies = document::dependencies(&container);
     if workload.is_none() {

@@ -79,9 +79,9 @@ pub trait Controller: Sized {
         false
     }
 
-    /// Advice for an operator.
-    fn advice(_: &Self::Error) -> Option<&'static str> {
-        None
+    /// The error, with advice for an operator.
+    fn problem(error: &Self::Error) -> String {
+        error.to_string()
     }
 
     /// The memory of the loop.

@@ -9,8 +9,7 @@ use super::controller::Core;
 use super::log::support_news;
 use super::questions::Registry;
 use super::tracked::Budget;
-use super::upgrade_run::{Mode, UpgradeRun};
-use crate::container::Request;
+use super::upgrade_run::UpgradeRun;
 use crate::host::hold::READ_HOLDS;
 use crate::image::ImageReference;
 use crate::managed::{
@@ -18,7 +17,7 @@ use crate::managed::{
 };
 use crate::manager::ImageSource;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Backoff, Blocker, Desired, Intent, Policy, RunFacts};
+use crate::rollout::{Backoff, Blocker, Desired, Policy, RunFacts};
 use crate::status::planned::Planned;
 use crate::status::report::{DelegateReport, Report};
 
@@ -86,13 +85,12 @@ impl<O: Orchestrate> Driver<O> {
             .for_each(|tracked| tracked.backoff = None);
     }
 
-    /// A run that rolls these workloads back to these images, as somebody asked.
+    /// The same run, which also rolls these workloads back to these images.
     pub(super) fn rollback(
+        run: UpgradeRun,
         all: Vec<(Managed, ImageReference)>,
-        request: Request,
         now: DateTime<Utc>,
     ) -> UpgradeRun {
-        let run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback(request));
         all.into_iter().fold(run, |run, (managed, to)| {
             let Managed {
                 id,

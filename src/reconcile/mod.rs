@@ -35,7 +35,7 @@ use tracing::warn;
 use crate::engine::{Engine, EngineCalls, EngineError};
 use crate::events::ledger::Ledger;
 use crate::health::HealthEndpoint;
-use crate::host::engine_advice;
+use crate::host::engine_problem;
 use crate::host::hold::KnownHolds;
 use crate::image::TargetSettings;
 use crate::managed::Orchestrate as _;
@@ -274,8 +274,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
         matches!(error, EngineError::Unreachable(problem) if !problem.contains("ermission denied"))
     }
 
-    fn advice(error: &EngineError) -> Option<&'static str> {
-        Some(engine_advice(error))
+    fn problem(error: &EngineError) -> String {
+        engine_problem(error)
     }
 
     fn core(&self) -> &Core<E, M> {

@@ -10,7 +10,7 @@ use super::observation::Observed;
 use crate::container::{ImageId, Request};
 use crate::engine::{Engine, EngineError};
 use crate::events::Event;
-use crate::events::history::{History, Present, Release};
+use crate::events::history::{History, Present, Release, ReleaseName};
 use crate::health::HealthEndpoint;
 use crate::host::place::command_for;
 use crate::image::{ImageName, ImageReference};
@@ -67,14 +67,24 @@ pub enum OperatorError {
         release: u64,
     },
     /// The image of that release is unknown.
-    #[error("{name} has no release {release} that is known here; {}", numbers(.known))]
+    #[error("{name} has no release {release} that is known here; {}", listed(.known))]
     NoSuchRelease {
         /// The delegate's container name.
         name: String,
         /// The release that was asked for.
-        release: u64,
+        release: ReleaseName,
         /// The known releases.
-        known: Vec<u64>,
+        known: Vec<String>,
+    },
+    /// Several images have the tag.
+    #[error("{name} ran several images with the tag {release}; choose by the number: {}", .known.join(", "))]
+    AmbiguousRelease {
+        /// The delegate's container name.
+        name: String,
+        /// The release that was asked for.
+        release: ReleaseName,
+        /// The releases with this tag.
+        known: Vec<String>,
     },
     /// The image was removed from the host.
     #[error("the image {reference} ({image}) is no longer on this host; pull it and try again")]
@@ -94,11 +104,10 @@ fn managed(delegates: &[String], workload_names: &[String]) -> String {
     }
 }
 
-fn numbers(known: &[u64]) -> String {
+fn listed(known: &[String]) -> String {
     if known.is_empty() {
         "with an audit log (AUDIT_LOG), releases are remembered".to_owned()
     } else {
-        let known: Vec<String> = known.iter().map(ToString::to_string).collect();
         format!("known: {}", known.join(", "))
     }
 }
@@ -131,7 +140,7 @@ fn is_named(given: &str, name: &str, id: Option<&str>) -> bool {
 async fn rollback_target<E: Engine>(
     engine: &E,
     rollout: &Rollout,
-    release: Option<u64>,
+    release: Option<&ReleaseName>,
     records: impl IntoIterator<Item = Event>,
 ) -> Result<RollbackTarget, OperatorError> {
     let name = rollout.name.clone();
@@ -140,8 +149,23 @@ async fn rollback_target<E: Engine>(
     };
     if let Some(release) = release {
         let usable = |found: &Release| Some((found.image.clone(), found.image_id.clone()?));
-        let (image, id) = earlier_release((&name, rollout.into()), release, records, usable)?;
-        return to_image(engine, serving, &image.as_str().into(), &ImageId::new(id)).await;
+        return match (
+            earlier_release((&name, rollout.into()), release, records, usable),
+            release,
+        ) {
+            // The host may have the image, although the delegate never ran it.
+            (Err(unknown @ OperatorError::NoSuchRelease { .. }), ReleaseName::Image(tag)) => {
+                let repository = serving.image.reference().map(ImageReference::repository);
+                let repository = repository.unwrap_or_default();
+                let image = format!("{}:{tag}", repository.trim_start_matches("docker.io/"));
+                let found = to_image(engine, serving, &image.as_str().into(), &image).await;
+                found.map_err(|_| unknown)
+            }
+            (found, _) => {
+                let (image, id) = found?;
+                to_image(engine, serving, &image.as_str().into(), &id).await
+            }
+        };
     }
     if let Some(left) = &serving.rolled_back_from {
         let from = left.reference.to_string();
@@ -149,7 +173,7 @@ async fn rollback_target<E: Engine>(
     }
     let before = serving.previous.as_ref();
     let before = before.ok_or(OperatorError::NothingBefore(name))?;
-    to_image(engine, serving, &before.reference, &before.id).await
+    to_image(engine, serving, &before.reference, before.id.as_str()).await
 }
 
 /// Checks that no update of it is in progress.
@@ -163,7 +187,7 @@ pub(super) fn is_free(managed: &Managed) -> Result<(), OperatorError> {
 /// The image before the current one, or that of a release.
 pub(super) fn image_before(
     managed: &Managed,
-    release: Option<u64>,
+    release: Option<&ReleaseName>,
     records: impl IntoIterator<Item = Event>,
 ) -> Result<ImageReference, OperatorError> {
     is_free(managed)?;
@@ -180,23 +204,33 @@ pub(super) fn image_before(
     before.ok_or(OperatorError::NothingBefore(name))
 }
 
-/// The release with this number, unless it is the one that runs.
+/// The release of this name, unless it is the one that runs.
 fn earlier_release<T>(
     (name, present): (&str, Present),
-    release: u64,
+    release: &ReleaseName,
     records: impl IntoIterator<Item = Event>,
     usable: impl Fn(&Release) -> Option<T>,
 ) -> Result<T, OperatorError> {
     let (name, records) = (name.to_owned(), records.into_iter());
     let records = records.filter(|event| event.container == name);
     let history = History::of(&name, Some(present), records.collect());
-    let found = history.release(release);
-    if found.is_some_and(|found| found.is_serving) {
-        return Err(OperatorError::AlreadyThere { name, release });
-    }
-    found.and_then(usable).ok_or_else(|| {
-        let known = history.numbers();
-        OperatorError::NoSuchRelease { name, release, known }
+    let asked = release.clone();
+    let found = match history.named(release)[..] {
+        [found] if found.is_serving => {
+            let release = found.release;
+            return Err(OperatorError::AlreadyThere { name, release });
+        }
+        [_, _, ..] => {
+            let known = history.named(release).iter().map(ToString::to_string).collect();
+            let release = asked;
+            return Err(OperatorError::AmbiguousRelease { name, release, known });
+        }
+        ref found => found.first().copied().and_then(usable),
+    };
+    found.ok_or_else(|| OperatorError::NoSuchRelease {
+        name,
+        release: asked,
+        known: history.earlier().map(ToString::to_string).collect(),
     })
 }
 
@@ -205,22 +239,20 @@ async fn to_image<E: Engine>(
     engine: &E,
     serving: &Member,
     reference: &ImageName,
-    image: &ImageId,
+    image: &str,
 ) -> Result<RollbackTarget, OperatorError> {
     let gone = || OperatorError::ImageGone {
         reference: reference.to_string(),
-        image: image.clone(),
+        image: ImageId::new(image),
     };
-    match engine.inspect_image(image.as_str()).await {
+    let found = match engine.inspect_image(image).await {
         Err(EngineError::NotFound(_)) => return Err(gone()),
-        found => {
-            found?.get("Id").and_then(Value::as_str).ok_or_else(gone)?;
-        }
-    }
+        found => found?,
+    };
     Ok(RollbackTarget {
         from: serving.image.to_string(),
         reference: reference.reference().cloned().map_err(|_| gone())?,
-        image: image.clone(),
+        image: ImageId::new(found.get("Id").and_then(Value::as_str).ok_or_else(gone)?),
     })
 }
 
@@ -255,7 +287,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub async fn rollback(
         &mut self,
         container: &str,
-        release: Option<u64>,
+        release: Option<&ReleaseName>,
         request: Request,
         records: impl IntoIterator<Item = Event>,
     ) -> Result<(), OperatorError> {
@@ -263,16 +295,53 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         match self.named(container, &rollouts).await? {
             Found::Container(rollout) => {
                 let back = rollback_target(self.engine.as_ref(), rollout, release, records).await?;
-                self.start_rollback(rollout, back, request);
+                self.start_rollback(vec![(rollout, back)], Vec::new(), request);
             }
             Found::Service(service) => {
                 let image = image_before(&service, release, records)?;
-                self.forget_last_run();
-                let (id, now) = (service.id.clone(), self.now());
-                let run = Driver::<Swarm<E>>::rollback(vec![(*service, image)], request, now);
-                self.core.run = run.limited_to(&id);
+                self.start_rollback(Vec::new(), vec![(*service, image)], request);
             }
         }
+        Ok(())
+    }
+
+    /// Starts a run that takes all delegates to a release. As in any run, the first replica is the canary, and the others follow one at
+    /// a time. Those that run the release already, and those that are left alone, stay as they are.
+    ///
+    /// # Errors
+    /// As for [`Self::rollback`]. Then no delegate is rolled back.
+    pub async fn rollback_all(
+        &mut self,
+        release: &ReleaseName,
+        request: Request,
+        records: &[Event],
+    ) -> Result<(), OperatorError> {
+        let Observed { rollouts, .. } = self.observe_all().await?;
+        self.may_change().await?;
+        let all: Vec<_> = self.services.managed().cloned().collect();
+        let (mut containers, mut services, mut already) = (Vec::new(), Vec::new(), None);
+        let mut note = |error| match error {
+            OperatorError::AlreadyThere { .. } => Ok(already = Some(error)),
+            error => Err(error),
+        };
+        let is_meant = |rollout: &&Rollout| !rollout.is_upgrader() && rollout.owner.left_alone().is_none();
+        for rollout in rollouts.iter().filter(is_meant) {
+            let records = records.iter().cloned();
+            match rollback_target(self.engine.as_ref(), rollout, Some(release), records).await {
+                Ok(back) => containers.push((rollout, back)),
+                Err(error) => note(error)?,
+            }
+        }
+        for service in all.into_iter().filter(|service| service.left_alone.is_none()) {
+            match image_before(&service, Some(release), records.iter().cloned()) {
+                Ok(image) => services.push((service, image)),
+                Err(error) => note(error)?,
+            }
+        }
+        if containers.is_empty() && services.is_empty() {
+            return Err(already.unwrap_or_else(|| self.no_such("--all", &rollouts)));
+        }
+        self.start_rollback(containers, services, request);
         Ok(())
     }
 
@@ -289,21 +358,33 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         })
     }
 
-    fn start_rollback(&mut self, rollout: &Rollout, back: RollbackTarget, request: Request) {
+    fn start_rollback(
+        &mut self,
+        containers: Vec<(&Rollout, RollbackTarget)>,
+        services: Vec<(Managed, ImageReference)>,
+        request: Request,
+    ) {
         self.forget_last_run();
-        info!(container = rollout.name, workload = rollout.workload, from = back.from, to = %back.reference, "rolling back");
         let now = self.now();
-        let run =
-            UpgradeRun::new(Mode::Upgrade, Intent::Rollback(request)).over(std::slice::from_ref(rollout));
-        let run = run.taking_back(&rollout.name, back.reference, Some(back.image), now);
-        self.core.run = run.limited_to(&rollout.name);
+        let rollouts: Vec<Rollout> = containers.iter().map(|(rollout, _)| (*rollout).clone()).collect();
+        let mut run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback(request)).over(&rollouts);
+        for (rollout, back) in containers {
+            info!(container = rollout.name, workload = rollout.workload, from = back.from, to = %back.reference, "rolling back");
+            run = run.taking_back(&rollout.name, back.reference, Some(back.image), now);
+        }
+        self.core.run = Driver::<Swarm<E>>::rollback(run, services, now);
     }
 
-    async fn named<'a>(&mut self, given: &str, rollouts: &'a [Rollout]) -> Result<Found<'a>, OperatorError> {
+    /// Observes the services as well.
+    async fn may_change(&mut self) -> Result<(), OperatorError> {
         if self.settings.policy.health_only {
             return Err(OperatorError::HealthOnly);
         }
-        self.find_services().await?;
+        Ok(self.find_services().await?)
+    }
+
+    async fn named<'a>(&mut self, given: &str, rollouts: &'a [Rollout]) -> Result<Found<'a>, OperatorError> {
+        self.may_change().await?;
         self.find(given, rollouts)
     }
 
@@ -320,12 +401,16 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Some(service) = services.find(|managed| is_named(given, &managed.name, Some(&managed.id))) {
             return Ok(Found::Service(Box::new(service.clone())));
         }
+        Err(self.no_such(given, rollouts))
+    }
+
+    fn no_such(&self, given: &str, rollouts: &[Rollout]) -> OperatorError {
         let services = self.services.managed().map(|managed| managed.name.clone());
         let containers = rollouts.iter().map(|rollout| rollout.name.clone());
-        Err(OperatorError::NoSuchDelegate {
+        OperatorError::NoSuchDelegate {
             container: given.to_owned(),
             delegates: containers.chain(services).collect(),
             workload_names: self.settings.scope.workload_names.clone(),
-        })
+        }
     }
 }

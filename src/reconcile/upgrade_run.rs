@@ -35,8 +35,8 @@ pub enum Mode {
 pub struct UpgradeRun {
     mode: Mode,
     intent: Intent,
-    /// The key of the only delegate of the run, if an operator named one.
-    only: Option<String>,
+    /// The keys of the only delegates of the run, if an operator named them.
+    only: Option<Vec<String>>,
     /// The delegates at the start of the run: the `DELEGATE_NAME` of each, by container name.
     at_start: BTreeMap<String, String>,
     /// The rejected candidates at the start of the run.
@@ -127,7 +127,8 @@ impl UpgradeRun {
         self
     }
 
-    /// The same run, which gives the delegate with this key an operator's image, whatever is published.
+    /// The same run, which gives the delegate with this key an operator's image, whatever is published, and is about no others
+    /// but such.
     pub(super) fn taking_back(
         mut self,
         key: &str,
@@ -138,6 +139,7 @@ impl UpgradeRun {
         let is_mutable = id.is_some();
         self.pulled.extend(id.map(|id| (reference.normalised(), Ok(id))));
         let resolution = Resolution::previous_image(reference, is_mutable, now);
+        self.only.get_or_insert_default().push(key.to_owned());
         self.resolutions.insert(key.to_owned(), resolution);
         self
     }
@@ -156,14 +158,16 @@ impl UpgradeRun {
 
     /// Whether the run is about the delegate with this key.
     pub(super) fn is_about(&self, key: &str) -> bool {
-        self.only.as_deref().is_none_or(|only| only == key)
+        self.only
+            .as_ref()
+            .is_none_or(|only| only.iter().any(|only| only == key))
     }
 
     /// The same run, which leaves all other delegates alone.
     pub(super) fn limited_to(mut self, key: &str) -> Self {
         self.at_start.retain(|name, _| name == key);
         self.resolutions.retain(|other, _| other == key);
-        self.only = Some(key.to_owned());
+        self.only = Some(vec![key.to_owned()]);
         self
     }
 

@@ -8,7 +8,7 @@ use super::controller::{Controller, Core, observe_with_answers};
 use super::driver::Driver;
 use crate::container::Request;
 use crate::events::Event;
-use crate::events::history::History;
+use crate::events::history::{History, ReleaseName};
 use crate::events::ledger::Ledger;
 use crate::image::TargetSettings;
 use crate::managed::{Managed, Object, Orchestrate};
@@ -103,7 +103,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     /// Why that is impossible, as a sentence.
     pub async fn start_rollback(
         &mut self,
-        release: Option<u64>,
+        release: Option<&ReleaseName>,
         request: Request,
         records: &[Event],
     ) -> Result<(), String> {
@@ -116,7 +116,8 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
             Ok((managed.clone(), image.map_err(|error| error.to_string())?))
         };
         let all: Result<Vec<_>, String> = self.driver.managed().map(before).collect();
-        self.core.run = Driver::<O>::rollback(all?, request, (self.clock)());
+        let run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback(request));
+        self.core.run = Driver::<O>::rollback(run, all?, (self.clock)());
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::container::EVERY_WORKLOAD;
 use crate::health::{HealthStatus, Probe};
 use crate::image::Expiry;
 use crate::managed::Managed;
@@ -287,7 +288,11 @@ pub fn none_found(workload_names: &[String], others: &[String]) -> String {
             others.join(", ")
         ),
     };
-    format!("no container on this host has DELEGATE_NAME={names}{others}")
+    let wanted = match names.as_str() {
+        EVERY_WORKLOAD => "a DELEGATE_NAME and an ACCOUNT_ID".to_owned(),
+        names => format!("DELEGATE_NAME={names}"),
+    };
+    format!("no container on this host has {wanted}{others}")
 }
 
 impl DelegateReport {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::image::ImageName;
+use crate::image::{ImageName, is_delegate_image};
 use crate::managed::{Managed, Object, Orchestrator, Progress, Record, TaskFailure, Tasks};
 use crate::observe::{self, Scope};
 use crate::rollout::reason::Reason;
@@ -34,10 +34,13 @@ pub fn read(service: &Value, tasks: &[Value], scope: &Scope) -> Option<Managed> 
             .filter_map(|variable| variable.as_str()?.split_once('='));
         Some(variables.find(|(name, _)| *name == wanted)?.1)
     };
-    let workload = variable("DELEGATE_NAME")?;
-    let workload = scope.workload_names.iter().find(|ours| *ours == workload)?;
+    let workload = scope.workload(variable)?;
     let id = text("/ID")?;
     let image = text("/Spec/TaskTemplate/ContainerSpec/Image")?;
+    // Unlike a container, a service is not asked whether it answers like a delegate.
+    if scope.has_every_workload() && !is_delegate_image(&image.into(), &scope.known_images) {
+        return None;
+    }
     let labels = service.pointer("/Spec/Labels").and_then(Value::as_object);
     let label = |name: &str| labels?.get(name)?.as_str();
     let mode = service.pointer("/Spec/Mode").and_then(Value::as_object);
@@ -55,7 +58,7 @@ pub fn read(service: &Value, tasks: &[Value], scope: &Scope) -> Option<Managed> 
         orchestrator: Orchestrator::Swarm,
         id: id.to_owned(),
         name: text("/Spec/Name")?.to_owned(),
-        workload: workload.clone(),
+        workload: workload.to_owned(),
         image: ImageName::from(image),
         progress: progress(service),
         tasks: tasks_of(service, image, tried, &own),

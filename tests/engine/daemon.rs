@@ -73,6 +73,15 @@ fn the_page_the_status_and_the_metrics_show_the_delegates() {
         assert!(!of_a_manager, "with PUBLISHED_IMAGE nobody is asked: {text}");
     }
     told.says("is published; waiting for the next scheduled run");
+    let name = format!("{}-1", lab.name);
+    let one = asking.run(&["status", &name, "--check"]).ended(0);
+    for text in [&name, "awaiting_schedule", "health_detail"] {
+        one.says(text);
+    }
+    asking
+        .run(&["status", "nobody"])
+        .ended(2)
+        .says(&format!("it sees: {name}"));
     daemon.signal(Signal::TERM);
     assert_eq!(asking.run(&["healthcheck"]).code, Some(1));
     assert_eq!(asking.run(&["status"]).code, Some(69));

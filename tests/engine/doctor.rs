@@ -267,7 +267,7 @@ fn doctor_reports_configuration_errors_first_and_a_dead_engine_on_one_line() {
     assert_only_failure(
         &run,
         "engine",
-        &["(403): 403 Forbidden By rule.", "permits GET /version"],
+        &["(403): 403 Forbidden By rule.", "permits the call"],
     );
 
     let run = upgrader.with("SCHEDULE", "never").run(&["doctor"]).ended(78);

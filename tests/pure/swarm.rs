@@ -168,6 +168,26 @@ fn services_of_other_workloads_are_ignored() {
     assert_eq!(read(&json!({}), &[]), None);
 }
 
+#[test]
+fn with_a_star_a_service_of_any_name_needs_an_account_and_the_image_of_a_delegate() {
+    let every = Scope {
+        workload_names: vec!["*".to_owned()],
+        ..kit::scope::scope()
+    };
+    for (account, image, is_managed) in [
+        ("ACCOUNT_ID", NEW, true),
+        ("NO", NEW, false),
+        ("ACCOUNT_ID", "nginx:1", false),
+    ] {
+        let mut service = service();
+        let container = &mut service["Spec"]["TaskTemplate"]["ContainerSpec"];
+        container["Image"] = json!(image);
+        container["Env"] = json!(["DELEGATE_NAME=another", format!("{account}=ours")]);
+        let workload = swarm::read(&service, &[], &every).map(|managed| managed.workload);
+        assert_eq!(workload.as_deref(), is_managed.then_some("another"), "{image}");
+    }
+}
+
 /// The record belongs to the service, not to its containers.
 #[test]
 fn the_record_is_read_from_the_labels_of_the_service() {

@@ -144,6 +144,8 @@ pub struct Host {
     pub asked: Asked,
     /// Further managed `DELEGATE_NAME`s.
     pub further: Vec<String>,
+    /// `UPGRADER_WORKLOAD_NAME=*`.
+    pub every_workload: bool,
     /// `ACCOUNT_ID`.
     pub account: Option<&'static str>,
     /// `PULL`.
@@ -183,6 +185,7 @@ impl Host {
             free_disk: None,
             asked: Asked::default(),
             further: Vec::new(),
+            every_workload: false,
             account: None,
             pull: Pull::default(),
             max_stop_timeout: None,
@@ -235,6 +238,9 @@ impl Host {
         let mut settings = crate::settings::settings();
         let scope = &mut settings.scope;
         scope.workload_names.extend_from_slice(&self.further);
+        if self.every_workload {
+            scope.workload_names = vec!["*".to_owned()];
+        }
         (scope.max_stop_timeout, scope.keep_images) = (self.max_stop_timeout, self.keep_images);
         scope.account = self.account.map(str::to_owned);
         scope.health.probe = self.probe;

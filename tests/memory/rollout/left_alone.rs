@@ -82,6 +82,50 @@ async fn reports_but_never_touches_what_only_has_a_delegates_name() {
     }
 }
 
+/// `UPGRADER_WORKLOAD_NAME=*`: the words with which each container is reported, and no other container is touched.
+#[tokio::test(start_paused = true)]
+async fn manages_every_delegate_of_its_account_with_a_star() {
+    let host = Host {
+        account: Some("ours"),
+        every_workload: true,
+        ..Host::new()
+    };
+    let body = |image: &str, variables: &[&str]| json!({ "Image": image, "Env": variables });
+    host.twin
+        .add_image("sidecar:1", host.twin.image(Behaviour { port: 80, ..good() }));
+    for (name, image, variables) in [
+        ("dd-a", OLD, &["DELEGATE_NAME=a", "ACCOUNT_ID=ours"][..]),
+        ("dd-b", OLD, &["DELEGATE_NAME=b", "ACCOUNT_ID=ours"]),
+        ("theirs", OLD, &["DELEGATE_NAME=a", "ACCOUNT_ID=theirs"]),
+        ("no-account", OLD, &["DELEGATE_NAME=a"]),
+        ("no-name", OLD, &["ACCOUNT_ID=ours", "DELEGATE_NAME="]),
+        (
+            "unfit",
+            OLD,
+            &["ACCOUNT_ID=ours", "DELEGATE_NAME=the upgrader, itself"],
+        ),
+        ("sidecar", "sidecar:1", &["DELEGATE_NAME=a", "ACCOUNT_ID=ours"]),
+    ] {
+        host.twin.run(name, &body(image, variables));
+    }
+    let report = host.once(NEW).await;
+    let rows: Vec<(&str, &str, &str)> = report
+        .delegates
+        .iter()
+        .map(|row| (row.container.as_str(), row.workload.as_str(), row.reason.as_str()))
+        .collect();
+    let expected = [
+        ("dd-a", "a", "up_to_date"),
+        ("dd-b", "b", "up_to_date"),
+        ("theirs", "a", "other_account"),
+    ];
+    assert_eq!(rows, expected);
+    assert_eq!(report.not_delegates.len(), 1, "{report:?}");
+    for name in ["theirs", "no-account", "no-name", "unfit", "sidecar"] {
+        assert_eq!(host.writes_on(name), [], "{name}");
+    }
+}
+
 /// Two accounts on one host may have delegates of the same name, each with its own upgrader.
 #[tokio::test(start_paused = true)]
 async fn leaves_delegate_of_another_account_alone() {

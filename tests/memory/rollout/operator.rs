@@ -139,6 +139,86 @@ async fn a_retry_lifts_a_rollback_without_affecting_other_replicas() {
     assert_eq!(host.find("bb").id, bb);
 }
 
+async fn all_rolled_back(host: &Host, release: &str) -> Result<Report, OperatorError> {
+    let mut upgrader = host.upgrader(NEW);
+    upgrader
+        .rollback_all(&release.parse().unwrap(), Request::default(), &[])
+        .await?;
+    Ok(host.finish(&mut upgrader).await)
+}
+
+#[tokio::test(start_paused = true)]
+async fn rolls_all_delegates_back_to_a_tag_one_replica_at_a_time() {
+    let host = Host::new();
+    for name in ["aa", "bb"] {
+        host.run(name);
+    }
+    host.run_with("opted-out", |body| {
+        body["Labels"] = json!({ "io.delegate-upgrader.enable": "false" })
+    });
+    host.once(NEW).await;
+    let before = host.twin.writes().len();
+    let unknown = all_rolled_back(&host, "26.01.9").await.unwrap_err();
+    let words = format!("aa has no release 26.01.9 that is known here; known: 0 ({OLD})");
+    assert_eq!((unknown.to_string(), host.twin.writes().len()), (words, before));
+    rolled_back(&host, "bb").await.unwrap();
+    let bb = host.find("bb").id;
+    let report = all_rolled_back(&host, "26.02.1").await.unwrap();
+    let done: Vec<&str> = report
+        .delegates
+        .iter()
+        .map(|row| row.container.as_str())
+        .collect();
+    assert_eq!(done, ["aa"], "{report:?}");
+    assert_eq!((host.find("aa").image, host.find("bb").id), (OLD.to_owned(), bb));
+    let again = all_rolled_back(&host, OLD).await.unwrap_err();
+    assert!(matches!(again, OperatorError::AlreadyThere { .. }), "{again}");
+    assert!(host.fewest_working() >= 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_canary_halts_the_rollback_of_all() {
+    let host = Host::new();
+    for name in ["aa", "bb"] {
+        host.run(name);
+    }
+    host.once(NEW).await;
+    host.twin.set_behaviour(OLD, &Behaviour::never_healthy());
+    let report = all_rolled_back(&host, "26.02.1").await.unwrap();
+    assert_eq!(row(&report, "aa").reason.as_str(), "rejected");
+    assert_eq!(row(&report, "bb").reason.as_str(), "halted");
+    assert_eq!(host.find("bb").image, NEW);
+}
+
+/// The audit log has both images of the tag `latest`; the host has an image that the delegate never ran.
+#[tokio::test(start_paused = true)]
+async fn takes_a_tag_on_the_host_and_refuses_one_with_two_images() {
+    let host = upgraded().await;
+    host.twin.add_image(NEWER, host.twin.image(good()));
+    let mut upgrader = host.upgrader(NEW);
+    let newer = "26.04.1".parse().unwrap();
+    upgrader
+        .rollback("dd", Some(&newer), Request::default(), [])
+        .await
+        .unwrap();
+    host.finish(&mut upgrader).await;
+    assert_eq!(host.find("dd").image, NEWER);
+
+    let host = Host::new();
+    let _ = host.twin.add_image(LATEST, host.twin.image(good()));
+    host.run_with("dd", |body| body["Image"] = json!(LATEST));
+    host.publish(LATEST, good());
+    host.once(LATEST).await;
+    let latest = "latest".parse().unwrap();
+    let error = host
+        .upgrader(LATEST)
+        .rollback("dd", Some(&latest), Request::default(), [])
+        .await
+        .unwrap_err();
+    let words = "dd ran several images with the tag latest; choose by the number: 1 (harness/delegate:latest), 0 (harness/delegate:latest)";
+    assert_eq!(error.to_string(), words);
+}
+
 #[tokio::test(start_paused = true)]
 async fn rolls_back_moving_tag() {
     let host = Host::new();

@@ -217,14 +217,42 @@ fn recognises_misspelt_name() {
             "unknown variable; use DOCKER_CONFIG, or REGISTRY_USERNAME",
         ),
         ("UPGRADER_COLOUR", "unknown variable, so it has no effect"),
+        ("HARNESS_COLOUR", "unknown variable, so it has no effect"),
+        ("HARNESS_TOKEN", "unknown variable; use UPGRADER_TOKEN"),
+        (
+            "DOCKER_CONTEXT",
+            "unknown variable; use DOCKER_HOST with the address that `docker context inspect` shows",
+        ),
+        (
+            "DOCKER_API_VERSION",
+            "unknown variable; use nothing: the newest version that both know is spoken",
+        ),
+        (
+            "SLACK_WEBHOOK_URL",
+            "unknown variable; use WEBHOOK_URL with WEBHOOK_FORMAT=slack",
+        ),
+        (
+            "WATCHTOWER_NOTIFICATIONS_LEVEL",
+            "unknown variable; use WEBHOOK_URL",
+        ),
     ] {
         let warnings = settings(&[(name, "x")]).warnings;
         assert_eq!(warnings, [format!("{name}: {hint}")]);
     }
-    assert_eq!(
-        settings(&[("UPGRADER_SERVICE_HOST", "10.0.0.1")]).warnings,
-        Vec::<String>::new()
-    );
+    let warnings = settings(&[("OTEL_SERVICE_NAME", "x"), ("OTEL_LOGS_EXPORTER", "y")]).warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let warnings = errors(&[("UPGRADER_TOKEN", ""), ("DELEGATE_TOKEN", "x")]).warnings;
+    assert_eq!(warnings, ["DELEGATE_TOKEN: unknown variable; use UPGRADER_TOKEN"]);
+    // Kubernetes and Docker set such variables, and some images.
+    for name in [
+        "UPGRADER_SERVICE_HOST",
+        "HARNESS_MANAGER_PORT_80_TCP",
+        "DOCKER_VERSION",
+        "HOSTNAME",
+        "container",
+    ] {
+        assert_eq!(settings(&[(name, "10.0.0.1")]).warnings, [""; 0], "{name}");
+    }
 }
 
 #[test]
@@ -278,7 +306,7 @@ fn status_hosts_are_host_names_only() {
             ("*.example,*.a.example", Ok("*.example,*.a.example")),
             (".example", Err("write *.example for all names of a domain")),
             ("a.*.example", Err("only the first part of a name can be *")),
-            ("*", Err("* has no meaning here")),
+            ("*", Err("* is not a name")),
             (",", Err("it has no name")),
         ],
     );

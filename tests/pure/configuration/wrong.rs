@@ -17,6 +17,22 @@ UPGRADER_TOKEN=
     MANAGER_HOST_AND_PORT: not set; expected the Manager's URL
     UPGRADER_TOKEN: not set; expected the delegate token
     UPGRADER_WORKLOAD_NAME: not set; expected the DELEGATE_NAME
+ACCOUNT_ID=<account_ID>
+MANAGER_HOST_AND_PORT=HARNESS_MANAGE_ENDPOINT_URL
+UPGRADER_TOKEN=<delegate token>
+UPGRADER_WORKLOAD_NAME=your-delegate-name
+    ACCOUNT_ID: "<account_ID>" (a placeholder: put your own
+    MANAGER_HOST_AND_PORT: (a placeholder
+    UPGRADER_TOKEN: its value (not shown) is a placeholder
+    UPGRADER_WORKLOAD_NAME: (a placeholder
+ACCOUNT_ID=ACCOUNT_ID
+MANAGER_HOST_AND_PORT=https://<host>
+UPGRADER_TOKEN=…
+UPGRADER_WORKLOAD_NAME=${DELEGATE_NAME}
+    ACCOUNT_ID: "ACCOUNT_ID" (a placeholder
+    MANAGER_HOST_AND_PORT: (a placeholder
+    UPGRADER_TOKEN: its value (not shown) is a placeholder
+    UPGRADER_WORKLOAD_NAME: (a placeholder
 UPGRADER_TOKEN=not-a-token-but-secret
     UPGRADER_TOKEN: is not a token
 UPGRADER_TOKEN_FILE=/etc/hostname
@@ -159,8 +175,10 @@ DOCKER_HOST=tcp://host
 DOCKER_TLS_VERIFY=1
 HOME=
     DOCKER_CERT_PATH: not set, and TLS is on; expected a directory with ca.pem
-UPGRADER_WORKLOAD_NAME=*
-    UPGRADER_WORKLOAD_NAME: * has no meaning here; name each one
+UPGRADER_WORKLOAD_NAME=a,*
+    UPGRADER_WORKLOAD_NAME: * is not a name; name each one
+STATUS_HOSTS=*
+    STATUS_HOSTS: * is not a name; name each one
 LOG_LEVEL='info'
     LOG_LEVEL: which `docker run --env-file` keeps; leave them out
 DRY_RUN=true
@@ -220,8 +238,14 @@ fn reports_each_wrong_environment_completely() {
         let text = errors.to_string();
         let lines: Vec<&str> = text
             .lines()
-            .filter(|line| !line.starts_with("warning: "))
+            .filter(|line| !line.starts_with("warning: ") && !line.starts_with("hint: "))
             .collect();
+        let is_missing = text.lines().any(|line| line.contains(": not set; "));
+        assert_eq!(
+            text.matches("doctor --from").count(),
+            usize::from(is_missing),
+            "{text}"
+        );
         let mut named: Vec<&str> = lines.iter().filter_map(|line| line.split(": ").next()).collect();
         let mut wanted: Vec<&str> = expected.iter().map(|(variable, _)| *variable).collect();
         named.sort_unstable();
