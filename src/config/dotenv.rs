@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
-use std::iter::Peekable;
+use std::iter::{self, Peekable};
 use std::path::Path;
 use std::str::Chars;
 
@@ -69,28 +69,27 @@ fn parse(text: &str) -> Result<Vec<(String, String)>, (usize, &'static str)> {
     Ok(variables)
 }
 
-/// Removes the quotes, and the backslashes that escape a character; `None` if a quote is not closed.
+/// Removes the quotes, and the backslashes that escape a character; `None` if a quote is not closed. After a character
+/// outside quotes, a quote is a character like any other.
 fn unquoted(value: &str) -> Option<String> {
     let mut text = String::with_capacity(value.len());
     let mut chars = value.chars().peekable();
+    let mut is_bare = false;
     while let Some(c) = chars.next() {
         match c {
-            '\'' => until_quote(&mut chars, &mut text)?,
-            '"' => until_double_quote(&mut chars, &mut text)?,
+            '\'' if !is_bare => until_quote(&mut chars, &mut text)?,
+            '"' if !is_bare => until_double_quote(&mut chars, &mut text)?,
             '\\' => text.extend(chars.next()),
             _ => text.push(c),
         }
+        is_bare |= !matches!(c, '\'' | '"');
     }
     Some(text)
 }
 
 fn until_quote(chars: &mut Peekable<Chars<'_>>, text: &mut String) -> Option<()> {
-    loop {
-        match chars.next()? {
-            '\'' => return Some(()),
-            c => text.push(c),
-        }
-    }
+    text.extend(iter::from_fn(|| chars.next_if(|c| *c != '\'')));
+    chars.next().map(drop)
 }
 
 fn until_double_quote(chars: &mut Peekable<Chars<'_>>, text: &mut String) -> Option<()> {
@@ -122,7 +121,8 @@ mod tests {
             ("A='b \"c\" \\d'", "b \"c\" \\d"),
             ("A=\"b \\\"c\\\" \\d $e\"", "b \"c\" \\d $e"),
             ("A=b\\ c\\\\d", "b c\\d"),
-            ("A=\"b\"'c'd", "bcd"),
+            ("A=\"b\"'c'd\"e\"", "bcd\"e\""),
+            ("A={\"b\": 'c'}", "{\"b\": 'c'}"),
             ("A=b\\\nc", "bc"),
             ("A=b=c", "b=c"),
             ("# no\n; no\n\n  A=b", "b"),
