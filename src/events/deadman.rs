@@ -27,11 +27,7 @@ pub struct DeadManCounts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// Since when each request has failed, if the last one did.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "time::optional"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub failing_since: Option<DateTime<Utc>>,
 }
 

@@ -24,6 +24,12 @@ pub struct Zone {
     rules: Arc<TimeZone>,
 }
 
+impl Default for Zone {
+    fn default() -> Self {
+        Self::utc()
+    }
+}
+
 impl Zone {
     /// UTC.
     pub fn utc() -> Self {

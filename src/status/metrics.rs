@@ -50,12 +50,6 @@ pub fn text(status: &Status) -> String {
             upgrader.newer_version_available.into(),
         );
     }
-    register_time(
-        &mut registry,
-        "start_timestamp",
-        "When the program started",
-        Some(status.started_at),
-    );
     let is_up = i64::from(status.not_ready().is_none());
     register(
         &mut registry,
@@ -114,30 +108,25 @@ pub fn text(status: &Status) -> String {
         i64::try_from(failed).unwrap_or(i64::MAX),
     );
 
-    register_time(
-        &mut registry,
-        "last_observation_timestamp",
-        "When the engine was last observed",
-        status.report.as_ref().map(|report| report.observed_at),
-    );
-    register_time(
-        &mut registry,
-        "next_run_timestamp",
-        "When the next scheduled run starts",
-        status.next_run,
-    );
-    register_time(
-        &mut registry,
-        "next_upgrade_timestamp",
-        "When the next upgrade can start, if what keeps it ends by itself",
-        status.next_upgrade.as_ref().and_then(|next| next.at),
-    );
-    register_time(
-        &mut registry,
-        "last_success_timestamp",
-        "When a scheduled run succeeded last",
-        status.last_success,
-    );
+    let observed = status.report.as_ref().map(|report| report.observed_at);
+    let upgrade = status.next_upgrade.as_ref().and_then(|next| next.at);
+    for (name, help, time) in [
+        ("start", "When the program started", Some(status.started_at)),
+        ("last_observation", "When the engine was last observed", observed),
+        ("next_run", "When the next scheduled run starts", status.next_run),
+        (
+            "next_upgrade",
+            "When the next upgrade can start, if what keeps it ends by itself",
+            upgrade,
+        ),
+        (
+            "last_success",
+            "When a scheduled run succeeded last",
+            status.last_success,
+        ),
+    ] {
+        register_time(&mut registry, &format!("{name}_timestamp"), help, time);
+    }
     // A schedule may have no further run.
     if status.success_due.is_some() {
         register_time(

@@ -36,7 +36,7 @@ use crate::status::report::Report;
 use crate::text::time;
 
 /// The daemon's state, as `/status` shows it and `delegate-upgrader status` reads it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Status {
     /// This program's version.
     pub version: Cow<'static, str>,
@@ -57,7 +57,7 @@ pub struct Status {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timing: Vec<String>,
     /// The time zone of the page.
-    #[serde(skip, default = "Zone::utc")]
+    #[serde(skip)]
     pub zone: Zone,
     /// When the next scheduled run starts.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
@@ -106,7 +106,7 @@ pub struct Status {
     /// The counts of requests to `DEADMAN_URL`, if it is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_man: Option<DeadManCounts>,
-    /// What is not delivered now: a webhook, dead man's switch or audit log that fails, each as a sentence.
+    /// The webhook, dead man's switch and audit log that fail now, each as a sentence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delivery_problems: Vec<String>,
     /// How many log lines were dropped since the start because nobody read them in time.
@@ -124,11 +124,12 @@ pub struct Status {
 }
 
 /// Whether the daemon upgrades, or with `DISABLE_AUTO_UPGRADE` only checks health.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Check health and upgrade.
+    #[default]
     Upgrade,
     /// Check health only.
     HealthOnly,
@@ -150,35 +151,12 @@ impl Status {
     /// The state before the first observation.
     pub fn new(mode: Mode, schedule: &str, now: DateTime<Utc>) -> Self {
         Self {
-            all_well: false,
             version: env!("CARGO_PKG_VERSION").into(),
             host: place::host(),
             started_at: now,
             mode,
             schedule: schedule.to_owned(),
-            timing: Vec::new(),
-            zone: Zone::utc(),
-            next_run: None,
-            next_upgrade: None,
-            last_run: None,
-            last_success: None,
-            success_due: None,
-            manager: None,
-            upgrader_image: None,
-            engine_error: None,
-            report: None,
-            steps: BTreeMap::new(),
-            outcomes: BTreeMap::new(),
-            events: Vec::new(),
-            durations: Vec::new(),
-            audit_log: None,
-            webhook: None,
-            dead_man: None,
-            delivery_problems: Vec::new(),
-            log_lines_dropped: 0,
-            config_hash: 0,
-            engine_calls: EngineCalls::default(),
-            manager_requests: ManagerRequests::default(),
+            ..Self::default()
         }
     }
 

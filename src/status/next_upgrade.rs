@@ -13,11 +13,7 @@ use crate::text::time;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextUpgrade {
     /// The earliest time at which it can start; `None` if it will not start by itself.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "time::optional"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub at: Option<DateTime<Utc>>,
     /// The blocker that ends at `at`, or if `at` is `None`, the first blocker that has to end.
     pub reason: ReasonKind,

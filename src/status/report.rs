@@ -17,7 +17,7 @@ use crate::text::duration::span;
 use crate::text::time;
 
 /// The state of all delegates, read from the engine after the last step.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// When the engine was observed.
     #[serde(serialize_with = "time::serialize")]
@@ -103,11 +103,7 @@ pub struct DelegateReport {
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub deadline: Option<DateTime<Utc>>,
     /// When the reason ends by itself, if that is known.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "time::optional"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub until: Option<DateTime<Utc>>,
     /// When the delegate is checked again, if it waits for something.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
@@ -127,11 +123,7 @@ pub struct BlockerReport {
     /// The reason as a sentence, with the solution.
     pub message: String,
     /// When it ends by itself, if that is known.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "time::optional"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub until: Option<DateTime<Utc>>,
 }
 
@@ -184,11 +176,7 @@ impl Report {
     pub fn new(observed_at: DateTime<Utc>) -> Self {
         Self {
             observed_at,
-            delegates: Vec::new(),
-            not_delegates: Vec::new(),
-            none_found: None,
-            upgrader: None,
-            next_check: None,
+            ..Self::default()
         }
     }
 

@@ -3,11 +3,11 @@
 use chrono::{DateTime, Utc};
 
 use crate::rollout::reason::{ReasonKind, count};
+use crate::status::Status;
 use crate::status::evidence::Evidence;
 use crate::status::layout::{Look, Table};
 use crate::status::report::DelegateReport;
-use crate::status::view::{Headline, Tone, ago, problems, rough, rows, soon};
-use crate::status::{Mode, Status};
+use crate::status::view::{Headline, Tone, ago, facts, problems, rough, rows};
 use crate::text::Foreign;
 
 /// How many characters of an image reference fit in a row.
@@ -22,7 +22,8 @@ pub fn text(status: &Status, look: Look, now: DateTime<Utc>) -> String {
     };
     let symbol = format!("{} ", headline.tone.symbol());
     let mut lines: Vec<String> = painted(headline.tone, &symbol, &headline.text).collect();
-    lines.extend(look.paragraph("  ", 2, &facts(status, now).join(", ")));
+    let facts: Vec<String> = facts(status, now).into_iter().map(|(fact, _)| fact).collect();
+    lines.extend(look.paragraph("  ", 2, &facts.join(", ")));
     for problem in problems(status, now) {
         lines.extend(painted(Tone::Bad, "  ", &problem));
     }
@@ -39,26 +40,6 @@ pub fn text(status: &Status, look: Look, now: DateTime<Utc>) -> String {
         lines.extend(details(delegate, look, now));
     }
     lines.join("\n")
-}
-
-fn facts(status: &Status, now: DateTime<Utc>) -> Vec<String> {
-    let mut facts = vec![format!("{} on {}", status.program(), status.host)];
-    if status.mode == Mode::HealthOnly {
-        facts.push("health checks only".to_owned());
-    }
-    if let Some(next) = status.next_run {
-        facts.push(format!("next run {} ({})", soon(next, now), status.schedule));
-    }
-    facts.extend(status.timing.iter().cloned());
-    if let Some(report) = &status.report {
-        facts.push(format!("observed {}", ago(report.observed_at, now)));
-    }
-    if let Some(manager) = &status.manager
-        && let Some(at) = manager.answered_at
-    {
-        facts.push(format!("Manager answered {}", ago(at, now)));
-    }
-    facts
 }
 
 fn cells(delegate: &DelegateReport, now: DateTime<Utc>) -> Vec<String> {

@@ -1,17 +1,19 @@
 //! The wording that the page and the terminal share: the headline, which tells whether all is well, and times as people
 //! say them.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use strum::IntoStaticStr;
 
+use crate::events::audit::Unwritten;
 use crate::health::HealthStatus;
 use crate::host::place::command;
 use crate::image::Version;
 use crate::rollout::reason::{ReasonKind, count};
-use crate::status::Status;
 use crate::status::report::{DelegateReport, Report};
+use crate::status::{Mode, Status};
 
 /// How good or bad the state is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
@@ -87,7 +89,7 @@ pub fn rows(status: &Status) -> Vec<&DelegateReport> {
     rows
 }
 
-/// What is wrong with the host as a whole, each as a sentence.
+/// The problems of the host as a whole, each as a sentence.
 pub fn problems(status: &Status, now: DateTime<Utc>) -> Vec<String> {
     let manager = status.manager.iter().filter(|manager| manager.problem.is_some());
     let mut problems: Vec<String> = status.engine_error.iter().cloned().collect();
@@ -102,30 +104,50 @@ pub fn problems(status: &Status, now: DateTime<Utc>) -> Vec<String> {
     problems
 }
 
-/// What is not delivered now, each as a sentence that begins with its setting.
+/// The receivers and the log that take nothing now, each as a sentence that begins with its setting.
 pub fn delivery_problems(status: &Status, now: DateTime<Utc>) -> Vec<String> {
-    let webhook = status.webhook.iter().map(|webhook| {
-        let (problem, since) = (&webhook.last_error, webhook.failing_since);
-        ("WEBHOOK_URL: each delivery", problem, since)
-    });
-    let dead_man = status.dead_man.iter().map(|dead_man| {
-        let (problem, since) = (&dead_man.last_error, dead_man.failing_since);
-        ("DEADMAN_URL: each request", problem, since)
-    });
-    let failing = webhook.chain(dead_man).filter_map(|(what, problem, since)| {
-        let (problem, lasts) = (problem.as_ref()?, rough(now - since?));
-        let test = command("notify --test");
+    let (webhook, dead_man) = (status.webhook.iter(), status.dead_man.iter());
+    let webhook = webhook.map(|it| ("WEBHOOK_URL: each delivery", &it.last_error, it.failing_since));
+    let dead_man = dead_man.map(|it| ("DEADMAN_URL: each request", &it.last_error, it.failing_since));
+    let failing = webhook.chain(dead_man).filter_map(|(each, problem, since)| {
+        let (problem, lasts, test) = (problem.as_ref()?, rough(now - since?), command("notify --test"));
         Some(format!(
-            "{what} has failed for {lasts}: {problem}; `{test}` tries again"
+            "{each} has failed for {lasts}: {problem}; `{test}` tries again"
         ))
     });
     let unwritten = status.audit_log.iter().filter(|unwritten| unwritten.waiting > 0);
-    let audit = unwritten.map(|unwritten| {
-        let problem = unwritten.problem.as_deref().unwrap_or("its disk does not answer");
-        let waiting = unwritten.waiting;
-        format!("AUDIT_LOG: {waiting} of its records wait in memory: {problem}; until they are written, a restart loses them")
+    let audit = unwritten.map(|Unwritten { waiting, problem, .. }| {
+        let problem = problem.as_deref().unwrap_or("its disk does not answer");
+        format!("AUDIT_LOG: {waiting} of its records wait in memory, which a restart loses: {problem}")
     });
     failing.chain(audit).collect()
+}
+
+/// The facts about the host as a whole, each with the time that it is about.
+pub fn facts(status: &Status, now: DateTime<Utc>) -> Vec<(String, Option<DateTime<Utc>>)> {
+    let mut facts = vec![(format!("{} on {}", status.program(), status.host), None)];
+    if status.mode == Mode::HealthOnly {
+        facts.push(("health checks only".to_owned(), None));
+    }
+    if let Some(next) = status.next_run {
+        let text = format!("next run {} ({})", soon(next, now), status.schedule);
+        facts.push((text, Some(next)));
+    }
+    facts.extend(status.timing.iter().map(|setting| (setting.clone(), None)));
+    if let Some(Report { observed_at: at, .. }) = status.report {
+        facts.push((format!("observed {}", ago(at, now)), Some(at)));
+    }
+    let manager = status.manager.as_ref();
+    if let Some(at) = manager.and_then(|manager| manager.answered_at) {
+        facts.push((format!("Manager answered {}", ago(at, now)), Some(at)));
+    }
+    let published: BTreeSet<&String> = manager.iter().flat_map(|it| it.published.values()).collect();
+    facts.extend(
+        published
+            .into_iter()
+            .map(|image| (format!("published: {image}"), None)),
+    );
+    facts
 }
 
 /// The state of the whole host in one sentence.

@@ -66,11 +66,7 @@ pub struct WebhookCounts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// Since when each attempt has failed, if the last one did.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "time::optional"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub failing_since: Option<DateTime<Utc>>,
 }
 

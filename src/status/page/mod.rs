@@ -1,6 +1,5 @@
 //! The status page: one HTML file without external parts. It updates itself, but also works without JavaScript.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use base64::Engine as _;
@@ -19,7 +18,7 @@ use crate::status::evidence::Evidence;
 use crate::status::next_upgrade::clock;
 use crate::status::report::{DelegateReport, Drain};
 use crate::status::terminal::with_word;
-use crate::status::view::{Headline, Tone, ago, problems, rough, rows, soon};
+use crate::status::view::{Headline, Tone, ago, facts, problems, rough, rows};
 use crate::text::{Foreign, time};
 
 const STYLE: &str = include_str!("page.css");
@@ -66,7 +65,12 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
          <p class=\"problem bad\" id=stale hidden>Connection lost; showing the last known state.</p>",
         icon(tone)
     );
-    facts(&mut page, status, clock);
+    page.push_str("<ul class=facts data-part=facts>");
+    for (fact, at) in facts(status, now) {
+        let at = at.map(|at| format!(", at {}", tagged(at, &clock.words(at))));
+        let _ = write!(page, "<li>{}{}</li>", escaped(&fact), at.unwrap_or_default());
+    }
+    let _ = write!(page, "<li>times in {}</li></ul>", clock.zone);
     for problem in problems(status, now) {
         let _ = write!(page, "<p class=\"problem bad\">{}</p>", clock.prose(&problem));
     }
@@ -126,40 +130,6 @@ fn icon(tone: Tone) -> String {
         tone.symbol()
     );
     format!("data:image/svg+xml;base64,{}", BASE64_STANDARD.encode(svg))
-}
-
-/// The facts about the host as a whole.
-fn facts(page: &mut String, status: &Status, clock: Clock<'_>) {
-    page.push_str("<ul class=facts data-part=facts>");
-    let mut fact = |text: String| {
-        let _ = write!(page, "<li>{text}</li>");
-    };
-    if let Some(report) = &status.report {
-        fact(format!("observed {}", clock.since(report.observed_at)));
-    }
-    if let Some(next) = status.next_run {
-        let schedule = escaped(&status.schedule);
-        let time = clock.moment(next, &soon(next, clock.now));
-        fact(format!("next run {time} (<span class=code>{schedule}</span>)"));
-    }
-    for setting in &status.timing {
-        fact(format!("<span class=code>{}</span>", escaped(setting)));
-    }
-    if let Some(manager) = &status.manager {
-        if let Some(at) = manager.answered_at {
-            fact(format!("Manager answered {}", clock.since(at)));
-        }
-        let images: BTreeSet<&String> = manager.published.values().collect();
-        for image in images {
-            fact(format!("published: {}", reference(image)));
-        }
-    }
-    if status.mode == crate::status::Mode::HealthOnly {
-        fact("health checks only".to_owned());
-    }
-    fact(escaped(&status.program()));
-    fact(format!("times: {}", clock.zone));
-    page.push_str("</ul>");
 }
 
 /// The name of a delegate, its health, and what happens to it.
@@ -349,12 +319,7 @@ impl Clock<'_> {
 
     /// A time in the past: how long ago it was, and the local time.
     fn since(self, at: DateTime<Utc>) -> String {
-        self.moment(at, &ago(at, self.now))
-    }
-
-    /// A time described with these words, followed by the local time.
-    fn moment(self, at: DateTime<Utc>, words: &str) -> String {
-        tagged(at, &format!("{words} ({})", self.words(at)))
+        tagged(at, &format!("{} ({})", ago(at, self.now), self.words(at)))
     }
 
     /// A sentence in which commands and names are in backticks, and times are in UTC.
@@ -382,7 +347,7 @@ impl Clock<'_> {
     }
 }
 
-/// What the reference says of a reason: what it is, and what to do about this delegate.
+/// The meaning of a reason by the reference, and what to do about this delegate.
 fn meaning(reason: ReasonKind, delegate: &str) -> String {
     let heading = format!("\n### `{}`\n", reason.as_str());
     let (_, entry) = REFERENCE.split_once(&heading).unwrap_or_default();
