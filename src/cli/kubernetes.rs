@@ -16,7 +16,6 @@ use super::shutdown::until_shutdown;
 use super::{Exit, fail, history, pause, plan, print};
 use crate::app::{self, ConfiguredSource};
 use crate::daemon;
-use crate::events::history::ReleaseName;
 use crate::host;
 use crate::host::place::note_cluster;
 use crate::image::ImageReference;
@@ -49,7 +48,7 @@ pub(super) enum Command {
     Rollback {
         /// The number of the release, as `history` shows it, or the tag of its image (default: the previous one)
         #[arg(long, value_name = "RELEASE")]
-        to: Option<ReleaseName>,
+        to: Option<String>,
     },
     /// Show the releases of the Deployments: images, times and outcomes
     History,
@@ -245,7 +244,7 @@ impl CommandLine {
         until_shutdown(Box::pin(async {
             if let Command::Rollback { to } = command {
                 let records: Vec<_> = app::records(&self.settings.common).collect();
-                let started = workloads.start_rollback(to.as_ref(), &records).await;
+                let started = workloads.start_rollback(to.as_deref(), &records).await;
                 started.map_err(|problem| fail(problem, Exit::NotServed))?;
             } else {
                 workloads.start_retry();

@@ -13,7 +13,6 @@ use crate::app::{self, Upgrader};
 use crate::config::Settings;
 use crate::daemon;
 use crate::events::Listeners;
-use crate::events::history::ReleaseName;
 use crate::host::place::{command, is_cluster};
 use crate::reconcile::controller::Controller as _;
 use crate::reconcile::operator::OperatorError;
@@ -50,7 +49,7 @@ async fn daemon_continues(settings: &Settings, container: &str) -> bool {
 pub(super) async fn rollback(
     settings: &Settings,
     container: Option<&str>,
-    release: Option<&ReleaseName>,
+    release: Option<&str>,
     json: bool,
 ) -> Result<Exit, Exit> {
     let records = release.map(|_| app::records(settings)).into_iter().flatten();
@@ -104,9 +103,7 @@ async fn finish(
         let exit = match &error {
             OperatorError::Engine(error) => return Err(no_engine(error)),
             OperatorError::HealthOnly => Exit::Config,
-            OperatorError::NoSuchDelegate { .. }
-            | OperatorError::NoSuchRelease { .. }
-            | OperatorError::AmbiguousRelease { .. } => Exit::Usage,
+            OperatorError::NoSuchDelegate { .. } | OperatorError::NoSuchRelease { .. } => Exit::Usage,
             _ => Exit::NotServed,
         };
         return Err(fail(error, exit));

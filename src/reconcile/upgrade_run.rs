@@ -117,15 +117,16 @@ impl UpgradeRun {
         run
     }
 
-    /// The same run, with the delegates that exist at its start.
+    /// The same run, with further delegates that exist at its start.
     pub(super) fn over(mut self, rollouts: &[Rollout]) -> Self {
         // A Swarm replaces its own tasks, so a missing one is not lost.
         let is_one = |rollout: &&Rollout| !rollout.is_upgrader() && rollout.owner.task_of.is_none();
         let delegates = rollouts.iter().filter(is_one);
         let workload = |rollout: &Rollout| (rollout.name.clone(), rollout.workload.clone());
-        self.at_start = delegates.map(workload).collect();
+        self.at_start.extend(delegates.map(workload));
         let rejected = rollouts.iter().flat_map(|rollout| &rollout.failed);
-        self.rejections = rejected.map(|rejected| rejected.id.clone()).collect();
+        self.rejections
+            .extend(rejected.map(|rejected| rejected.id.clone()));
         self
     }
 

@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::driver::Driver;
 use crate::events::Event;
-use crate::events::history::{History, ReleaseName};
+use crate::events::history::History;
 use crate::events::ledger::Ledger;
 use crate::image::TargetSettings;
 use crate::managed::{Managed, Object, Orchestrate};
@@ -143,11 +143,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     ///
     /// # Errors
     /// Why that is impossible, as a sentence.
-    pub async fn start_rollback(
-        &mut self,
-        release: Option<&ReleaseName>,
-        records: &[Event],
-    ) -> Result<(), String> {
+    pub async fn start_rollback(&mut self, release: Option<&str>, records: &[Event]) -> Result<(), String> {
         self.observe().await.map_err(|error| error.to_string())?;
         if let Some((_, reason)) = self.driver.found.absent.first() {
             return Err(reason.to_string());

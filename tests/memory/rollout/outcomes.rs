@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delegate_upgrader::events::audit::{AuditLog, read};
-use delegate_upgrader::events::history::{History, ReleaseName};
+use delegate_upgrader::events::history::History;
 use delegate_upgrader::events::ledger::Ledger;
 use delegate_upgrader::events::{Action, Actor, Event};
 use delegate_upgrader::health::HttpOutcome;
@@ -376,30 +376,18 @@ async fn rolls_back_to_a_release_recorded_in_the_log() {
     // The containers show the release in service and the one before; their numbers need not be consecutive.
     let unlogged = command.history(Some("dd"), []).await.unwrap();
     assert_eq!(shown(&unlogged), [all[1].clone(), all[4].clone()]);
-    let unknown = command
-        .rollback("dd", Some(&ReleaseName::Number(7)), at.records())
-        .await
-        .unwrap_err();
-    let words = format!("dd has no release 7 that is known here; known: 0 ({OLD}), 1 ({NEW})");
+    let unknown = command.rollback("dd", Some("7"), at.records()).await.unwrap_err();
+    let words = format!("dd has no release 7 that is known here; known: 1 ({NEW}), 0 ({OLD})");
     assert_eq!(unknown.to_string(), words);
-    let same = command
-        .rollback("dd", Some(&ReleaseName::Number(3)), at.records())
-        .await
-        .unwrap_err();
+    let same = command.rollback("dd", Some("3"), at.records()).await.unwrap_err();
     assert!(matches!(same, OperatorError::AlreadyThere { .. }), "{same}");
 
-    command
-        .rollback("dd", Some(&ReleaseName::Number(0)), at.records())
-        .await
-        .unwrap();
+    command.rollback("dd", Some("0"), at.records()).await.unwrap();
     at.host.finish(&mut command).await;
     assert_eq!(at.host.find("dd").image, OLD);
     // From one rollback to another release: the image that the first rollback left stays rolled back.
     let mut command = at.command();
-    command
-        .rollback("dd", Some(&ReleaseName::Number(1)), at.records())
-        .await
-        .unwrap();
+    command.rollback("dd", Some("1"), at.records()).await.unwrap();
     at.host.finish(&mut command).await;
     assert_eq!(at.host.find("dd").image, NEW);
     at.once(NEWER).await;
