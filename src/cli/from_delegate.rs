@@ -1,8 +1,8 @@
 //! `doctor --from`: the settings found in a delegate's own environment.
 
 use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use serde_json::{Map, json};
@@ -29,7 +29,7 @@ const VARIABLES: [(&str, &str); 10] = [
 ];
 const NEEDED: usize = 4;
 
-/// Prints the settings of this delegate without secrets, or writes them to a new file, including the secrets.
+/// Prints the settings of this delegate without secrets, or writes them to a file, including the secrets.
 pub(super) async fn from_delegate(
     settings: &Settings,
     container: &str,
@@ -53,19 +53,9 @@ pub(super) async fn from_delegate(
         }
         return Ok(print(&text(&found, true)));
     };
-    let written = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(file)
-        .and_then(|mut file| writeln!(file, "{}", text(&found, false)));
     let path = file.display();
-    written.map_err(|error| {
-        fail(
-            format!("{path}: {error}; nothing was written; name a new file"),
-            Exit::Usage,
-        )
-    })?;
+    write(file, &found)
+        .map_err(|problem| fail(format!("{path}: {problem}; nothing was written"), Exit::Usage))?;
     let names: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
     if json {
         return Ok(print_json(
@@ -73,7 +63,35 @@ pub(super) async fn from_delegate(
         ));
     }
     let names = names.join(", ");
-    Ok(print(&format!("{path} has {names}; only its owner can read it")))
+    Ok(print(&format!("{path} has {names}; others cannot read it")))
+}
+
+/// Writes the settings in place of those that the file has. Its other lines stay, as the package's file has some.
+fn write(path: &Path, found: &[(&str, &str)]) -> Result<(), String> {
+    let words = |error: io::Error| error.to_string();
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .read(true)
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(words)?;
+    let is_open = file.metadata().map_err(words)?.mode() & 0o007 != 0;
+    if is_open {
+        return Err("others may use it, and it would hold a token: run chmod o= on it first".to_owned());
+    }
+    let mut present = String::new();
+    file.read_to_string(&mut present).map_err(words)?;
+    let is_other = |line: &&str| {
+        line.split_once('=')
+            .is_none_or(|(name, _)| found.iter().all(|(ours, _)| *ours != name.trim()))
+    };
+    let others = present.lines().filter(is_other).map(|line| format!("{line}\n"));
+    let whole = others.collect::<String>() + &text(found, false) + "\n";
+    file.set_len(0)
+        .and_then(|()| file.write_all(whole.as_bytes()))
+        .map_err(words)
 }
 
 /// The names and values of the upgrader's settings, as found in the delegate's environment.
@@ -129,6 +147,8 @@ fn quoted(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use serde_json::json;
 
     use super::*;
@@ -162,6 +182,24 @@ mod tests {
                  PROXY_PASSWORD=\"a \\\"b\\\" \\\\ c\""
             )
         );
+    }
+
+    #[test]
+    fn keeps_the_other_lines_of_the_file_that_it_writes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("settings.env");
+        let found = [("ACCOUNT_ID", "account")];
+        write(&path, &found).unwrap();
+        let mode = || std::fs::metadata(&path).unwrap().mode() & 0o777;
+        assert_eq!(mode(), 0o600);
+        std::fs::write(&path, "# ours\nACCOUNT_ID=\nSCHEDULE=@daily").unwrap();
+        write(&path, &found).unwrap();
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            "# ours\nSCHEDULE=@daily\nACCOUNT_ID=account\n"
+        );
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(write(&path, &found).unwrap_err().contains("chmod o="));
     }
 
     #[test]

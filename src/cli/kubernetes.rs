@@ -17,7 +17,6 @@ use super::shutdown::until_shutdown;
 use super::{Exit, fail, history, pause, plan, print};
 use crate::app::{self, ConfiguredSource};
 use crate::daemon;
-use crate::events::history::ReleaseName;
 use crate::host;
 use crate::host::place::note_cluster;
 use crate::image::ImageReference;
@@ -50,7 +49,7 @@ pub(super) enum Command {
     Rollback {
         /// The number of the release, as `history` shows it, or the tag of its image (default: the previous one)
         #[arg(long, value_name = "RELEASE")]
-        to: Option<ReleaseName>,
+        to: Option<String>,
         #[command(flatten)]
         asker: Asker,
     },
@@ -252,7 +251,7 @@ impl CommandLine {
             if let Command::Rollback { to, asker } = command {
                 let records: Vec<_> = app::records(&self.settings.common).collect();
                 let started = workloads
-                    .start_rollback(to.as_ref(), asker.into(), &records)
+                    .start_rollback(to.as_deref(), asker.into(), &records)
                     .await;
                 started.map_err(|problem| fail(problem, Exit::NotServed))?;
             } else if let Command::Retry { asker } = command {

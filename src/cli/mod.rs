@@ -34,7 +34,6 @@ use self::asker::Asker;
 pub use self::exit::Exit;
 use crate::config::{Needs, Settings};
 use crate::engine::EngineError;
-use crate::events::history::ReleaseName;
 use crate::host::engine_problem;
 use crate::telemetry;
 use crate::text::foreign::lines;
@@ -117,7 +116,7 @@ enum Command {
         all: bool,
         /// The number of the release, as `history` shows it, or the tag of its image (default: the previous one)
         #[arg(long, value_name = "RELEASE")]
-        to: Option<ReleaseName>,
+        to: Option<String>,
         #[command(flatten)]
         asker: Asker,
     },
@@ -173,13 +172,13 @@ enum Command {
     Version,
     /// Check everything an upgrade needs, and say what to do, without changing anything
     #[command(
-        after_help = "Examples:\n  delegate-upgrader doctor\n  delegate-upgrader doctor --from delegate-1 --write /etc/delegate-upgrader.env"
+        after_help = "Examples:\n  delegate-upgrader doctor\n  delegate-upgrader doctor --from delegate-1 --write /etc/delegate-upgrader/delegate-upgrader.env"
     )]
     Doctor {
         /// Print the settings that this delegate's own environment has
         #[arg(long, value_name = "CONTAINER", value_parser = container)]
         from: Option<String>,
-        /// Write them to a new file that only its owner can read, with the token
+        /// Write them to this file, with the token; its other lines stay
         #[arg(long, value_name = "FILE", requires = "from")]
         write: Option<PathBuf>,
     },
@@ -363,7 +362,9 @@ async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Ex
         } => named_delegate::retry(&settings, &container, asker.into(), no_wait, json).await,
         Command::Rollback {
             container, to, asker, ..
-        } => named_delegate::rollback(&settings, container.as_deref(), to.as_ref(), asker.into(), json).await,
+        } => {
+            named_delegate::rollback(&settings, container.as_deref(), to.as_deref(), asker.into(), json).await
+        }
         Command::Pause {
             container,
             until,

@@ -14,7 +14,6 @@ use crate::config::Settings;
 use crate::container::Request;
 use crate::daemon;
 use crate::events::Listeners;
-use crate::events::history::ReleaseName;
 use crate::host::place::{command, is_cluster};
 use crate::reconcile::controller::Controller as _;
 use crate::reconcile::operator::OperatorError;
@@ -52,7 +51,7 @@ async fn daemon_continues(settings: &Settings, container: &str) -> bool {
 pub(super) async fn rollback(
     settings: &Settings,
     container: Option<&str>,
-    release: Option<&ReleaseName>,
+    release: Option<&str>,
     request: Request,
     json: bool,
 ) -> Result<Exit, Exit> {
@@ -110,9 +109,7 @@ async fn finish(
         let exit = match &error {
             OperatorError::Engine(error) => return Err(no_engine(error)),
             OperatorError::HealthOnly => Exit::Config,
-            OperatorError::NoSuchDelegate { .. }
-            | OperatorError::NoSuchRelease { .. }
-            | OperatorError::AmbiguousRelease { .. } => Exit::Usage,
+            OperatorError::NoSuchDelegate { .. } | OperatorError::NoSuchRelease { .. } => Exit::Usage,
             _ => Exit::NotServed,
         };
         return Err(fail(error, exit));

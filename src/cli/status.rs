@@ -90,57 +90,31 @@ pub(super) fn is_named(delegate: &Value, given: &str) -> bool {
 
 /// Prints everything that the daemon knows about one delegate.
 fn one(state: &Value, given: &str, json: bool, check: bool) -> Result<Exit, Exit> {
-    let report = &state["report"];
-    let rows = ["delegates", "not_delegates"]
-        .into_iter()
-        .filter_map(|list| report[list].as_array());
-    let rows: Vec<&Value> = rows.flatten().chain(report.get("upgrader")).collect();
+    let lists = ["delegates", "not_delegates"].map(|list| state["report"][list].as_array());
+    let rows: Vec<&Value> = lists.into_iter().flatten().flatten().collect();
     let Some(found) = rows.iter().find(|delegate| is_named(delegate, given)) else {
-        let names: Vec<&str> = rows
-            .iter()
-            .filter_map(|delegate| delegate["container"].as_str())
-            .collect();
-        let problem = format!(
-            "the daemon sees no delegate {given:?}; it sees: {}",
-            names.join(", ")
-        );
-        return Err(fail(problem, Exit::Usage));
+        let names = rows.iter().filter_map(|delegate| delegate["container"].as_str());
+        let names = names.collect::<Vec<_>>().join(", ");
+        return Err(fail(
+            format!("no managed delegate {given:?}; managed: {names}"),
+            Exit::Usage,
+        ));
     };
     let printed = if json {
         print_json(found)
     } else {
         let mut lines = Vec::new();
         flatten("", found, &mut lines);
-        let events = state["events"].as_array().into_iter().flatten();
-        for event in events.filter(|event| event["container"] == found["container"]) {
-            let text = |key: &str| event[key].as_str().unwrap_or_default();
-            lines.push((
-                format!("event {}", text("time")),
-                format!("{}: {}", text("action"), text("message")),
-            ));
-        }
-        let width = lines
-            .iter()
-            .map(|(key, _)| key.chars().count())
-            .max()
-            .unwrap_or_default()
-            + 2;
-        let look = Look::of_stdout();
-        let lines = lines
-            .into_iter()
-            .flat_map(|(key, text)| look.paragraph(&format!("{key:width$}"), width, &text));
-        print(&lines.collect::<Vec<_>>().join("\n"))
+        print(&lines.join("\n"))
     };
-    let is_well = found["health"] == "healthy" && found["failed"] == false;
-    Ok(if check && !is_well && printed == Exit::Ok {
-        Exit::NotServed
-    } else {
-        printed
-    })
+    match printed {
+        Exit::Ok if check && (found["health"] != "healthy" || found["failed"] == true) => Ok(Exit::NotServed),
+        printed => Ok(printed),
+    }
 }
 
-/// The values in a JSON document, each with the names that lead to it.
-fn flatten(name: &str, value: &Value, lines: &mut Vec<(String, String)>) {
+/// The values in a JSON document, one a line, after the names that lead to each.
+fn flatten(name: &str, value: &Value, lines: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             for (field, value) in fields {
@@ -148,9 +122,8 @@ fn flatten(name: &str, value: &Value, lines: &mut Vec<(String, String)>) {
             }
         }
         Value::Array(values) => values.iter().for_each(|value| flatten(name, value, lines)),
-        Value::Null => {}
-        Value::String(text) => lines.push((name.to_owned(), text.clone())),
-        other => lines.push((name.to_owned(), other.to_string())),
+        Value::String(text) => lines.push(format!("{name:24}{text}")),
+        other => lines.push(format!("{name:24}{other}")),
     }
 }
 

@@ -1,8 +1,6 @@
 //! The releases of a delegate, from the records of the audit log and from the state of its containers.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -51,38 +49,6 @@ pub struct Release {
     pub is_available: Option<bool>,
     /// The outcome in words, and how long it took.
     pub message: String,
-}
-
-/// A release as an operator names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReleaseName {
-    /// Its number.
-    Number(u64),
-    /// The tag of its image, such as `26.02.88501`, or the whole reference.
-    Image(String),
-}
-
-impl FromStr for ReleaseName {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.parse() {
-            Ok(number) => Ok(Self::Number(number)),
-            Err(_) if text.starts_with(|c: char| c.is_ascii_alphanumeric()) => {
-                Ok(Self::Image(text.to_owned()))
-            }
-            Err(_) => Err("expected the number of a release, as `history` shows it, or the tag of its image"),
-        }
-    }
-}
-
-impl fmt::Display for ReleaseName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(number) => number.fmt(f),
-            Self::Image(image) => image.fmt(f),
-        }
-    }
 }
 
 const ORIGINAL: &str = "original";
@@ -170,27 +136,18 @@ fn at_their_time(outcomes: Vec<Outcome>) -> Vec<Event> {
     at_since.collect()
 }
 
-/// Its number and its image.
-impl fmt::Display for Release {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.release, self.image)
-    }
-}
-
 impl Release {
+    /// Whether an operator means this one: by its number, by the tag of its image, or by the whole reference.
+    pub fn is_named(&self, given: &str) -> bool {
+        let tagged = self.image.split('@').next().unwrap_or_default();
+        let tag = tagged.rsplit_once(':').map(|(_, tag)| tag);
+        self.release.to_string() == given || self.image == given || tagged == given || tag == Some(given)
+    }
+
     /// Whether the delegate ran this release, so that it can return to it.
     fn was_served(&self) -> bool {
         let served = [Action::Upgraded, Action::RolledBack].map(Action::as_str);
         self.outcome == ORIGINAL || served.contains(&self.outcome)
-    }
-
-    fn has_name(&self, name: &ReleaseName) -> bool {
-        let ReleaseName::Image(name) = name else {
-            return name.to_string() == self.release.to_string();
-        };
-        let tagged = self.image.split('@').next().unwrap_or_default();
-        let tag = tagged.rsplit_once(':').map(|(_, tag)| tag);
-        self.image == *name || tagged == name || tag == Some(name)
     }
 
     fn of(event: &Event) -> Option<Self> {
@@ -338,29 +295,17 @@ impl History {
         releases
     }
 
-    /// The releases of this name that the delegate ran, the latest first: several if the name leaves open which image is meant.
-    pub fn named(&self, name: &ReleaseName) -> Vec<&Release> {
+    /// The releases that the delegate ran, the latest first; of several with the same image, only the latest.
+    pub fn served(&self) -> Vec<&Release> {
         let mut found: Vec<&Release> = Vec::new();
-        for release in self
-            .releases
-            .iter()
-            .rev()
-            .filter(|it| it.was_served() && it.has_name(name))
-        {
+        for release in self.releases.iter().rev().filter(|release| release.was_served()) {
             let is_same =
                 |other: &&Release| (&other.image, &other.image_id) == (&release.image, &release.image_id);
-            let is_number = matches!(name, ReleaseName::Number(_));
-            if found.is_empty() || !is_number && !found.iter().any(is_same) {
+            if !found.iter().any(is_same) {
                 found.push(release);
             }
         }
         found
-    }
-
-    /// The releases to which the delegate can return.
-    pub fn earlier(&self) -> impl Iterator<Item = &Release> {
-        let releases = self.releases.iter();
-        releases.filter(|release| release.was_served() && !release.is_serving)
     }
 }
 

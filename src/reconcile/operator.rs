@@ -5,12 +5,11 @@ use tracing::info;
 
 use super::Reconciler;
 use super::controller::Controller as _;
-use super::driver::Driver;
 use super::observation::Observed;
 use crate::container::{ImageId, Request};
 use crate::engine::{Engine, EngineError};
 use crate::events::Event;
-use crate::events::history::{History, Present, Release, ReleaseName};
+use crate::events::history::{History, Present, Release};
 use crate::health::HealthEndpoint;
 use crate::host::place::command_for;
 use crate::image::{ImageName, ImageReference};
@@ -18,7 +17,6 @@ use crate::managed::Managed;
 use crate::manager::ImageSource;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::{Intent, Member, Rollout};
-use crate::swarm::Swarm;
 
 /// Why a retry or a rollback is not started.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -66,24 +64,16 @@ pub enum OperatorError {
         /// The release that was asked for.
         release: u64,
     },
-    /// The image of that release is unknown.
-    #[error("{name} has no release {release} that is known here; {}", listed(.known))]
+    /// The image of that release is unknown, or several have that tag.
+    #[error("{name} has {} {release} that is known here; {}", if *.is_open { "more than one release" } else { "no release" }, listed(.known))]
     NoSuchRelease {
         /// The delegate's container name.
         name: String,
         /// The release that was asked for.
-        release: ReleaseName,
+        release: String,
+        /// Whether several have that tag.
+        is_open: bool,
         /// The known releases.
-        known: Vec<String>,
-    },
-    /// Several images have the tag.
-    #[error("{name} ran several images with the tag {release}; choose by the number: {}", .known.join(", "))]
-    AmbiguousRelease {
-        /// The delegate's container name.
-        name: String,
-        /// The release that was asked for.
-        release: ReleaseName,
-        /// The releases with this tag.
         known: Vec<String>,
     },
     /// The image was removed from the host.
@@ -112,14 +102,18 @@ fn listed(known: &[String]) -> String {
     }
 }
 
-/// The images of a rollback.
+/// A delegate to roll back, and the image to return to.
 struct RollbackTarget {
+    /// Its key in the run.
+    key: String,
+    name: String,
+    workload: String,
     /// The reference of the image that runs.
     from: String,
-    /// The reference of the previous image.
+    /// The reference of the earlier image.
     reference: ImageReference,
-    /// The id of the previous image.
-    image: ImageId,
+    /// The id of the earlier image on this host. Orchestrators know images only by name.
+    image: Option<ImageId>,
 }
 
 /// The delegate that an operator named.
@@ -140,7 +134,7 @@ fn is_named(given: &str, name: &str, id: Option<&str>) -> bool {
 async fn rollback_target<E: Engine>(
     engine: &E,
     rollout: &Rollout,
-    release: Option<&ReleaseName>,
+    release: Option<&str>,
     records: impl IntoIterator<Item = Event>,
 ) -> Result<RollbackTarget, OperatorError> {
     let name = rollout.name.clone();
@@ -149,23 +143,14 @@ async fn rollback_target<E: Engine>(
     };
     if let Some(release) = release {
         let usable = |found: &Release| Some((found.image.clone(), found.image_id.clone()?));
-        return match (
-            earlier_release((&name, rollout.into()), release, records, usable),
-            release,
-        ) {
-            // The host may have the image, although the delegate never ran it.
-            (Err(unknown @ OperatorError::NoSuchRelease { .. }), ReleaseName::Image(tag)) => {
-                let repository = serving.image.reference().map(ImageReference::repository);
-                let repository = repository.unwrap_or_default();
-                let image = format!("{}:{tag}", repository.trim_start_matches("docker.io/"));
-                let found = to_image(engine, serving, &image.as_str().into(), &image).await;
-                found.map_err(|_| unknown)
-            }
-            (found, _) => {
-                let (image, id) = found?;
-                to_image(engine, serving, &image.as_str().into(), &id).await
-            }
-        };
+        let (image, id) = earlier_release((&name, rollout.into()), release, records, usable)?;
+        return to_image(
+            engine,
+            rollout,
+            serving,
+            (&image.as_str().into(), &ImageId::new(id)),
+        )
+        .await;
     }
     if let Some(left) = &serving.rolled_back_from {
         let from = left.reference.to_string();
@@ -173,7 +158,7 @@ async fn rollback_target<E: Engine>(
     }
     let before = serving.previous.as_ref();
     let before = before.ok_or(OperatorError::NothingBefore(name))?;
-    to_image(engine, serving, &before.reference, before.id.as_str()).await
+    to_image(engine, rollout, serving, (&before.reference, &before.id)).await
 }
 
 /// Checks that no update of it is in progress.
@@ -187,7 +172,7 @@ pub(super) fn is_free(managed: &Managed) -> Result<(), OperatorError> {
 /// The image before the current one, or that of a release.
 pub(super) fn image_before(
     managed: &Managed,
-    release: Option<&ReleaseName>,
+    release: Option<&str>,
     records: impl IntoIterator<Item = Event>,
 ) -> Result<ImageReference, OperatorError> {
     is_free(managed)?;
@@ -204,55 +189,63 @@ pub(super) fn image_before(
     before.ok_or(OperatorError::NothingBefore(name))
 }
 
-/// The release of this name, unless it is the one that runs.
+/// The release of this number or tag, unless it is the one that runs.
 fn earlier_release<T>(
     (name, present): (&str, Present),
-    release: &ReleaseName,
+    release: &str,
     records: impl IntoIterator<Item = Event>,
     usable: impl Fn(&Release) -> Option<T>,
 ) -> Result<T, OperatorError> {
     let (name, records) = (name.to_owned(), records.into_iter());
     let records = records.filter(|event| event.container == name);
     let history = History::of(&name, Some(present), records.collect());
-    let asked = release.clone();
-    let found = match history.named(release)[..] {
+    let mut found = history.served();
+    let others: Vec<String> = found
+        .iter()
+        .filter(|other| !other.is_serving)
+        .map(|other| format!("{} ({})", other.release, other.image))
+        .collect();
+    found.retain(|found| found.is_named(release));
+    let usable = match found[..] {
         [found] if found.is_serving => {
             let release = found.release;
             return Err(OperatorError::AlreadyThere { name, release });
         }
-        [_, _, ..] => {
-            let known = history.named(release).iter().map(ToString::to_string).collect();
-            let release = asked;
-            return Err(OperatorError::AmbiguousRelease { name, release, known });
-        }
-        ref found => found.first().copied().and_then(usable),
+        [found] => usable(found),
+        _ => None,
     };
-    found.ok_or_else(|| OperatorError::NoSuchRelease {
+    usable.ok_or_else(|| OperatorError::NoSuchRelease {
         name,
-        release: asked,
-        known: history.earlier().map(ToString::to_string).collect(),
+        release: release.to_owned(),
+        is_open: found.len() > 1,
+        known: others,
     })
 }
 
 /// The image to roll back to, which the host must still have.
 async fn to_image<E: Engine>(
     engine: &E,
+    rollout: &Rollout,
     serving: &Member,
-    reference: &ImageName,
-    image: &str,
+    (reference, image): (&ImageName, &ImageId),
 ) -> Result<RollbackTarget, OperatorError> {
     let gone = || OperatorError::ImageGone {
         reference: reference.to_string(),
-        image: ImageId::new(image),
+        image: image.clone(),
     };
-    let found = match engine.inspect_image(image).await {
+    match engine.inspect_image(image.as_str()).await {
         Err(EngineError::NotFound(_)) => return Err(gone()),
-        found => found?,
-    };
+        found => {
+            found?.get("Id").and_then(Value::as_str).ok_or_else(gone)?;
+        }
+    }
     Ok(RollbackTarget {
+        key: rollout.name.clone(),
+        name: rollout.name.clone(),
+        workload: rollout.workload.clone(),
         from: serving.image.to_string(),
         reference: reference.reference().cloned().map_err(|_| gone())?,
-        image: ImageId::new(found.get("Id").and_then(Value::as_str).ok_or_else(gone)?),
+        image: Some(image.clone()),
     })
 }
 
@@ -287,21 +280,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub async fn rollback(
         &mut self,
         container: &str,
-        release: Option<&ReleaseName>,
+        release: Option<&str>,
         request: Request,
         records: impl IntoIterator<Item = Event>,
     ) -> Result<(), OperatorError> {
         let Observed { rollouts, .. } = self.observe_all().await?;
-        match self.named(container, &rollouts).await? {
-            Found::Container(rollout) => {
-                let back = rollback_target(self.engine.as_ref(), rollout, release, records).await?;
-                self.start_rollback(vec![(rollout, back)], Vec::new(), request);
-            }
-            Found::Service(service) => {
-                let image = image_before(&service, release, records)?;
-                self.start_rollback(Vec::new(), vec![(*service, image)], request);
-            }
-        }
+        let found = self.named(container, &rollouts).await?;
+        let back = self.back(found, release, records).await?;
+        self.start_rollback(vec![back], &rollouts, request);
         Ok(())
     }
 
@@ -312,37 +298,55 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// As for [`Self::rollback`]. Then no delegate is rolled back.
     pub async fn rollback_all(
         &mut self,
-        release: &ReleaseName,
+        release: &str,
         request: Request,
         records: &[Event],
     ) -> Result<(), OperatorError> {
         let Observed { rollouts, .. } = self.observe_all().await?;
         self.may_change().await?;
-        let all: Vec<_> = self.services.managed().cloned().collect();
-        let (mut containers, mut services, mut already) = (Vec::new(), Vec::new(), None);
-        let mut note = |error| match error {
-            OperatorError::AlreadyThere { .. } => Ok(already = Some(error)),
-            error => Err(error),
-        };
+        let services = self
+            .services
+            .managed()
+            .filter(|service| service.left_alone.is_none());
+        let services = services.map(|service| Found::Service(Box::new(service.clone())));
         let is_meant = |rollout: &&Rollout| !rollout.is_upgrader() && rollout.owner.left_alone().is_none();
-        for rollout in rollouts.iter().filter(is_meant) {
-            let records = records.iter().cloned();
-            match rollback_target(self.engine.as_ref(), rollout, Some(release), records).await {
-                Ok(back) => containers.push((rollout, back)),
-                Err(error) => note(error)?,
+        let containers = rollouts.iter().filter(is_meant).map(Found::Container);
+        let found: Vec<_> = containers.chain(services).collect();
+        let (mut all, mut already) = (Vec::new(), None);
+        for found in found {
+            match self.back(found, Some(release), records.iter().cloned()).await {
+                Err(error @ OperatorError::AlreadyThere { .. }) => already = Some(error),
+                back => all.push(back?),
             }
         }
-        for service in all.into_iter().filter(|service| service.left_alone.is_none()) {
-            match image_before(&service, Some(release), records.iter().cloned()) {
-                Ok(image) => services.push((service, image)),
-                Err(error) => note(error)?,
-            }
+        if all.is_empty()
+            && let Some(error) = already.or_else(|| self.find("--all", &rollouts).err())
+        {
+            return Err(error);
         }
-        if containers.is_empty() && services.is_empty() {
-            return Err(already.unwrap_or_else(|| self.no_such("--all", &rollouts)));
-        }
-        self.start_rollback(containers, services, request);
+        self.start_rollback(all, &rollouts, request);
         Ok(())
+    }
+
+    async fn back(
+        &self,
+        found: Found<'_>,
+        release: Option<&str>,
+        records: impl IntoIterator<Item = Event>,
+    ) -> Result<RollbackTarget, OperatorError> {
+        match found {
+            Found::Container(rollout) => {
+                rollback_target(self.engine.as_ref(), rollout, release, records).await
+            }
+            Found::Service(service) => Ok(RollbackTarget {
+                reference: image_before(&service, release, records)?,
+                key: service.id,
+                name: service.name,
+                workload: service.workload,
+                from: service.image.to_string(),
+                image: None,
+            }),
+        }
     }
 
     /// The name of the delegate's container or service; for a task of a service, also the name of that service.
@@ -358,21 +362,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         })
     }
 
-    fn start_rollback(
-        &mut self,
-        containers: Vec<(&Rollout, RollbackTarget)>,
-        services: Vec<(Managed, ImageReference)>,
-        request: Request,
-    ) {
+    fn start_rollback(&mut self, all: Vec<RollbackTarget>, rollouts: &[Rollout], request: Request) {
         self.forget_last_run();
         let now = self.now();
-        let rollouts: Vec<Rollout> = containers.iter().map(|(rollout, _)| (*rollout).clone()).collect();
-        let mut run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback(request)).over(&rollouts);
-        for (rollout, back) in containers {
-            info!(container = rollout.name, workload = rollout.workload, from = back.from, to = %back.reference, "rolling back");
-            run = run.taking_back(&rollout.name, back.reference, Some(back.image), now);
+        let mut run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback(request));
+        for back in all {
+            info!(container = back.name, workload = back.workload, from = back.from, to = %back.reference, "rolling back");
+            run = run.taking_back(&back.key, back.reference, back.image, now);
         }
-        self.core.run = Driver::<Swarm<E>>::rollback(run, services, now);
+        self.core.run = run.over(rollouts);
     }
 
     /// Observes the services as well.
@@ -401,16 +399,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Some(service) = services.find(|managed| is_named(given, &managed.name, Some(&managed.id))) {
             return Ok(Found::Service(Box::new(service.clone())));
         }
-        Err(self.no_such(given, rollouts))
-    }
-
-    fn no_such(&self, given: &str, rollouts: &[Rollout]) -> OperatorError {
         let services = self.services.managed().map(|managed| managed.name.clone());
         let containers = rollouts.iter().map(|rollout| rollout.name.clone());
-        OperatorError::NoSuchDelegate {
+        Err(OperatorError::NoSuchDelegate {
             container: given.to_owned(),
             delegates: containers.chain(services).collect(),
             workload_names: self.settings.scope.workload_names.clone(),
-        }
+        })
     }
 }

@@ -118,7 +118,9 @@ impl UpgradeRun {
     /// The same run, with the delegates that exist at its start.
     pub(super) fn over(mut self, rollouts: &[Rollout]) -> Self {
         // A Swarm replaces its own tasks, so a missing one is not lost.
-        let is_one = |rollout: &&Rollout| !rollout.is_upgrader() && rollout.owner.task_of.is_none();
+        let is_one = |rollout: &&Rollout| {
+            !rollout.is_upgrader() && rollout.owner.task_of.is_none() && self.is_about(&rollout.name)
+        };
         let delegates = rollouts.iter().filter(is_one);
         let workload = |rollout: &Rollout| (rollout.name.clone(), rollout.workload.clone());
         self.at_start = delegates.map(workload).collect();

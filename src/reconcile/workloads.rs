@@ -8,7 +8,7 @@ use super::controller::{Controller, Core, observe_with_answers};
 use super::driver::Driver;
 use crate::container::Request;
 use crate::events::Event;
-use crate::events::history::{History, ReleaseName};
+use crate::events::history::History;
 use crate::events::ledger::Ledger;
 use crate::image::TargetSettings;
 use crate::managed::{Managed, Object, Orchestrate};
@@ -103,7 +103,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     /// Why that is impossible, as a sentence.
     pub async fn start_rollback(
         &mut self,
-        release: Option<&ReleaseName>,
+        release: Option<&str>,
         request: Request,
         records: &[Event],
     ) -> Result<(), String> {

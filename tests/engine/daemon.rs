@@ -81,7 +81,7 @@ fn the_page_the_status_and_the_metrics_show_the_delegates() {
     asking
         .run(&["status", "nobody"])
         .ended(2)
-        .says(&format!("it sees: {name}"));
+        .says(&format!("managed: {name}"));
     daemon.signal(Signal::TERM);
     assert_eq!(asking.run(&["healthcheck"]).code, Some(1));
     assert_eq!(asking.run(&["status"]).code, Some(69));

@@ -14,6 +14,8 @@ use kit::lab::{
     project, running, static_binary,
 };
 
+/// The page with the command that Harness documents.
+const PAGE: &str = "docs/usage/run.md";
 /// The Manager's token as its UI shows it.
 const TOKEN: &str = "MDAwMTAyMDMwNDA1MDYwNzA4MDkwYTBiMGMwZDBlMGY=";
 
@@ -43,14 +45,11 @@ pub(crate) fn publish(manager: &str, reference: &str) {
     expect(Command::new(static_binary("manager")).args(["publish", "--at", manager, reference]));
 }
 
-/// Runs the `docker run` of the README with this number, unchanged except for the values, the image, the name, and the
-/// label by which the test cleans up. The README must set each of the values.
-fn run_as_shown(lab: &Lab, number: usize, values: &[(&str, &str)], image: &str) -> String {
-    let readme = std::fs::read_to_string(project().join("README.md")).expect("the README");
-    let commands = blocks(&readme)
-        .iter()
-        .flat_map(Block::commands)
-        .collect::<Vec<_>>();
+/// Runs the `docker run` of a page with this number, unchanged except for the values (or other arguments), the image, the name, and
+/// the label by which the test cleans up. The page must set each of the values.
+fn run_as_shown(lab: &Lab, (page, number): (&str, usize), values: &[(&str, &str)], image: &str) -> String {
+    let text = std::fs::read_to_string(project().join(page)).expect("the page");
+    let commands = blocks(&text).iter().flat_map(Block::commands).collect::<Vec<_>>();
     let mut shown = commands
         .iter()
         .filter(|command| command.starts_with("docker run "));
@@ -60,13 +59,19 @@ fn run_as_shown(lab: &Lab, number: usize, values: &[(&str, &str)], image: &str) 
     let mut left: BTreeMap<&str, &str> = values.iter().copied().collect();
     let mut arguments: Vec<String> = words(&command).split_off(2);
     for argument in &mut arguments {
-        if let Some((name, _)) = assignment(argument)
+        if let Some(other) = left.remove(argument.as_str()) {
+            other.clone_into(argument);
+        } else if let Some((name, _)) = assignment(argument)
             && let Some(value) = left.remove(name)
         {
             *argument = format!("{name}={value}");
         }
     }
-    assert!(left.is_empty(), "the README does not set {left:?}: {command}");
+    // The lab gives it a name.
+    if let Some(name) = arguments.iter().position(|argument| argument == "--name") {
+        arguments.drain(name..name + 2);
+    }
+    assert!(left.is_empty(), "{page} does not set {left:?}: {command}");
     assert_eq!(arguments.pop().as_deref(), Some("delegate-upgrader:latest"));
     arguments.push(image.to_owned());
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -118,7 +123,7 @@ fn the_documented_command_keeps_two_delegates_running_while_upgrading() {
         ("UPGRADER_TOKEN", TOKEN),
         ("SCHEDULE", "*/10 * * * * *"),
     ];
-    let upgrader = run_as_shown(&lab, 0, &values, &upgrader_image);
+    let upgrader = run_as_shown(&lab, (PAGE, 0), &values, &upgrader_image);
     eventually("the delegates are seen to be current", PATIENCE, || {
         logs(&upgrader).matches("runs the published image").count() >= 2
     });
@@ -192,13 +197,47 @@ fn the_documented_health_only_command_reports_and_changes_nothing() {
     let name = lab.delegate("1", V1, &[]);
     let before = life(&name);
     let values = [("UPGRADER_WORKLOAD_NAME", lab.name.as_str())];
-    let upgrader = run_as_shown(&lab, 1, &values, &upgrader_image);
+    let upgrader = run_as_shown(&lab, (PAGE, 1), &values, &upgrader_image);
     eventually("it reports", PATIENCE, || {
         logs(&upgrader).contains("delegate is healthy")
     });
     let log = logs(&upgrader);
     assert!(log.contains("mode=\"health-only\""), "{log}");
     assert_eq!(life(&name), before);
+    docker(&["rm", "--force", &upgrader]);
+    docker(&["rmi", "--force", &upgrader_image]);
+}
+
+#[test]
+fn the_first_command_of_the_readme_runs_a_daemon_with_a_page() {
+    let lab = Lab::new("readme");
+    let upgrader_image = format!("{}-upgrader:dev", lab.name);
+    expect(Command::new(project().join("tests/lab/upgrader-image")).arg(&upgrader_image));
+    let (_, manager_url) = manager(&lab);
+    lab.delegate("1", V1, &[]);
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join("token"), KEY).expect("a file");
+    let mount = format!("{}:/etc/delegate-upgrader:ro", directory.path().display());
+    let values = [
+        ("ACCOUNT_ID", ACCOUNT),
+        ("MANAGER_HOST_AND_PORT", &manager_url),
+        ("UPGRADER_WORKLOAD_NAME", &lab.name),
+        ("/etc/delegate-upgrader:/etc/delegate-upgrader:ro", &mount),
+        ("127.0.0.1:9464:9464", "127.0.0.1:43469:9464"),
+    ];
+    let upgrader = run_as_shown(&lab, ("README.md", 0), &values, &upgrader_image);
+    eventually("it is current", PATIENCE, || {
+        logs(&upgrader).contains("runs the published image")
+    });
+    eventually("the page answers", PATIENCE, || {
+        std::net::TcpStream::connect("127.0.0.1:43469").is_ok()
+    });
+    let policy = &inspect(&upgrader)["HostConfig"]["RestartPolicy"]["Name"];
+    assert_eq!(policy, "unless-stopped");
+    assert!(
+        !inspect(&upgrader).to_string().contains(KEY),
+        "the token is in docker inspect"
+    );
     docker(&["rm", "--force", &upgrader]);
     docker(&["rmi", "--force", &upgrader_image]);
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::container::Request;
-use delegate_upgrader::events::history::ReleaseName;
 use delegate_upgrader::host::hold::Holds;
 use delegate_upgrader::image::ImageName;
 use delegate_upgrader::managed::{
@@ -232,7 +231,7 @@ async fn rollback_ends_with_what_it_did_and_stays() {
     for image in [NEW, NEWER] {
         assert_eq!(upgraded(image).await, UpToDate);
     }
-    for (to, came_from, went_to) in [(None, NEWER, NEW), (Some(&ReleaseName::Number(0)), NEW, OLD)] {
+    for (to, came_from, went_to) in [(None, NEWER, NEW), (Some("0"), NEW, OLD)] {
         let mut upgrader = publishing(&memory, NEWER);
         let started = upgrader.start_rollback(to, Request::default(), &[]).await;
         started.unwrap();

@@ -10,7 +10,7 @@ pub struct Block {
 }
 
 /// The programs with which a block of commands begins. Any other block is data: output, JSON, a file.
-const PROGRAMS: [&str; 28] = [
+const PROGRAMS: [&str; 29] = [
     "ansible",
     "ansible-playbook",
     "apt",
@@ -35,6 +35,7 @@ const PROGRAMS: [&str; 28] = [
     "podman",
     "printf",
     "rustup",
+    "sed",
     "sha256sum",
     "systemctl",
     "tar",

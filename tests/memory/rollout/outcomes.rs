@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use delegate_upgrader::container::Request;
 use delegate_upgrader::events::audit::{AuditLog, read};
-use delegate_upgrader::events::history::{History, ReleaseName};
+use delegate_upgrader::events::history::History;
 use delegate_upgrader::events::ledger::Ledger;
 use delegate_upgrader::events::{Action, Actor, Event};
 use delegate_upgrader::health::HttpOutcome;
@@ -402,34 +402,19 @@ async fn rolls_back_to_a_release_recorded_in_the_log() {
     let unlogged = command.history(Some("dd"), []).await.unwrap();
     assert_eq!(shown(&unlogged), [all[1].clone(), all[4].clone()]);
     let unknown = command
-        .rollback(
-            "dd",
-            Some(&ReleaseName::Number(7)),
-            Request::default(),
-            at.records(),
-        )
+        .rollback("dd", Some("7"), Request::default(), at.records())
         .await
         .unwrap_err();
-    let words = format!("dd has no release 7 that is known here; known: 0 ({OLD}), 1 ({NEW})");
+    let words = format!("dd has no release 7 that is known here; known: 1 ({NEW}), 0 ({OLD})");
     assert_eq!(unknown.to_string(), words);
     let same = command
-        .rollback(
-            "dd",
-            Some(&ReleaseName::Number(3)),
-            Request::default(),
-            at.records(),
-        )
+        .rollback("dd", Some("3"), Request::default(), at.records())
         .await
         .unwrap_err();
     assert!(matches!(same, OperatorError::AlreadyThere { .. }), "{same}");
 
     command
-        .rollback(
-            "dd",
-            Some(&ReleaseName::Number(0)),
-            Request::default(),
-            at.records(),
-        )
+        .rollback("dd", Some("0"), Request::default(), at.records())
         .await
         .unwrap();
     at.host.finish(&mut command).await;
@@ -437,12 +422,7 @@ async fn rolls_back_to_a_release_recorded_in_the_log() {
     // From one rollback to another release: the image that the first rollback left stays rolled back.
     let mut command = at.command();
     command
-        .rollback(
-            "dd",
-            Some(&ReleaseName::Number(1)),
-            Request::default(),
-            at.records(),
-        )
+        .rollback("dd", Some("1"), Request::default(), at.records())
         .await
         .unwrap();
     let report = at.host.finish(&mut command).await;
