@@ -214,7 +214,7 @@ fn recognises_misspelt_name() {
         ("AUDIT_LOG_MAX_SIZE", "unknown variable; use `size` of logrotate"),
         (
             "DOCKER_AUTH_CONFIG",
-            "unknown variable; use DOCKER_CONFIG, or REGISTRY_USERNAME",
+            "unknown variable; use DOCKER_CONFIG, the directory of a config.json, or REGISTRY_USERNAME and REGISTRY_PASSWORD",
         ),
         ("UPGRADER_COLOUR", "unknown variable, so it has no effect"),
         ("HARNESS_COLOUR", "unknown variable, so it has no effect"),
