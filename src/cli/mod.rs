@@ -159,7 +159,7 @@ enum Command {
         /// Show it again every two seconds, until stopped
         #[arg(long)]
         watch: bool,
-        /// Exit with 1 unless all delegates are healthy and none failed
+        /// Exit with 1 unless all delegates are healthy, none failed, and all is delivered
         #[arg(long, conflicts_with = "watch")]
         check: bool,
     },

@@ -382,6 +382,11 @@ fn what_is_not_delivered_is_in_the_headline_and_on_every_screen() {
         let line = format!("<p class=\"problem bad\">{setting}: {words}</p>");
         assert!(page.contains(&line), "no {line} in {page}");
     }
+    // The script updates the parts of the page.
+    assert!(
+        page.contains("<div data-part=problems><p class=\"problem bad\">WEBHOOK_URL"),
+        "{page}"
+    );
     // A loss of the past is no longer a problem.
     status.webhook.as_mut().unwrap().last_error = None;
     status.dead_man = None;

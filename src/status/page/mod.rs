@@ -70,10 +70,15 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
         let at = at.map(|at| format!(", at {}", tagged(at, &clock.words(at))));
         let _ = write!(page, "<li>{}{}</li>", escaped(&fact), at.unwrap_or_default());
     }
-    let _ = write!(page, "<li>times in {}</li></ul>", clock.zone);
+    let _ = write!(
+        page,
+        "<li>times in {}</li></ul><div data-part=problems>",
+        clock.zone
+    );
     for problem in problems(status, now) {
         let _ = write!(page, "<p class=\"problem bad\">{}</p>", clock.prose(&problem));
     }
+    page.push_str("</div>");
     let all = rows(status);
     let is_short = |delegate: &&DelegateReport| all.len() > MAX_CARDS && is_plain(delegate, now);
     let (short, cards): (Vec<&DelegateReport>, Vec<_>) = all.iter().partition(|row| is_short(row));

@@ -34,6 +34,18 @@ async fn never_writes_to_any_other_container() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn without_a_delegate_the_report_says_what_was_searched_for_and_what_else_there_is() {
+    let host = Host::new();
+    host.twin.run("other", &delegate_body("another-delegate", OLD));
+    let found = host.once(NEW).await.none_found.unwrap();
+    let words =
+        format!("no container on this host has DELEGATE_NAME={GROUP}; others have another-delegate: ");
+    assert!(found.starts_with(&words), "{found}");
+    host.run("dd");
+    assert_eq!(host.once(NEW).await.none_found, None);
+}
+
 /// One `env_file` for all services gives `DELEGATE_NAME` to a sidecar, and `docker compose run` to a shell.
 #[tokio::test(start_paused = true)]
 async fn reports_but_never_touches_what_only_has_a_delegates_name() {

@@ -34,7 +34,7 @@ const COMMANDS: &[(&[&str], [&str; 5])] = &[
     (&["retry", "rollback"], ["the delegate runs the requested image", "it does not, the request was refused, or it was interrupted; the output says why", "wrong command line, or no such delegate or release", "the engine is unreachable", "wrong configuration, or `DISABLE_AUTO_UPGRADE=true`"]),
     (&["pause", "resume"], ["done", "", "wrong command line, or `--until` cannot be read or is in the past, or `--for` cannot be read", "the engine is unreachable or refuses it", "wrong configuration, or `DISABLE_AUTO_UPGRADE=true`"]),
     (&["history"], ["printed", "", "wrong command line, or a delegate that neither the host nor the audit log knows", "the engine is unreachable", "wrong configuration"]),
-    (&["status"], ["answered; with `--check`, all are healthy and none failed", "with `--check`, one is not", "wrong command line", "the daemon is unreachable", "wrong `LISTEN_ADDR`"]),
+    (&["status"], ["answered; with `--check`, all are healthy, none failed and all is delivered", "with `--check`, one is not", "wrong command line", "the daemon is unreachable", "wrong `LISTEN_ADDR`"]),
     (&["doctor"], ["no check fails", "a check fails, also if the engine is unreachable", "wrong command line", "the output is closed", "wrong configuration"]),
     (&["config"], ["printed", "", "wrong command line", "the output is closed", "wrong configuration, a file for `AUDIT_LOG` that cannot be written, or `LISTEN_ADDR` is in use"]),
     (&["notify"], ["each receiver accepted the test event", "a receiver did not; the output says why", "wrong command line", "the output is closed", "wrong configuration, or no receiver is set"]),
