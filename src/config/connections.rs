@@ -40,7 +40,11 @@ pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) 
         return Some(Source::None);
     }
 
-    let account_id = reader.read(&env.account_id, parse::name);
+    let account = |text: &str| match text.find('/') {
+        Some(_) => Err("it has a slash, as an address has".to_owned()),
+        None => parse::name(text),
+    };
+    let account_id = reader.read(&env.account_id, account);
     let base_url = reader.read(&env.manager_host_and_port, parse::manager_url);
     if let (Some(url), Some(text)) = (&base_url, env.manager_host_and_port.get())
         && !text.contains("://")

@@ -113,7 +113,7 @@ struct RollbackTarget {
 /// A delegate, and what to roll it back to.
 enum Back<'a> {
     Container(&'a Rollout, RollbackTarget),
-    Service(Managed, ImageReference),
+    Service(Box<Managed>, ImageReference),
 }
 
 /// The delegate that an operator named.
@@ -323,7 +323,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
             Found::Service(service) => {
                 let image = image_before(&service, release, records)?;
-                Back::Service(*service, image)
+                Back::Service(service, image)
             }
         })
     }
@@ -355,7 +355,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 }
                 Back::Service(service, image) => {
                     run = run.limited_to(&service.name);
-                    services.push((service, image));
+                    services.push((*service, image));
                 }
             }
         }

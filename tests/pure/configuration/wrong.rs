@@ -179,10 +179,10 @@ DOCKER_HOST=tcp://host
 DOCKER_TLS_VERIFY=1
 HOME=
     DOCKER_CERT_PATH: not set, and TLS is on; expected a directory with ca.pem
-UPGRADER_WORKLOAD_NAME=a,*
-    UPGRADER_WORKLOAD_NAME: * is not a name; name each one
-STATUS_HOSTS=*
-    STATUS_HOSTS: * is not a name; name each one
+UPGRADER_WORKLOAD_NAME=a,docker-*
+ACCOUNT_ID=https://app.harness.io/ng/account/kmpySmUISimoRrJL6NL73w
+    UPGRADER_WORKLOAD_NAME: * stands alone, for every name
+    ACCOUNT_ID: (it has a slash
 LOG_LEVEL='info'
     LOG_LEVEL: which `docker run --env-file` keeps; leave them out
 DRY_RUN=true
