@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use super::reader::{Given, PLACEHOLDER, Reader, is_placeholder};
+use super::reader::{Given, Reader};
 use super::variables::{Environment, Variable};
 use super::{Egress, ManagerSettings, ProxySettings, Source};
 use super::{no_proxy, parse};
@@ -56,13 +56,7 @@ pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) 
         Given::Value(value) => {
             let token = DelegateToken::parse(value.expose());
             if token.is_none() {
-                let is_placeholder = is_placeholder(value.expose());
-                let given = if is_placeholder {
-                    PLACEHOLDER
-                } else {
-                    "not a token"
-                };
-                let given = format!("its value (not shown) is {given}");
+                let given = "its value (not shown) is not a token";
                 reader.problems.wrong_secret(&env.upgrader_token, given);
             }
             token

@@ -14,7 +14,7 @@ use crate::image::{ImageName, ImageReference};
 use crate::managed::Managed;
 use crate::manager::ImageSource;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
-use crate::rollout::{Intent, Member, Rollout};
+use crate::rollout::{Intent, Rollout};
 
 /// Why a retry or a rollback is not started.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -100,21 +100,8 @@ fn listed(known: &[String]) -> String {
     }
 }
 
-/// The images of a rollback.
-struct RollbackTarget {
-    /// The reference of the image that runs.
-    from: String,
-    /// The reference of the previous image.
-    reference: ImageReference,
-    /// The id of the previous image.
-    image: ImageId,
-}
-
-/// A delegate, and what to roll it back to.
-enum Back<'a> {
-    Container(&'a Rollout, RollbackTarget),
-    Service(Box<Managed>, ImageReference),
-}
+/// The image of a rollback, with its id if it is on the host.
+type Earlier = (ImageReference, Option<ImageId>);
 
 /// The delegate that an operator named.
 pub(super) enum Found<'a> {
@@ -133,10 +120,14 @@ fn is_named(given: &str, name: &str, id: Option<&str>) -> bool {
 /// The host must still have it.
 async fn rollback_target<E: Engine>(
     engine: &E,
-    rollout: &Rollout,
+    found: &Found<'_>,
     release: Option<&str>,
     records: impl IntoIterator<Item = Event>,
-) -> Result<RollbackTarget, OperatorError> {
+) -> Result<Earlier, OperatorError> {
+    let rollout = match found {
+        Found::Container(rollout) => *rollout,
+        Found::Service(service) => return Ok((image_before(service, release, records)?, None)),
+    };
     let name = rollout.name.clone();
     let Some(serving) = rollout.serving.as_ref().filter(|_| rollout.candidate.is_none()) else {
         return Err(OperatorError::InProgress(name));
@@ -144,7 +135,7 @@ async fn rollback_target<E: Engine>(
     if let Some(release) = release {
         let usable = |found: &Release| Some((found.image.clone(), found.image_id.clone()?));
         let (image, id) = earlier_release((&name, rollout.into()), release, records, usable)?;
-        return to_image(engine, serving, &image.as_str().into(), &ImageId::new(id)).await;
+        return to_image(engine, &image.as_str().into(), ImageId::new(id)).await;
     }
     if let Some(left) = &serving.rolled_back_from {
         let from = left.reference.to_string();
@@ -152,7 +143,7 @@ async fn rollback_target<E: Engine>(
     }
     let before = serving.previous.as_ref();
     let before = before.ok_or(OperatorError::NothingBefore(name))?;
-    to_image(engine, serving, &before.reference, &before.id).await
+    to_image(engine, &before.reference, before.id.clone()).await
 }
 
 /// Checks that no update of it is in progress.
@@ -193,13 +184,8 @@ fn earlier_release<T>(
     let (name, records) = (name.to_owned(), records.into_iter());
     let records = records.filter(|event| event.container == name);
     let history = History::of(&name, Some(present), records.collect());
-    let mut found = history.served();
-    let others: Vec<String> = found
-        .iter()
-        .filter(|other| !other.is_serving)
-        .map(|other| format!("{} ({})", other.release, other.image))
-        .collect();
-    found.retain(|found| found.is_named(release));
+    let mut found: Vec<&Release> = history.served().rev().filter(|it| it.is_named(release)).collect();
+    found.dedup_by(|a, b| (&a.image, &a.image_id) == (&b.image, &b.image_id));
     let usable = match found[..] {
         [found] if found.is_serving => {
             let release = found.release;
@@ -212,32 +198,31 @@ fn earlier_release<T>(
         name,
         release: release.to_owned(),
         is_open: found.len() > 1,
-        known: others,
+        known: history
+            .served()
+            .filter(|it| !it.is_serving)
+            .map(|it| format!("{} ({})", it.release, it.image))
+            .collect(),
     })
 }
 
 /// The image to roll back to, which the host must still have.
 async fn to_image<E: Engine>(
     engine: &E,
-    serving: &Member,
     reference: &ImageName,
-    image: &ImageId,
-) -> Result<RollbackTarget, OperatorError> {
-    let gone = || OperatorError::ImageGone {
-        reference: reference.to_string(),
-        image: image.clone(),
+    image: ImageId,
+) -> Result<Earlier, OperatorError> {
+    let found = match engine.inspect_image(image.as_str()).await {
+        Err(EngineError::NotFound(_)) => None,
+        found => found?.get("Id").and_then(Value::as_str).map(drop),
     };
-    match engine.inspect_image(image.as_str()).await {
-        Err(EngineError::NotFound(_)) => return Err(gone()),
-        found => {
-            found?.get("Id").and_then(Value::as_str).ok_or_else(gone)?;
-        }
+    match (found, reference.reference()) {
+        (Some(()), Ok(reference)) => Ok((reference.clone(), Some(image))),
+        _ => Err(OperatorError::ImageGone {
+            reference: reference.to_string(),
+            image,
+        }),
     }
-    Ok(RollbackTarget {
-        from: serving.image.to_string(),
-        reference: reference.reference().cloned().map_err(|_| gone())?,
-        image: image.clone(),
-    })
 }
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
@@ -272,8 +257,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     ) -> Result<(), OperatorError> {
         let (rollouts, _) = self.observe().await?;
         let found = self.named(container, &rollouts).await?;
-        let back = self.back(found, release, records).await?;
-        self.start_rollback(vec![back]);
+        let earlier = rollback_target(self.engine.as_ref(), &found, release, records).await?;
+        self.start_rollback(vec![(found, earlier)]);
         Ok(())
     }
 
@@ -296,9 +281,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let containers = rollouts.iter().filter(is_meant).map(Found::Container);
         let (mut all, mut already) = (Vec::new(), None);
         for found in containers.chain(services) {
-            match self.back(found, Some(release), records.iter().cloned()).await {
+            let records = records.iter().cloned();
+            match rollback_target(self.engine.as_ref(), &found, Some(release), records).await {
                 Err(error @ OperatorError::AlreadyThere { .. }) => already = Some(error),
-                back => all.push(back?),
+                earlier => all.push((found, earlier?)),
             }
         }
         if all.is_empty()
@@ -308,24 +294,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         self.start_rollback(all);
         Ok(())
-    }
-
-    async fn back<'a>(
-        &self,
-        found: Found<'a>,
-        release: Option<&str>,
-        records: impl IntoIterator<Item = Event>,
-    ) -> Result<Back<'a>, OperatorError> {
-        Ok(match found {
-            Found::Container(rollout) => {
-                let target = rollback_target(self.engine.as_ref(), rollout, release, records).await?;
-                Back::Container(rollout, target)
-            }
-            Found::Service(service) => {
-                let image = image_before(&service, release, records)?;
-                Back::Service(service, image)
-            }
-        })
     }
 
     /// The name of the delegate's container or service; for a task of a service, also the name of that service.
@@ -341,21 +309,22 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         })
     }
 
-    fn start_rollback(&mut self, all: Vec<Back<'_>>) {
+    fn start_rollback(&mut self, all: Vec<(Found<'_>, Earlier)>) {
         self.forget_last_run();
         let (now, mut services) = (self.now(), Vec::new());
         let mut run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback);
-        for back in all {
-            match back {
-                Back::Container(rollout, back) => {
-                    info!(container = rollout.name, workload = rollout.workload, from = back.from, to = %back.reference, "rolling back");
-                    run = run.over(std::slice::from_ref(rollout));
-                    run = run.taking_back(&rollout.name, back.reference, Some(back.image), now);
-                    run = run.limited_to(&rollout.name);
+        for (found, (to, id)) in all {
+            match found {
+                Found::Container(rollout) => {
+                    let (name, workload) = (&rollout.name, &rollout.workload);
+                    let from = rollout.representative().map(|member| member.image.to_string());
+                    info!(container = name, workload, from, %to, "rolling back");
+                    run = run.over(std::slice::from_ref(rollout)).limited_to(name);
+                    run = run.taking_back(name, to, id, now);
                 }
-                Back::Service(service, image) => {
+                Found::Service(service) => {
                     run = run.limited_to(&service.name);
-                    services.push((*service, image));
+                    services.push((*service, to));
                 }
             }
         }

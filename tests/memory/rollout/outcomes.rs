@@ -377,7 +377,7 @@ async fn rolls_back_to_a_release_recorded_in_the_log() {
     let unlogged = command.history(Some("dd"), []).await.unwrap();
     assert_eq!(shown(&unlogged), [all[1].clone(), all[4].clone()]);
     let unknown = command.rollback("dd", Some("7"), at.records()).await.unwrap_err();
-    let words = format!("dd has no release 7 that is known here; known: 1 ({NEW}), 0 ({OLD})");
+    let words = format!("dd has no release 7 that is known here; known: 0 ({OLD}), 1 ({NEW})");
     assert_eq!(unknown.to_string(), words);
     let same = command.rollback("dd", Some("3"), at.records()).await.unwrap_err();
     assert!(matches!(same, OperatorError::AlreadyThere { .. }), "{same}");

@@ -23,7 +23,7 @@ UPGRADER_TOKEN=<delegate token>
 UPGRADER_WORKLOAD_NAME=your-delegate-name
     ACCOUNT_ID: "<account_ID>" (a placeholder: put your own
     MANAGER_HOST_AND_PORT: (a placeholder
-    UPGRADER_TOKEN: its value (not shown) is a placeholder
+    UPGRADER_TOKEN: its value (not shown) is not a token
     UPGRADER_WORKLOAD_NAME: (a placeholder
 ACCOUNT_ID=ACCOUNT_ID
 MANAGER_HOST_AND_PORT=https://<host>
@@ -31,7 +31,7 @@ UPGRADER_TOKEN=…
 UPGRADER_WORKLOAD_NAME=${DELEGATE_NAME}
     ACCOUNT_ID: "ACCOUNT_ID" (a placeholder
     MANAGER_HOST_AND_PORT: (a placeholder
-    UPGRADER_TOKEN: its value (not shown) is a placeholder
+    UPGRADER_TOKEN: its value (not shown) is not a token
     UPGRADER_WORKLOAD_NAME: (a placeholder
 UPGRADER_TOKEN=not-a-token-but-secret
     UPGRADER_TOKEN: is not a token
