@@ -25,6 +25,7 @@ use std::future::ready;
 use std::io::Write;
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
@@ -226,7 +227,7 @@ pub fn main() -> Exit {
         Ok(cli) => cli,
         Err(error) => {
             if let Some(meant) = habit(&error) {
-                return fail(format!("unknown command; use `{meant}`"), Exit::Usage);
+                return fail(format!("unknown here; use `{meant}`"), Exit::Usage);
             }
             let _ = error.print();
             return if error.use_stderr() { Exit::Usage } else { Exit::Ok };
@@ -250,15 +251,28 @@ pub fn main() -> Exit {
     exit
 }
 
-/// The command to type instead of one known from another tool.
+/// The command to type instead of one, or of an option, known from another tool.
 fn habit(error: &clap::Error) -> Option<&'static str> {
-    let given = error.get(clap::error::ContextKind::InvalidSubcommand)?;
-    Some(match given.to_string().as_str() {
-        "list" | "ls" | "ps" => "delegate-upgrader status",
-        "check" => "delegate-upgrader doctor",
-        "stop" => "delegate-upgrader pause",
+    let given = match error.kind() {
+        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
+        ErrorKind::UnknownArgument => ContextKind::InvalidArg,
+        _ => return None,
+    };
+    Some(match error.get(given)?.to_string().trim_start_matches('-') {
+        "list" | "ls" | "ps" | "inspect" | "show" | "info" => "delegate-upgrader status",
+        "check" | "test" | "validate" => "delegate-upgrader doctor",
+        "dry-run" | "diff" | "preview" => "delegate-upgrader plan",
+        "start" | "up" | "serve" | "daemon" => "delegate-upgrader run",
+        "once" | "run-once" => "delegate-upgrader once",
+        "update" => "delegate-upgrader retry",
+        "restart" => "docker restart",
+        "revert" | "undo" | "downgrade" => "delegate-upgrader rollback",
+        "stop" | "disable" => "delegate-upgrader pause",
+        "unpause" | "enable" | "continue" => "delegate-upgrader resume",
         "events" | "audit" | "who" => "delegate-upgrader history",
+        "env" | "settings" => "delegate-upgrader config",
         "logs" => "docker logs",
+        "v" | "verbose" | "debug" => "LOG_LEVEL=debug",
         _ => return None,
     })
 }
@@ -466,8 +480,17 @@ mod tests {
 
     #[test]
     fn a_command_of_another_tool_gets_the_right_one() {
-        let of = |word| habit(&Cli::try_parse_from(["delegate-upgrader", word]).unwrap_err());
-        assert_eq!((of("ps"), of("plam")), (Some("delegate-upgrader status"), None));
+        let of = |words: &str| habit(&Cli::try_parse_from(words.split(' ')).unwrap_err());
+        let meant = ["u ps", "u once --dry-run", "u plam", "u status x --watch"].map(of);
+        assert_eq!(
+            meant,
+            [
+                Some("delegate-upgrader status"),
+                Some("delegate-upgrader plan"),
+                None,
+                None
+            ]
+        );
     }
 
     #[test]

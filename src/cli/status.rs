@@ -27,7 +27,8 @@ async fn get(address: SocketAddr, path: &str) -> Result<String, (String, Exit)> 
     let address = reachable(address);
     let unreachable = |error: reqwest::Error| {
         let cause = innermost(&error);
-        let problem = format!("the daemon does not answer at {address} (LISTEN_ADDR): {cause}");
+        let there = "a daemon in a container answers there: `docker exec NAME delegate-upgrader status`";
+        let problem = format!("the daemon does not answer at {address} (LISTEN_ADDR): {cause}; {there}");
         (problem, Exit::Unavailable)
     };
     let client = plain_client().map_err(unreachable)?;

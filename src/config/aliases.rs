@@ -59,10 +59,7 @@ const PREFIXES: [&str; 4] = ["HARNESS_", "UPGRADER_", "UPGRADE_", "WATCHTOWER_"]
 pub(super) fn hint(name: &str, is_set: impl Fn(&str) -> bool) -> Option<String> {
     let upper = name.to_ascii_uppercase();
     // Kubernetes sets such variables in every container, for each of its Services.
-    if ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT"]
-        .iter()
-        .any(|part| upper.contains(part))
-    {
+    if ["_SERVICE_", "_PORT"].iter().any(|part| upper.contains(part)) {
         return None;
     }
     let is_it = |alias: &str| match alias.strip_suffix('*') {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use super::reader::{Given, PLACEHOLDER, Reader, is_placeholder};
+use super::reader::{Given, Reader};
 use super::variables::{Environment, Variable};
 use super::{Egress, ManagerSettings, ProxySettings, Source};
 use super::{no_proxy, parse};
@@ -40,7 +40,11 @@ pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) 
         return Some(Source::None);
     }
 
-    let account_id = reader.read(&env.account_id, parse::name);
+    let account = |text: &str| match text.find('/') {
+        Some(_) => Err("it has a slash, as an address has".to_owned()),
+        None => parse::name(text),
+    };
+    let account_id = reader.read(&env.account_id, account);
     let base_url = reader.read(&env.manager_host_and_port, parse::manager_url);
     if let (Some(url), Some(text)) = (&base_url, env.manager_host_and_port.get())
         && !text.contains("://")
@@ -52,13 +56,7 @@ pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) 
         Given::Value(value) => {
             let token = DelegateToken::parse(value.expose());
             if token.is_none() {
-                let is_placeholder = is_placeholder(value.expose());
-                let given = if is_placeholder {
-                    PLACEHOLDER
-                } else {
-                    "not a token"
-                };
-                let given = format!("its value (not shown) is {given}");
+                let given = "its value (not shown) is not a token";
                 reader.problems.wrong_secret(&env.upgrader_token, given);
             }
             token

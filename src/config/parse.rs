@@ -80,6 +80,7 @@ pub(super) fn name(text: &str) -> Result<String, String> {
 pub(super) fn workloads(text: &str) -> Result<Vec<String>, String> {
     match text {
         EVERY_WORKLOAD => Ok(vec![text.to_owned()]),
+        _ if text.contains('*') => Err("* stands alone, for every name".to_owned()),
         _ => names(text),
     }
 }
@@ -98,8 +99,6 @@ pub(super) fn names(text: &str) -> Result<Vec<String>, String> {
     }
     if names.is_empty() {
         Err("it has no name".to_owned())
-    } else if names.iter().any(|name| name == "*") {
-        Err("* is not a name; name each one".to_owned())
     } else {
         Ok(names)
     }

@@ -43,13 +43,8 @@ impl fmt::Display for ConfigErrors {
         let is_missing = self.problems.iter().any(|problem| problem.given == NOT_SET);
         let hint = is_missing.then(|| FROM_DELEGATE.to_owned());
         let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
-        f.write_str(
-            &problems
-                .chain(hint)
-                .chain(warnings)
-                .collect::<Vec<_>>()
-                .join("\n"),
-        )
+        let lines: Vec<String> = problems.chain(hint).chain(warnings).collect();
+        f.write_str(&lines.join("\n"))
     }
 }
 

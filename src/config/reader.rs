@@ -78,7 +78,9 @@ impl Reader {
             return None;
         };
         let parsed = match variable.row.default {
-            Preset::Required if is_placeholder(text) => Err(PLACEHOLDER.to_owned()),
+            Preset::Required if is_placeholder(text) => {
+                Err("a placeholder: put your own value in its place".to_owned())
+            }
             _ => parse(text),
         };
         match parsed {
@@ -239,15 +241,12 @@ impl Reader {
     }
 }
 
-/// The problem with a value that was typed as a page shows it.
-pub(super) const PLACEHOLDER: &str = "a placeholder: put your own value in its place";
-
 /// The names that pages, Harness's and ours, show instead of a value.
 const NAMES: &str = "ACCOUNT_ID MANAGER_HOST_AND_PORT UPGRADER_TOKEN UPGRADER_WORKLOAD_NAME DELEGATE_NAME DELEGATE_TOKEN \
                      HARNESS_MANAGE_ENDPOINT_URL";
 
 /// Whether a text stands for a value: `<account_ID>`, `ACCOUNT_ID`, `your-account-id`, `${ACCOUNT_ID}`, `…`.
-pub(super) fn is_placeholder(text: &str) -> bool {
+fn is_placeholder(text: &str) -> bool {
     let upper = text.to_ascii_uppercase().replace('-', "_");
     let name = upper.trim_start_matches("HTTPS://").trim_start_matches("YOUR_");
     text.contains(['<', '>', '…', '$']) || text == "..." || NAMES.split(' ').any(|known| known == name)

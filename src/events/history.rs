@@ -295,17 +295,9 @@ impl History {
         releases
     }
 
-    /// The releases that the delegate ran, the latest first; of several with the same image, only the latest.
-    pub fn served(&self) -> Vec<&Release> {
-        let mut found: Vec<&Release> = Vec::new();
-        for release in self.releases.iter().rev().filter(|release| release.was_served()) {
-            let is_same =
-                |other: &&Release| (&other.image, &other.image_id) == (&release.image, &release.image_id);
-            if !found.iter().any(is_same) {
-                found.push(release);
-            }
-        }
-        found
+    /// The releases that the delegate ran.
+    pub fn served(&self) -> impl DoubleEndedIterator<Item = &Release> {
+        self.releases.iter().filter(|release| release.was_served())
     }
 }
 

@@ -88,13 +88,11 @@ impl ClusterSettings {
         };
         let mut problems = in_file(&file.problems);
         let mut warnings = in_file(&file.warnings);
-        if let Ok(common) = &common
-            && common.workload_names == [EVERY_WORKLOAD]
+        if common
+            .as_ref()
+            .is_ok_and(|common| common.workload_names == [EVERY_WORKLOAD])
         {
-            problems.push(
-                "UPGRADER_WORKLOAD_NAME: * is for Docker hosts; name each Deployment, as the Role does"
-                    .to_owned(),
-            );
+            problems.push("UPGRADER_WORKLOAD_NAME: * is for Docker; name each Deployment".to_owned());
         }
         match common {
             Ok(common) if problems.is_empty() => {

@@ -16,7 +16,7 @@ use crate::image::{ImageName, ImageReference};
 use crate::managed::Managed;
 use crate::manager::ImageSource;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
-use crate::rollout::{Intent, Member, Rollout};
+use crate::rollout::{Intent, Rollout};
 
 /// Why a retry or a rollback is not started.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -102,19 +102,8 @@ fn listed(known: &[String]) -> String {
     }
 }
 
-/// A delegate to roll back, and the image to return to.
-struct RollbackTarget {
-    /// Its key in the run.
-    key: String,
-    name: String,
-    workload: String,
-    /// The reference of the image that runs.
-    from: String,
-    /// The reference of the earlier image.
-    reference: ImageReference,
-    /// The id of the earlier image on this host. Orchestrators know images only by name.
-    image: Option<ImageId>,
-}
+/// The image of a rollback, with its id if it is on the host.
+type Earlier = (ImageReference, Option<ImageId>);
 
 /// The delegate that an operator named.
 pub(super) enum Found<'a> {
@@ -133,10 +122,14 @@ fn is_named(given: &str, name: &str, id: Option<&str>) -> bool {
 /// The host must still have it.
 async fn rollback_target<E: Engine>(
     engine: &E,
-    rollout: &Rollout,
+    found: &Found<'_>,
     release: Option<&str>,
     records: impl IntoIterator<Item = Event>,
-) -> Result<RollbackTarget, OperatorError> {
+) -> Result<Earlier, OperatorError> {
+    let rollout = match found {
+        Found::Container(rollout) => *rollout,
+        Found::Service(service) => return Ok((image_before(service, release, records)?, None)),
+    };
     let name = rollout.name.clone();
     let Some(serving) = rollout.serving.as_ref().filter(|_| rollout.candidate.is_none()) else {
         return Err(OperatorError::InProgress(name));
@@ -144,13 +137,7 @@ async fn rollback_target<E: Engine>(
     if let Some(release) = release {
         let usable = |found: &Release| Some((found.image.clone(), found.image_id.clone()?));
         let (image, id) = earlier_release((&name, rollout.into()), release, records, usable)?;
-        return to_image(
-            engine,
-            rollout,
-            serving,
-            (&image.as_str().into(), &ImageId::new(id)),
-        )
-        .await;
+        return to_image(engine, &image.as_str().into(), ImageId::new(id)).await;
     }
     if let Some(left) = &serving.rolled_back_from {
         let from = left.reference.to_string();
@@ -158,7 +145,7 @@ async fn rollback_target<E: Engine>(
     }
     let before = serving.previous.as_ref();
     let before = before.ok_or(OperatorError::NothingBefore(name))?;
-    to_image(engine, rollout, serving, (&before.reference, &before.id)).await
+    to_image(engine, &before.reference, before.id.clone()).await
 }
 
 /// Checks that no update of it is in progress.
@@ -199,13 +186,8 @@ fn earlier_release<T>(
     let (name, records) = (name.to_owned(), records.into_iter());
     let records = records.filter(|event| event.container == name);
     let history = History::of(&name, Some(present), records.collect());
-    let mut found = history.served();
-    let others: Vec<String> = found
-        .iter()
-        .filter(|other| !other.is_serving)
-        .map(|other| format!("{} ({})", other.release, other.image))
-        .collect();
-    found.retain(|found| found.is_named(release));
+    let mut found: Vec<&Release> = history.served().rev().filter(|it| it.is_named(release)).collect();
+    found.dedup_by(|a, b| (&a.image, &a.image_id) == (&b.image, &b.image_id));
     let usable = match found[..] {
         [found] if found.is_serving => {
             let release = found.release;
@@ -218,35 +200,31 @@ fn earlier_release<T>(
         name,
         release: release.to_owned(),
         is_open: found.len() > 1,
-        known: others,
+        known: history
+            .served()
+            .filter(|it| !it.is_serving)
+            .map(|it| format!("{} ({})", it.release, it.image))
+            .collect(),
     })
 }
 
 /// The image to roll back to, which the host must still have.
 async fn to_image<E: Engine>(
     engine: &E,
-    rollout: &Rollout,
-    serving: &Member,
-    (reference, image): (&ImageName, &ImageId),
-) -> Result<RollbackTarget, OperatorError> {
-    let gone = || OperatorError::ImageGone {
-        reference: reference.to_string(),
-        image: image.clone(),
+    reference: &ImageName,
+    image: ImageId,
+) -> Result<Earlier, OperatorError> {
+    let found = match engine.inspect_image(image.as_str()).await {
+        Err(EngineError::NotFound(_)) => None,
+        found => found?.get("Id").and_then(Value::as_str).map(drop),
     };
-    match engine.inspect_image(image.as_str()).await {
-        Err(EngineError::NotFound(_)) => return Err(gone()),
-        found => {
-            found?.get("Id").and_then(Value::as_str).ok_or_else(gone)?;
-        }
+    match (found, reference.reference()) {
+        (Some(()), Ok(reference)) => Ok((reference.clone(), Some(image))),
+        _ => Err(OperatorError::ImageGone {
+            reference: reference.to_string(),
+            image,
+        }),
     }
-    Ok(RollbackTarget {
-        key: rollout.name.clone(),
-        name: rollout.name.clone(),
-        workload: rollout.workload.clone(),
-        from: serving.image.to_string(),
-        reference: reference.reference().cloned().map_err(|_| gone())?,
-        image: Some(image.clone()),
-    })
 }
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
@@ -286,8 +264,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     ) -> Result<(), OperatorError> {
         let Observed { rollouts, .. } = self.observe_all().await?;
         let found = self.named(container, &rollouts).await?;
-        let back = self.back(found, release, records).await?;
-        self.start_rollback(vec![back], &rollouts, request);
+        let earlier = rollback_target(self.engine.as_ref(), &found, release, records).await?;
+        self.start_rollback(vec![(found, earlier)], &rollouts, request);
         Ok(())
     }
 
@@ -308,15 +286,17 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             .services
             .managed()
             .filter(|service| service.left_alone.is_none());
-        let services = services.map(|service| Found::Service(Box::new(service.clone())));
+        let services: Vec<_> = services
+            .map(|service| Found::Service(Box::new(service.clone())))
+            .collect();
         let is_meant = |rollout: &&Rollout| !rollout.is_upgrader() && rollout.owner.left_alone().is_none();
         let containers = rollouts.iter().filter(is_meant).map(Found::Container);
-        let found: Vec<_> = containers.chain(services).collect();
         let (mut all, mut already) = (Vec::new(), None);
-        for found in found {
-            match self.back(found, Some(release), records.iter().cloned()).await {
+        for found in containers.chain(services) {
+            let records = records.iter().cloned();
+            match rollback_target(self.engine.as_ref(), &found, Some(release), records).await {
                 Err(error @ OperatorError::AlreadyThere { .. }) => already = Some(error),
-                back => all.push(back?),
+                earlier => all.push((found, earlier?)),
             }
         }
         if all.is_empty()
@@ -326,27 +306,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
         self.start_rollback(all, &rollouts, request);
         Ok(())
-    }
-
-    async fn back(
-        &self,
-        found: Found<'_>,
-        release: Option<&str>,
-        records: impl IntoIterator<Item = Event>,
-    ) -> Result<RollbackTarget, OperatorError> {
-        match found {
-            Found::Container(rollout) => {
-                rollback_target(self.engine.as_ref(), rollout, release, records).await
-            }
-            Found::Service(service) => Ok(RollbackTarget {
-                reference: image_before(&service, release, records)?,
-                key: service.id,
-                name: service.name,
-                workload: service.workload,
-                from: service.image.to_string(),
-                image: None,
-            }),
-        }
     }
 
     /// The name of the delegate's container or service; for a task of a service, also the name of that service.
@@ -362,13 +321,26 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         })
     }
 
-    fn start_rollback(&mut self, all: Vec<RollbackTarget>, rollouts: &[Rollout], request: Request) {
+    fn start_rollback(&mut self, all: Vec<(Found<'_>, Earlier)>, rollouts: &[Rollout], request: Request) {
         self.forget_last_run();
         let now = self.now();
         let mut run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback(request));
-        for back in all {
-            info!(container = back.name, workload = back.workload, from = back.from, to = %back.reference, "rolling back");
-            run = run.taking_back(&back.key, back.reference, back.image, now);
+        for (found, (to, id)) in all {
+            let (key, name, workload, from) = match &found {
+                Found::Container(rollout) => {
+                    let from = rollout.representative().map(|member| &member.image);
+                    (&rollout.name, &rollout.name, &rollout.workload, from)
+                }
+                Found::Service(service) => (
+                    &service.id,
+                    &service.name,
+                    &service.workload,
+                    Some(&service.image),
+                ),
+            };
+            let from = from.map(ToString::to_string);
+            info!(container = name, workload, from, %to, "rolling back");
+            run = run.taking_back(key, to, id, now);
         }
         self.core.run = run.over(rollouts);
     }

@@ -152,7 +152,7 @@ async fn rolls_all_delegates_back_to_a_tag_one_replica_at_a_time() {
         host.run(name);
     }
     host.run_with("opted-out", |body| {
-        body["Labels"] = json!({ "io.delegate-upgrader.enable": "false" })
+        body["Labels"] = json!({ "io.delegate-upgrader.enable": "false" });
     });
     host.once(NEW).await;
     let before = host.twin.writes().len();

@@ -405,7 +405,7 @@ async fn rolls_back_to_a_release_recorded_in_the_log() {
         .rollback("dd", Some("7"), Request::default(), at.records())
         .await
         .unwrap_err();
-    let words = format!("dd has no release 7 that is known here; known: 1 ({NEW}), 0 ({OLD})");
+    let words = format!("dd has no release 7 that is known here; known: 0 ({OLD}), 1 ({NEW})");
     assert_eq!(unknown.to_string(), words);
     let same = command
         .rollback("dd", Some("3"), Request::default(), at.records())

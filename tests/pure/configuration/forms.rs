@@ -306,7 +306,7 @@ fn status_hosts_are_host_names_only() {
             ("*.example,*.a.example", Ok("*.example,*.a.example")),
             (".example", Err("write *.example for all names of a domain")),
             ("a.*.example", Err("only the first part of a name can be *")),
-            ("*", Err("* is not a name")),
+            ("*", Err("only the first part of a name can be *")),
             (",", Err("it has no name")),
         ],
     );

@@ -23,7 +23,7 @@ UPGRADER_TOKEN=<delegate token>
 UPGRADER_WORKLOAD_NAME=your-delegate-name
     ACCOUNT_ID: "<account_ID>" (a placeholder: put your own
     MANAGER_HOST_AND_PORT: (a placeholder
-    UPGRADER_TOKEN: its value (not shown) is a placeholder
+    UPGRADER_TOKEN: its value (not shown) is not a token
     UPGRADER_WORKLOAD_NAME: (a placeholder
 ACCOUNT_ID=ACCOUNT_ID
 MANAGER_HOST_AND_PORT=https://<host>
@@ -31,7 +31,7 @@ UPGRADER_TOKEN=…
 UPGRADER_WORKLOAD_NAME=${DELEGATE_NAME}
     ACCOUNT_ID: "ACCOUNT_ID" (a placeholder
     MANAGER_HOST_AND_PORT: (a placeholder
-    UPGRADER_TOKEN: its value (not shown) is a placeholder
+    UPGRADER_TOKEN: its value (not shown) is not a token
     UPGRADER_WORKLOAD_NAME: (a placeholder
 UPGRADER_TOKEN=not-a-token-but-secret
     UPGRADER_TOKEN: is not a token
@@ -175,10 +175,10 @@ DOCKER_HOST=tcp://host
 DOCKER_TLS_VERIFY=1
 HOME=
     DOCKER_CERT_PATH: not set, and TLS is on; expected a directory with ca.pem
-UPGRADER_WORKLOAD_NAME=a,*
-    UPGRADER_WORKLOAD_NAME: * is not a name; name each one
-STATUS_HOSTS=*
-    STATUS_HOSTS: * is not a name; name each one
+UPGRADER_WORKLOAD_NAME=a,docker-*
+ACCOUNT_ID=https://app.harness.io/ng/account/kmpySmUISimoRrJL6NL73w
+    UPGRADER_WORKLOAD_NAME: * stands alone, for every name
+    ACCOUNT_ID: (it has a slash
 LOG_LEVEL='info'
     LOG_LEVEL: which `docker run --env-file` keeps; leave them out
 DRY_RUN=true
