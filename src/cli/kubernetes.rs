@@ -16,8 +16,10 @@ use super::run::{LAST_EVENTS, Parts, made, make_listeners, serve};
 use super::shutdown::until_shutdown;
 use super::{Exit, fail, history, pause, plan, print};
 use crate::app::{self, ConfiguredSource};
+use crate::container::Request;
 use crate::daemon;
 use crate::host;
+use crate::host::hold::Paused;
 use crate::host::place::note_cluster;
 use crate::image::ImageReference;
 use crate::kubernetes::cluster::{Cluster, is_in_cluster};
@@ -65,9 +67,14 @@ pub(super) enum Command {
         /// Resume automatically at this date or time (default: until `resume`)
         #[arg(long, value_name = "WHEN")]
         until: Option<String>,
+        #[command(flatten)]
+        asker: Asker,
     },
     /// Resume upgrades
-    Resume,
+    Resume {
+        #[command(flatten)]
+        asker: Asker,
+    },
 }
 
 /// Whether the process runs in a cluster with the documented configuration file. If so, this mode is the default.
@@ -97,12 +104,11 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bo
         Command::Doctor => command_line.doctor(json).await,
         Command::Rollback { .. } | Command::Retry { .. } => command_line.operate(command).await,
         Command::History => command_line.history(json).await,
-        Command::Pause { until } => {
-            command_line
-                .pause(Some(until.unwrap_or_else(|| "true".to_owned())))
-                .await
+        Command::Pause { until, asker } => {
+            let until = until.unwrap_or_else(|| "true".to_owned());
+            command_line.pause(Some(until), asker.into()).await
         }
-        Command::Resume => command_line.pause(None).await,
+        Command::Resume { asker } => command_line.pause(None, asker.into()).await,
     }
 }
 
@@ -266,18 +272,27 @@ impl CommandLine {
         .await
     }
 
-    async fn pause(self, paused: Option<String>) -> Result<Exit, Exit> {
+    async fn pause(self, paused: Option<String>, request: Request) -> Result<Exit, Exit> {
         if !self.upgrades() {
             let problem =
                 "dryRun or DISABLE_AUTO_UPGRADE is true: this upgrader writes nothing, and starts no upgrade";
             return Err(fail(problem, Exit::Config));
         }
         let until = paused.as_deref().filter(|text| *text != "true");
-        pause::end(until, None, &self.settings.common)?;
+        let until = pause::end(until, None, &self.settings.common)?;
         let absent = self.deployments().pause(paused.as_deref()).await;
         if let Some(reason) = absent.map_err(|error| fail(error, Exit::Unavailable))? {
             return Err(fail(reason, Exit::NotServed));
         }
+        let since = Utc::now();
+        let pause = Paused {
+            since,
+            until: paused.as_ref().map_or(Some(since), |_| until),
+            delegate: None,
+            request,
+            record: format!("{} {since}", self.namespace),
+        };
+        pause::record(&self.settings.common, &[pause]).await;
         Ok(print(if paused.is_some() {
             "Upgrades are paused; running ones will finish."
         } else {

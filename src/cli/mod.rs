@@ -135,6 +135,8 @@ enum Command {
         /// Resume automatically after this time, such as 8h
         #[arg(long = "for", value_name = "DURATION", conflicts_with = "until")]
         duration: Option<String>,
+        #[command(flatten)]
+        asker: Asker,
     },
     /// Resume upgrades
     #[command(after_help = "Examples:\n  delegate-upgrader resume\n  delegate-upgrader resume delegate-1")]
@@ -142,6 +144,8 @@ enum Command {
         /// The container of the delegate that was paused (default: the whole host)
         #[arg(value_parser = container)]
         container: Option<String>,
+        #[command(flatten)]
+        asker: Asker,
     },
     /// Show the releases of the delegates: images, times and outcomes
     History {
@@ -383,11 +387,14 @@ async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Ex
             container,
             until,
             duration,
+            asker,
         } => {
             let until = pause::end(until.as_deref(), duration.as_deref(), &settings)?;
-            pause::pause(&settings, container.as_deref(), until, json).await
+            pause::pause(&settings, container.as_deref(), until, &asker.into(), json).await
         }
-        Command::Resume { container } => pause::resume(&settings, container.as_deref(), json).await,
+        Command::Resume { container, asker } => {
+            pause::resume(&settings, container.as_deref(), &asker.into(), json).await
+        }
         Command::History { container } => history::history(&settings, container.as_deref(), json).await,
         Command::Plan { container } => plan::plan(&settings, container.as_deref(), json).await,
         Command::Notify { .. } => notify::test(&settings, json).await,

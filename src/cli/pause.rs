@@ -6,13 +6,14 @@ use std::fmt::Write as _;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 
-use super::run::{looking, made};
+use super::named_delegate::listeners;
+use super::run::{LAST_EVENTS, looking, made};
 use super::{Exit, fail, no_engine, print, print_json};
 use crate::app;
 use crate::config::Settings;
-use crate::container::ApiVersion;
-use crate::engine::{Engine as _, EngineError};
-use crate::host::hold::{self, read_records};
+use crate::container::{ApiVersion, Request};
+use crate::engine::{DockerEngine, Engine as _, EngineError};
+use crate::host::hold::{self, Paused, read_records};
 use crate::host::place::{command, command_for};
 use crate::reconcile::operator::OperatorError;
 use crate::schedule::moment;
@@ -39,6 +40,7 @@ pub(super) async fn pause(
     settings: &Settings,
     container: Option<&str>,
     until: Option<DateTime<Utc>>,
+    request: &Request,
     json: bool,
 ) -> Result<Exit, Exit> {
     may_change(settings)?;
@@ -57,9 +59,10 @@ pub(super) async fn pause(
         None => None,
     };
     let engine = made(app::engine(settings))?;
-    hold::pause(&engine, name.as_deref(), Utc::now(), until)
+    hold::pause(&engine, name.as_deref(), Utc::now(), until, request)
         .await
         .map_err(|error| unavailable(&error))?;
+    record_of(settings, &engine, name.as_deref()).await;
     if json {
         let until = until.map(time::text);
         return Ok(print_json(
@@ -87,11 +90,19 @@ pub(super) async fn pause(
     )))
 }
 
-pub(super) async fn resume(settings: &Settings, container: Option<&str>, json: bool) -> Result<Exit, Exit> {
+pub(super) async fn resume(
+    settings: &Settings,
+    container: Option<&str>,
+    request: &Request,
+    json: bool,
+) -> Result<Exit, Exit> {
     may_change(settings)?;
     let engine = made(app::engine(settings))?;
-    let resumed = hold::resume(&engine, container).await;
-    let mut was_paused = resumed.map_err(|error| unavailable(&error))?;
+    let resume = async |container| {
+        let resumed = hold::resume(&engine, container, Utc::now(), request).await;
+        resumed.map_err(|error| unavailable(&error))
+    };
+    let mut was_paused = resume(container).await?;
     // The container and its pause may be gone. A wrong name is an error, and an id is replaced by the name.
     let name = match container {
         Some(given) if !was_paused => Some(delegate_name(settings, given).await?.0),
@@ -99,8 +110,10 @@ pub(super) async fn resume(settings: &Settings, container: Option<&str>, json: b
     };
     let container = name.as_deref();
     if !was_paused && container.is_some() {
-        let resumed = hold::resume(&engine, container).await;
-        was_paused = resumed.map_err(|error| unavailable(&error))?;
+        was_paused = resume(container).await?;
+    }
+    if was_paused {
+        record_of(settings, &engine, container).await;
     }
     if json {
         return Ok(print_json(
@@ -122,6 +135,29 @@ pub(super) async fn resume(settings: &Settings, container: Option<&str>, json: b
         let _ = write!(text, "\nThey are still paused on {subject}: see `{resume}`.");
     }
     Ok(print(&text))
+}
+
+/// Records the last pause of this delegate or of the host, or its end.
+async fn record_of(settings: &Settings, engine: &DockerEngine, delegate: Option<&str>) {
+    if let Ok(mut records) = read_records(engine).await {
+        records
+            .pauses
+            .retain(|pause| pause.delegate.as_deref() == delegate);
+        record(settings, &records.pauses).await;
+    }
+}
+
+/// Records new pauses in the audit log, and reports them unless a daemon does. If that fails, the pause holds anyway.
+pub(super) async fn record(settings: &Settings, pauses: &[Paused]) {
+    let mut settings = settings.clone();
+    // Standard output is for the result.
+    settings.audit.take_if(|audit| audit.path().is_none());
+    if let Ok(listeners) = listeners(&settings).await
+        && let Ok(mut ledger) = app::ledger(&settings, &listeners)
+    {
+        ledger.observe_pauses(pauses, |_| true, Utc::now()).await;
+        listeners.finish(LAST_EVENTS).await;
+    }
 }
 
 fn resume_command(delegate: Option<&str>) -> String {

@@ -20,7 +20,7 @@ use crate::text::yes_or_no;
 
 /// The actions that `WEBHOOK_EVENTS` accepts. A test compares them with those of events, which this layer cannot use.
 pub(super) const ACTIONS: &str = "upgraded, rejected, withdrawn, rolled_back, restored, restarted, health_lost, \
-     health_regained, image_removed, skipped, self_upgraded";
+     health_regained, image_removed, skipped, self_upgraded, paused, resumed";
 
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
     yes_or_no(text).ok_or_else(String::new)

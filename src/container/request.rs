@@ -14,7 +14,7 @@ const UNKNOWN: &str = "unknown";
 
 /// An operator's request, as far as it is known who made it. Both parts are what someone typed, or wrote on a container: one line of
 /// limited length, and no proof of identity.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Request {
     /// The person.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -20,10 +20,12 @@ pub struct Volume {
 
 impl Volume {
     /// A volume with these labels.
-    pub fn new<const N: usize>(name: String, labels: [(&str, String); N]) -> Self {
+    pub fn new<'a>(name: String, labels: impl IntoIterator<Item = (&'a str, String)>) -> Self {
         let labels = labels.into_iter().map(|(key, value)| (key.to_owned(), value));
-        let labels = labels.collect();
-        Self { name, labels }
+        Self {
+            name,
+            labels: labels.collect(),
+        }
     }
 
     /// The time on a label.

@@ -29,9 +29,9 @@ pub struct Event {
     pub request: Option<Request>,
     /// The outcome.
     pub action: Action,
-    /// The `DELEGATE_NAME`.
+    /// The `DELEGATE_NAME`; empty for a pause or its end.
     pub workload: String,
-    /// The delegate's container name.
+    /// The delegate's container name; empty for all delegates of the host.
     pub container: String,
     /// The full id of the container.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,6 +95,15 @@ impl Event {
             previous_release: None,
             tasks_cut_short: None,
             resolved: false,
+        }
+    }
+
+    /// The name of the delegate or host that it is about.
+    pub(super) fn subject(&self) -> &str {
+        if self.container.is_empty() {
+            &self.host
+        } else {
+            &self.container
         }
     }
 
@@ -203,6 +212,10 @@ pub enum Action {
     Skipped,
     /// The upgrader's own container was replaced.
     SelfUpgraded,
+    /// An operator paused upgrades.
+    Paused,
+    /// An operator resumed upgrades.
+    Resumed,
     /// No outcome: `notify --test` sent the event.
     Test,
 }

@@ -218,7 +218,8 @@ impl History {
         let mut by_name: BTreeMap<String, (Option<Present>, Vec<Event>)> = present
             .map(|(name, present)| (name, (Some(present), Vec::new())))
             .collect();
-        for event in records {
+        // A pause of the whole host belongs to no single delegate.
+        for event in records.into_iter().filter(|event| !event.container.is_empty()) {
             by_name.entry(event.container.clone()).or_default().1.push(event);
         }
         let histories = by_name.into_iter();

@@ -18,8 +18,10 @@ use super::listeners::Listeners;
 use super::managed::outcomes_of_managed;
 use super::note::Notes;
 use super::outcome::{At, Origin, Outcome, Subject, recorded_before};
+use super::pauses::outcome_of_pause;
 use crate::container::ImageId;
 use crate::health::HealthStatus;
+use crate::host::hold::Paused;
 use crate::managed::Managed;
 use crate::rollout::reason::{Reason, Standing};
 use crate::rollout::{Effect, Rollout, Step};
@@ -41,6 +43,8 @@ pub struct Ledger {
     /// The open problems of each delegate, by container name.
     open: HashMap<String, Open>,
     is_first: bool,
+    /// Whether no pauses were observed yet.
+    awaits_pauses: bool,
     counts: BTreeMap<&'static str, u64>,
     durations: Durations,
     recent: VecDeque<Event>,
@@ -78,6 +82,7 @@ impl Ledger {
             seen: BTreeSet::new(),
             open: HashMap::new(),
             is_first: true,
+            awaits_pauses: true,
             counts: BTreeMap::new(),
             durations: histograms::empty(),
             recent: VecDeque::new(),
@@ -162,14 +167,34 @@ impl Ledger {
             self.is_first = false;
             self.begin(&found, rollouts).await;
         }
-        for outcome in found {
-            if !self.seen.contains(&outcome.event.id) {
-                self.report(outcome.event).await;
-            }
-        }
+        self.report_new(found).await;
         if self.reports_states {
             for rollout in rollouts {
                 self.note_health(rollout, now).await;
+            }
+        }
+    }
+
+    /// Records the pauses and their ends that the engine's records show: of the whole host, and of these delegates.
+    pub async fn observe_pauses(
+        &mut self,
+        pauses: &[Paused],
+        is_own: impl Fn(&str) -> bool,
+        now: DateTime<Utc>,
+    ) {
+        let outcome = |pause| outcome_of_pause(pause, &self.origin, now);
+        let mut found: Vec<Outcome> = pauses.iter().map(outcome).collect();
+        if std::mem::take(&mut self.awaits_pauses) {
+            self.begin(&found, &[]).await;
+        }
+        found.retain(|outcome| outcome.event.container.is_empty() || is_own(&outcome.event.container));
+        self.report_new(found).await;
+    }
+
+    async fn report_new(&mut self, found: Vec<Outcome>) {
+        for outcome in found {
+            if !self.seen.contains(&outcome.event.id) {
+                self.report(outcome.event).await;
             }
         }
     }
@@ -193,7 +218,9 @@ impl Ledger {
             .map(|outcome| outcome.event.id.clone());
         self.seen.extend(old);
         self.seen.extend(known.ids);
-        self.recent = known.recent;
+        if self.recent.is_empty() {
+            self.recent = known.recent;
+        }
         for rollout in rollouts {
             let Some(events) = known.open.get(&rollout.name) else {
                 continue;

@@ -14,6 +14,7 @@ mod listeners;
 mod managed;
 pub mod note;
 pub mod outcome;
+mod pauses;
 mod receiver;
 pub mod webhook;
 

@@ -243,7 +243,7 @@ impl Orchestrate for Deployments {
             pause: paused.map(|text| Paused {
                 since: now,
                 until: moment::parse(text, self.settings.common.schedule.zone()),
-                delegate: None,
+                ..Paused::default()
             }),
             first_seen,
             place: Place::of(&object.managed.id, image),

@@ -91,18 +91,26 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Reads the engine's records if they are unknown or have changed while a delegate waits for another image. They are only
-    /// displayed; no replacement starts by them.
+    /// Reads the engine's records if they are unknown or have changed: if the engine does not report changes, only while a delegate
+    /// waits for another image. They are only displayed and recorded; no replacement starts by them.
     pub(super) async fn keep_holds(&mut self, rollouts: &[Rollout]) {
         if self.observer.takes_changed_records() {
             self.holds.note_change();
         }
-        let is_due = !self.settings.policy.health_only && self.holds.are_due(self.observer.is_told());
+        let is_told = self.observer.is_told();
+        let is_due = !self.settings.policy.health_only && self.holds.are_due(is_told);
         let waits = |rollout: &Rollout| {
             rollout.candidate.is_none() && matches!(self.core.run.desired(rollout), Desired::Image { .. })
         };
-        if is_due && rollouts.iter().any(waits) {
+        if is_due && (is_told || rollouts.iter().any(waits)) {
             let _ = self.read_holds().await;
+        }
+        if let Some(pauses) = self.holds.pauses() {
+            let now = self.now();
+            let services: Vec<&str> = self.services.managed().map(|it| it.name.as_str()).collect();
+            let is_own =
+                |name: &str| services.contains(&name) || rollouts.iter().any(|rollout| rollout.name == name);
+            self.core.ledger.observe_pauses(&pauses, is_own, now).await;
         }
     }
 

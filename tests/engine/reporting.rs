@@ -1,4 +1,4 @@
-//! The audit log, a webhook, metrics, the status and `history` agree on an upgrade, a rejected image and a rollback.
+//! The audit log, a webhook, metrics, the status and `history` agree on upgrades, rejected images, rollbacks and pauses.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -134,6 +134,79 @@ fn reporting(lab: &Lab, published: &str, url: &str) -> (Upgrader, PathBuf, TempD
         )
         .with("LOG_LEVEL", "trace");
     (upgrader, path, directory)
+}
+
+/// The commands end before the work is done, and a daemon does the rest.
+#[test]
+fn all_reports_name_the_person_who_asked() {
+    let lab = Lab::new("asked");
+    let name = lab.delegate("1", V1, &[]);
+    let receiver = Receiver::start();
+    let (upgrader, audit, _directory) = reporting(&lab, V2, &receiver.url);
+    let upgrader = upgrader.with("SCHEDULE", "0 0 1 1 *");
+    let mut daemon = upgrader.start();
+    daemon.says("delegate is healthy", PATIENCE);
+    let log = daemon.log();
+    let (_, rest) = log.split_once("status at http://").expect("an address");
+    let address = rest.split('/').next().expect("an address").to_owned();
+    let command = upgrader.with("LISTEN_ADDR", &address).with("SUDO_USER", "carol");
+    let heard = |count: usize| {
+        eventually("the webhook hears of it", PATIENCE, || {
+            receiver.ids().len() == count
+        });
+    };
+    let until = ["--until", "2126-12-01"];
+    let asked = ["--by", "ada", "--reason", "a freeze\u{1b}[31m"];
+    command
+        .run(&[&["pause", &name], &until[..], &asked].concat())
+        .ended(0);
+    heard(1);
+    command.run(&["resume", &name, "--by", "bob"]).ended(0);
+    heard(2);
+    let retry = ["retry", &name, "--no-wait", "--reason", "fixes the proxy"];
+    command.run(&retry).ended(0);
+    daemon.says("the old container is gone", PATIENCE);
+    heard(3);
+    let known = records(&audit);
+    let said = known.iter().map(|record| {
+        let by = record["request"]["by"].as_str().unwrap_or_default();
+        format!("{} {} {by}", text(record, "actor"), text(record, "action"))
+    });
+    let expected = [
+        "operator paused ada",
+        "operator resumed bob",
+        "operator upgraded carol",
+    ];
+    assert_eq!(said.collect::<Vec<_>>(), expected, "{known:#?}");
+    for (event, record) in receiver.received.lock().expect("it is so").iter().zip(&known) {
+        assert_eq!(what(&event["data"]), what(record));
+    }
+    let ends = [
+        "; requested by ada: a freeze",
+        "; requested by bob",
+        "; requested by carol: fixes the proxy",
+    ];
+    for (record, end) in known.iter().zip(ends) {
+        assert!(text(record, "message").ends_with(end), "{record:#}");
+    }
+    command
+        .run(&["history"])
+        .says("requested by carol: fixes the proxy");
+    let metrics = get(&format!("http://{address}/metrics"));
+    for action in ["paused", "resumed", "upgraded"] {
+        let counted = format!("delegate_upgrader_outcomes_total{{action=\"{action}\"}} 1\n");
+        assert!(metrics.contains(&counted), "{metrics}");
+    }
+    daemon.signal(Signal::TERM);
+
+    // Another process that knows only the log reports none of it again, and without a daemon a command reports by itself.
+    let mut next = command.clone().with("LISTEN_ADDR", "127.0.0.1:0").start();
+    next.says("delegate is healthy", PATIENCE);
+    next.signal(Signal::TERM);
+    command.run(&["pause", &name]).ended(0);
+    heard(4);
+    assert_eq!(records(&audit).len(), 4);
+    command.run(&["resume", &name]).ended(0);
 }
 
 #[test]

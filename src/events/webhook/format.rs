@@ -41,7 +41,7 @@ fn cloud_event(event: &Event) -> Value {
         "id": event.id,
         "source": format!("/delegate-upgrader/{}", utf8_percent_encode(&event.host, SEGMENT)),
         "type": format!("io.delegate-upgrader.{}", event.action),
-        "subject": event.container,
+        "subject": event.subject(),
         "time": time::text(event.time),
         "datacontenttype": "application/json",
         "data": event,

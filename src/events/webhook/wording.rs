@@ -21,7 +21,7 @@ pub(super) struct Words {
 
 impl Words {
     pub(super) fn of(event: &Event) -> Self {
-        let container = one_line(&event.container, MAX_FACT);
+        let container = one_line(event.subject(), MAX_FACT);
         let cut = event.tasks_cut_short.map(|tasks| tasks.to_string());
         let facts = [
             ("Host", Some(event.host.clone())),
@@ -31,12 +31,13 @@ impl Words {
             ("Time", time(&event.seconds)),
             ("Tasks cut short", cut),
         ];
-        let facts = facts.into_iter();
+        let is_there = |value: &String| !value.is_empty();
         Self {
             title: format!("{}: {container}", heading(event)),
             message: one_line(&event.message, MAX_MESSAGE),
             facts: facts
-                .filter_map(|(name, value)| Some((name, one_line(&value?, MAX_FACT))))
+                .into_iter()
+                .filter_map(|(name, value)| Some((name, one_line(&value.filter(is_there)?, MAX_FACT))))
                 .collect(),
         }
     }
@@ -55,6 +56,8 @@ fn heading(event: &Event) -> &'static str {
         Action::HealthRegained => "✅ Healthy again",
         Action::ImageRemoved => "🧹 Old image removed",
         Action::Skipped => "⚠️ Not upgraded",
+        Action::Paused => "⏸️ Paused",
+        Action::Resumed => "▶️ Resumed",
         Action::SelfUpgraded => "✅ Upgrader upgraded",
         Action::Test => "✅ Test",
     }

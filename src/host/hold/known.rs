@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::{Holds, HostRecords, read_records};
+use super::{Holds, HostRecords, Paused, read_records};
 use crate::engine::{Engine, EngineError};
 use crate::schedule::wave::Place;
 
@@ -82,6 +82,13 @@ impl KnownHolds {
             place: Place::of(known.host.as_deref().unwrap_or_default(), image),
             rejected: records.rejected_of(delegate),
         }))
+    }
+
+    /// The pauses, including past ones, as far as they were read.
+    pub fn pauses(&self) -> Option<Vec<Paused>> {
+        let known = self.known();
+        let records = known.read.as_ref()?.records.as_ref().ok()?;
+        Some(records.pauses.clone())
     }
 
     /// Reads the engine's records. If a proxy refuses that, no pause is known.

@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
-use super::record::PAUSE;
+use super::record::{PAUSE, Paused, REMEMBERED, read_records};
+use crate::container::Request;
 use crate::container::label::{NAME, RECORD, SINCE, UNTIL};
 use crate::engine::{Engine, EngineError, Volume};
 use crate::text::time;
@@ -16,8 +17,11 @@ pub async fn pause<E: Engine>(
     delegate: Option<&str>,
     now: DateTime<Utc>,
     until: Option<DateTime<Utc>>,
+    request: &Request,
 ) -> Result<(), EngineError> {
-    let earlier = pauses(engine, delegate).await?;
+    let mut earlier = read_records(engine).await?.pauses;
+    let is_forgotten = |pause: &Paused| now - pause.since > REMEMBERED && !pause.lasts(now);
+    earlier.retain(|pause| pause.delegate.as_deref() == delegate || is_forgotten(pause));
     // A volume's labels cannot change, so each pause has its own name. The new one comes first: nothing starts in between.
     let name = format!("delegate-upgrader.pause-{}", now.timestamp_millis());
     let until = until.map(time::text).unwrap_or_default();
@@ -27,32 +31,32 @@ pub async fn pause<E: Engine>(
         (SINCE, time::text(now)),
         (UNTIL, until),
     ];
+    let labels = labels.into_iter().chain(request.labels());
     engine.create_volume(&Volume::new(name, labels)).await?;
-    remove(engine, &earlier).await
-}
-
-/// Ends that pause. Returns whether there was one, even if it was over.
-///
-/// # Errors
-/// The engine did not remove a record.
-pub async fn resume<E: Engine>(engine: &E, delegate: Option<&str>) -> Result<bool, EngineError> {
-    let pauses = pauses(engine, delegate).await?;
-    remove(engine, &pauses).await?;
-    Ok(!pauses.is_empty())
-}
-
-async fn pauses<E: Engine>(engine: &E, delegate: Option<&str>) -> Result<Vec<Volume>, EngineError> {
-    let mut volumes = engine.volumes(RECORD).await?;
-    let label = |volume: &Volume, label| volume.labels.get(label).cloned().unwrap_or_default();
-    volumes.retain(|volume| {
-        label(volume, RECORD) == PAUSE && label(volume, NAME) == delegate.unwrap_or_default()
-    });
-    Ok(volumes)
-}
-
-async fn remove<E: Engine>(engine: &E, volumes: &[Volume]) -> Result<(), EngineError> {
-    for volume in volumes {
-        engine.remove_volume(&volume.name).await?;
+    for pause in earlier {
+        engine.remove_volume(&pause.record).await?;
     }
     Ok(())
+}
+
+/// Ends that pause: another one replaces it that is over at once, so that every process learns who ended it. Returns whether
+/// there was one.
+///
+/// # Errors
+/// The engine did not create or remove a record.
+pub async fn resume<E: Engine>(
+    engine: &E,
+    delegate: Option<&str>,
+    now: DateTime<Utc>,
+    request: &Request,
+) -> Result<bool, EngineError> {
+    let pauses = read_records(engine).await?.pauses;
+    let mut own = pauses
+        .iter()
+        .filter(|pause| pause.delegate.as_deref() == delegate);
+    let was_paused = own.any(|pause| pause.lasts(now));
+    if was_paused {
+        pause(engine, delegate, now, Some(now), request).await?;
+    }
+    Ok(was_paused)
 }

@@ -7,6 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use ring::digest::{SHA256, digest};
 
 use super::rejected::{REJECTED, Rejected};
+use crate::container::Request;
 use crate::container::label::{IMAGE, NAME, RECORD, SINCE, UNTIL};
 use crate::engine::{Engine, EngineError, Volume};
 use crate::text::time;
@@ -18,10 +19,10 @@ pub(super) const PAUSE: &str = "pause";
 /// The value of [`RECORD`] for the first sight of an image.
 const FIRST_SEEN: &str = "first-seen";
 /// Older records of images are removed when another one is written.
-const REMEMBERED: TimeDelta = TimeDelta::days(90);
+pub(super) const REMEMBERED: TimeDelta = TimeDelta::days(90);
 
-/// A pause. Running replacements still finish.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A pause, or its end: a pause that was over at once. Running replacements still finish.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Paused {
     /// When it started.
     pub since: DateTime<Utc>,
@@ -29,6 +30,10 @@ pub struct Paused {
     pub until: Option<DateTime<Utc>>,
     /// The container name of the paused delegate; `None` for the whole host.
     pub delegate: Option<String>,
+    /// The operator's request.
+    pub request: Request,
+    /// Identifies the record: the name of its volume.
+    pub record: String,
 }
 
 impl Paused {
@@ -82,13 +87,16 @@ impl HostRecords {
             let Some(since) = volume.time(SINCE) else {
                 continue;
             };
-            match volume.labels.get(RECORD).map(String::as_str) {
+            let label = |name: &str| volume.labels.get(name).map(String::as_str);
+            match label(RECORD) {
                 Some(PAUSE) => {
                     let delegate = volume.labels.get(NAME).filter(|name| !name.is_empty());
                     records.pauses.push(Paused {
                         since,
                         until: volume.time(UNTIL),
                         delegate: delegate.cloned(),
+                        request: Request::read(label).unwrap_or_default(),
+                        record: volume.name.clone(),
                     });
                 }
                 Some(FIRST_SEEN) => {

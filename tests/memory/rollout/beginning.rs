@@ -97,9 +97,15 @@ async fn plan_daemon_and_run_give_all_reasons_in_the_same_order() {
     }
     host.once(NEW).await;
     agree(&host, &[("aa", &["quarantined"]), ("bb", &["halted"])]).await;
-    pause(&host.twin, None, host.twin.wall_clock(), None)
-        .await
-        .unwrap();
+    pause(
+        &host.twin,
+        None,
+        host.twin.wall_clock(),
+        None,
+        &Request::default(),
+    )
+    .await
+    .unwrap();
     agree(
         &host,
         &[("aa", &["quarantined", "paused"]), ("bb", &["halted", "paused"])],

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use delegate_upgrader::config::Timing;
+use delegate_upgrader::container::Request;
 use delegate_upgrader::host::hold::{pause, resume};
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::upgrade_run::Mode;
@@ -34,9 +35,15 @@ fn delay(delay: Duration) -> Timing {
 /// A host with one delegate that is paused indefinitely.
 async fn paused() -> Host {
     let host = with(Timing::default());
-    pause(&host.twin, None, host.twin.wall_clock(), None)
-        .await
-        .unwrap();
+    pause(
+        &host.twin,
+        None,
+        host.twin.wall_clock(),
+        None,
+        &Request::default(),
+    )
+    .await
+    .unwrap();
     host
 }
 
@@ -45,7 +52,9 @@ async fn pause_survives_the_upgrader_and_expires() {
     let host = with(Timing::default());
     let now = host.twin.wall_clock();
     let until = now + TimeDelta::hours(3);
-    pause(&host.twin, None, now, Some(until)).await.unwrap();
+    pause(&host.twin, None, now, Some(until), &Request::default())
+        .await
+        .unwrap();
     for _ in 0..2 {
         // Each run is another process.
         let report = host.once(NEW).await;
@@ -72,7 +81,9 @@ async fn finishes_replacements_started_before_a_pause() {
         if call.operation == Operation::Start && !is_paused {
             is_paused = true;
             let twin = twin.clone();
-            tokio::spawn(async move { pause(&twin, None, twin.wall_clock(), None).await });
+            tokio::spawn(
+                async move { pause(&twin, None, twin.wall_clock(), None, &Request::default()).await },
+            );
         }
         Fault::None
     });
@@ -130,9 +141,15 @@ async fn reads_the_engines_records_at_startup_and_on_changes() {
         upgrader.reconcile().await.unwrap();
     }
     assert_eq!(host.count(Operation::Volumes), 1);
-    pause(&host.twin, None, host.twin.wall_clock(), None)
-        .await
-        .unwrap();
+    pause(
+        &host.twin,
+        None,
+        host.twin.wall_clock(),
+        None,
+        &Request::default(),
+    )
+    .await
+    .unwrap();
     let calls = host.count(Operation::Volumes);
     upgrader.answered().await;
     upgrader.reconcile().await.unwrap();
@@ -155,9 +172,13 @@ async fn a_pause_and_its_end_are_seen_at_once() {
         row(&report, "dd").reason.as_str()
     };
     let now = host.twin.wall_clock();
-    pause(&host.twin, Some("dd"), now, None).await.unwrap();
+    pause(&host.twin, Some("dd"), now, None, &Request::default())
+        .await
+        .unwrap();
     assert_eq!(seen(&mut upgrader).await, "paused");
-    resume(&host.twin, Some("dd")).await.unwrap();
+    resume(&host.twin, Some("dd"), now, &Request::default())
+        .await
+        .unwrap();
     assert_eq!(seen(&mut upgrader).await, "awaiting_schedule");
 }
 

@@ -10,6 +10,7 @@ use delegate_upgrader::events::history::History;
 use delegate_upgrader::events::ledger::Ledger;
 use delegate_upgrader::events::{Action, Actor, Event};
 use delegate_upgrader::health::HttpOutcome;
+use delegate_upgrader::host::hold::{pause, read_records, resume};
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::operator::OperatorError;
 use tempfile::TempDir;
@@ -258,6 +259,68 @@ async fn attributes_a_request_to_its_person_after_another_process_finished_it() 
         );
     }
     assert_eq!((records[2].actor, &records[2].request), (Actor::System, &None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_each_pause_and_its_end_once() {
+    let at = Audited::new(Way::StartFirst.host());
+    let twin = &at.host.twin;
+    let (ada, bob) = (
+        Request::new(Some("ada"), Some("a freeze")),
+        Request::new(Some("bob"), None),
+    );
+    let day = twin.wall_clock() + chrono::TimeDelta::days(1);
+    // No daemon runs, and the next one finds the pause. Another upgrader manages the other delegate.
+    pause(twin, None, twin.wall_clock(), Some(day), &ada)
+        .await
+        .unwrap();
+    pause(
+        twin,
+        Some("other"),
+        twin.wall_clock() + chrono::TimeDelta::seconds(1),
+        None,
+        &ada,
+    )
+    .await
+    .unwrap();
+    tokio::time::sleep(HOUR).await;
+    at.once(OLD).await;
+    let mut daemon = at.upgrader(OLD).watching();
+    daemon.reconcile().await.unwrap();
+    for (action, delegate) in [("pause", Some("dd")), ("resume", None)] {
+        let now = twin.wall_clock();
+        match action {
+            "pause" => pause(twin, delegate, now, None, &bob).await.unwrap(),
+            _ => assert!(resume(twin, delegate, now, &bob).await.unwrap()),
+        }
+        // The command and the daemon both record it.
+        let pauses = read_records(twin).await.unwrap().pauses;
+        at.ledger()
+            .observe_pauses(&pauses, |name| name == "dd", now)
+            .await;
+        daemon.answered().await;
+        daemon.reconcile().await.unwrap();
+    }
+    let counts = daemon.ledger().counts();
+    assert_eq!((counts["paused"], counts["resumed"]), (2, 1));
+    at.once(OLD).await;
+    let records = at.records();
+    let said = records
+        .iter()
+        .map(|it| format!("{} {:?} {}", it.action, it.container, it.message));
+    let until = delegate_upgrader::text::time::text(day);
+    let expected = [
+        format!("paused \"\" upgrades are paused until {until}; requested by ada: a freeze"),
+        "paused \"dd\" upgrades are paused; requested by bob".to_owned(),
+        "resumed \"\" upgrades have resumed; requested by bob".to_owned(),
+    ];
+    assert_eq!(said.collect::<Vec<_>>(), expected);
+    let histories = daemon.history(None, records).await.unwrap();
+    assert_eq!(
+        (histories.len(), histories[0].events.len()),
+        (1, 1),
+        "{histories:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

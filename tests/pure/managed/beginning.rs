@@ -65,11 +65,9 @@ fn host_records_are_read_before_an_image_is_tried() {
     };
     let unread = decided(&Facts::default(), &policy());
     assert_eq!(unread, Decision::Learn(Fact::Holds));
-    let (since, until, delegate) = (ago(10), None, None);
     let paused = Paused {
-        since,
-        until,
-        delegate,
+        since: ago(10),
+        ..Paused::default()
     };
     assert_eq!(rests(&holds(Some(paused), None), &policy()), ReasonKind::Paused);
     let mut delayed = policy();

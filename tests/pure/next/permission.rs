@@ -64,7 +64,7 @@ fn paused(until: Option<i64>) -> Scene {
         holds.pause = Some(Paused {
             since: ago(60),
             until,
-            delegate: None,
+            ..Paused::default()
         });
     })
 }

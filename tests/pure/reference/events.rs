@@ -24,6 +24,8 @@ fn words(action: Action) -> (&'static str, &'static str) {
         Action::HealthRegained => ("it is healthy again", "the probe"),
         Action::ImageRemoved => ("an image that no rollback needs was removed", ""),
         Action::Skipped => ("a delegate could not be served; once more with `\"resolved\":true` when that is over", "[the reason](reasons.md)"),
+        Action::Paused => ("an operator paused upgrades, of one delegate or of the host", ""),
+        Action::Resumed => ("an operator ended such a pause", ""),
         Action::SelfUpgraded => ("the upgrader replaced its own container (`SELF_UPGRADE`)", ""),
         Action::Test => ("someone ran `notify --test`; it is sent and not recorded", ""),
     }

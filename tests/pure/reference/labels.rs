@@ -39,14 +39,14 @@ const WRITTEN: &[(&str, &str, &str)] = &[
     (label::IMAGE, "where the image had to be named by its id", "the image reference"),
     (label::ROLLED_BACK_FROM, "a container that `rollback` created", "the image reference that `rollback` left"),
     (label::ROLLED_BACK_FROM_ID, "a container that `rollback` created", "the id of that image"),
-    (label::REQUESTED_BY, "a container that `retry` or `rollback` created; also on a service", "who asked for it, or `unknown`"),
+    (label::REQUESTED_BY, "a container that `retry` or `rollback` created; also on a service and on the volume of a pause", "who asked for it, or `unknown`"),
     (label::REQUEST_REASON, "the same", "why, if the operator said so"),
 ];
 
 /// The labels that the upgrader writes on empty volumes: the label, its volume, and its value.
 #[rustfmt::skip]
 const RECORDS: &[(&str, &str, &str)] = &[
-    (label::RECORD, "an empty volume", "`pause`, `first-seen` or `rejected`: the record of [a pause](../usage/changing.md#pause-and-resume), perhaps of one delegate (`io.delegate-upgrader.name`), of [an image](../usage/schedules.md#delay-and-waves) (`io.delegate-upgrader.image`), or of a rejected candidate, which keeps its image in quarantine (with `io.delegate-upgrader.release`)"),
+    (label::RECORD, "an empty volume", "`pause`, `first-seen` or `rejected`: the record of [a pause](../usage/changing.md#pause-and-resume) or its end, perhaps of one delegate (`io.delegate-upgrader.name`), of [an image](../usage/schedules.md#delay-and-waves) (`io.delegate-upgrader.image`), or of a rejected candidate, which keeps its image in quarantine (with `io.delegate-upgrader.release`)"),
     (label::SINCE, "such a volume", "when it was made"),
     (label::IMAGE_ID, "the volume of a rejection", "the id of the image"),
     (label::ATTEMPT, "the same", "how many candidates of the image had been rejected by then"),

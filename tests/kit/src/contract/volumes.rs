@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{TimeDelta, Utc};
-use delegate_upgrader::container::{ContainerId, ImageId};
+use delegate_upgrader::container::{ContainerId, ImageId, Request};
 use delegate_upgrader::engine::{Engine, Volume};
 use delegate_upgrader::host::hold::{Rejected, note_first_seen, note_rejection, pause, read_records, resume};
 
@@ -42,20 +42,26 @@ pub async fn the_engine_stores_pauses_and_when_images_were_first_seen<L: Lab>(la
     let engine = lab.engine();
     let records = || async { read_records(engine).await.expect("read") };
     let now = Utc::now();
-    resume(engine, None).await.expect("resume");
-    assert_eq!(records().await.pauses, []);
-    assert!(!resume(engine, None).await.expect("resume"), "it was not paused");
-    pause(engine, None, now, None).await.expect("pause");
+    let ada = Request::new(Some("ada"), Some("a fix"));
+    let resumed = async |at| resume(engine, None, at, &ada).await.expect("resume");
+    resumed(now).await;
+    assert!(!resumed(now).await, "it was not paused");
+    pause(engine, None, now, None, &ada).await.expect("pause");
     assert_eq!(records().await.pause("dd").map(|pause| pause.until), Some(None));
     // Another pause replaces it.
     let until = now + TimeDelta::hours(1);
-    pause(engine, None, now + TimeDelta::seconds(1), Some(until))
+    pause(engine, None, now + TimeDelta::seconds(1), Some(until), &ada)
         .await
         .expect("pause");
     let read = records().await.pause("dd").and_then(|pause| pause.until);
     assert_eq!(read.map(|until| until.timestamp()), Some(until.timestamp()));
-    assert!(resume(engine, None).await.expect("resume"));
-    assert_eq!(records().await.pauses, []);
+    let end = now + TimeDelta::seconds(2);
+    assert!(resumed(end).await);
+    let [over] = &records().await.pauses[..] else {
+        panic!("a record says who ended it")
+    };
+    assert!(!over.lasts(end) && over.request == ada, "{over:?}");
+    assert!(!resumed(end).await);
     // If it is noted again, the first time counts; images that were seen long ago are forgotten.
     let image = "contract.example/image:1";
     let long_ago = now - TimeDelta::days(91);
