@@ -1,8 +1,8 @@
 //! `doctor --from`: the settings found in a delegate's own environment.
 
-use std::fs::OpenOptions;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::Path;
 
 use serde_json::{Map, json};
@@ -66,32 +66,45 @@ pub(super) async fn from_delegate(
     Ok(print(&format!("{path} has {names}; others cannot read it")))
 }
 
-/// Writes the settings in place of those that the file has. Its other lines stay, as the package's file has some.
+/// Writes the settings in place of those that the file has. Its other lines stay, as the package's file has some, and so does the
+/// whole file if anything fails.
 fn write(path: &Path, found: &[(&str, &str)]) -> Result<(), String> {
-    let words = |error: io::Error| error.to_string();
-    let mut options = OpenOptions::new();
-    let mut file = options
-        .read(true)
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(words)?;
-    let is_open = file.metadata().map_err(words)?.mode() & 0o007 != 0;
-    if is_open {
+    let present = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.and_then(|mut file| {
+            let mut lines = String::new();
+            file.read_to_string(&mut lines)?;
+            Ok(Some((lines, file.metadata()?)))
+        }),
+    };
+    let (lines, owner) = present.map_err(|error| error.to_string())?.unzip();
+    if owner.as_ref().is_some_and(|file| file.mode() & 0o007 != 0) {
         return Err("others may use it, and it would hold a token: run chmod o= on it first".to_owned());
     }
-    let mut present = String::new();
-    file.read_to_string(&mut present).map_err(words)?;
     let is_other = |line: &&str| {
         line.split_once('=')
             .is_none_or(|(name, _)| found.iter().all(|(ours, _)| *ours != name.trim()))
     };
-    let others = present.lines().filter(is_other).map(|line| format!("{line}\n"));
+    let lines = lines.unwrap_or_default();
+    let others = lines.lines().filter(is_other).map(|line| format!("{line}\n"));
     let whole = others.collect::<String>() + &text(found, false) + "\n";
-    file.set_len(0)
-        .and_then(|()| file.write_all(whole.as_bytes()))
-        .map_err(words)
+    let new = path.with_added_extension("new");
+    let replaced = || {
+        let _ = fs::remove_file(&new);
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&new)?;
+        if let Some(owner) = owner {
+            fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+            file.set_permissions(owner.permissions())?;
+        }
+        file.write_all(whole.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, path)
+    };
+    replaced().map_err(|error| error.to_string())
 }
 
 /// The names and values of the upgrader's settings, as found in the delegate's environment.
