@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, json};
 
@@ -88,7 +88,7 @@ fn write(path: &Path, found: &[(&str, &str)]) -> Result<(), String> {
     let lines = lines.unwrap_or_default();
     let others = lines.lines().filter(is_other).map(|line| format!("{line}\n"));
     let whole = others.collect::<String>() + &text(found, false) + "\n";
-    let new = path.with_added_extension("new");
+    let new = PathBuf::from(format!("{}.new", path.display()));
     let replaced = || {
         let _ = fs::remove_file(&new);
         let mut file = OpenOptions::new()
