@@ -78,7 +78,6 @@ pub(super) async fn pause(
     } else {
         "\nOn this version of Docker, `docker volume prune` and `docker system prune --volumes` would end the pause."
     };
-    app::learn_place(settings).await;
     let resume = resume_command(name.as_deref());
     let end = until.map_or_else(
         || format!("until you run `{resume}`"),
@@ -139,6 +138,7 @@ pub(super) async fn resume(
 
 /// Records the last pause of this delegate or of the host, or its end.
 async fn record_of(settings: &Settings, engine: &DockerEngine, delegate: Option<&str>) {
+    app::learn_place(settings).await;
     if let Ok(mut records) = read_records(engine).await {
         records
             .pauses
