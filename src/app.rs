@@ -194,7 +194,7 @@ pub(crate) fn scope(settings: &Settings) -> Scope {
     }
     Scope {
         workload_names: settings.workload_names.clone(),
-        account: settings.account().map(str::to_owned),
+        account: settings.account.clone(),
         health: settings.health.clone(),
         known_images,
         stop_timeout: settings.stop_timeout,

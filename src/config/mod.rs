@@ -46,6 +46,8 @@ pub(crate) fn listen_address(text: &str) -> Option<SocketAddr> {
 pub struct Settings {
     /// Where the published image comes from.
     pub source: Source,
+    /// `ACCOUNT_ID`, unless `PUBLISHED_IMAGE` replaces the Manager. A command that asks no Manager knows it as well.
+    pub account: Option<String>,
     /// `UPGRADER_WORKLOAD_NAME`: the `DELEGATE_NAME`s to manage; at least one, each once.
     pub workload_names: Vec<String>,
     /// `SCHEDULE` and `TZ`.
@@ -247,14 +249,6 @@ pub fn variables() -> impl Iterator<Item = &'static Row> {
 }
 
 impl Settings {
-    /// `ACCOUNT_ID`, if the source is a Manager.
-    pub fn account(&self) -> Option<&str> {
-        match &self.source {
-            Source::Manager(manager) => Some(&manager.account_id),
-            Source::Fixed(_) | Source::None => None,
-        }
-    }
-
     /// Reads and checks `LISTEN_ADDR` alone, for the commands that query a running daemon.
     pub fn listen_from_env(
         vars: impl IntoIterator<Item = (OsString, OsString)>,

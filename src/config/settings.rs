@@ -32,6 +32,7 @@ pub(super) fn settings(
         Needs::All => connections::source(&mut reader, env, disable_auto_upgrade),
         Needs::HostOnly => Some(Source::None),
     };
+    let account = env.account_id.get().filter(|_| !env.published_image.is_set());
     let workload_names = reader.read_as(&env.upgrader_workload_name, parse::workloads, |names| {
         names.join(",")
     });
@@ -96,6 +97,7 @@ pub(super) fn settings(
     let complete = || {
         Some(Settings {
             source: source?,
+            account: account.map(str::to_owned),
             workload_names: workload_names?,
             schedule: schedule?,
             schedule_jitter,

@@ -115,7 +115,7 @@ impl Deployments {
         let read = read::read(
             &document,
             (container, name),
-            common.account(),
+            common.account.as_deref(),
             common.schedule.zone(),
         );
         let mut managed = match read {

@@ -225,7 +225,7 @@ fn recognises_misspelt_name() {
         ),
         (
             "DOCKER_API_VERSION",
-            "unknown variable; use nothing: the newest version that both know is spoken",
+            "unknown variable; use none, since the newest version that both know is spoken",
         ),
         (
             "SLACK_WEBHOOK_URL",

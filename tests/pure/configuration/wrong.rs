@@ -373,6 +373,8 @@ fn host_commands_tolerate_dry_run_and_bad_connection_settings() {
     ];
     assert!(read(&broken, Needs::All).is_err());
     let settings = read(&broken, Needs::HostOnly).unwrap();
+    // `rollback --all` must leave the delegates of other accounts alone.
+    assert_eq!(settings.account.as_deref(), Some("acct-TEST_000000000000"));
     assert!(
         settings
             .warnings
