@@ -82,12 +82,17 @@ fn write(path: &Path, found: &[(&str, &str)]) -> Result<(), String> {
         return Err("others may use it, and it would hold a token: run chmod o= on it first".to_owned());
     }
     let is_other = |line: &&str| {
-        line.split_once('=')
-            .is_none_or(|(name, _)| found.iter().all(|(ours, _)| *ours != name.trim()))
+        line.split_once('=').is_none_or(|(name, _)| {
+            found
+                .iter()
+                .all(|(ours, _)| *ours != name.trim().trim_end_matches("_FILE"))
+        })
     };
     let lines = lines.unwrap_or_default();
     let others = lines.lines().filter(is_other).map(|line| format!("{line}\n"));
     let whole = others.collect::<String>() + &text(found, false) + "\n";
+    // A link stays a link.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let new = PathBuf::from(format!("{}.new", path.display()));
     let replaced = || {
         let _ = fs::remove_file(&new);
@@ -102,9 +107,12 @@ fn write(path: &Path, found: &[(&str, &str)]) -> Result<(), String> {
         }
         file.write_all(whole.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&new, path)
+        fs::rename(&new, &path)
     };
-    replaced().map_err(|error| error.to_string())
+    replaced().map_err(|error| {
+        let _ = fs::remove_file(&new);
+        error.to_string()
+    })
 }
 
 /// The names and values of the upgrader's settings, as found in the delegate's environment.

@@ -19,7 +19,7 @@ pub(super) async fn history(settings: &Settings, container: Option<&str>, json: 
     let histories = histories.map_err(no_name)?;
     let is_unlogged = settings.audit.as_ref().is_none_or(|audit| audit.path().is_none());
     let note = is_unlogged.then_some(
-        "There is no audit log (AUDIT_LOG), so this is what containers show: the present release, the previous one and what failed last.",
+        "No audit log can be used here (AUDIT_LOG; that of the package needs sudo), so this is what containers show: the present release, the previous one and what failed last.",
     );
     Ok(show(
         &histories,

@@ -7,6 +7,7 @@ mod exit;
 mod explain;
 #[cfg(feature = "docker")]
 mod from_delegate;
+mod habits;
 mod history;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
@@ -25,7 +26,6 @@ use std::future::ready;
 use std::io::Write;
 use std::path::PathBuf;
 
-use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
@@ -230,7 +230,7 @@ pub fn main() -> Exit {
     let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {
-            if let Some(meant) = habit(&error) {
+            if let Some(meant) = habits::habit(&error) {
                 return fail(format!("unknown here; use `{meant}`"), Exit::Usage);
             }
             let _ = error.print();
@@ -253,32 +253,6 @@ pub fn main() -> Exit {
     };
     telemetry::finish();
     exit
-}
-
-/// The command to type instead of one, or of an option, known from another tool.
-fn habit(error: &clap::Error) -> Option<&'static str> {
-    let given = match error.kind() {
-        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
-        ErrorKind::UnknownArgument => ContextKind::InvalidArg,
-        _ => return None,
-    };
-    Some(match error.get(given)?.to_string().trim_start_matches('-') {
-        "list" | "ls" | "ps" | "inspect" | "show" | "info" => "delegate-upgrader status",
-        "check" | "test" | "validate" => "delegate-upgrader doctor",
-        "dry-run" | "diff" | "preview" => "delegate-upgrader plan",
-        "start" | "up" | "serve" | "daemon" => "delegate-upgrader run",
-        "once" | "run-once" => "delegate-upgrader once",
-        "update" => "delegate-upgrader retry",
-        "restart" => "docker restart",
-        "revert" | "undo" | "downgrade" => "delegate-upgrader rollback",
-        "stop" | "disable" => "delegate-upgrader pause",
-        "unpause" | "enable" | "continue" => "delegate-upgrader resume",
-        "events" | "audit" | "who" => "delegate-upgrader history",
-        "env" | "settings" => "delegate-upgrader config",
-        "logs" => "docker logs",
-        "v" | "verbose" | "debug" => "LOG_LEVEL=debug",
-        _ => return None,
-    })
 }
 
 /// Reads the command line. Not inlined, so that the parser's stack space is not kept while the daemon runs.
@@ -484,21 +458,6 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
-
-    #[test]
-    fn a_command_of_another_tool_gets_the_right_one() {
-        let of = |words: &str| habit(&Cli::try_parse_from(words.split(' ')).unwrap_err());
-        let meant = ["u ps", "u once --dry-run", "u plam", "u status x --watch"].map(of);
-        assert_eq!(
-            meant,
-            [
-                Some("delegate-upgrader status"),
-                Some("delegate-upgrader plan"),
-                None,
-                None
-            ]
-        );
-    }
 
     #[test]
     fn documentation_shows_the_current_help() {

@@ -91,7 +91,7 @@ async fn serve(
 }
 
 /// The receivers of this command's outcomes: none if a daemon runs, since it reports the same outcomes.
-pub(super) async fn listeners(settings: &Settings) -> Result<Arc<Listeners>, Exit> {
+async fn listeners(settings: &Settings) -> Result<Arc<Listeners>, Exit> {
     if daemon_state(settings.listen).await.is_some() {
         Ok(Arc::default())
     } else {

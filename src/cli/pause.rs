@@ -2,19 +2,20 @@
 //! every upgrader on the host reads it before it starts an upgrade.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 
-use super::named_delegate::listeners;
-use super::run::{LAST_EVENTS, looking, made};
+use super::run::{LAST_EVENTS, looking, made, make_listeners};
+use super::status::daemon_state;
 use super::{Exit, fail, no_engine, print, print_json};
 use crate::app;
 use crate::config::Settings;
 use crate::container::{ApiVersion, Request};
 use crate::engine::{DockerEngine, Engine as _, EngineError};
 use crate::host::hold::{self, Paused, read_records};
-use crate::host::place::{command, command_for};
+use crate::host::place::{command, command_for, is_cluster};
 use crate::reconcile::operator::OperatorError;
 use crate::schedule::moment;
 use crate::text::{duration, time};
@@ -152,7 +153,14 @@ pub(super) async fn record(settings: &Settings, pauses: &[Paused]) {
     let mut settings = settings.clone();
     // Standard output is for the result.
     settings.audit.take_if(|audit| audit.path().is_none());
-    if let Ok(listeners) = listeners(&settings).await
+    // Only a daemon that may upgrade the delegates of an engine looks for pauses.
+    let daemon = daemon_state(settings.listen).await;
+    let listeners = if !is_cluster() && daemon.is_some_and(|daemon| daemon["mode"] == "upgrade") {
+        Ok(Arc::default())
+    } else {
+        make_listeners(&settings)
+    };
+    if let Ok(listeners) = listeners
         && let Ok(mut ledger) = app::ledger(&settings, &listeners)
     {
         ledger.observe_pauses(pauses, |_| true, Utc::now()).await;

@@ -13,6 +13,7 @@ use crate::config::Settings;
 use crate::health::http::plain_client;
 use crate::net::innermost;
 use crate::status::layout::Look;
+use crate::text::one_line;
 
 /// The interval of `status --watch`.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
@@ -91,8 +92,10 @@ pub(super) fn is_named(delegate: &Value, given: &str) -> bool {
 
 /// Prints everything that the daemon knows about one delegate.
 fn one(state: &Value, given: &str, json: bool, check: bool) -> Result<Exit, Exit> {
-    let lists = ["delegates", "not_delegates"].map(|list| state["report"][list].as_array());
-    let rows: Vec<&Value> = lists.into_iter().flatten().flatten().collect();
+    let report = &state["report"];
+    let lists = ["delegates", "not_delegates"].map(|list| report[list].as_array());
+    let upgrader = report.get("upgrader").filter(|upgrader| upgrader.is_object());
+    let rows: Vec<&Value> = lists.into_iter().flatten().flatten().chain(upgrader).collect();
     let Some(found) = rows.iter().find(|delegate| is_named(delegate, given)) else {
         let names = rows.iter().filter_map(|delegate| delegate["container"].as_str());
         let names = names.collect::<Vec<_>>().join(", ");
@@ -101,15 +104,26 @@ fn one(state: &Value, given: &str, json: bool, check: bool) -> Result<Exit, Exit
             Exit::Usage,
         ));
     };
+    let is_old = state["engine_error"].is_string();
     let printed = if json {
         print_json(found)
     } else {
         let mut lines = Vec::new();
+        // Without the engine, the rest is what was seen last.
+        for field in ["engine_error", "observed_at"] {
+            flatten(
+                field,
+                state.get(field).or(report.get(field)).unwrap_or(&Value::Null),
+                &mut lines,
+            );
+        }
         flatten("", found, &mut lines);
         print(&lines.join("\n"))
     };
     match printed {
-        Exit::Ok if check && (found["health"] != "healthy" || found["failed"] == true) => Ok(Exit::NotServed),
+        Exit::Ok if check && (found["health"] != "healthy" || found["failed"] == true || is_old) => {
+            Ok(Exit::NotServed)
+        }
         printed => Ok(printed),
     }
 }
@@ -123,7 +137,8 @@ fn flatten(name: &str, value: &Value, lines: &mut Vec<String>) {
             }
         }
         Value::Array(values) => values.iter().for_each(|value| flatten(name, value, lines)),
-        Value::String(text) => lines.push(format!("{name:24}{text}")),
+        Value::Null => {}
+        Value::String(text) => lines.push(format!("{name:24}{}", one_line(text, LONGEST))),
         other => lines.push(format!("{name:24}{other}")),
     }
 }

@@ -248,7 +248,10 @@ const NAMES: &str = "ACCOUNT_ID MANAGER_HOST_AND_PORT UPGRADER_TOKEN UPGRADER_WO
 /// Whether a text stands for a value: `<account_ID>`, `ACCOUNT_ID`, `your-account-id`, `${ACCOUNT_ID}`, `…`.
 fn is_placeholder(text: &str) -> bool {
     let upper = text.to_ascii_uppercase().replace('-', "_");
-    let name = upper.trim_start_matches("HTTPS://").trim_start_matches("YOUR_");
+    // A delegate may be called `delegate-name`, but not `your-delegate-name`.
+    let name = upper
+        .strip_prefix("YOUR_")
+        .unwrap_or(text.trim_start_matches("https://"));
     text.contains(['<', '>', '…', '$']) || text == "..." || NAMES.split(' ').any(|known| known == name)
 }
 

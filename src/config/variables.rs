@@ -306,7 +306,7 @@ variables! {
         environment_file = row("ENVIRONMENT_FILE", Unset, "the path of a readable file of lines NAME=value, as systemd's EnvironmentFile= has them",
             "Further variables, which win over those of the environment. The file is read again on [`SIGHUP`](systemd.md#reload).");
         listen_addr = row("LISTEN_ADDR", Value("127.0.0.1:9464"), "an address and port such as 127.0.0.1:9464",
-            "Where status, metrics and the page are served. The image sets `0.0.0.0:9464`, so that the port can be published.");
+            "Where status, metrics and the page are served. The image sets `0.0.0.0:9464`, so that the port can be published; in the host's network, set `127.0.0.1:9464`.");
         status_hosts = row("STATUS_HOSTS", Unset, "host names separated by commas, without ports",
             "Host names with a dot that browsers and Prometheus use, such as `upgrader.example.com` or `*.example.com`. IP addresses, \
              names without a dot, `….internal` and the host's own name [are always accepted](monitoring.md#the-port).");

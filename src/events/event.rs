@@ -99,7 +99,7 @@ impl Event {
     }
 
     /// The name of the delegate or host that it is about.
-    pub(super) fn subject(&self) -> &str {
+    pub(crate) fn subject(&self) -> &str {
         if self.container.is_empty() {
             &self.host
         } else {

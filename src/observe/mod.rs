@@ -80,9 +80,9 @@ impl Scope {
     /// The `DELEGATE_NAME` among these variables of a container or service, if it is managed. With `*`, they also need an `ACCOUNT_ID`
     /// and a name that could be a setting.
     pub fn workload<'a>(&self, variable: impl Fn(&'static str) -> Option<&'a str>) -> Option<&'a str> {
-        let name = variable(DELEGATE_NAME_VARIABLE)?;
+        let name = variable(DELEGATE_NAME_VARIABLE).filter(|name| !name.is_empty())?;
         let is_unfit =
-            name.is_empty() || name.contains(|c: char| c == ',' || c.is_whitespace() || c.is_control());
+            name.len() > 128 || name.contains(|c: char| c == ',' || c.is_whitespace() || c.is_control());
         let is_named = self.workload_names.iter().any(|ours| ours == name);
         let is_any = || self.has_every_workload() && !is_unfit && variable(ACCOUNT_ID_VARIABLE).is_some();
         (is_named || is_any()).then_some(name)

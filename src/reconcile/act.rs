@@ -56,9 +56,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 if !observed.may_act() {
                     return Outcome::Changed;
                 }
+                let rounds = self.core.rounds;
                 let budget = &mut self.track(rollout).budget;
                 // A fault makes it take step after step, each reported to succeed.
-                if let Err((reason, until)) = budget.take(&decided.decision, now) {
+                if let Err((reason, until)) = budget.take(&decided.decision, rounds, now) {
                     decided = Decided {
                         row: Row::CallFailed,
                         decision: Decision::wait(reason, until),

@@ -31,6 +31,8 @@ pub struct Core<R, M> {
     /// When the next scheduled run starts, if known.
     pub(super) next_run: Option<DateTime<Utc>>,
     pub(super) ledger: Ledger,
+    /// The rounds of the loop in this call of it.
+    pub(super) rounds: u32,
 }
 
 impl<R: Registry, M: ImageSource> Core<R, M> {
@@ -42,6 +44,7 @@ impl<R: Registry, M: ImageSource> Core<R, M> {
             starting: None,
             next_run: None,
             ledger: Ledger::new(String::new(), Duration::ZERO),
+            rounds: 0,
         }
     }
 
@@ -180,9 +183,11 @@ pub trait Controller: Sized {
     }
 }
 
-/// Observes, asks, decides and acts, until there is nothing left to do but wait. Each delegate's budget of steps ends it.
+/// Observes, asks, decides and acts, until there is nothing left to do but wait, or every delegate's budget of steps is used up.
 async fn turn<C: Controller>(controller: &mut C) -> Result<Report, C::Error> {
+    controller.core_mut().rounds = 0;
     loop {
+        controller.core_mut().rounds += 1;
         let observed = controller.observe().await?;
         if let Some(report) = controller.note_observation(&observed).await {
             return Ok(report);

@@ -166,18 +166,29 @@ impl<O: Orchestrate> Driver<O> {
             }
             let (Decided { row, mut decision }, blockers) = self.decide(core, object, now);
             debug!(workload = name, %row, "decided");
+            if let Some((reason, until)) = self.orchestrator.lock(object, &decision, now).await {
+                self.report(report, managed, (&reason, until), &[]);
+                continue;
+            }
+            if let Decision::Learn(_) = decision {
+                match self.orchestrator.learn_holds().await {
+                    // Decide again on the same observation: another one might take longer than the answer holds.
+                    Ok(()) => decision = self.decide(core, object, now).0.decision,
+                    Err(refusal) => {
+                        self.back_off(&managed.name, READ_HOLDS.to_owned(), refusal, now);
+                        return true;
+                    }
+                }
+            }
             let words = match &decision {
                 Decision::Act(step) => Some(step.words(O::ORCHESTRATOR)),
                 Decision::Learn(_) => Some(READ_HOLDS.to_owned()),
                 Decision::Wait { .. } | Decision::Rest(_) => None,
             };
-            let taken = words.map_or(Ok(()), |words| self.track(name).budget.take(&words, now));
+            let rounds = core.rounds;
+            let taken = words.map_or(Ok(()), |words| self.track(name).budget.take(&words, rounds, now));
             if let Err((reason, until)) = taken {
                 decision = Decision::wait(reason, until);
-            }
-            if let Some((reason, until)) = self.orchestrator.lock(object, &decision, now).await {
-                self.report(report, managed, (&reason, until), &[]);
-                continue;
             }
             let (reason, until) = match decision {
                 Decision::Act(step) => {
@@ -185,12 +196,7 @@ impl<O: Orchestrate> Driver<O> {
                     self.apply(&mut core.run, object, &step, now).await;
                     return true;
                 }
-                Decision::Learn(_) => {
-                    if let Err(refusal) = self.orchestrator.learn_holds().await {
-                        self.back_off(&managed.name, READ_HOLDS.to_owned(), refusal, now);
-                    }
-                    return true;
-                }
+                Decision::Learn(_) => return true,
                 Decision::Wait { reason, until } => (reason, Some(until)),
                 Decision::Rest(reason) => (reason, None),
             };

@@ -46,6 +46,8 @@ pub(super) struct TargetImage {
     is_mutable: bool,
     /// The digest of a mutable tag at its registry.
     digest: Option<String>,
+    /// The image on this host that an operator wants, whatever its reference refers to now.
+    pub(super) id: Option<ImageId>,
 }
 
 impl TargetImage {
@@ -54,6 +56,7 @@ impl TargetImage {
             reference,
             is_mutable,
             digest,
+            id: None,
         }
     }
 
@@ -94,10 +97,14 @@ impl Resolution {
     /// The image that an operator wants, whatever is published. If a tag moved, the previous image has the same reference.
     pub(super) fn previous_image(
         reference: ImageReference,
-        is_mutable: bool,
+        id: Option<ImageId>,
         asked_at: DateTime<Utc>,
     ) -> Self {
-        let target = TargetImage::new(reference, is_mutable, None);
+        let is_mutable = id.is_some();
+        let target = TargetImage {
+            id,
+            ..TargetImage::new(reference, is_mutable, None)
+        };
         Self {
             about: None,
             state: State::Resolved(Ok(target), asked_at),

@@ -124,6 +124,9 @@ impl Tracked {
 /// The most steps and questions for a delegate in a minute. A replacement needs fifteen.
 const MOST_IN_A_MINUTE: u32 = 100;
 
+/// After this many rounds of the loop in one call, no delegate takes another step: the call must return to report.
+const MOST_ROUNDS: u32 = 200;
+
 /// Limits the damage of a fault that no back-off catches.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
@@ -136,8 +139,17 @@ impl Budget {
     pub(super) fn take(
         &mut self,
         step: &impl ToString,
+        rounds: u32,
         now: DateTime<Utc>,
     ) -> Result<(), (Reason, DateTime<Utc>)> {
+        let refused = |problem, wait: Duration| {
+            let step = step.to_string();
+            Err((Reason::EngineError { step, problem }, now + wait))
+        };
+        if rounds > MOST_ROUNDS {
+            let problem = format!("{MOST_ROUNDS} steps in a row on this host, and there is more to do");
+            return refused(problem, Duration::from_secs(1));
+        }
         let minute = Duration::from_secs(60);
         let elapsed = self.since.map(|since| since.elapsed());
         let Some(elapsed) = elapsed.filter(|elapsed| *elapsed < minute) else {
@@ -148,11 +160,8 @@ impl Budget {
         if self.used <= MOST_IN_A_MINUTE {
             return Ok(());
         }
-        let reason = Reason::EngineError {
-            step: step.to_string(),
-            problem: format!("{MOST_IN_A_MINUTE} steps in a minute, and it is not done"),
-        };
-        Err((reason, now + minute.saturating_sub(elapsed)))
+        let problem = format!("{MOST_IN_A_MINUTE} steps in a minute, and it is not done");
+        refused(problem, minute.saturating_sub(elapsed))
     }
 }
 
@@ -165,12 +174,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn allows_a_hundred_steps_a_minute() {
         let (mut budget, now) = (Budget::default(), Utc::now());
+        let mut take = |rounds| {
+            budget
+                .take(&"a step", rounds, now)
+                .map_err(|(_, until)| until - now)
+        };
         for _ in 0..2 {
-            assert!((0..MOST_IN_A_MINUTE).all(|_| budget.take(&"a step", now).is_ok()));
+            assert!((0..MOST_IN_A_MINUTE).all(|_| take(1).is_ok()));
             tokio::time::advance(Duration::from_secs(20)).await;
-            let (_, until) = budget.take(&"a step", now).expect_err("none is left");
-            assert_eq!(until, now + TimeDelta::seconds(40));
+            assert_eq!(take(1), Err(TimeDelta::seconds(40)));
             tokio::time::advance(Duration::from_secs(40)).await;
         }
+        assert_eq!(take(MOST_ROUNDS + 1), Err(TimeDelta::seconds(1)));
     }
 }

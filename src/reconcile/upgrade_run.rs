@@ -1,5 +1,7 @@
 //! One run: its answers, the images that it pulled, and what it skips.
 
+mod of_orchestrators;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +16,7 @@ use super::subject::Subject;
 use crate::container::{ContainerId, ImageId};
 use crate::engine::Engine;
 use crate::image::{ImageReference, TargetSettings, is_mutable_tag};
-use crate::managed::{Managed, NO_TASK, Orchestrator};
+use crate::managed::Orchestrator;
 use crate::manager::{ImageSource, ManagerError, Query};
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
@@ -53,6 +55,8 @@ pub struct UpgradeRun {
     pulled_again: HashSet<String>,
     /// The delegates for which this run created a candidate, by container name.
     created: HashSet<String>,
+    /// The workloads of an orchestrator, by key, whose attempt has ended: an operator's request covers one.
+    ended: HashSet<String>,
     /// The delegates that this run does not try again, by key.
     skipped: HashMap<String, Reason>,
     /// The containers (`None`) or the orchestrator's workloads with this `DELEGATE_NAME` of which the others keep their image: the
@@ -138,9 +142,7 @@ impl UpgradeRun {
         id: Option<ImageId>,
         now: DateTime<Utc>,
     ) -> Self {
-        let is_mutable = id.is_some();
-        self.pulled.extend(id.map(|id| (reference.normalised(), Ok(id))));
-        let resolution = Resolution::previous_image(reference, is_mutable, now);
+        let resolution = Resolution::previous_image(reference, id, now);
         self.only.get_or_insert_default().push(key.to_owned());
         self.resolutions.insert(key.to_owned(), resolution);
         self
@@ -286,7 +288,7 @@ impl UpgradeRun {
         if candidate.is_some_and(|candidate| asked_at.is_some_and(|at| candidate.created_at > at)) {
             return Err(not_asked());
         }
-        let reference = &target?.reference;
+        let TargetImage { reference, id, .. } = target?;
         let member = rollout.replaceable().ok_or_else(not_asked)?;
         let same = self
             .unsuitable(reference, member)
@@ -297,24 +299,12 @@ impl UpgradeRun {
         let pulled = self.pulled.get(&reference.normalised());
         Ok(Desired::Image {
             reference: reference.clone(),
-            id: pulled.and_then(|pulled| pulled.as_ref().ok()).cloned(),
+            id: id
+                .as_ref()
+                .or(pulled.and_then(|pulled| pulled.as_ref().ok()))
+                .cloned(),
             intent: self.intent.clone(),
         })
-    }
-
-    /// The image that this run wants for a workload of an orchestrator.
-    pub(super) fn desired_of(&self, managed: &Managed) -> Desired {
-        match self.target(&managed.into()).0 {
-            Ok(target) => Desired::Image {
-                reference: target.reference.clone(),
-                id: None,
-                intent: self.intent.clone(),
-            },
-            Err(Reason::UpToDate { image }) if let Intent::Rollback(_) = self.intent => {
-                Desired::Keep(managed.went_back(image))
-            }
-            Err(reason) => Desired::Keep(reason),
-        }
     }
 
     /// The image to run instead of the current one, and when it was asked for.
@@ -461,42 +451,5 @@ impl UpgradeRun {
         self.halted
             .entry(replicas)
             .or_insert_with(|| (name.to_owned(), because));
-    }
-
-    /// Notes that an attempt at an orchestrator's workload failed. If it got no task, only the next run tries it again.
-    pub(super) fn note_failed(&mut self, managed: &Managed, cause: &str) {
-        let (name, because) = (managed.name.clone(), cause.to_owned());
-        let replicas = (Some(managed.orchestrator), managed.workload.clone());
-        self.halt(replicas, &managed.name, Reason::Halted { name, because });
-        if cause.contains(NO_TASK) {
-            let problem = cause.to_owned();
-            self.skipped
-                .insert(managed.id.clone(), Reason::CreateRefused { problem });
-        }
-        // An operator's request covers one attempt.
-        self.intent = Intent::Upgrade;
-    }
-
-    /// This run's facts about upgrading an orchestrator's workload. `others` are upgraded one at a time with it.
-    pub(super) fn facts_of<'a>(
-        &self,
-        managed: &Managed,
-        others: impl Iterator<Item = &'a Managed>,
-    ) -> RunFacts {
-        let is_replica = |other: &&Managed| other.workload == managed.workload && other.name != managed.name;
-        let replicas: Vec<&Managed> = others.filter(is_replica).collect();
-        let kind = Some(managed.orchestrator);
-        let halted = self.halted.get(&(kind, managed.workload.clone()));
-        let halted = halted.filter(|(failed, _)| replicas.iter().any(|other| other.name == *failed));
-        let replaced = replicas.iter().find(|other| other.is_in_progress());
-        RunFacts {
-            given_up: self.skipped.get(&managed.id).cloned(),
-            halted: halted.map(|(_, because)| because.clone()),
-            replica: replaced.map(|other| Reason::WaitingForReplica {
-                name: other.name.clone(),
-            }),
-            awaits_run: self.mode == Mode::ReportOnly,
-            ..RunFacts::default()
-        }
     }
 }

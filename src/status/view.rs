@@ -107,12 +107,12 @@ pub fn problems(status: &Status, now: DateTime<Utc>) -> Vec<String> {
 /// The receivers and the log that take nothing now, each as a sentence that begins with its setting.
 pub fn delivery_problems(status: &Status, now: DateTime<Utc>) -> Vec<String> {
     let (webhook, dead_man) = (status.webhook.iter(), status.dead_man.iter());
-    let webhook = webhook.map(|it| ("WEBHOOK_URL: each delivery", &it.last_error, it.failing_since));
-    let dead_man = dead_man.map(|it| ("DEADMAN_URL: each request", &it.last_error, it.failing_since));
-    let failing = webhook.chain(dead_man).filter_map(|(each, problem, since)| {
+    let webhook = webhook.map(|it| ("WEBHOOK_URL", &it.last_error, it.failing_since));
+    let dead_man = dead_man.map(|it| ("DEADMAN_URL", &it.last_error, it.failing_since));
+    let failing = webhook.chain(dead_man).filter_map(|(setting, problem, since)| {
         let (problem, lasts, test) = (problem.as_ref()?, rough(now - since?), command("notify --test"));
         Some(format!(
-            "{each} has failed for {lasts}: {problem}; `{test}` tries again"
+            "{setting}: nothing was accepted for {lasts}: {problem}; `{test}` tries it, and the next success ends this"
         ))
     });
     let unwritten = status.audit_log.iter().filter(|unwritten| unwritten.waiting > 0);

@@ -116,14 +116,14 @@ async fn doctor_and_status_fail_while_the_service_is_dead() {
     assert!(status.starts_with("! "), "{status}");
     for word in [
         "; failing: DEADMAN_URL",
-        "  DEADMAN_URL: each request has failed for ",
-        ": Connection refused; `delegate-upgrader notify --test` tries again",
+        "  DEADMAN_URL: nothing was accepted for ",
+        ": Connection refused; `delegate-upgrader notify --test` tries it",
     ] {
         assert!(status.contains(word), "no {word:?} in {status}");
     }
     let (code, doctor) = ask(&["doctor"]);
     assert_eq!(code, Some(1), "{doctor}");
-    let line = "FAIL  daemon         DEADMAN_URL: each request has failed for ";
+    let line = "FAIL  daemon         DEADMAN_URL: nothing was accepted for ";
     assert!(doctor.contains(line), "{doctor}");
     assert!(!format!("{status}{doctor}").contains(KEY_OF_URL));
 }

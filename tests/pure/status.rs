@@ -364,11 +364,11 @@ fn what_is_not_delivered_is_in_the_headline_and_on_every_screen() {
     for (setting, words) in [
         (
             "WEBHOOK_URL",
-            "each delivery has failed for 12 min: HTTP 500: <b>; `delegate-upgrader notify --test` tries again",
+            "nothing was accepted for 12 min: HTTP 500: <b>; `delegate-upgrader notify --test` tries it, and the next success ends this",
         ),
         (
             "DEADMAN_URL",
-            "each request has failed for 12 min: HTTP 500: <b>; `delegate-upgrader notify --test` tries again",
+            "nothing was accepted for 12 min: HTTP 500: <b>; `delegate-upgrader notify --test` tries it, and the next success ends this",
         ),
         (
             "AUDIT_LOG",
@@ -458,6 +458,10 @@ fn the_page_shows_times_both_relative_and_absolute_in_its_time_zone() {
         assert!(page.contains(time), "no {time} in {page}");
     }
     assert!(!page.contains("UTC"), "{page}");
+    // A person's reason may name the earliest time that there is.
+    status.zone = Zone::named("America/New_York").unwrap();
+    status.events[0].message = "because of -262143-01-01T00:00:00Z".to_owned();
+    assert!(html(&status).contains("because of -262143-01-01T00:00:00Z"));
 }
 
 #[test]

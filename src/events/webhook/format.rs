@@ -52,17 +52,27 @@ fn cloud_event(event: &Event) -> Value {
 fn filled(template: &str, event: &Event) -> String {
     let words = Words::of(event);
     let values = [
-        ("{title}", words.title.as_str()),
-        ("{message}", &words.message),
-        ("{action}", event.action.as_str()),
-        ("{host}", &event.host),
-        ("{workload}", &event.workload),
-        ("{container}", &event.container),
+        ("title}", words.title.as_str()),
+        ("message}", &words.message),
+        ("action}", event.action.as_str()),
+        ("host}", &event.host),
+        ("workload}", &event.workload),
+        ("container}", &event.container),
     ];
-    values.iter().fold(template.to_owned(), |text, (name, value)| {
+    let mut parts = template.split('{');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let found = values
+            .iter()
+            .find_map(|(name, value)| Some((value, part.strip_prefix(name)?)));
+        let Some((value, rest)) = found else {
+            text.extend(["{", part]);
+            continue;
+        };
         let quoted = json_text::string(value);
-        text.replace(name, quoted.get(1..quoted.len() - 1).unwrap_or_default())
-    })
+        text.extend([quoted.get(1..quoted.len() - 1).unwrap_or_default(), rest]);
+    }
+    text
 }
 
 /// A title, a message and facts. Notifications show `text`.

@@ -221,7 +221,7 @@ fn recently(page: &mut String, events: &[Event], clock: Clock<'_>) {
     }
     page.push_str("<article data-part=recently><h2>Recently</h2><dl>");
     for event in events.iter().rev() {
-        let (at, container) = (clock.since(event.time), escaped(&event.container));
+        let (at, container) = (clock.since(event.time), escaped(event.subject()));
         let message = clock.prose(&event.message);
         let _ = write!(page, "<dt>{at}</dt><dd>{container}: {message}</dd>");
     }
@@ -335,9 +335,9 @@ impl Clock<'_> {
                 let is_end = |c: char| !(c.is_ascii_digit() || "T:-Z".contains(c));
                 for word in part.split_inclusive(is_end) {
                     let end = word.rfind('Z').map_or(0, |at| at + 1);
-                    match word.get(..end).unwrap_or_default().parse() {
-                        Ok(at) => html.push_str(&tagged(at, &self.words(at))),
-                        Err(_) => html.push_str(&escaped(word.get(..end).unwrap_or_default())),
+                    match time::parse(word.get(..end).unwrap_or_default()) {
+                        Some(at) => html.push_str(&tagged(at, &self.words(at))),
+                        None => html.push_str(&escaped(word.get(..end).unwrap_or_default())),
                     }
                     html.push_str(&escaped(word.get(end..).unwrap_or_default()));
                 }

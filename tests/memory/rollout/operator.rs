@@ -189,6 +189,22 @@ async fn a_failed_canary_halts_the_rollback_of_all() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn rolls_each_delegate_back_to_its_own_image_of_a_moving_tag() {
+    let host = Host::new();
+    let before = ["aa", "bb"].map(|name| {
+        let image = host.twin.add_image(LATEST, host.twin.image(good()));
+        host.run_with(name, |body| body["Image"] = json!(LATEST));
+        json!(image.as_str())
+    });
+    assert_ne!(before[0], before[1]);
+    host.publish(LATEST, good());
+    host.once(LATEST).await;
+    all_rolled_back(&host, "0").await.unwrap();
+    let after = ["aa", "bb"].map(|name| host.twin.document(name).unwrap()["Image"].clone());
+    assert_eq!(after, before);
+}
+
+#[tokio::test(start_paused = true)]
 async fn refuses_a_tag_with_two_images() {
     let host = Host::new();
     let _ = host.twin.add_image(LATEST, host.twin.image(good()));
