@@ -45,18 +45,23 @@ pub(super) fn explain(word: Option<&str>, json: bool) -> Exit {
 fn entries() -> impl Iterator<Item = Entry> {
     let reasons = REFERENCE.split("\n### `").skip(1).filter_map(|entry| {
         let (word, text) = entry.split_once("`\n")?;
-        Some((
-            "reason",
-            word,
-            plain(text.split("\n## ").next()?).trim().to_owned(),
-        ))
+        // An operator has no page to see.
+        let text = text.split("\n## ").next()?.split(" See [").next()?;
+        Some(("reason", word, plain(text).trim().to_owned()))
     });
     let causes = rows(CAUSES, "causes").map(|[of, word, text]| {
         let text = format!("A cause of the reason {of}; the line says, for example: {text}");
         ("cause", word, text)
     });
-    let events = rows(EVENTS, "actions")
-        .map(|[word, when, _]| ("event", word, format!("Recorded when {}.", plain(when))));
+    let events = rows(EVENTS, "actions").map(|[word, when, _]| {
+        let next = match word {
+            "health_lost" | "rejected" | "skipped" => {
+                "\n\nDo: `status NAME` has the reason and the next step."
+            }
+            _ => "",
+        };
+        ("event", word, format!("Recorded when {}.{next}", plain(when)))
+    });
     reasons.chain(causes).chain(events)
 }
 
@@ -72,7 +77,7 @@ fn rows(page: &'static str, table: &str) -> impl Iterator<Item = [&'static str; 
     })
 }
 
-/// Turns Markdown into plain text: a link becomes its label and page; comments and emphasis are removed.
+/// Turns Markdown into plain text: a link becomes its label; comments and emphasis are removed.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
@@ -80,13 +85,9 @@ fn plain(text: &str) -> String {
         let Some((label, after)) = link.split_once("](") else {
             break;
         };
-        let (target, after) = after.split_once(')').unwrap_or_default();
         plain.push_str(before);
         plain.push_str(label);
-        if let Some((_, page)) = target.rsplit_once('/') {
-            plain.extend([" (", page, ")"]);
-        }
-        rest = after;
+        rest = after.split_once(')').unwrap_or_default().1;
     }
     plain.push_str(rest);
     let lines = plain.lines().filter(|line| !line.starts_with("<!--"));
@@ -110,6 +111,6 @@ mod tests {
             .map(|entry| entry.0);
         assert_eq!(kinds.collect::<Vec<_>>(), ["reason", "event"]);
         let text = plain("a [b](../c.md#d), **e:** [`f`](#g)\n<!-- h -->\n");
-        assert_eq!(text, "a b (c.md#d), e: `f`");
+        assert_eq!(text, "a b, e: `f`");
     }
 }

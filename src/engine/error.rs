@@ -60,6 +60,11 @@ impl EngineError {
         matches!(self, Self::Refused { .. } | Self::NotFound(_)) && messages::is_auth_error(&self.message())
     }
 
+    /// Whether a rename was refused because the container has the name already.
+    pub fn is_own_name(&self) -> bool {
+        matches!(self, Self::Refused { message, .. } if messages::is_own_name(message))
+    }
+
     /// Whether the engine's disk is full.
     pub fn is_disk_full(&self) -> bool {
         matches!(self, Self::Refused { .. }) && messages::is_disk_full(&self.message())

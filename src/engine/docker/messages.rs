@@ -24,6 +24,13 @@ pub(in crate::engine) fn is_leftover_endpoint(message: &str) -> bool {
     message.contains("endpoint with name") && message.contains("already exists in network")
 }
 
+/// Whether a rename was refused because the container has the name already.
+///
+/// Docker 20.10.24. With other words: the step failed, and the next observation shows that it is done.
+pub(in crate::engine) fn is_own_name(message: &str) -> bool {
+    message.contains("with the same name as its current name")
+}
+
 /// The message, with status 503 or 406, of an engine that is not a manager of a Swarm.
 pub(super) const NO_MANAGER: &str = "not a swarm manager";
 

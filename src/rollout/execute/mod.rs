@@ -99,10 +99,10 @@ pub async fn execute<E: Engine>(
             }
             let candidate = rollout.candidate.as_ref().filter(|candidate| candidate.id == *id);
             let named = candidate.map(|candidate| ContainerId::new(candidate.name.as_str()));
-            engine.rename(named.as_ref().unwrap_or(id), to).await?;
+            rename(engine, named.as_ref().unwrap_or(id), to).await?;
         }
         Step::Retire { id, to } | Step::Drain { id, to } | Step::Restore { id, to } => {
-            engine.rename(id, to).await?;
+            rename(engine, id, to).await?;
         }
         Step::SetRestartPolicy { id, policy, .. } => {
             engine
@@ -152,4 +152,12 @@ fn image_of_failed<'a>(rollout: &'a Rollout, removed: &ContainerId) -> Option<&'
             .as_ref()
             .is_some_and(|candidate| candidate.image_id == failed.image_id);
     (!is_kept).then_some(&failed.image_id)
+}
+
+/// Renames a container, unless another upgrader has done so since the observation.
+async fn rename<E: Engine>(engine: &E, id: &ContainerId, to: &str) -> Result<(), EngineError> {
+    match engine.rename(id, to).await {
+        Err(error) if error.is_own_name() => Ok(()),
+        renamed => renamed,
+    }
 }

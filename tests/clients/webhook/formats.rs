@@ -128,7 +128,7 @@ fn a_template_gets_each_word_as_the_content_of_a_text() {
         r#"{"content": "{title}: {message} ({action}, {host}, {workload}, {container})", "{no}": []}"#;
     let mut odd = odd();
     odd.message = "a \"quote\\\"\n{host}".to_owned();
-    let words = r#"❌ New image rejected: d_1: a "quote\" host 1 (rejected, host 1, `a` & <b>, d_1)"#;
+    let words = r#"❌ New image rejected: d_1: a "quote\" {host} (rejected, host 1, `a` & <b>, d_1)"#;
     let template = WebhookFormat::Template(template.to_owned());
     assert_eq!(json_of(&template, &odd), json!({ "content": words, "{no}": [] }));
 }
