@@ -121,10 +121,27 @@ impl ImageSource for ConfiguredSource {
     }
 }
 
+/// How long each request of `doctor` or `plan` may take, so that `doctor` ends within ten seconds even if nothing answers.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
+
 /// Makes the upgrader. `reports_upgrader`: whether its requests make the Manager show an active upgrader.
 pub(crate) async fn upgrader(
     settings: &Settings,
     reports_upgrader: bool,
+    clock: Clock,
+) -> Result<Upgrader, SetupError> {
+    upgrader_with(settings, source(settings, reports_upgrader)?, clock).await
+}
+
+/// Makes an upgrader for a command that only reads: an operator waits for its answer, and the Manager must not show it as active.
+pub(crate) async fn looking(settings: &Settings) -> Result<Upgrader, SetupError> {
+    let source = source(settings, false)?.map(|source| source.impatient(PATIENCE));
+    upgrader_with(settings, source, Arc::new(chrono::Utc::now)).await
+}
+
+async fn upgrader_with(
+    settings: &Settings,
+    source: Option<ConfiguredSource>,
     clock: Clock,
 ) -> Result<Upgrader, SetupError> {
     let engine = engine(settings)?;
@@ -133,7 +150,6 @@ pub(crate) async fn upgrader(
         ..scope(settings)
     };
     let endpoint = health_endpoint(&engine, &scope).await?;
-    let source = source(settings, reports_upgrader)?;
     let settings = reconcile::Settings {
         scope,
         policy: policy(settings),

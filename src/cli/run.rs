@@ -316,12 +316,12 @@ pub(super) async fn single_run(settings: &Settings, ledger: Ledger, json: bool) 
     Ok(made(upgrader)?.with_ledger(ledger))
 }
 
-/// The upgrader for a command that only reads, and so must not make the Manager show an active upgrader.
+/// The upgrader for a command that only reads.
 ///
 /// # Errors
 /// The exit of the command, after the error was printed.
 pub(super) async fn looking(settings: &Settings) -> Result<Upgrader, Exit> {
-    made(app::upgrader(settings, false, Arc::new(Utc::now)).await)
+    made(app::looking(settings).await)
 }
 
 /// Prints the error if a part could not be made, and turns it into an exit.

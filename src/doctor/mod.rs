@@ -10,12 +10,11 @@ mod registry;
 mod swarm;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::Serialize;
 use strum::Display;
 
-use crate::app;
+use crate::app::{self, PATIENCE};
 use crate::config::Settings;
 use crate::rollout::reason::ReasonKind;
 use crate::status::planned::Planned;
@@ -43,9 +42,6 @@ pub(crate) struct Check {
     /// The finding, and unless all is well, what to do about it.
     pub(crate) message: String,
 }
-
-/// How long each request of `doctor` may take, so that all checks end within ten seconds even if nothing answers.
-const PATIENCE: Duration = Duration::from_secs(4);
 
 /// The checks made so far.
 #[derive(Debug)]

@@ -1,8 +1,5 @@
 //! The Swarm services that are delegates: what a run would do to each, and the risks.
 
-use std::sync::Arc;
-
-use chrono::Utc;
 use tokio::time::timeout;
 use tracing::debug;
 
@@ -34,7 +31,7 @@ pub(super) async fn check(services: &[Object], settings: &Settings, checks: &mut
         stop_grace_period: settings.stop_timeout,
     };
     let planned = async {
-        let mut upgrader = app::upgrader(settings, false, Arc::new(Utc::now)).await.ok()?;
+        let mut upgrader = app::looking(settings).await.ok()?;
         upgrader.plan(|reason| debug!("{reason}")).await.ok()
     };
     // Without an answer from the Manager there is no plan. The line about the Manager gives the reason.
