@@ -66,8 +66,8 @@ pub(super) async fn from_delegate(
     Ok(print(&format!("{path} has {names}; others cannot read it")))
 }
 
-/// Writes the settings in place of those that the file has. Its other lines stay, as the package's file has some, and so does the
-/// whole file if anything fails.
+/// Replaces these settings in the file and keeps its other lines, which the package's file has. If anything fails, the file stays
+/// unchanged.
 fn write(path: &Path, found: &[(&str, &str)]) -> Result<(), String> {
     let present = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -160,7 +160,7 @@ fn health(rollouts: &[Rollout], settings: &Settings, checks: &mut Checks) {
         }
         if serving.health.status == HealthStatus::Unhealthy {
             let text = format!("{name} is unhealthy: {detail}; {}", serving.next_step());
-            // A delegate that has just started takes its time, and one that its owner stopped or opted out is the owner's.
+            // A new delegate may still be starting, and a stopped or opted-out one is up to its owner.
             let is_new = serving
                 .life
                 .started_at

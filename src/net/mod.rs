@@ -51,7 +51,7 @@ pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
     words(causes(error).last().unwrap_or(error))
 }
 
-/// Joins the causes of a request's error with colons, without repetitions and without those that only name a layer of the client.
+/// Joins the causes of a request's error with colons. Leaves out repetitions and causes that only name a layer of the client.
 pub(crate) fn without_request(error: &(dyn Error + 'static)) -> String {
     // The outermost text is "error sending request".
     let mut texts: Vec<String> = causes(error).skip(1).map(words).collect();

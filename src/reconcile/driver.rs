@@ -164,29 +164,30 @@ impl<O: Orchestrate> Driver<O> {
             if let Some(line) = support_news(&managed.image, &mut self.track(name).expiry_notice, now) {
                 log!(warn, name, workload, "{line}");
             }
-            let (Decided { row, mut decision }, blockers) = self.decide(core, object, now);
+            let (mut decided, mut blockers) = self.decide(core, object, now);
+            let mut locked = self.orchestrator.lock(object, &decided.decision, now).await;
+            if locked.is_none() && matches!(decided.decision, Decision::Learn(_)) {
+                if let Err(refusal) = self.orchestrator.learn_holds().await {
+                    self.back_off(&managed.name, READ_HOLDS.to_owned(), refusal, now);
+                    return true;
+                }
+                // Decide again on the same observation: another one might take longer than the answer holds.
+                (decided, blockers) = self.decide(core, object, now);
+                locked = self.orchestrator.lock(object, &decided.decision, now).await;
+            }
+            let Decided { row, mut decision } = decided;
             debug!(workload = name, %row, "decided");
-            if let Some((reason, until)) = self.orchestrator.lock(object, &decision, now).await {
+            if let Some((reason, until)) = locked {
                 self.report(report, managed, (&reason, until), &[]);
                 continue;
-            }
-            if let Decision::Learn(_) = decision {
-                match self.orchestrator.learn_holds().await {
-                    // Decide again on the same observation: another one might take longer than the answer holds.
-                    Ok(()) => decision = self.decide(core, object, now).0.decision,
-                    Err(refusal) => {
-                        self.back_off(&managed.name, READ_HOLDS.to_owned(), refusal, now);
-                        return true;
-                    }
-                }
             }
             let words = match &decision {
                 Decision::Act(step) => Some(step.words(O::ORCHESTRATOR)),
                 Decision::Learn(_) => Some(READ_HOLDS.to_owned()),
                 Decision::Wait { .. } | Decision::Rest(_) => None,
             };
-            let rounds = core.rounds;
-            let taken = words.map_or(Ok(()), |words| self.track(name).budget.take(&words, rounds, now));
+            let budget = &mut self.track(name).budget;
+            let taken = words.map_or(Ok(()), |words| budget.take(&words, core.rounds, now));
             if let Err((reason, until)) = taken {
                 decision = Decision::wait(reason, until);
             }

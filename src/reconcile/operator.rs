@@ -176,7 +176,7 @@ pub(super) fn image_before(
     before.ok_or(OperatorError::NothingBefore(name))
 }
 
-/// The release of this number or tag, unless it is the one that runs.
+/// The release with this number or tag, unless it is already running.
 fn earlier_release<T>(
     (name, present): (&str, Present),
     release: &str,
@@ -331,12 +331,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     let from = rollout.representative().map(|member| &member.image);
                     (&rollout.name, &rollout.name, &rollout.workload, from)
                 }
-                Found::Service(service) => (
-                    &service.id,
-                    &service.name,
-                    &service.workload,
-                    Some(&service.image),
-                ),
+                Found::Service(it) => (&it.id, &it.name, &it.workload, Some(&it.image)),
             };
             let from = from.map(ToString::to_string);
             info!(container = name, workload, from, %to, "rolling back");
