@@ -23,15 +23,8 @@ fn in_stream(message: &str) -> EngineError {
 #[test]
 fn recognises_the_refusal_to_rename_a_container_to_its_own_name() {
     // 20.10.24
-    let message = "Renaming a container with the same name as its current name";
-    assert!(refused(400, message).is_own_name());
-    assert!(
-        !refused(
-            409,
-            "Conflict. The container name \"/d\" is already in use by container \"1\""
-        )
-        .is_own_name()
-    );
+    assert!(refused(400, "Renaming a container with the same name as its current name").is_own_name());
+    assert!(!refused(409, "Conflict. The container name is already in use").is_own_name());
 }
 
 #[test]
