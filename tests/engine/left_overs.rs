@@ -12,10 +12,10 @@ fn a_broken_failed_container_does_not_block_a_good_image() {
         let name = lab.delegate("1", V1, &options);
         let times = |version: &str| {
             let upgrader = lab.upgrader(version).with("UPGRADE_HEALTHY_TIME", "1s");
-            let upgrader = upgrader.with("HEALTH_PORT", "43472");
-            upgrader.with("UPGRADE_HEALTHY_DEADLINE", "3s")
+            upgrader.with("HEALTH_PORT", "43472")
         };
-        times(NEVER_HEALTHY).run(&["once"]).ended(1);
+        let never_healthy = times(NEVER_HEALTHY).with("UPGRADE_HEALTHY_DEADLINE", "3s");
+        never_healthy.run(&["once"]).ended(1);
         assert_eq!(lab.names(), ["1", "1.failed-1"]);
         let failed = life(&format!("{name}.failed-1")).0;
         let proxy = Proxy::that_treats(move |method, path| match path {

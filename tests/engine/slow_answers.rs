@@ -237,7 +237,8 @@ fn once_and_plan_say_what_they_wait_for() {
         r#"{{"resource":{{"imageTag":"{}","shouldUpgrade":true}}}}"#,
         image(V2)
     );
-    let slow = Fault::Slow(Duration::from_secs(6), answer_of("200 OK", "", &right));
+    // More than the two seconds after which a wait is told, less than the four that a plan waits.
+    let slow = Fault::Slow(Duration::from_secs(3), answer_of("200 OK", "", &right));
     let front = Front::that(slow);
     let lab = Lab::new("says-so");
     let name = lab.delegate("1", V1, &[]);

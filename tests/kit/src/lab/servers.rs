@@ -242,12 +242,18 @@ pub fn own_certificate(directory: &Path, address: &str) -> (String, String) {
 }
 
 impl Run {
-    /// The run says once that it waits for a Manager that refuses the connection, and then that the image is unknown.
-    pub fn assert_manager_is_away(&self) {
-        let waits = |line: &&str| line.contains("waiting for the Manager");
-        let waits: Vec<&str> = self.text.lines().filter(waits).collect();
-        let is_named = matches!(waits[..], [line] if line.contains("Connection refused"));
-        let is_unknown = self.text.contains("cannot determine the published image");
-        assert!(is_named && is_unknown, "{}", self.text);
+    /// The image is unknown because the Manager refuses the connection. `waits` is how often it is told that it is awaited:
+    /// a plan asks once and does not wait.
+    pub fn assert_manager_is_away(&self, waits: usize) {
+        let is_reason = |line: &str| {
+            line.contains("cannot determine the published image") && line.contains("Connection refused")
+        };
+        assert!(self.text.lines().any(is_reason), "{}", self.text);
+        assert_eq!(
+            self.text.matches("waiting for the Manager").count(),
+            waits,
+            "{}",
+            self.text
+        );
     }
 }
