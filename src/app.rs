@@ -49,6 +49,7 @@ pub(crate) enum SetupError {
 }
 
 /// The configured source of published images.
+#[derive(Clone)]
 pub(crate) struct ConfiguredSource {
     published: Published,
     /// The image in `SELF_UPGRADE`, which needs no Manager.
@@ -56,22 +57,15 @@ pub(crate) struct ConfiguredSource {
 }
 
 /// The source of the image that is published for delegates.
+#[derive(Clone)]
 enum Published {
     /// A Manager.
-    Manager(Box<HttpManager>),
+    Manager(Arc<HttpManager>),
     /// `PUBLISHED_IMAGE`.
     Fixed(FixedImage),
 }
 
 impl ConfiguredSource {
-    /// Makes the source ask the Manager only once, and wait no longer than this for the answer.
-    pub(crate) fn impatient(mut self, limit: Duration) -> Self {
-        if let Published::Manager(manager) = &mut self.published {
-            manager.ask_once_within(limit);
-        }
-        self
-    }
-
     /// This host's clock minus the Manager's, in seconds, if known.
     pub(crate) fn skew_seconds(&self) -> Option<i64> {
         self.manager()?.skew_seconds()
@@ -130,16 +124,16 @@ pub(crate) async fn upgrader(
     reports_upgrader: bool,
     clock: Clock,
 ) -> Result<Upgrader, SetupError> {
-    upgrader_with(settings, source(settings, reports_upgrader)?, clock).await
+    upgrader_with(settings, source(settings, reports_upgrader, None)?, clock).await
 }
 
 /// Makes an upgrader for a command that only reads: an operator waits for its answer, and the Manager must not show it as active.
 pub(crate) async fn looking(settings: &Settings) -> Result<Upgrader, SetupError> {
-    let source = source(settings, false)?.map(|source| source.impatient(PATIENCE));
-    upgrader_with(settings, source, Arc::new(chrono::Utc::now)).await
+    upgrader_with(settings, impatient_source(settings)?, Arc::new(chrono::Utc::now)).await
 }
 
-async fn upgrader_with(
+/// Makes an upgrader with this source.
+pub(crate) async fn upgrader_with(
     settings: &Settings,
     source: Option<ConfiguredSource>,
     clock: Clock,
@@ -243,17 +237,28 @@ pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, SetupError> {
     Ok(DockerEngine::connect(&settings.engine)?.with_credentials(settings.credentials.clone()))
 }
 
-/// The source of published images; `None` without one. For `reports_upgrader`, see [`upgrader`].
+/// The source of published images for a command that only reads: it asks the Manager once and does not wait for long.
+pub(crate) fn impatient_source(settings: &Settings) -> Result<Option<ConfiguredSource>, SetupError> {
+    source(settings, false, Some(PATIENCE))
+}
+
+/// The source of published images; `None` without one. For `reports_upgrader`, see [`upgrader`]. With `limit`, it asks the Manager
+/// only once, and waits no longer than this for the answer.
 pub(crate) fn source(
     settings: &Settings,
     reports_upgrader: bool,
+    limit: Option<Duration>,
 ) -> Result<Option<ConfiguredSource>, SetupError> {
     let published = match &settings.source {
         Source::None => return Ok(None),
         Source::Fixed(image) => Published::Fixed(FixedImage(image.clone())),
         Source::Manager(manager) => {
             let config = manager_config(manager, &settings.egress, reports_upgrader)?;
-            Published::Manager(Box::new(HttpManager::new(config).map_err(EgressError::from)?))
+            let mut manager = HttpManager::new(config).map_err(EgressError::from)?;
+            if let Some(limit) = limit {
+                manager.ask_once_within(limit);
+            }
+            Published::Manager(Arc::new(manager))
         }
     };
     Ok(Some(ConfiguredSource {

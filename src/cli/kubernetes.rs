@@ -131,7 +131,7 @@ impl CommandLine {
     }
 
     fn source(&self, reports_upgrader: bool) -> Result<Option<ConfiguredSource>, Exit> {
-        made(app::source(&self.settings.common, reports_upgrader))
+        made(app::source(&self.settings.common, reports_upgrader, None))
     }
 
     fn deployments(&self) -> Deployments {
@@ -139,8 +139,19 @@ impl CommandLine {
         Deployments::new(cluster, settings, self.namespace.clone())
     }
 
-    fn workloads(&self, reports_upgrader: bool, clock: Clock) -> Result<Upgraded, Exit> {
-        let (common, source) = (&self.settings.common, self.source(reports_upgrader)?);
+    /// The controller of a run.
+    fn running(&self, clock: Clock) -> Result<Upgraded, Exit> {
+        Ok(self.workloads(self.source(self.upgrades())?, clock))
+    }
+
+    /// The controller of a command that only reads.
+    fn looking(&self) -> Result<Upgraded, Exit> {
+        let source = made(app::impatient_source(&self.settings.common))?;
+        Ok(self.workloads(source, Arc::new(Utc::now)))
+    }
+
+    fn workloads(&self, source: Option<ConfiguredSource>, clock: Clock) -> Upgraded {
+        let common = &self.settings.common;
         let (policy, target) = (app::policy(common), common.target.clone());
         let (credentials, client) = app::registry_access(common);
         let registries = Arc::new(Registries::new(credentials, client));
@@ -149,7 +160,7 @@ impl CommandLine {
             async move { registries.distribution(&image).await }.boxed()
         };
         let workloads = Workloads::new(self.deployments(), source, policy, target, clock);
-        Ok(workloads.with_registries(Box::new(ask)))
+        workloads.with_registries(Box::new(ask))
     }
 
     /// Whether a run may write. Only then should the Manager show an active upgrader.
@@ -161,7 +172,7 @@ impl CommandLine {
         self.start_log();
         let listeners = make_listeners(&self.settings.common)?;
         let ledger = made(app::ledger(&self.settings.common, &listeners))?;
-        let workloads = self.workloads(self.upgrades(), Arc::new(Utc::now))?;
+        let workloads = self.running(Arc::new(Utc::now))?;
         let mut workloads = workloads.with_ledger(ledger);
         until_shutdown(Box::pin(async {
             let ended = tokio::time::timeout(LONGEST_RUN, daemon::once(&mut workloads)).await;
@@ -202,14 +213,14 @@ impl CommandLine {
         self.start_log();
         let common = self.settings.common.clone();
         serve(common, |parts: Parts| {
-            let workloads = self.workloads(self.upgrades(), parts.clock)?;
+            let workloads = self.running(parts.clock)?;
             Ok(workloads.with_ledger(parts.ledger))
         })
         .await
     }
 
     async fn plan(self, json: bool) -> Result<Exit, Exit> {
-        let mut workloads = self.workloads(false, Arc::new(Utc::now))?;
+        let mut workloads = self.looking()?;
         let planned = workloads.plan(plan::print_awaited).await;
         let planned = planned.map_err(|error| fail(error, Exit::Unavailable))?;
         Ok(plan::show(&planned, json, "no Deployment"))
@@ -219,7 +230,7 @@ impl CommandLine {
         let mut checks = checks(json);
         checks.configuration(&self.settings.warnings);
         doctor::check(&self.cluster, &self.settings, &self.namespace, &mut checks).await;
-        let mut workloads = self.workloads(false, Arc::new(Utc::now))?;
+        let mut workloads = self.looking()?;
         match workloads.plan(|_| ()).await {
             Ok(planned) => {
                 for Object { managed, document } in workloads.objects() {
@@ -239,7 +250,7 @@ impl CommandLine {
 
     async fn history(self, json: bool) -> Result<Exit, Exit> {
         let common = &self.settings.common;
-        let mut workloads = self.workloads(false, Arc::new(Utc::now))?;
+        let mut workloads = self.looking()?;
         let histories = workloads.history(app::records(common)).await;
         let (histories, absent) = histories.map_err(|error| fail(error, Exit::Unavailable))?;
         let shown = history::show(&histories, json, "no Deployment", None);
@@ -251,7 +262,7 @@ impl CommandLine {
         self.start_log();
         let listeners = make_listeners(&self.settings.common)?;
         let ledger = made(app::ledger(&self.settings.common, &listeners))?.of_operator();
-        let workloads = self.workloads(self.upgrades(), Arc::new(Utc::now))?;
+        let workloads = self.running(Arc::new(Utc::now))?;
         let mut workloads = workloads.with_ledger(ledger);
         until_shutdown(Box::pin(async {
             if let Command::Rollback { to, asker } = command {

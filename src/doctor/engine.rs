@@ -6,7 +6,7 @@ use chrono::Utc;
 use tokio::time::timeout;
 
 use super::{Checks, PATIENCE, Severity, containers, swarm};
-use crate::app;
+use crate::app::{self, ConfiguredSource, Upgrader};
 use crate::config::{HealthAction, ProbeKind, Settings, Source};
 use crate::container::ApiVersion;
 use crate::engine::{
@@ -14,14 +14,14 @@ use crate::engine::{
     MUTABLE_TAGS, Purpose, SWARM,
 };
 use crate::health::HealthStatus;
-use crate::health::http::HttpEndpoint;
 use crate::host;
 use crate::host::capacity::{Disk, Room};
 use crate::host::hold::read_records;
 use crate::host::place::command_for;
 use crate::image::is_mutable_tag;
-use crate::observe::{Observer, Scope, WAY_OUT};
-use crate::rollout::{Memory, Rollout};
+use crate::observe::WAY_OUT;
+use crate::reconcile::Survey;
+use crate::rollout::Rollout;
 use crate::status::report::none_found;
 use crate::text::duration::span;
 use crate::text::{size, time};
@@ -31,8 +31,8 @@ const OLDEST_TESTED: ApiVersion = ApiVersion::new(1, 41);
 
 /// The findings about an engine that answers.
 pub(super) struct Host {
-    /// The delegates as a scheduled run sees them.
-    pub(super) rollouts: Vec<Rollout>,
+    /// The delegates as a scheduled run sees them, if they could be observed.
+    pub(super) upgrader: Option<(Upgrader, Survey)>,
     /// The calls that are refused, usually by a socket proxy.
     refused: Vec<&'static ApiCall>,
 }
@@ -47,6 +47,7 @@ impl Host {
 /// Checks the engine; `None` if it does not answer.
 pub(super) async fn check(
     engine: &Arc<DockerEngine>,
+    source: Option<ConfiguredSource>,
     settings: &Settings,
     checks: &mut Checks,
 ) -> Option<Host> {
@@ -73,7 +74,7 @@ pub(super) async fn check(
         checks.ok("engine", text);
     }
     let scope = app::scope(settings);
-    let observed = delegates(engine, &scope).await;
+    let observed = delegates(source, settings).await;
     let services = swarm::services(engine.as_ref(), settings).await;
     let needs = Needs {
         swarm: settings.swarm && services.is_some(),
@@ -81,14 +82,14 @@ pub(super) async fn check(
         compares_tags: !matches!(settings.source, Source::None)
             && observed
                 .as_ref()
-                .is_ok_and(|(rollouts, _)| has_mutable_tag(rollouts)),
+                .is_ok_and(|(_, survey)| has_mutable_tag(&survey.rollouts)),
         settings: [
             (settings.health_action == HealthAction::Restart).then_some(HEALTH_ACTION_RESTART),
             (settings.health.probe == ProbeKind::Exec).then_some(HEALTH_PROBE_EXEC),
         ],
     };
     let refused = permissions(engine, needs, checks).await;
-    let (rollouts, observer) = match observed {
+    let (mut upgrader, survey) = match observed {
         Ok(observed) => observed,
         Err(error) => {
             let advice = "check that a socket proxy permits the calls above";
@@ -97,35 +98,40 @@ pub(super) async fn check(
                 format!("cannot list the containers: {error}; {advice}"),
             );
             return Some(Host {
-                rollouts: Vec::new(),
+                upgrader: None,
                 refused,
             });
         }
     };
-    swarm::check(services.as_deref().unwrap_or_default(), settings, checks).await;
+    let planned = upgrader.plan_services(survey.now).await;
+    swarm::check(services.as_deref().unwrap_or_default(), &planned, checks);
+    let rollouts = survey.rollouts.as_slice();
     let has_services = services.is_some_and(|services| !services.is_empty());
     if rollouts.is_empty() && !has_services {
         checks.fail(
             "delegates",
-            none_found(&settings.workload_names, &observer.other_workloads()),
+            none_found(&settings.workload_names, &upgrader.other_workloads()),
         );
     } else if !rollouts.is_empty() {
         let names: Vec<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
         checks.ok("delegates", names.join(", "));
     }
-    for (rollout, reason) in observer.not_delegates() {
+    for (rollout, reason) in upgrader.not_delegates() {
         checks.warn("delegates", format!("{}: {reason}", rollout.name));
     }
-    health(&rollouts, settings, checks);
-    left_over(&rollouts, checks);
+    health(rollouts, settings, checks);
+    left_over(rollouts, checks);
     if needs.upgrades && !rollouts.is_empty() {
-        disk(engine.as_ref(), &scope.disk(), &rollouts, checks).await;
-        containers::check(engine.as_ref(), &scope, &settings.source, &rollouts, checks).await;
+        disk(engine.as_ref(), &scope.disk(), rollouts, checks).await;
+        containers::check(engine.as_ref(), &scope, &settings.source, rollouts, checks).await;
     }
     if needs.upgrades {
         pauses(engine.as_ref(), checks).await;
     }
-    Some(Host { rollouts, refused })
+    Some(Host {
+        upgrader: Some((upgrader, survey)),
+        refused,
+    })
 }
 
 /// Warns about leftover containers: upgrades do not wait for them, and if they stay, someone must remove them.
@@ -204,22 +210,16 @@ async fn pauses(engine: &DockerEngine, checks: &mut Checks) {
     }
 }
 
-/// The delegates as the first scheduled run sees them, and the observer with its other findings.
+/// The delegates as a scheduled run sees them, with all that it would know about them.
 async fn delegates(
-    engine: &Arc<DockerEngine>,
-    scope: &Scope,
-) -> Result<(Vec<Rollout>, Observer<HttpEndpoint>), EngineError> {
-    let endpoint = app::health_endpoint(engine.as_ref(), scope)
+    source: Option<ConfiguredSource>,
+    settings: &Settings,
+) -> Result<(Upgrader, Survey), EngineError> {
+    let mut upgrader = app::upgrader_with(settings, source, Arc::new(Utc::now))
         .await
         .map_err(|error| EngineError::Unreachable(error.to_string()))?;
-    let mut memory = Memory::default();
-    let mut observer = Observer::new(endpoint);
-    let mut rollouts = observer.observe(engine, scope, &mut memory, Utc::now()).await?;
-    if observer.is_waiting() {
-        observer.settled().await;
-        rollouts = observer.observe(engine, scope, &mut memory, Utc::now()).await?;
-    }
-    Ok((rollouts, observer))
+    let survey = upgrader.survey(|_| ()).await?;
+    Ok((upgrader, survey))
 }
 
 /// The needs of this host, which determine the engine calls to probe.

@@ -1,73 +1,44 @@
 //! The Manager: whether it answers, which image it publishes, and the target of each delegate.
 
-use std::sync::Arc;
-
-use chrono::Utc;
-
 use super::engine::Host;
-use super::{Checks, PATIENCE, Severity};
-use crate::app::{self, ConfiguredSource};
+use super::{Checks, Severity};
+use crate::app::ConfiguredSource;
 use crate::config::{Settings, Source};
-use crate::engine::DockerEngine;
-use crate::host::hold::KnownHolds;
 use crate::image::ImageReference;
 use crate::manager::{ImageSource as _, ManagerError, Query, clock_problem};
-use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Blocker, BlockerKind, Desired, Facts, Policy, Rollout, next};
+use crate::rollout::{Blocker, BlockerKind, Desired, Rollout};
 
 /// The image about which to ask the Manager if there is no delegate.
 const STOCK_IMAGE: &str = "harness/delegate:latest";
 
-/// Asks the Manager as a scheduled run does. Returns the delegates that would be upgraded, each with its target.
+/// Reports what the Manager answered, and the target of each delegate. Returns the delegates that would be upgraded, each with
+/// its target.
 pub(super) async fn check<'a>(
-    engine: Option<(&Arc<DockerEngine>, &'a Host)>,
+    host: Option<&'a Host>,
+    source: Option<ConfiguredSource>,
     settings: &Settings,
     checks: &mut Checks,
 ) -> Vec<(&'a Rollout, ImageReference)> {
     let mut targets = Vec::new();
-    // `false` means health only, so that the Manager does not show an active upgrader.
-    let source = match app::source(settings, false) {
-        Ok(Some(source)) => Arc::new(source.impatient(PATIENCE)),
-        Ok(None) => {
-            checks.ok("manager", "none is configured, health checks only");
-            return targets;
-        }
-        Err(error) => {
-            checks.fail("manager", error.to_string());
-            return targets;
-        }
+    let Some(source) = source else {
+        checks.ok("manager", "none is configured, health checks only");
+        return targets;
     };
     let mut answers = Vec::new();
-    if let Some((engine, host)) = engine {
-        let rollouts = &host.rollouts;
-        let holds = KnownHolds::default();
-        // If the records cannot be read, the check of permissions reports that.
-        if !settings.disable_auto_upgrade {
-            let _ = holds.read(engine.as_ref(), false).await;
-        }
-        let run = UpgradeRun::answered(engine, &source, &settings.target, rollouts, Utc::now()).await;
-        // The other blockers are also worth reporting if upgrades are disabled.
-        let policy = Policy {
-            health_only: false,
-            ..app::policy(settings)
-        };
-        for rollout in rollouts {
-            let desired = run.desired(rollout);
-            let image = run.target_identity(rollout).unwrap_or_default();
-            let facts = Facts {
-                is_plan: true,
-                holds: holds.of(&rollout.name, &image),
-                run: run.facts(rollout, &desired, rollouts),
-                ..Facts::default()
-            };
-            let (_, blockers) = next(rollout, &desired, &policy, &facts, Utc::now());
+    if let Some(Host {
+        upgrader: Some((upgrader, survey)),
+        ..
+    }) = host
+    {
+        for rollout in &survey.rollouts {
+            let (desired, blockers) = upgrader.judge(rollout, survey);
             let health_only = settings.disable_auto_upgrade;
             if let Some(target) = check_delegate(rollout, desired, &blockers, health_only, checks) {
                 targets.push((rollout, target));
             }
         }
-        answers = run.answers().to_vec();
+        answers = upgrader.answers().to_vec();
     }
     let has_asked = !answers.is_empty();
     if let (false, Ok(image)) = (has_asked, STOCK_IMAGE.parse::<ImageReference>()) {

@@ -11,6 +11,7 @@ mod swarm;
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use serde::Serialize;
 use strum::Display;
 
@@ -116,13 +117,24 @@ pub(crate) async fn run_checks(settings: &Settings, checks: &mut Checks) {
             None
         }
     };
+    let source = app::impatient_source(settings);
     let host = match &engine {
-        Some(engine) => engine::check(engine, settings, checks).await,
+        Some(engine) => {
+            let source = source.as_ref().ok().cloned().flatten();
+            engine::check(engine, source, settings, checks)
+                .boxed_local()
+                .await
+        }
         None => None,
     };
-    let reachable = engine.as_ref().zip(host.as_ref());
-    let targets = manager::check(reachable, settings, checks).await;
-    if let Some((engine, host)) = reachable
+    let targets = match source {
+        Ok(source) => manager::check(host.as_ref(), source, settings, checks).await,
+        Err(error) => {
+            checks.fail("manager", error.to_string());
+            Vec::new()
+        }
+    };
+    if let Some((engine, host)) = engine.as_ref().zip(host.as_ref())
         && !settings.disable_auto_upgrade
     {
         registry::check(engine, host, &targets, checks).await;

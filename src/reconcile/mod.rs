@@ -37,9 +37,9 @@ use crate::events::ledger::Ledger;
 use crate::health::HealthEndpoint;
 use crate::host::engine_problem;
 use crate::host::hold::KnownHolds;
-use crate::image::TargetSettings;
+use crate::image::{ImageReference, TargetSettings};
 use crate::managed::Orchestrate as _;
-use crate::manager::{ImageSource, ManagerRequests};
+use crate::manager::{ImageSource, ManagerError, ManagerRequests, Query};
 use crate::observe::{Observer, Scope, Turn};
 use crate::reconcile::act::Outcome;
 use crate::reconcile::clock::{Clock, Timekeeper};
@@ -51,7 +51,9 @@ use crate::reconcile::subject::Subject;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Blocker, Decided, Decision, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, next};
+use crate::rollout::{
+    Blocker, Decided, Decision, Desired, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, next,
+};
 use crate::status::evidence::EvidenceStore;
 use crate::status::planned::Planned;
 use crate::status::report::{Report, none_found};
@@ -68,6 +70,13 @@ pub struct Settings {
     pub target: TargetSettings,
     /// Whether the services of a Swarm are also delegates.
     pub swarm: bool,
+}
+
+/// The delegates of a host, with all that a scheduled run would know about them.
+pub struct Survey {
+    pub(crate) rollouts: Vec<Rollout>,
+    /// When they were observed.
+    pub(crate) now: DateTime<Utc>,
 }
 
 /// Drives the rollouts of all delegates on a host.
@@ -171,12 +180,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             .or_insert_with(|| Tracked::new(rollout))
     }
 
-    /// Plans what a scheduled run would do to each delegate, without doing it. Waits for all answers, and calls `waiting` with
-    /// the reason if that takes long.
+    /// Finds the delegates, and everything that a scheduled run would know about each, without changing anything. Waits for all
+    /// answers, and calls `waiting` with the reason if that takes long.
     ///
     /// # Errors
     /// The engine could not be observed.
-    pub async fn plan(&mut self, mut waiting: impl FnMut(&Reason)) -> Result<Vec<Planned>, EngineError> {
+    pub async fn survey(&mut self, mut waiting: impl FnMut(&Reason)) -> Result<Survey, EngineError> {
         self.core.starting = Some((Mode::Upgrade, Intent::Upgrade));
         let mut observed = observe_with_answers(self, &mut waiting).await?;
         if self.observer.is_waiting() {
@@ -208,6 +217,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             // The holds that were read first may have expired meanwhile. If they cannot be read, the plan says so.
             let _ = self.read_holds().await;
         }
+        Ok(Survey { rollouts, now })
+    }
+
+    /// Plans what a scheduled run would do to each delegate, without doing it. For `waiting` and errors, see [`Self::survey`].
+    pub async fn plan(&mut self, waiting: impl FnMut(&Reason)) -> Result<Vec<Planned>, EngineError> {
+        let Survey { mut rollouts, now } = self.survey(waiting).await?;
         for rollout in &mut rollouts {
             let no_free_port = rollout.no_free_port.take();
             rollout.single_instance = rollout.single_instance.take().or(no_free_port);
@@ -224,6 +239,33 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             planned
         });
         Ok(containers.chain(services).chain(others).collect())
+    }
+
+    /// Decides which image a scheduled run wants for a delegate, and lists everything that keeps an upgrade from starting, beside
+    /// `DISABLE_AUTO_UPGRADE`.
+    pub(crate) fn judge(
+        &self,
+        rollout: &Rollout,
+        Survey { rollouts, now }: &Survey,
+    ) -> (Desired, Vec<Blocker>) {
+        let (desired, mut facts) = self.known(rollout, rollouts, *now);
+        facts.is_plan = true;
+        let policy = Policy {
+            health_only: false,
+            ..self.policy(rollout).into_owned()
+        };
+        let (_, blockers) = next(rollout, &desired, &policy, &facts, *now);
+        (desired, blockers)
+    }
+
+    /// The Manager's answers to the questions of the current run, in order of arrival.
+    pub(crate) fn answers(&self) -> &[(Query, Result<ImageReference, ManagerError>)] {
+        self.core.run.answers()
+    }
+
+    /// The containers that could be delegates and are not, each with the reason.
+    pub(crate) fn not_delegates(&self) -> &[(Rollout, Reason)] {
+        self.observer.not_delegates()
     }
 
     /// Decides on one delegate, given all others, and lists what keeps an upgrade from starting. A plan assumes that all checks

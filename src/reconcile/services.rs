@@ -23,7 +23,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     /// The plan of the services.
-    pub(super) async fn plan_services(&mut self, now: DateTime<Utc>) -> Vec<Planned> {
+    pub(crate) async fn plan_services(&mut self, now: DateTime<Utc>) -> Vec<Planned> {
         if self.services.managed().next().is_some() {
             // Without the engine's records of pauses and delays, the plan shows the rest.
             let _ = self.read_holds().await;

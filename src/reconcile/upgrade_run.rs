@@ -3,21 +3,19 @@
 mod of_orchestrators;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::concurrency::{awaited_replica, halting_replica, too_many_at_once};
-use super::questions::{Answer, Answered, Question, Questions};
+use super::questions::{Answer, Answered, Question};
 use super::resolve::{Open, Resolution, TargetImage};
 use super::retries::Retries;
 use super::subject::Subject;
 use crate::container::{ContainerId, ImageId};
-use crate::engine::Engine;
 use crate::image::{ImageReference, TargetSettings, is_mutable_tag};
 use crate::managed::Orchestrator;
-use crate::manager::{ImageSource, ManagerError, Query};
+use crate::manager::{ManagerError, Query};
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
 use crate::rollout::{Desired, Intent, Member, Rollout, RunFacts};
@@ -93,32 +91,6 @@ impl UpgradeRun {
         }
     }
 
-    /// A run without open questions.
-    pub(crate) async fn answered<E: Engine, M: ImageSource>(
-        engine: &Arc<E>,
-        source: &Arc<M>,
-        settings: &TargetSettings,
-        rollouts: &[Rollout],
-        now: DateTime<Utc>,
-    ) -> Self {
-        let mut run = Self::new(Mode::Upgrade, Intent::Upgrade).over(rollouts).about(
-            rollouts.iter().map(Subject::from),
-            settings,
-            now,
-        );
-        let mut questions = Questions::default();
-        while run.longest_wait().is_some() {
-            for open in run.open() {
-                questions.ask(&open.question, engine, source);
-            }
-            questions.answered().await;
-            while let Some(answered) = questions.next() {
-                run.note(&answered, settings, None, now);
-            }
-        }
-        run
-    }
-
     /// The same run, with the delegates that exist at its start.
     pub(super) fn over(mut self, rollouts: &[Rollout]) -> Self {
         // A Swarm replaces its own tasks, so a missing one is not lost.
@@ -182,7 +154,7 @@ impl UpgradeRun {
     }
 
     /// The Manager's answers, in order of arrival.
-    pub(crate) fn answers(&self) -> &[(Query, Result<ImageReference, ManagerError>)] {
+    pub(super) fn answers(&self) -> &[(Query, Result<ImageReference, ManagerError>)] {
         &self.answers
     }
 
@@ -272,12 +244,12 @@ impl UpgradeRun {
     }
 
     /// Identifies the image that a delegate should run, if known.
-    pub(crate) fn target_identity(&self, rollout: &Rollout) -> Option<String> {
+    pub(super) fn target_identity(&self, rollout: &Rollout) -> Option<String> {
         self.resolutions.get(&rollout.name)?.target_identity()
     }
 
     /// The image that this run wants for a delegate, or why that is unknown or unchanged.
-    pub fn desired(&self, rollout: &Rollout) -> Desired {
+    pub(super) fn desired(&self, rollout: &Rollout) -> Desired {
         self.image_for(rollout).unwrap_or_else(Desired::Keep)
     }
 
@@ -321,7 +293,7 @@ impl UpgradeRun {
     }
 
     /// This run's facts about upgrading a delegate to the wanted image, given all others.
-    pub(crate) fn facts(&self, rollout: &Rollout, desired: &Desired, all: &[Rollout]) -> RunFacts {
+    pub(super) fn facts(&self, rollout: &Rollout, desired: &Desired, all: &[Rollout]) -> RunFacts {
         let given_up = self.skipped.get(&rollout.name).cloned();
         let (Desired::Image { reference, id, .. }, Some(member)) = (desired, rollout.replaceable()) else {
             return RunFacts {

@@ -185,13 +185,8 @@ fn rejection_names_the_restart(test: &str, signal: Signal) {
 
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
-fn a_rejection_names_the_engine_restart_that_stopped_the_candidate() {
+fn a_rejection_names_the_engine_restart_or_crash_that_ended_the_candidate() {
     rejection_names_the_restart("proof-stopped", Signal::TERM);
-}
-
-#[test]
-#[ignore = "restarts the engine; make test runs it in a lab of its own"]
-fn a_rejection_names_the_engine_crash_that_ended_the_candidate() {
     rejection_names_the_restart("proof-killed", Signal::KILL);
 }
 
@@ -277,13 +272,8 @@ fn a_drain_and_its_deadline_survive_live_restore_restarts() {
 
 #[test]
 #[ignore = "restarts the engine; make test runs it in a lab of its own"]
-fn an_old_container_revived_by_an_engine_restart_is_stopped_again() {
+fn an_old_container_revived_by_its_engine_is_stopped_again() {
     revived_container_is_asked_to_stop_again("stopped", Signal::TERM);
-}
-
-#[test]
-#[ignore = "restarts the engine; make test runs it in a lab of its own"]
-fn an_old_container_revived_after_an_engine_kill_is_stopped_again() {
     revived_container_is_asked_to_stop_again("killed", Signal::KILL);
 }
 

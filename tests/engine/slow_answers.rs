@@ -237,7 +237,7 @@ fn once_and_plan_say_what_they_wait_for() {
         r#"{{"resource":{{"imageTag":"{}","shouldUpgrade":true}}}}"#,
         image(V2)
     );
-    // More than the two seconds after which a wait is told, less than the four that a plan waits.
+    // A wait is reported after two seconds, and a plan waits for four.
     let slow = Fault::Slow(Duration::from_secs(3), answer_of("200 OK", "", &right));
     let front = Front::that(slow);
     let lab = Lab::new("says-so");
