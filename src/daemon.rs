@@ -17,7 +17,7 @@ use crate::events::webhook::Webhook;
 use crate::events::{DeadMan, Listeners};
 use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller;
-use crate::reconcile::upgrade_run::Mode;
+use crate::rollout::Intent;
 use crate::rollout::reason::ReasonKind;
 use crate::schedule::Schedule;
 use crate::schedule::trigger::Trigger;
@@ -80,14 +80,14 @@ pub async fn run<C: Controller, T>(
 ) -> Option<T> {
     let mut shutdown = pin!(shutdown);
     let scheduled = if options.health_only {
-        Mode::ReportOnly
+        Intent::Report
     } else {
-        Mode::Upgrade
+        Intent::Upgrade
     };
     reconciler.start_run(if options.run_on_start {
-        scheduled
+        scheduled.clone()
     } else {
-        Mode::ReportOnly
+        Intent::Report
     });
     let mut api_error = None;
     let mut unreachable_since = None;
@@ -161,7 +161,7 @@ pub async fn run<C: Controller, T>(
                     due = Some(time::text(tick.due));
                     is_running = true;
                     status.send_modify(|status| status.last_run = Some(Utc::now()));
-                    reconciler.start_run(scheduled);
+                    reconciler.start_run(scheduled.clone());
                 }
             }
             // While the engine is unreachable, an answer is of no use yet.
@@ -228,7 +228,7 @@ fn log_reach<C: Controller>(before: &mut Option<String>, now: Option<&C::Error>)
 /// # Errors
 /// The engine was unreachable at the start, or later for two minutes. A restart of the engine takes less time.
 pub async fn once<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error> {
-    reconciler.start_run(Mode::Upgrade);
+    reconciler.start_run(Intent::Upgrade);
     let first = reconciler.reconcile().await?;
     completed(reconciler, Ok(first), true, &|_| false).await
 }
@@ -281,7 +281,7 @@ async fn completed<C: Controller>(
                     .into_iter()
                     .filter(DelegateReport::is_gone)
                     .collect();
-                reconciler.start_run(Mode::Upgrade);
+                reconciler.start_run(Intent::Upgrade);
                 Duration::ZERO
             }
             Ok(mut report) => {

@@ -33,7 +33,7 @@ pub(super) fn outcomes_of_managed(
     {
         let (action, done) = match attempt.intent {
             Intent::Rollback(_) => (Action::RolledBack, "rolled back"),
-            Intent::Upgrade | Intent::Retry(_) => (Action::Upgraded, "upgraded"),
+            _ => (Action::Upgraded, "upgraded"),
         };
         let begun = attempt.since.to_rfc3339();
         let message = format!("{done} from {} to {image}", attempt.from);

@@ -252,7 +252,7 @@ impl Managed {
             Some(attempt) if attempt.is_applied => {
                 let ending = match attempt.intent {
                     Intent::Rollback(_) => Ending::RolledBack,
-                    Intent::Upgrade | Intent::Retry(_) => Ending::Upgraded,
+                    _ => Ending::Upgraded,
                 };
                 Some((ending, attempt.to.clone(), attempt.since))
             }

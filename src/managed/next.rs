@@ -155,7 +155,7 @@ impl At<'_> {
             },
             Row::UpdatePaused => Decision::Rest(self.in_other_hands()?),
             Row::HoldsUnknown => {
-                self.wanted().filter(|(_, intent)| **intent == Intent::Upgrade)?;
+                self.wanted().filter(|(_, intent)| !intent.is_requested())?;
                 let start = self.start();
                 let is_free = blockers.is_empty();
                 let depends = match self.facts.holds {
@@ -275,7 +275,7 @@ impl At<'_> {
     /// Returns the last attempt if someone has given a Deployment a third image since, the attempt's image is still
     /// published, and no operator requests it. For a service this proves nothing: a redeployed stack uses its file's image.
     fn overruled(&self) -> Option<&Attempt> {
-        let (wanted, _) = self.wanted().filter(|(_, intent)| **intent == Intent::Upgrade)?;
+        let (wanted, _) = self.wanted().filter(|(_, intent)| !intent.is_requested())?;
         let image = self.managed.image.as_str();
         let is_settled = matches!(self.managed.progress, Progress::Settled { .. });
         let attempt = self.managed.record.attempt.as_ref()?;

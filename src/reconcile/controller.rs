@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use super::manager_link::ManagerLink;
 use super::questions::{Answer, Registry};
 use super::subject::Subject;
-use super::upgrade_run::{Mode, UpgradeRun};
+use super::upgrade_run::UpgradeRun;
 use crate::events::ledger::Ledger;
 use crate::image::TargetSettings;
 use crate::manager::{ImageSource, ManagerStatus, UpgraderImage};
@@ -27,7 +27,7 @@ pub struct Core<R, M> {
     pub(super) target: TargetSettings,
     pub(super) run: UpgradeRun,
     /// The run that starts with the next observation.
-    pub(super) starting: Option<(Mode, Intent)>,
+    pub(super) starting: Option<Intent>,
     /// When the next scheduled run starts, if known.
     pub(super) next_run: Option<DateTime<Utc>>,
     pub(super) ledger: Ledger,
@@ -51,12 +51,12 @@ impl<R: Registry, M: ImageSource> Core<R, M> {
     /// A run that asks about these delegates. Without a source of images, it only reports.
     pub(super) fn run_about<'a>(
         &self,
-        (mode, intent): (Mode, Intent),
+        intent: Intent,
         subjects: impl IntoIterator<Item = Subject<'a>>,
         now: DateTime<Utc>,
     ) -> UpgradeRun {
         if self.manager.has_source() {
-            UpgradeRun::new(mode, intent).about(subjects, &self.target, now)
+            UpgradeRun::new(intent).about(subjects, &self.target, now)
         } else {
             UpgradeRun::default()
         }
@@ -114,7 +114,7 @@ pub trait Controller: Sized {
     fn subjects<'a>(&'a self, observed: &'a Self::Observed) -> impl Iterator<Item = Subject<'a>>;
 
     /// A run over all delegates.
-    fn new_run(&mut self, kind: (Mode, Intent), seen: &Self::Observed) -> impl Future<Output = UpgradeRun>;
+    fn new_run(&mut self, intent: Intent, seen: &Self::Observed) -> impl Future<Output = UpgradeRun>;
 
     /// The platforms that the images of an orchestrator's workloads must support, if known.
     fn platforms(&self) -> Option<&[String]>;
@@ -133,8 +133,8 @@ pub trait Controller: Sized {
     fn ask_about_upgrader(&mut self) {}
 
     /// Starts a run at the next observation: [`Self::reconcile`] asks for the published images, and acts on each answer.
-    fn start_run(&mut self, mode: Mode) {
-        self.core_mut().starting = Some((mode, Intent::Upgrade));
+    fn start_run(&mut self, intent: Intent) {
+        self.core_mut().starting = Some(intent);
     }
 
     /// Sets when the next scheduled run starts: before the first one, nothing is upgraded.
@@ -207,8 +207,8 @@ async fn turn<C: Controller>(controller: &mut C) -> Result<Report, C::Error> {
 /// Starts a due run, takes the answers that have arrived, and asks what has to be asked.
 async fn ask_and_answer<C: Controller>(controller: &mut C, observed: &C::Observed) {
     let now = C::time(observed);
-    if let Some(kind) = controller.core_mut().starting.take() {
-        controller.core_mut().run = controller.new_run(kind, observed).await;
+    if let Some(intent) = controller.core_mut().starting.take() {
+        controller.core_mut().run = controller.new_run(intent, observed).await;
         let core = controller.core_mut();
         core.manager.ask_for(&mut core.run);
         // A fixed image needs no waiting.

@@ -49,7 +49,7 @@ use crate::reconcile::observation::Observed;
 use crate::reconcile::questions::Answer;
 use crate::reconcile::subject::Subject;
 use crate::reconcile::tracked::Tracked;
-use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
+use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::reason::Reason;
 use crate::rollout::{
     Blocker, Decided, Decision, Desired, Fact, Intent, Memory, Policy, Pulls, Reach, Rollout, next,
@@ -186,7 +186,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// # Errors
     /// The engine could not be observed.
     pub async fn survey(&mut self, mut waiting: impl FnMut(&Reason)) -> Result<Survey, EngineError> {
-        self.core.starting = Some((Mode::Upgrade, Intent::Upgrade));
+        self.core.starting = Some(Intent::Upgrade);
         let mut observed = observe_with_answers(self, &mut waiting).await?;
         if self.observer.is_waiting() {
             self.observer.settled().await;
@@ -365,7 +365,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
         observed.rollouts.iter().map(Subject::from).chain(services)
     }
 
-    async fn new_run(&mut self, kind: (Mode, Intent), observed: &Observed) -> UpgradeRun {
+    async fn new_run(&mut self, intent: Intent, observed: &Observed) -> UpgradeRun {
         self.services.orchestrator.start();
         self.observe_services().await;
         self.services.start_run();
@@ -377,7 +377,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
         self.log_expiry(rollouts, *now);
         self.forget_last_run();
         self.core.manager.forget_absent();
-        let run = self.core.run_about(kind, self.subjects(observed), *now);
+        let run = self.core.run_about(intent, self.subjects(observed), *now);
         let run = run.over(rollouts).after(&self.core.run);
         if self.retries { run.with_retries() } else { run }
     }

@@ -15,7 +15,7 @@ use crate::host::place::command_for;
 use crate::image::{ImageName, ImageReference};
 use crate::managed::Managed;
 use crate::manager::ImageSource;
-use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
+use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::{Intent, Rollout};
 
 /// Why a retry or a rollback is not started.
@@ -244,9 +244,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 service.id
             }
         };
-        let run = self
-            .new_run((Mode::Upgrade, Intent::Retry(request)), &observed)
-            .await;
+        let run = self.new_run(Intent::Retry(request), &observed).await;
         self.core.run = run.limited_to(&key);
         Ok(())
     }
@@ -324,7 +322,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     fn start_rollback(&mut self, all: Vec<(Found<'_>, Earlier)>, rollouts: &[Rollout], request: Request) {
         self.forget_last_run();
         let now = self.now();
-        let mut run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback(request));
+        let mut run = UpgradeRun::new(Intent::Rollback(request));
         for (found, (to, id)) in all {
             let (key, name, workload, from) = match &found {
                 Found::Container(rollout) => {

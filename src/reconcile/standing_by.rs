@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
 use crate::observe::Turn;
-use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
+use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Decision, Intent, Rollout};
 use crate::status::report::Report;
@@ -37,7 +37,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
         };
         self.stood_by = true;
-        self.core.starting = Some((Mode::ReportOnly, Intent::Upgrade));
+        self.core.starting = Some(Intent::Report);
         self.core.run = UpgradeRun::default();
         let mut report = Report::new(now);
         report.check_by(now + interval);

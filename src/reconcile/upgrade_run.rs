@@ -20,20 +20,9 @@ use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
 use crate::rollout::{Desired, Intent, Member, Rollout, RunFacts};
 
-/// Whether a run acts on its answers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// Replace images that differ.
-    Upgrade,
-    /// Only report.
-    #[default]
-    ReportOnly,
-}
-
 /// One run, scheduled or requested. It lasts until the next one starts, even with nothing left to do. The default wants nothing.
 #[derive(Debug, Default)]
 pub struct UpgradeRun {
-    mode: Mode,
     intent: Intent,
     /// The keys of the only delegates of the run, if an operator named them.
     only: Option<Vec<String>>,
@@ -83,9 +72,8 @@ impl UpgradeRun {
     }
 
     /// A run of this kind without delegates yet. With [`Intent::Retry`], images that were rejected before are tried again.
-    pub(super) fn new(mode: Mode, intent: Intent) -> Self {
+    pub(super) fn new(intent: Intent) -> Self {
         Self {
-            mode,
             intent,
             ..Self::default()
         }
@@ -309,8 +297,7 @@ impl UpgradeRun {
             pull: pulled.and_then(|pulled| pulled.as_ref().err()).cloned(),
             halted: halted.and_then(|halted| halting_replica(rollout, all, id.as_ref(), halted)),
             replica: awaited_replica(rollout, all, &self.resting),
-            others: too_many_at_once(all).filter(|_| self.intent == Intent::Upgrade),
-            awaits_run: self.mode == Mode::ReportOnly,
+            others: too_many_at_once(all).filter(|_| !self.intent.is_requested()),
             ..RunFacts::default()
         }
     }
@@ -329,7 +316,7 @@ impl UpgradeRun {
 
     /// The same run, which retries temporary failures.
     pub(super) fn with_retries(self) -> Self {
-        let retries = (self.mode == Mode::Upgrade).then(Retries::default);
+        let retries = (self.intent != Intent::Report).then(Retries::default);
         Self { retries, ..self }
     }
 

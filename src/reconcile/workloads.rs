@@ -17,7 +17,7 @@ use crate::reconcile::clock::Clock;
 use crate::reconcile::operator::image_before;
 use crate::reconcile::questions::DirectRegistry;
 use crate::reconcile::subject::Subject;
-use crate::reconcile::upgrade_run::{Mode, UpgradeRun};
+use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::reason::Reason;
 use crate::rollout::{Intent, Policy};
 use crate::status::planned::Planned;
@@ -71,14 +71,14 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     /// # Errors
     /// Nothing could be observed.
     pub async fn plan(&mut self, waiting: impl FnMut(&Reason)) -> Result<Vec<Planned>, O::Error> {
-        self.core.starting = Some((Mode::Upgrade, Intent::Upgrade));
+        self.core.starting = Some(Intent::Upgrade);
         let now = observe_with_answers(self, waiting).await?;
         Ok(self.driver.plan(&self.core, now))
     }
 
     /// Starts a run for an operator, regardless of earlier failures.
     pub fn start_retry(&mut self, request: Request) {
-        self.core.starting = Some((Mode::Upgrade, Intent::Retry(request)));
+        self.core.starting = Some(Intent::Retry(request));
     }
 
     /// The releases of all workloads, and why one of them is missing. `records` come from the audit log. Changes nothing.
@@ -116,7 +116,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
             Ok((managed.clone(), image.map_err(|error| error.to_string())?))
         };
         let all: Result<Vec<_>, String> = self.driver.managed().map(before).collect();
-        let run = UpgradeRun::new(Mode::Upgrade, Intent::Rollback(request));
+        let run = UpgradeRun::new(Intent::Rollback(request));
         self.core.run = Driver::<O>::rollback(run, all?, (self.clock)());
         Ok(())
     }
@@ -161,9 +161,9 @@ impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
         self.driver.managed().map(Subject::from)
     }
 
-    async fn new_run(&mut self, kind: (Mode, Intent), now: &DateTime<Utc>) -> UpgradeRun {
+    async fn new_run(&mut self, intent: Intent, now: &DateTime<Utc>) -> UpgradeRun {
         self.driver.start_run();
-        self.core.run_about(kind, self.subjects(now), *now)
+        self.core.run_about(intent, self.subjects(now), *now)
     }
 
     fn platforms(&self) -> Option<&[String]> {

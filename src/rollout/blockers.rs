@@ -48,7 +48,7 @@ impl BlockerKind {
     /// Whether an upgrade with this intent overrides it.
     fn yields_to(self, intent: &Intent) -> bool {
         match intent {
-            Intent::Upgrade => false,
+            Intent::Report | Intent::Upgrade => false,
             Intent::Retry(_) => matches!(self, Self::Evidence | Self::Time),
             Intent::Rollback(_) => matches!(self, Self::Wish | Self::Evidence | Self::Time),
         }
@@ -74,8 +74,6 @@ pub struct RunFacts {
     pub replica: Option<Reason>,
     /// Enough others are already being replaced.
     pub others: Option<Reason>,
-    /// No scheduled run has started since this process did.
-    pub awaits_run: bool,
     /// When the next scheduled run starts, if known.
     pub next_run: Option<DateTime<Utc>>,
 }
@@ -89,9 +87,8 @@ impl RunFacts {
         else {
             return None;
         };
-        let is_upgrade = *intent == Intent::Upgrade;
         let [recreated, unsettled] =
-            [&self.recreated, &self.unsettled].map(|it| it.as_ref().filter(|_| is_upgrade));
+            [&self.recreated, &self.unsettled].map(|it| it.as_ref().filter(|_| !intent.is_requested()));
         let all = [
             self.given_up.as_ref(),
             self.unsuitable.as_ref(),
@@ -99,7 +96,7 @@ impl RunFacts {
             recreated,
             unsettled,
         ];
-        let schedule = || self.awaits_run.then(|| awaiting_schedule(reference));
+        let schedule = || (*intent == Intent::Report).then(|| awaiting_schedule(reference));
         all.into_iter().flatten().next().cloned().or_else(schedule)
     }
 }
@@ -336,7 +333,14 @@ impl<'a> Start<'a> {
                     until: window.next_opening(now),
                 }
             }
-            BlockerRow::Schedule => awaiting_schedule(self.image().filter(|_| run.awaits_run)?),
+            BlockerRow::Schedule => match self.desired {
+                Desired::Image {
+                    reference,
+                    intent: Intent::Report,
+                    ..
+                } => awaiting_schedule(reference),
+                _ => return None,
+            },
             BlockerRow::Replica => run.replica.clone()?,
             BlockerRow::Others => run.others.clone()?,
             BlockerRow::LeftAlone
@@ -356,13 +360,12 @@ impl<'a> Start<'a> {
     /// The image whose first sight must be recorded, since an upgrade waits from that time on.
     pub(crate) fn unseen(&self) -> Option<&'a str> {
         match (self.holds?, self.desired) {
-            (
-                Ok(holds),
-                Desired::Image {
-                    intent: Intent::Upgrade,
-                    ..
-                },
-            ) if self.is_staged() && holds.first_seen.is_none() && self.ask(BlockerRow::Pinned).is_none() => {
+            (Ok(holds), Desired::Image { intent, .. })
+                if !intent.is_requested()
+                    && self.is_staged()
+                    && holds.first_seen.is_none()
+                    && self.ask(BlockerRow::Pinned).is_none() =>
+            {
                 Some(&holds.image)
             }
             _ => None,

@@ -335,8 +335,10 @@ impl Desired {
 #[derive(Clone, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Intent {
-    /// It is published.
+    /// It is published, and no scheduled run has started since this process did: it is only reported.
     #[default]
+    Report,
+    /// It is published.
     Upgrade,
     /// An operator wants an upgrade despite earlier rejections: `retry`.
     Retry(Request),
@@ -354,10 +356,15 @@ impl Intent {
         }
     }
 
+    /// Whether an operator requested it.
+    pub(crate) fn is_requested(&self) -> bool {
+        self.request().is_some()
+    }
+
     /// The operator's request, if there is one.
     pub fn request(&self) -> Option<&Request> {
         match self {
-            Self::Upgrade => None,
+            Self::Report | Self::Upgrade => None,
             Self::Retry(request) | Self::Rollback(request) => Some(request),
         }
     }

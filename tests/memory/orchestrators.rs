@@ -14,8 +14,8 @@ use delegate_upgrader::managed::{
 use delegate_upgrader::manager::FixedImage;
 use delegate_upgrader::reconcile::Settings;
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
 use delegate_upgrader::reconcile::workloads::Workloads;
+use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::rollout::OwnerSettings;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::reason::ReasonKind::{
@@ -204,7 +204,7 @@ async fn workloads_with_the_same_name_are_upgraded_and_rolled_back_in_turn() {
     let mut upgrader = workloads(&memory);
     let refused = upgrader.start_rollback(None, Request::default(), &[]).await;
     assert!(refused.is_err(), "one of three is not there");
-    upgrader.start_run(Mode::Upgrade);
+    upgrader.start_run(Intent::Upgrade);
     let report = finish(&mut upgrader).await;
     assert_eq!(reasons(&report), [UpToDate, UpToDate, NoContainer]);
     assert_eq!(memory.images(), [NEW, NEW]);
@@ -225,7 +225,7 @@ async fn rollback_ends_with_what_it_did_and_stays() {
     };
     let upgraded = async |image| {
         let mut upgrader = publishing(&memory, image);
-        upgrader.start_run(Mode::Upgrade);
+        upgrader.start_run(Intent::Upgrade);
         finish(&mut upgrader).await.delegates.remove(0).reason
     };
     for image in [NEW, NEWER] {
@@ -254,7 +254,7 @@ async fn a_failure_is_rolled_back_and_halts_the_rest() {
         ..Memory::with(&["a", "b"])
     };
     let mut upgrader = workloads(&memory);
-    upgrader.start_run(Mode::Upgrade);
+    upgrader.start_run(Intent::Upgrade);
     let report = finish(&mut upgrader).await;
     assert_eq!(reasons(&report), [Quarantined, Halted, NoContainer]);
     assert_eq!(memory.images(), [OLD, OLD]);
@@ -274,14 +274,14 @@ async fn tries_a_forbidden_step_twice_and_reconsiders_after_a_conflict() {
         .lock()
         .unwrap()
         .extend([not_permitted(), not_permitted()]);
-    upgrader.start_run(Mode::Upgrade);
+    upgrader.start_run(Intent::Upgrade);
     let report = finish(&mut upgrader).await;
     assert_eq!(reasons(&report)[0], NotPermitted);
     assert!(report.delegates[0].failed && report.delegates[0].message.contains("no update"));
     assert_eq!(memory.steps(), ["begin a", "begin a"]);
     let conflict = Refusal::Conflict("another version".to_owned());
     memory.refusals.lock().unwrap().push_back(conflict);
-    upgrader.start_run(Mode::Upgrade);
+    upgrader.start_run(Intent::Upgrade);
     let report = finish(&mut upgrader).await;
     assert_eq!(reasons(&report)[0], UpToDate);
     assert_eq!(memory.steps(), ["begin a", "begin a", "apply a"]);

@@ -1,6 +1,6 @@
 //! A run's part for the workloads of orchestrators: their images, failures and facts.
 
-use super::{Mode, UpgradeRun};
+use super::UpgradeRun;
 use crate::managed::{Managed, NO_TASK};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Desired, Intent, RunFacts};
@@ -8,11 +8,11 @@ use crate::rollout::{Desired, Intent, RunFacts};
 impl UpgradeRun {
     /// The image that this run wants for a workload of an orchestrator.
     pub(in crate::reconcile) fn desired_of(&self, managed: &Managed) -> Desired {
-        let has_ended = self.ended.contains(&managed.id);
-        let intent = Some(&self.intent)
-            .filter(|_| !has_ended)
-            .cloned()
-            .unwrap_or_default();
+        let intent = if self.intent.is_requested() && self.ended.contains(&managed.id) {
+            Intent::Upgrade
+        } else {
+            self.intent.clone()
+        };
         match self.target(&managed.into()).0 {
             Ok(target) => Desired::Image {
                 reference: target.reference.clone(),
@@ -57,7 +57,6 @@ impl UpgradeRun {
             replica: replaced.map(|other| Reason::WaitingForReplica {
                 name: other.name.clone(),
             }),
-            awaits_run: self.mode == Mode::ReportOnly,
             ..RunFacts::default()
         }
     }

@@ -6,8 +6,7 @@ use crate::rollout::pace::{GRACE, PULL_INTERVAL};
 use crate::rollout::reason::{Reason, ReasonKind};
 use crate::rollout::start_of_container::InService;
 use crate::rollout::{
-    AutoRemove, Blocker, BlockerKind, ChosenOrder, Decided, Decision, Desired, Fact, Intent, Member, Row,
-    Step,
+    AutoRemove, Blocker, BlockerKind, ChosenOrder, Decided, Decision, Desired, Fact, Member, Row, Step,
 };
 
 impl At<'_> {
@@ -48,7 +47,7 @@ impl At<'_> {
                 Decision::wait(Reason::Pulling { image }, self.now + PULL_INTERVAL)
             }
             Row::HoldsUnknown if serving.is_in_use() => {
-                wanted.filter(|(.., intent)| **intent == Intent::Upgrade)?;
+                wanted.filter(|(.., intent)| !intent.is_requested())?;
                 let is_next = is_free && unseen.is_none() && facts.hidden_obstacle.is_some();
                 let depends = match facts.holds {
                     None => is_free || start.is_staged(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use delegate_upgrader::container::{ImageId, RunState};
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::Intent;
 
 use super::faults::{Way, killed_during, stride};
 use super::host::{HOUR, Host, NEW, OLD, READY, Upgrader, good};
@@ -55,7 +55,7 @@ async fn many_runs(host: &Host, upgrader: &mut Upgrader) {
     for tick in 0..84 {
         let pause = if tick < 60 { SECOND } else { SECOND * 10 };
         let next = host.twin.elapsed() + pause;
-        upgrader.start_run(Mode::Upgrade);
+        upgrader.start_run(Intent::Upgrade);
         host.continue_for(upgrader, pause).await;
         tokio::time::sleep(next.saturating_sub(host.twin.elapsed())).await;
     }

@@ -7,7 +7,7 @@ use delegate_upgrader::config::Timing;
 use delegate_upgrader::container::Request;
 use delegate_upgrader::host::hold::pause;
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::schedule::window::UpgradeWindow;
 use delegate_upgrader::schedule::zone::Zone;
 use delegate_upgrader::status::report::BlockerReport;
@@ -60,7 +60,7 @@ fn listed(blockers: &[BlockerReport]) -> Vec<(&'static str, Option<DateTime<Utc>
 async fn agree(host: &Host, expected: &[(&str, &[&str])]) {
     let plan = host.upgrader(NEW).plan(|_| ()).await.unwrap();
     let mut daemon = host.upgrader(NEW);
-    daemon.start_run(Mode::ReportOnly);
+    daemon.start_run(Intent::Report);
     let report = host.finish(&mut daemon).await;
     for (name, words) in expected {
         let planned = plan.iter().find(|planned| planned.container == *name).unwrap();
@@ -138,7 +138,7 @@ async fn plan_and_daemon_show_the_same_held_upgrades() {
     let opens = Some("2026-01-01T02:00:00Z".parse().unwrap());
     assert_eq!((plan[0].action, plan[0].until), ("leave", opens));
     let next_run = "2026-01-01T00:17:00Z".parse().ok();
-    upgrader.start_run(Mode::ReportOnly);
+    upgrader.start_run(Intent::Report);
     upgrader.set_next_run(next_run);
     let report = host.finish(&mut upgrader).await;
     let row = row(&report, "dd");

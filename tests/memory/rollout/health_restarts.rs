@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use delegate_upgrader::container::ContainerId;
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::status::report::Report;
 use serde_json::json;
 
@@ -283,7 +283,7 @@ async fn repeats_a_refused_restart_in_the_next_run() {
     assert_eq!(restarts(&host, "dd").len(), 1);
     host.twin.clear_faults();
     host.publish(OLD, Behaviour::default());
-    upgrader.start_run(Mode::Upgrade);
+    upgrader.start_run(Intent::Upgrade);
     live(&host, &mut upgrader, MINUTE).await;
     assert_eq!(lives(&host, &id).len(), 2);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::Intent;
 use serde_json::json;
 
 use super::health_restarts::MINUTE;
@@ -26,7 +26,7 @@ async fn idle(host: &Host, upgrader: &mut Upgrader, time: Duration) {
 /// A daemon after its check at the start, which may change nothing.
 fn daemon(host: &Host) -> Upgrader {
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::ReportOnly);
+    upgrader.start_run(Intent::Report);
     upgrader
 }
 
@@ -34,7 +34,7 @@ fn daemon(host: &Host) -> Upgrader {
 async fn scheduled(host: &Host, every: Duration, runs: usize) {
     let mut upgrader = host.upgrader(NEW);
     for _ in 0..runs {
-        upgrader.start_run(Mode::Upgrade);
+        upgrader.start_run(Intent::Upgrade);
         idle(host, &mut upgrader, every).await;
     }
 }

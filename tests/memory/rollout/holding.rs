@@ -7,7 +7,7 @@ use delegate_upgrader::config::Timing;
 use delegate_upgrader::container::Request;
 use delegate_upgrader::host::hold::{pause, resume};
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::rollout::reason::ReasonKind;
 use kit::twin::{Fault, Operation};
 
@@ -134,7 +134,7 @@ async fn reads_the_engines_records_at_startup_and_on_changes() {
     host.once(OLD).await;
     assert_eq!(host.count(Operation::Volumes), 0, "nothing is to be held back");
     let mut upgrader = host.upgrader(NEW).watching();
-    upgrader.start_run(Mode::ReportOnly);
+    upgrader.start_run(Intent::Report);
     host.finish(&mut upgrader).await;
     for _ in 0..3 {
         tokio::time::sleep(HOUR / 2).await;
@@ -161,7 +161,7 @@ async fn reads_the_engines_records_at_startup_and_on_changes() {
 async fn a_pause_and_its_end_are_seen_at_once() {
     let host = with(Timing::default());
     let mut upgrader = host.upgrader(NEW).watching();
-    upgrader.start_run(Mode::ReportOnly);
+    upgrader.start_run(Intent::Report);
     host.finish(&mut upgrader).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let seen = async |upgrader: &mut Upgrader| {

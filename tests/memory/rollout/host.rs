@@ -14,7 +14,7 @@ use delegate_upgrader::image::{ImageReference, Pull};
 use delegate_upgrader::manager::{ImageSource, ManagerError};
 use delegate_upgrader::reconcile::Reconciler;
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::rollout::Policy;
 use delegate_upgrader::status::report::{DelegateReport, Report};
 use serde_json::{Value, json};
@@ -293,14 +293,14 @@ impl Host {
 
     /// Runs one scheduled run to its end, drains included. If the engine is out of reach, it is retried, as the daemon does.
     pub async fn scheduled_run(&self, upgrader: &mut Upgrader) -> Report {
-        upgrader.start_run(Mode::Upgrade);
+        upgrader.start_run(Intent::Upgrade);
         self.finish(upgrader).await
     }
 
     /// A new process that starts its first run.
     pub fn starting(&self, published: &str) -> Upgrader {
         let mut upgrader = self.upgrader(published);
-        upgrader.start_run(Mode::Upgrade);
+        upgrader.start_run(Intent::Upgrade);
         upgrader
     }
 

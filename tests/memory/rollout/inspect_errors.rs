@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::Intent;
 use serde_json::json;
 
 use super::faults::killed_when;
@@ -28,7 +28,7 @@ fn inspects_of(host: &Host, name: &str) -> usize {
 /// An upgrader that has seen all containers.
 async fn knowing(host: &Host) -> Upgrader {
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::ReportOnly);
+    upgrader.start_run(Intent::Report);
     upgrader.reconcile().await.unwrap();
     upgrader
 }
@@ -97,7 +97,7 @@ async fn serves_a_delegate_as_soon_as_it_can_be_inspected_again() {
     host.run("dd");
     let mut upgrader = knowing(&host).await;
     hide(&host, "dd", Fault::Refuse(500));
-    upgrader.start_run(Mode::Upgrade);
+    upgrader.start_run(Intent::Upgrade);
     let report = upgrader.reconcile().await.unwrap();
     let wait = report.next_check.unwrap() - host.twin.wall_clock();
     assert!(wait <= chrono::TimeDelta::seconds(2));

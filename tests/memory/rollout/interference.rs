@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::engine::EngineError;
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::Intent;
 use serde_json::json;
 
 use super::host::{DRAIN, Host, NEW, NEWER, OLD, good, host_network, row};
@@ -122,7 +122,7 @@ async fn keeps_a_container_stopped_if_its_owner_stops_it_during_the_drain() {
         let host = Host::new();
         let old = host.run_either(is_stop_first);
         let mut upgrader = host.upgrader(NEW).watching();
-        upgrader.start_run(Mode::Upgrade);
+        upgrader.start_run(Intent::Upgrade);
         // Start-first, the old one drains until second 76; stop-first, the candidate starts then.
         let after = Duration::from_secs(if is_stop_first { 65 } else { 30 });
         host.continue_for(&mut upgrader, after).await;
@@ -167,7 +167,7 @@ async fn gives_up_after_two_attempts_if_the_settings_keep_changing() {
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
     for (run, attempts) in [(1, 1), (2, 2), (3, 2), (4, 2)] {
-        upgrader.start_run(Mode::Upgrade);
+        upgrader.start_run(Intent::Upgrade);
         host.continue_for(&mut upgrader, Duration::from_secs(8)).await;
         let memory = OperatorAction::SetMemory("dd".to_owned(), run * 1_000_000);
         host.twin.by_hand(memory).unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::Intent;
 use serde_json::{Value, json};
 
 use super::faults::killed_after_writes;
@@ -232,7 +232,7 @@ async fn writes_nothing_while_it_observes_or_plans() {
     let host = Host::new();
     host.run("dd");
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::ReportOnly);
+    upgrader.start_run(Intent::Report);
     let report = host.finish(&mut upgrader).await;
     assert_eq!(row(&report, "dd").reason.as_str(), "awaiting_schedule");
     assert!(row(&report, "dd").message.contains(NEW));

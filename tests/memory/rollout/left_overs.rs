@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::Intent;
 use serde_json::{Value, json};
 
 use super::faults::killed_when;
@@ -101,7 +101,7 @@ async fn leftovers_of_a_replacement_do_not_block_later_images() {
             broken(&host, &all[1], calls, fault);
             let mut upgrader = host.upgrader(NEWER);
             host.continue_for(&mut upgrader, Duration::from_secs(60)).await;
-            upgrader.start_run(Mode::Upgrade);
+            upgrader.start_run(Intent::Upgrade);
             let report = host.continue_for(&mut upgrader, 2 * HOUR).await;
             let context = format!("{context} {report:?}");
             assert_eq!(host.find("dd").image, NEWER, "{context}: {:?}", host.names());

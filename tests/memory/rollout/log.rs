@@ -10,7 +10,7 @@ use super::faults::Way;
 use super::host::{Host, NEW, NEWER, good, row};
 use delegate_upgrader::container::Request;
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::Intent;
 use kit::twin::{Behaviour, Fault, Operation};
 
 /// The log lines of this work.
@@ -99,7 +99,7 @@ async fn logs_a_pull_that_fails_as_the_next_run_begins() {
     let mut upgrader = host.upgrader(NEW);
     let log = log_of(async {
         for _ in 0..2 {
-            upgrader.start_run(Mode::Upgrade);
+            upgrader.start_run(Intent::Upgrade);
             upgrader.reconcile().await.unwrap();
             tokio::time::sleep(Duration::from_secs(5)).await;
         }

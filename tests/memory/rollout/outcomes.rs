@@ -357,7 +357,7 @@ async fn records_both_upgrades_if_a_drain_outlasts_the_second_one() {
     host.publish(NEWER, good());
     let at = Audited::new(host);
     let mut daemon = at.upgrader(NEW);
-    daemon.start_run(delegate_upgrader::reconcile::upgrade_run::Mode::Upgrade);
+    daemon.start_run(delegate_upgrader::rollout::Intent::Upgrade);
     let _ = at.host.continue_for(&mut daemon, Duration::from_secs(120)).await;
     at.once(NEWER).await;
     let upgraded = at.of(Action::Upgraded);

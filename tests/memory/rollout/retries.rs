@@ -3,7 +3,7 @@
 use delegate_upgrader::config::UpdateOrder;
 use delegate_upgrader::image::Pull;
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::Intent;
 
 use super::health_restarts::{MINUTE, live};
 use super::host::{GROUP, Host, NEW, Upgrader, good, row};
@@ -15,7 +15,7 @@ const PASSES: &str = "received unexpected HTTP status: 500 Internal Server Error
 fn started(host: &Host) -> Upgrader {
     host.run("dd");
     let mut upgrader = host.upgrader(NEW).with_retries();
-    upgrader.start_run(Mode::Upgrade);
+    upgrader.start_run(Intent::Upgrade);
     upgrader
 }
 

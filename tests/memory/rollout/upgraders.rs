@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use delegate_upgrader::container::{ContainerId, Role, RunState};
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::status::report::Report;
 use kit::twin::{Behaviour, Cause, Glance, Happened, Operation, Twin};
 use serde_json::{Value, json};
@@ -212,13 +212,13 @@ async fn live(
     reports: Arc<Mutex<BTreeMap<usize, Report>>>,
 ) {
     let mut upgrader = host.instance(NEW, Some((own, client)));
-    upgrader.start_run(Mode::ReportOnly);
+    upgrader.start_run(Intent::Report);
     let mut next_run = host.twin.elapsed() + Duration::from_secs(10);
     loop {
         if host.twin.elapsed() >= next_run {
             next_run += Duration::from_secs(120);
             if !upgrader.stands_by() {
-                upgrader.start_run(Mode::Upgrade);
+                upgrader.start_run(Intent::Upgrade);
             }
         }
         let outcome = upgrader.reconcile().await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use delegate_upgrader::daemon;
 use delegate_upgrader::health::HttpOutcome;
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::status::report::Report;
 
 use super::host::{GROUP, HOUR, Host, Mood, NEW, NEWER, OLD, Upgrader, good, row};
@@ -41,7 +41,7 @@ async fn a_slow_manager_does_not_delay_a_replacement_in_progress() {
             if hangs {
                 host.set_mood(NEVER);
             }
-            upgrader.start_run(Mode::Upgrade);
+            upgrader.start_run(Intent::Upgrade);
             while host.containers().len() > 1 || host.find("dd").image != NEW {
                 host.continue_for(&mut upgrader, SECOND).await;
                 assert!(host.twin.elapsed() < HOUR, "{:?}", host.containers());
@@ -60,7 +60,7 @@ async fn a_run_joins_a_pending_manager_request() {
     host.set_mood(Mood::Slow(SECOND * 25));
     let mut upgrader = host.upgrader(NEW);
     for _ in 0..10 {
-        upgrader.start_run(Mode::Upgrade);
+        upgrader.start_run(Intent::Upgrade);
         assert!(host.continue_for(&mut upgrader, SECOND * 2).await.is_none());
     }
     assert_eq!(questions(&host), 1, "two replicas, ten runs");
@@ -89,7 +89,7 @@ async fn asks_once_per_workload_and_image_and_concurrently() {
     }
     host.set_mood(Mood::Slow(SECOND * 25));
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::ReportOnly);
+    upgrader.start_run(Intent::Report);
     host.finish(&mut upgrader).await;
     assert!(host.twin.elapsed() < SECOND * 40, "{:?}", host.twin.elapsed());
     assert_eq!(questions(&host), 4);
@@ -105,7 +105,7 @@ async fn health_only_mode_reports_that_it_waits_for_the_published_image() {
     host.run("dd");
     host.set_mood(Mood::Slow(SECOND * 25));
     let mut upgrader = host.upgrader(NEW);
-    upgrader.start_run(Mode::ReportOnly);
+    upgrader.start_run(Intent::Report);
     let report = glimpse(&host, &mut upgrader).await;
     let message = &row(&report, "dd").message;
     assert!(message.ends_with("; waiting for the Manager"), "{message}");

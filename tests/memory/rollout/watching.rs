@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::Intent;
 
 use super::host::{HOUR, Host, NEW, OLD, Upgrader, row};
 use kit::twin::{Behaviour, Fault, Operation, OperatorAction};
@@ -79,7 +79,7 @@ async fn removes_an_old_container_as_soon_as_it_has_finished_its_tasks() {
     let host = Host::new();
     let old = host.run("dd");
     let mut upgrader = host.upgrader(NEW).watching();
-    upgrader.start_run(Mode::Upgrade);
+    upgrader.start_run(Intent::Upgrade);
     host.finish(&mut upgrader).await;
     let (_, ended, _) = host.end_of(&old).unwrap();
     let removed = host.events_of(&old).last().unwrap().at;

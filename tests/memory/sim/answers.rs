@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::rollout::reason::ReasonKind;
 use delegate_upgrader::status::planned::Planned;
 use delegate_upgrader::status::report::{BlockerReport, Report};
@@ -27,7 +27,7 @@ pub async fn contradictions(world: &Arc<World>) -> (Vec<String>, u64) {
         let Ok(plan) = reconciler(world, OBSERVER).plan(|_| ()).await else {
             continue;
         };
-        let Some(status) = rested(world, Mode::ReportOnly).await else {
+        let Some(status) = rested(world, Intent::Report).await else {
             continue;
         };
         let before = world.twin.writes().len();
@@ -61,7 +61,7 @@ fn looks_whether_it_moved(call: &Call, plan: &[Planned]) -> bool {
 }
 
 /// The report of a new process, once it no longer waits for an answer.
-async fn rested(world: &Arc<World>, mode: Mode) -> Option<Report> {
+async fn rested(world: &Arc<World>, mode: Intent) -> Option<Report> {
     let mut reconciler = reconciler(world, OBSERVER);
     // Before its first run, a daemon only reports and asks.
     reconciler.start_run(mode);
@@ -91,7 +91,7 @@ async fn begun(world: &Arc<World>, before: usize) -> Option<Report> {
     tokio::select! {
         biased;
         () = changes => None,
-        report = rested(world, Mode::Upgrade) => report,
+        report = rested(world, Intent::Upgrade) => report,
     }
 }
 

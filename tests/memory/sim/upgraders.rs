@@ -11,7 +11,7 @@ use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::manager::{ImageSource, ManagerError};
 use delegate_upgrader::reconcile::Reconciler;
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::reconcile::upgrade_run::Mode;
+use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::status::report::Report;
 use tokio::time::sleep;
 
@@ -120,35 +120,35 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
     };
     let mut run = next_run(world);
     let mut begin = Some(if run_on_start {
-        Mode::Upgrade
+        Intent::Upgrade
     } else {
-        Mode::ReportOnly
+        Intent::Report
     });
     if once {
         sleep(run.saturating_sub(world.twin.elapsed())).await;
-        begin = Some(Mode::Upgrade);
+        begin = Some(Intent::Upgrade);
     }
     world.note_watch(slot, true);
     let mut asked_again = false;
     let mut wished = None;
     let mut taken = BTreeMap::new();
     loop {
-        if begin == Some(Mode::Upgrade) && world.book().calm_since.is_some() {
+        if begin == Some(Intent::Upgrade) && world.book().calm_since.is_some() {
             world.book().runs[slot] += 1;
         }
         let published = world.book().published;
-        if let Some(mode) = begin {
-            world.tell(format!("upgrader {slot}: a run begins ({mode:?})"));
-            reconciler.start_run(mode);
+        if let Some(intent) = begin.clone() {
+            world.tell(format!("upgrader {slot}: a run begins ({intent:?})"));
+            reconciler.start_run(intent);
         }
         let outcome: Result<Report, EngineError> = reconciler.reconcile().await;
-        if let (Some(mode), Ok(_)) = (begin, &outcome) {
+        if let (Some(intent), Ok(_)) = (&begin, &outcome) {
             // It is asked in the background, and answers with the image that is published by then.
             let now = world.twin.elapsed();
             let changes = |at: Duration| (now..now + ANSWER).contains(&at);
             let mut publications = world.scenario.publications.iter();
             let is_clear = published == world.book().published && !publications.any(|(at, _)| changes(*at));
-            let is_asked = mode == Mode::Upgrade && !*world.manager_down.lock().unwrap();
+            let is_asked = *intent == Intent::Upgrade && !*world.manager_down.lock().unwrap();
             wished = (is_asked && is_clear).then_some(published);
             begin = None;
         }
@@ -170,7 +170,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
                         return;
                     }
                     asked_again = true;
-                    begin = Some(Mode::Upgrade);
+                    begin = Some(Intent::Upgrade);
                     Duration::ZERO
                 } else {
                     wake.unwrap_or(IDLE)
@@ -186,7 +186,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
         if !once && run <= now + wait {
             sleep(run.saturating_sub(now)).await;
             run = next_run(world);
-            begin = Some(Mode::Upgrade);
+            begin = Some(Intent::Upgrade);
         } else {
             tokio::select! {
                 () = reconciler.answered(), if is_reachable => {}

@@ -163,7 +163,8 @@ fn all_applicable_reasons_are_given() {
     let scene = paused(None).timing(|timing| timing.window = Some(window(CLOSED)));
     let scene = snoozed(scene, 60)
         .failed(1, new().id("f1").policy("no").exited(600))
-        .knowing(|facts| (facts.run.awaits_run, facts.run.next_run) = (true, Some(ago(-900))));
+        .knowing(|facts| facts.run.next_run = Some(ago(-900)))
+        .demanded(Intent::Report);
     let blockers = scene.blockers();
     let listed: Vec<_> = blockers
         .iter()
