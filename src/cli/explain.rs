@@ -1,4 +1,4 @@
-//! `explain`: shows what the reference says of a word of the output: a reason, a cause of one, or an event.
+//! `explain`: shows the reference entry for a word in the output: a reason, a cause, or an event.
 
 use serde_json::{Value, json};
 

@@ -17,7 +17,7 @@ use crate::engine::{DockerEngine, Engine as _, EngineError};
 use crate::host::hold::{self, Paused, read_records};
 use crate::host::place::{command, command_for, is_cluster};
 use crate::reconcile::operator::OperatorError;
-use crate::schedule::moment;
+use crate::schedule::until;
 use crate::text::{duration, time};
 
 /// The API version of Docker 23.0. From it on, a prune without a filter removes anonymous volumes only.
@@ -209,13 +209,13 @@ fn after(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, Exit> {
 }
 
 fn parse(text: &str, settings: &Settings, now: DateTime<Utc>) -> Result<DateTime<Utc>, Exit> {
-    let until = moment::parse(text, settings.schedule.zone()).ok_or_else(|| {
+    let until = until::parse(text, settings.schedule.zone()).ok_or_else(|| {
         let instead = match duration::parse(text) {
             Some(_) => format!("; for a duration write --for {text}"),
             None => String::new(),
         };
         fail(
-            format!("--until {text}: expected {}{instead}", moment::ACCEPTED),
+            format!("--until {text}: expected {}{instead}", until::ACCEPTED),
             Exit::Usage,
         )
     })?;

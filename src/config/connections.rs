@@ -130,7 +130,7 @@ pub(super) fn egress(reader: &mut Reader, env: &Environment) -> Egress {
     }
 }
 
-/// The files of the client certificate for mTLS and of its key.
+/// The mTLS client certificate file and its key file.
 fn identity(reader: &mut Reader, env: &Environment) -> Option<(PathBuf, PathBuf)> {
     let certificate = reader.file(&env.client_cert, certificates::chain);
     let key = reader.file(&env.client_key, certificates::signing_key);

@@ -62,7 +62,7 @@ pub struct Settings {
     pub max_stop_timeout: Option<Duration>,
     /// `KEEP_IMAGES`: how many former images of a delegate stay on the host.
     pub keep_images: usize,
-    /// `DISABLE_AUTO_UPGRADE`: no upgrades; no writes to the engine except restarts and the end of a broken-off replacement.
+    /// `DISABLE_AUTO_UPGRADE`: no upgrades; no writes to the engine except restarts and finishing an interrupted replacement.
     pub disable_auto_upgrade: bool,
     /// The image that replaces the published one, if any, and the images that are permitted.
     pub target: TargetSettings,
@@ -196,7 +196,7 @@ pub enum ProbeKind {
 /// `LOG_LEVEL` and `LOG_FORMAT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSettings {
-    /// The level of this crate; libraries log warnings at most.
+    /// The level of this crate; libraries log only warnings and errors.
     pub level: LogLevel,
     /// The format of a line.
     pub format: LogFormat,
@@ -269,8 +269,8 @@ impl Settings {
         settings::settings(&env, needs, problems)
     }
 
-    /// Every documented variable with its effective value, in the order of the documentation. For a secret, it says
-    /// only that it is set, or in which file.
+    /// Every documented variable with its effective value, in the order of the documentation. For a secret, it says only that
+    /// it is set, or names its file.
     pub fn redacted(&self) -> &[(&'static str, String)] {
         &self.effective
     }

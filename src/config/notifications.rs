@@ -50,7 +50,7 @@ pub enum WebhookFormat {
     Template(String),
 }
 
-/// The key for the signatures of Standard Webhooks.
+/// The Standard Webhooks signing key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningKey(Vec<u8>);
 

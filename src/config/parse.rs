@@ -85,7 +85,7 @@ pub(super) fn workloads(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// A comma-separated list of names, each once.
+/// A comma-separated list of names without duplicates.
 pub(super) fn names(text: &str) -> Result<Vec<String>, String> {
     if text.contains(['"', '\'']) {
         return Err("quotes are part of the value here, as in an env file; leave them out".to_owned());

@@ -58,7 +58,7 @@ impl Problems {
         self.push(row.name, given.into(), row.accepted);
     }
 
-    /// Adds a wrong secret, whether it came from its variable or from a file.
+    /// Reports an invalid secret, whether it came from its variable or from a file.
     pub(super) fn wrong_secret(&mut self, variable: &Variable, given: impl Into<String>) {
         self.push(variable.name(), given.into(), variable.row.accepted);
     }

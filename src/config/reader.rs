@@ -181,7 +181,7 @@ impl Reader {
         }
     }
 
-    /// Reads a secret from its variable or its file, which exclude each other, or else from systemd's credentials.
+    /// Reads a secret from its variable or its file (setting both is an error), otherwise from systemd's credentials.
     pub(super) fn secret(&mut self, variable: &Variable) -> Given {
         let row = variable.row;
         if self.problems.names(row) {

@@ -46,7 +46,7 @@ impl Row {
 }
 
 impl Preset {
-    /// The default in a cell of the page, in Markdown; empty if there is none.
+    /// The default as a Markdown table cell; empty if there is none.
     pub fn text(&self) -> String {
         match self {
             Unset => String::new(),
@@ -94,7 +94,7 @@ impl Row {
 pub(super) struct Variable {
     pub(super) row: &'static Row,
     text: Option<String>,
-    /// The path in the variable that names a file with the value.
+    /// The path of a file that holds the value, from the variable for that.
     pub(super) file: Option<String>,
 }
 

@@ -28,8 +28,8 @@ pub(crate) fn list_at<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
         .unwrap_or_default()
 }
 
-/// Whether the engine shows the image's configuration. If the configuration or the operating system is missing (28.5 to 29),
-/// the containerd store lacks it: another image has one of its layers in another compression, so it was never pulled.
+/// Whether the engine shows the image's configuration. With the containerd store (28.5 to 29), it or the operating system may
+/// be missing: if another image has one of the layers in a different compression, the configuration is never pulled.
 pub(crate) fn has_configuration(image: &Value) -> bool {
     image.get("Config").is_some_and(Value::is_object) && !text_at(image, "/Os").is_empty()
 }

@@ -8,8 +8,8 @@ use crate::container::json::text_at;
 
 /// Adds every anonymous volume of `container` to `host_config` by name, so that the successor mounts the same one.
 ///
-/// A mount that the owner declared with a source stays unchanged: `Binds` or `Mounts` has it as it was given, and the engine
-/// refuses two mounts at one destination. A volume from `VolumesFrom` is mounted that way again.
+/// A mount that the owner declared with a source is left alone: `Binds` or `Mounts` already lists it, and the engine refuses
+/// two mounts at one destination. A volume from `VolumesFrom` comes from there again.
 pub(super) fn keep_anonymous(host_config: &mut Map<String, Value>, container: &Inspected) {
     // The engine lists mounts in any order.
     let mut mounts: Vec<&Value> = container.list("/Mounts").iter().collect();

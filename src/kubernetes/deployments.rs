@@ -16,7 +16,7 @@ use super::{patch, path, read, warnings};
 use crate::host::hold::{Holds, Paused};
 use crate::managed::{Decision, Found, Object, Orchestrate, Orchestrator, Refusal, Step};
 use crate::rollout::reason::Reason;
-use crate::schedule::moment;
+use crate::schedule::until;
 use crate::schedule::wave::Place;
 use crate::text::time;
 
@@ -242,7 +242,7 @@ impl Orchestrate for Deployments {
             // A pause whose time cannot be parsed has no end.
             pause: paused.map(|text| Paused {
                 since: now,
-                until: moment::parse(text, self.settings.common.schedule.zone()),
+                until: until::parse(text, self.settings.common.schedule.zone()),
                 ..Paused::default()
             }),
             first_seen,

@@ -31,7 +31,7 @@ pub struct Past {
 pub enum Ending {
     /// The workload ran the image that its owner chose.
     Original,
-    /// The workload ran the image.
+    /// An upgrade gave the workload the image.
     Upgraded,
     /// The workload ran the image because an operator requested a rollback to it.
     RolledBack,

@@ -9,7 +9,7 @@ use crate::container::{Inspected, label};
 use crate::image::pin;
 use crate::rollout::{InvalidLabel, OwnerSettings};
 use crate::schedule::zone::Zone;
-use crate::schedule::{moment, window};
+use crate::schedule::{until, window};
 use crate::text::{duration, yes_or_no};
 
 /// The label that the engine puts on the task of a Swarm service: the service's name.
@@ -47,13 +47,13 @@ pub(crate) fn owner<'a>(
     };
     let text = |label| labels(label).filter(|text: &&str| !text.trim().is_empty());
     let pin = text(label::PIN).map(str::parse);
-    let snooze = text(label::SNOOZE_UNTIL).map(|text| moment::parse(text, zone));
+    let snooze = text(label::SNOOZE_UNTIL).map(|text| until::parse(text, zone));
     let window = text(label::WINDOW).map(|text| window::UpgradeWindow::parse(text, zone.clone()));
     if let Some(Err(())) = pin {
         note(label::PIN, pin::ACCEPTED);
     }
     if let Some(None) = snooze {
-        note(label::SNOOZE_UNTIL, moment::ACCEPTED);
+        note(label::SNOOZE_UNTIL, until::ACCEPTED);
     }
     if let Some(Err(_)) = window {
         note(label::WINDOW, window::ACCEPTED);

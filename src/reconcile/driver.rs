@@ -67,7 +67,7 @@ impl<O: Orchestrate> Driver<O> {
     /// Observes the workloads.
     ///
     /// # Errors
-    /// The orchestrator's; the previous observation then remains.
+    /// The orchestrator's error; the previous observation is kept.
     pub(super) async fn observe(&mut self) -> Result<(), O::Error> {
         if let Some(found) = self.orchestrator.observe().await? {
             let objects = found.objects.iter().map(|object| &object.managed.name);

@@ -91,8 +91,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Reads the engine's records if they are unknown or have changed: if the engine does not report changes, only while a delegate
-    /// waits for another image. They are only displayed and recorded; no replacement starts by them.
+    /// Reads the engine's records if they are unknown or have changed. If the engine does not report changes, reads them only
+    /// while a delegate waits for another image. They are only displayed and recorded; no replacement starts because of them.
     pub(super) async fn keep_holds(&mut self, rollouts: &[Rollout]) {
         if self.observer.takes_changed_records() {
             self.holds.note_change();

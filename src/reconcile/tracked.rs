@@ -42,7 +42,7 @@ pub(super) struct Tracked {
     pub(super) expiry_notice: Option<String>,
     /// How another tool reacts to its upgrades.
     pub(super) recreations: Recreations,
-    /// The container in service whose changed settings withdrew its candidate, how many times in a row, and what changed last.
+    /// The container in service whose changing settings withdrew its candidates, how often in a row, and the last change.
     pub(super) unsettled: Option<(ContainerId, u32, String)>,
     /// The message to log once nothing is in progress.
     pub(super) completion: Option<&'static str>,

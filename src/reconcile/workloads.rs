@@ -1,4 +1,4 @@
-//! The workloads of an orchestrator without a Docker host beside them.
+//! An orchestrator's workloads when there is no Docker host.
 
 use std::sync::Arc;
 

@@ -172,7 +172,7 @@ impl Backoffs {
         self.0.retain(|_, attempts| attempts.is_beside);
     }
 
-    /// Moves all times along with a clock that jumped by this much.
+    /// Shifts all times by the amount that the clock jumped.
     pub fn shift(&mut self, by: TimeDelta) {
         for attempts in self.0.values_mut() {
             attempts.last.retry_at += by;

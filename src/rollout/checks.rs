@@ -142,7 +142,7 @@ impl Checks {
         }
     }
 
-    /// Moves all times along with a clock that jumped by this much.
+    /// Shifts all times by the amount that the clock jumped.
     pub(super) fn shift(&mut self, by: TimeDelta) {
         for moment in [&mut self.passing_since, &mut self.last_at].into_iter().flatten() {
             *moment += by;

@@ -134,7 +134,7 @@ impl History {
         self.verdict_on(started_at).filter(|_| recent).cloned()
     }
 
-    /// Moves all times along with a clock that jumped by this much.
+    /// Shifts all times by the amount that the clock jumped.
     fn shift(&mut self, by: TimeDelta) {
         let moments = [
             &mut self.seen_since,
@@ -260,7 +260,7 @@ impl Memory {
         self.histories.get(id)
     }
 
-    /// Moves all times along with a clock that jumped by this much.
+    /// Shifts all times by the amount that the clock jumped.
     pub fn shift(&mut self, by: TimeDelta) {
         for history in self.histories.values_mut() {
             history.shift(by);

@@ -129,7 +129,7 @@ impl Rollout {
             || !self.withdrawn.is_empty()
     }
 
-    /// Whether a container with the name is up.
+    /// Whether a container with the delegate's name is up.
     pub fn is_served(&self) -> bool {
         self.serving.as_ref().is_some_and(Member::is_up)
     }

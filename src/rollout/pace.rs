@@ -28,14 +28,14 @@ pub(super) const REMOVAL_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
 /// Restarts after which a candidate counts as crashing, not slow: a slow start may fail twice for lack of a dependency. Docker's
 /// own pauses spread them over some seconds.
 pub(super) const CRASH_LOOP: u64 = 3;
-/// How often to try a start that the engine itself fails at before that counts against the image: it may be restarting.
+/// How many starts may fail because of the engine before they count against the image: the engine may be restarting.
 pub(super) const START_ATTEMPTS: u32 = 3;
 /// How long an upgrader may take to take over the name, which is its first call.
 pub(super) const NAME_DEADLINE: Duration = Duration::from_secs(30);
 
 /// How many further containers of a delegate may drain at once: each takes as many resources as the one in service.
 pub(super) const MOST_DRAINS: usize = 2;
-/// How often to report the progress of a pull. Its end wakes the loop, and observing takes engine time from it.
+/// How often to report the progress of a pull. Its end wakes the loop anyway, and observations take engine time from it.
 pub(super) const PULL_INTERVAL: TimeDelta = TimeDelta::seconds(2);
 /// How often to check whether the other containers that are using the host's memory have finished.
 pub(super) const CROWD_INTERVAL: TimeDelta = TimeDelta::seconds(5);
@@ -58,7 +58,7 @@ pub(super) const QUARANTINE: Duration = Duration::from_secs(3600);
 /// The longest quarantine.
 pub(super) const QUARANTINE_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
-/// The longest pause between two attempts that a run waits for.
+/// The longest pause between attempts for which a run still waits.
 pub(super) const LONGEST_PAUSE: TimeDelta = TimeDelta::seconds(60);
 /// The longest pause for a leftover container that nobody waits for: each attempt may hold up everything else for a minute.
 pub(super) const LONGEST_BESIDE: TimeDelta = TimeDelta::hours(1);
@@ -69,8 +69,8 @@ pub(super) const FORGOTTEN_AFTER: TimeDelta = TimeDelta::minutes(10);
 
 /// Two observations further apart than this say nothing about the time between them.
 pub(super) const MAX_OBSERVATION_GAP: Duration = Duration::from_secs(120);
-/// At most this much of the time between two observations counts against a candidate, which is checked every five seconds: for
-/// the rest, this process was stopped or got no CPU time.
+/// At most this much of the time between two observations counts against a candidate, which is checked every five seconds:
+/// during the excess, this process was suspended or got no CPU time.
 pub(super) const MAX_WATCHED: TimeDelta = TimeDelta::seconds(6);
 /// The same for a successor in service, which is checked every ten seconds while an old container drains.
 pub(super) const MAX_WATCHED_IN_SERVICE: TimeDelta = TimeDelta::seconds(12);

@@ -37,7 +37,7 @@ impl WorkSeen {
         (elapsed(at, now) <= age).then_some(work)
     }
 
-    /// Moves all times along with a clock that jumped by this much.
+    /// Shifts all times by the amount that the clock jumped.
     pub(super) fn shift(&mut self, by: TimeDelta) {
         let said = self.said.as_mut().map(|(at, _)| at);
         self.asked_at

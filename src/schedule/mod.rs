@@ -4,8 +4,8 @@
 
 mod advice;
 mod dst;
-pub mod moment;
 pub mod trigger;
+pub mod until;
 pub mod wave;
 pub mod window;
 pub mod zone;

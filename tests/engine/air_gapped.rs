@@ -38,7 +38,7 @@ fn the_walk_through_ends_as_documented() {
 }
 
 #[test]
-fn every_command_of_the_pages_is_one_that_the_script_runs_in_the_same_order() {
+fn script_runs_every_command_on_the_pages_in_order() {
     let (page, script) = (PAGES.map(read).concat(), read(SCRIPT));
     let run = commands(script.lines());
     let shown = commands(page.lines().filter(|line| line.starts_with("    ")));

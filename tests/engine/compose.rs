@@ -227,7 +227,7 @@ fn compose_does(act: &[&str], order: &str, stage: &str) {
     let upgrader = project.lab.upgrader(V2).with("UPDATE_ORDER", order);
     let mut daemon = upgrader.clone().with("RUN_ON_START", "true").start();
     daemon.says(stage, PATIENCE);
-    // Compose itself fails if a container ends that it chose to keep; only the outcome counts.
+    // Compose itself fails if a container that it chose to keep ends; only the outcome counts.
     let mut acts = vec![act];
     if act == ["pull"] {
         acts.push(&["up", "--detach"]);
@@ -290,7 +290,7 @@ fn a_delegate_with_an_inline_config_is_left_alone() {
 
 /// `docker compose stop`, or a backup that stops everything, while the old container drains.
 #[test]
-fn a_compose_stop_during_the_drain_is_respected_and_blames_no_image() {
+fn respects_a_compose_stop_during_a_drain_without_blaming_the_image() {
     for policy in ["always", "unless-stopped"] {
         let project = Project::new(Lab::new(&format!("compose-stop-{policy}")), V1);
         project.add("    stop_grace_period: 2s\n", &["DRAIN_SECONDS: '25'"]);

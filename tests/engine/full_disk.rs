@@ -21,8 +21,8 @@ struct SmallEngine {
 }
 
 impl SmallEngine {
-    /// A second engine like the lab's own, with this configuration and a disk of this many MiB, in the root of that engine if it
-    /// has one. `None` if the engine is not the lab's own: then the test may not start another one.
+    /// Starts a second engine like the lab's, with this configuration and a disk of this many MiB, in the root directory of the
+    /// lab's engine if that has one. `None` if the engine is not the lab's own: then the test may not start another one.
     fn start(mib: u32, configuration: &str) -> Option<Self> {
         let lab = PathBuf::from(std::env::var_os("LAB_DIR")?);
         if !lab.join("start-engine").exists() || Command::new("dockerd").arg("--version").output().is_err() {

@@ -185,7 +185,7 @@ fn a_public_image_is_pulled_despite_a_broken_login() {
 }
 
 #[test]
-fn a_moving_tag_without_a_registry_login_also_says_what_to_do() {
+fn says_what_to_do_about_a_moving_tag_without_a_registry_login() {
     let lab = Lab::new("no-login-moving");
     let registry = PrivateRegistry::start(false);
     let moving = format!("{}/harness/delegate:latest", registry.address);

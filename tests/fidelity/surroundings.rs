@@ -178,7 +178,7 @@ fn directories() -> (String, String) {
     (text(&directory), text(&shared))
 }
 
-/// The first disk of the host; without one, the engine says so.
+/// The host's first disk; without one, a name that the engine then reports as missing.
 fn disk() -> String {
     let listed = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let mut disks: Vec<_> = listed

@@ -89,7 +89,7 @@ fn roll_back() -> Step {
 }
 
 #[test]
-fn never_writes_replicas_or_more_of_the_template_than_the_image() {
+fn patches_only_the_image_in_the_template_and_never_replicas() {
     let begun = patched(&deployment(), &of(&deployment(), &begin()));
     let steps = [
         begin(),

@@ -468,7 +468,7 @@ fn a_dry_run_writes_nothing_and_does_not_announce_an_upgrader() {
 }
 
 #[test]
-fn another_image_generation_is_never_rolled_out() {
+fn never_rolls_out_an_image_of_another_product_generation() {
     for (present, published) in [
         (A, "harness/delegate:3.2.1"),
         ("mirror.example/harness/delegate:3.2.1", B),

@@ -55,7 +55,7 @@ impl Bench {
     }
 }
 
-/// The gate at which a point waits for the engine's end.
+/// The gate that holds a call until the engine has been killed.
 #[derive(Clone)]
 pub(crate) struct Gate {
     /// Reports that the call of the trap is held.

@@ -38,7 +38,7 @@ fn commands() -> Vec<(String, String)> {
     shown().into_iter().flat_map(of_page).collect()
 }
 
-/// Every variable, including those with the name of a file for a secret.
+/// Every variable, including those that name a secret's file.
 fn variables() -> BTreeSet<String> {
     let names = config::variables().flat_map(|row| [Some(row.name), row.file]);
     names.flatten().map(str::to_owned).collect()
@@ -179,7 +179,7 @@ fn is_upgrader_image(word: &str) -> bool {
     word.starts_with("delegate-upgrader:") || word == "$IMAGE"
 }
 
-/// The position of the program in the words of a `docker exec`: a path, or the upgrader's name after a container's.
+/// The index of the program in the words of a `docker exec`: the first path, or the upgrader's name after the container's.
 fn program_in_container(words: &[&str]) -> Option<usize> {
     let path = words.iter().position(|word| word.starts_with('/'));
     let by_name = || {

@@ -43,7 +43,7 @@ fn anything_else_is_refused() {
 }
 
 #[test]
-fn suggests_form_that_fits() {
+fn suggests_the_equivalent_valid_form() {
     for (given, expected) in [
         ("1.5h", Some("1h30m")),
         ("1 h", Some("1h")),

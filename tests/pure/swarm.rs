@@ -328,7 +328,7 @@ fn the_health_command_proves_a_new_task_unless_its_owner_has_a_check() {
     }
 }
 
-/// Tasks that still run the previous image are not replaced, and no trial holds up the way back.
+/// Tasks that still run the previous image are not replaced, and no trial delays the rollback.
 #[test]
 fn a_rollback_restores_the_previous_tasks_unless_the_service_changed() {
     let ours = gate(ProbeKind::Auto).check(Tools::Shell, DateTime::UNIX_EPOCH);

@@ -1,7 +1,7 @@
 //! Upgrade windows and points in time, across clock changes.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use delegate_upgrader::schedule::moment;
+use delegate_upgrader::schedule::until;
 use delegate_upgrader::schedule::window::UpgradeWindow;
 use delegate_upgrader::schedule::zone::Zone;
 
@@ -140,6 +140,6 @@ fn a_point_in_time_is_read_as_local_time_in_the_zone() {
         ("01.12.2026", None),
         ("", None),
     ] {
-        assert_eq!(moment::parse(text, &berlin), expected.map(at), "{text}");
+        assert_eq!(until::parse(text, &berlin), expected.map(at), "{text}");
     }
 }

@@ -6,9 +6,9 @@
 
 /// Whether a start failed because containerd or runc still has an old task: the engine can never start that container again.
 ///
-/// Seen on Docker 20.10.24 after dockerd was killed in the middle of a start; 26.1.5 and 28.5.2 can start such a container.
-/// Two messages are from source code: that of runc 1.1, and dockerd 20.10's `id already in use` for a container that
-/// containerd still has. With other words: the start counts as refused, and the candidate as failed.
+/// Seen on Docker 20.10.24 after dockerd was killed in the middle of a start; 26.1.5 and 28.5.2 can start such a container. Two
+/// messages are from source code: that of runc 1.1, and dockerd 20.10's `id already in use` for a container that containerd
+/// still has. If reworded, the start counts as refused, and the candidate as failed.
 pub(in crate::engine) fn is_leftover_task(message: &str) -> bool {
     (message.contains("task ") && message.contains(": already exists"))
         || message.contains("container with given ID already exists")
@@ -18,15 +18,15 @@ pub(in crate::engine) fn is_leftover_task(message: &str) -> bool {
 /// Whether a start failed because the network still has an endpoint of that name, which an earlier container or a crash of
 /// the engine left behind.
 ///
-/// Docker 20.10.24, 26.1.5, 28.5.2 answer with 403, as they do to a connect. With other words: the start counts as refused, and
-/// the candidate as failed.
+/// Docker 20.10.24, 26.1.5, 28.5.2 answer with 403, as they do to a connect. If reworded, the start counts as refused, and the
+/// candidate as failed.
 pub(in crate::engine) fn is_leftover_endpoint(message: &str) -> bool {
     message.contains("endpoint with name") && message.contains("already exists in network")
 }
 
 /// Whether a rename was refused because the container has the name already.
 ///
-/// Docker 20.10.24. With other words: the step failed, and the next observation shows that it is done.
+/// Docker 20.10.24. If reworded, the step failed, and the next observation shows that it is done.
 pub(in crate::engine) fn is_own_name(message: &str) -> bool {
     message.contains("with the same name as its current name")
 }
@@ -37,9 +37,9 @@ pub(super) const NO_MANAGER: &str = "not a swarm manager";
 /// Whether a start failed because a host port that the container publishes is taken. Its replicas may use all ports of a
 /// range, or another process may use the port.
 ///
-/// `port is already allocated`: Docker 20.10.24, 26.1.5, 28.5.2. From source code: `all ports are allocated`, for a range,
-/// and the messages for a port that a process outside Docker uses. With other words: the start counts as refused, and the
-/// candidate as failed.
+/// `port is already allocated`: Docker 20.10.24, 26.1.5, 28.5.2. From source code: `all ports are allocated`, for a range, and
+/// the messages for a port that a process outside Docker uses. If reworded, the start counts as refused, and the candidate as
+/// failed.
 pub(in crate::engine) fn is_port_taken(message: &str) -> bool {
     const SIGNS: [&str; 4] = [
         "port is already allocated",
@@ -54,7 +54,7 @@ pub(in crate::engine) fn is_port_taken(message: &str) -> bool {
 
 /// Whether a start failed because the container's network has no free address.
 ///
-/// Docker 20.10.24, 26.1.5, 28.5.2. With other words: the start counts as refused, and the candidate as failed.
+/// Docker 20.10.24, 26.1.5, 28.5.2. If reworded, the start counts as refused, and the candidate as failed.
 pub(in crate::engine) fn is_without_address(message: &str) -> bool {
     message.contains("no available IPv4 addresses") || message.contains("no available addresses")
 }
@@ -62,8 +62,8 @@ pub(in crate::engine) fn is_without_address(message: &str) -> bool {
 /// Whether a start failed because a container is gone or not running whose network, IPC or PID namespace this container
 /// shares, or to which this container is linked.
 ///
-/// Docker 20.10.24. With other words: a candidate with `--rm`, which a failed start removes, counts as failed. Any other
-/// candidate is observed again, and then the list of containers shows what is missing.
+/// Docker 20.10.24. If reworded, a candidate with `--rm`, which a failed start removes, counts as failed. Any other candidate
+/// is observed again, and then the list of containers shows what is missing.
 pub(in crate::engine) fn is_dependency_missing(message: &str) -> bool {
     message.contains("non running container")
         || message.contains("No such container")
@@ -73,7 +73,7 @@ pub(in crate::engine) fn is_dependency_missing(message: &str) -> bool {
 /// Whether a start failed only because the image lacks the command. The runtime, the mounts and the devices were available.
 /// So was the network on 20.10, whereas 28.5 connects it later.
 ///
-/// Docker 20.10.24 and 28.5.2 with runc 1.1. With other words: the start counts as refused.
+/// Docker 20.10.24 and 28.5.2 with runc 1.1. If reworded, the start counts as refused.
 pub(in crate::engine) fn is_command_missing(message: &str, command: &str) -> bool {
     message.contains(command)
 }
@@ -143,8 +143,8 @@ pub(crate) fn host_problem(message: &str) -> Option<&'static str> {
 
 /// Explains to an operator why a start was refused, if the engine's words are known.
 ///
-/// Docker 20.10.24, 26.1.5 and 28.5.2, and runc 1.1 and 1.3 for problems inside the container. The words about CDI are from
-/// bug reports about Docker 28 and 29. With other words: only the engine's message is shown.
+/// Docker 20.10.24, 26.1.5 and 28.5.2, and runc 1.1 and 1.3 for problems inside the container. The words about CDI are from bug
+/// reports about Docker 28 and 29. If reworded, only the engine's message is shown.
 pub(in crate::engine) fn start_problem(message: &str) -> Option<&'static str> {
     // Errors of mounts and kernel parameters have the same words, but name no program.
     let is_exec = message.contains("exec: \"");
@@ -160,7 +160,7 @@ pub(in crate::engine) fn start_problem(message: &str) -> Option<&'static str> {
 
 /// Whether a start that was refused with 400 failed in the engine, its runtime or a hook, so that a retry may succeed.
 ///
-/// Docker 20.10.24, 26.1.5 and 28.5.2 map runc's errors to 400. With other words: the start counts as permanently refused.
+/// Docker 20.10.24, 26.1.5 and 28.5.2 map runc's errors to 400. If reworded, the start counts as permanently refused.
 pub(in crate::engine) fn is_about_the_engine(message: &str) -> bool {
     [
         "hook",
@@ -177,22 +177,22 @@ pub(in crate::engine) fn is_about_the_engine(message: &str) -> bool {
 /// Whether the error in a container's state only means that the client disconnected during the start, which says nothing
 /// about the container.
 ///
-/// Docker 26.1 and 28.5; 20.10 finishes such a start. With other words: they are shown as the reason why the container ended.
+/// Docker 26.1 and 28.5; 20.10 finishes such a start. If reworded, they are shown as the reason why the container ended.
 pub(crate) fn is_abandoned_start(state_error: &str) -> bool {
     state_error.ends_with("context canceled")
 }
 
 /// Whether a container cannot be removed because its removal is already in progress.
 ///
-/// Docker 20.10.24, 26.1.5, 28.5.2. With other words: the removal is repeated at the next observation.
+/// Docker 20.10.24, 26.1.5, 28.5.2. If reworded, the removal is repeated at the next observation.
 pub(super) fn is_removal_in_progress(message: &str) -> bool {
     message.contains("already in progress")
 }
 
 /// Whether a container cannot be connected to a network because it is already connected.
 ///
-/// Docker 20.10.24, 26.1.5, 28.5.2 for a running container; for a stopped one they answer 200. Podman 5.8.6 has its own
-/// words. `already attached to network` is Docker's message for services. With other words: the connect fails and is repeated.
+/// Docker 20.10.24, 26.1.5, 28.5.2 for a running container; for a stopped one they answer 200. Podman 5.8.6 has its own words.
+/// `already attached to network` is Docker's message for services. If reworded, the connect fails and is repeated.
 pub(super) fn is_connected_already(message: &str) -> bool {
     is_leftover_endpoint(message)
         || message.contains("already attached to network")
@@ -201,14 +201,14 @@ pub(super) fn is_connected_already(message: &str) -> bool {
 
 /// Whether the engine does not support the API version of the request, because another engine now answers at the address.
 ///
-/// Docker 20.10.24, 26.1.5, 28.5.2. With other words: every call fails until this program is restarted.
+/// Docker 20.10.24, 26.1.5, 28.5.2. If reworded, every call fails until this program is restarted.
 pub(super) fn is_wrong_api_version(message: &str) -> bool {
     message.contains("client version")
 }
 
 /// Whether a container's log cannot be read because its log driver is write-only.
 ///
-/// Docker 20.10.24, 26.1.5, 28.5.2; Podman 5.8.6 words this differently. With other words: the evidence contains no log, and
+/// Docker 20.10.24, 26.1.5, 28.5.2; Podman 5.8.6 words this differently. If reworded, the evidence contains no log, and
 /// `LOG_LEVEL=debug` shows an error.
 pub(super) fn is_unreadable_log(message: &str) -> bool {
     message.contains("does not support reading") || message.contains("cannot read logs")
@@ -216,16 +216,15 @@ pub(super) fn is_unreadable_log(message: &str) -> bool {
 
 /// Whether the engine's disk is full.
 ///
-/// The words are the kernel's, and every engine passes them on. With other words: the message is shown without an explanation.
+/// The words are the kernel's, and every engine passes them on. If reworded, the message is shown without an explanation.
 pub(in crate::engine) fn is_disk_full(message: &str) -> bool {
     message.contains("no space left on device")
 }
 
 /// Whether a registry refused a request because it lacked a valid login.
 ///
-/// Registries and engines do not share one wording. These are from Docker Hub, the distribution registry, AWS ECR, Docker
-/// 20.10 to 28.5 and, from source code, the containerd store. With other words: the message is shown without saying where to
-/// put a login.
+/// Registries and engines do not share one wording. These are from Docker Hub, the distribution registry, AWS ECR, Docker 20.10
+/// to 28.5 and, from source code, the containerd store. If reworded, the message is shown without saying where to put a login.
 pub(in crate::engine) fn is_auth_error(message: &str) -> bool {
     const SIGNS: [&str; 12] = [
         "unauthorized",
@@ -249,7 +248,7 @@ pub(in crate::engine) fn is_auth_error(message: &str) -> bool {
 
 /// Whether the engine could not reach a registry at all.
 ///
-/// The words are Go's, and every engine passes them on. With other words: an image on the host does not replace the registry's.
+/// The words are Go's, and every engine passes them on. If reworded, an image on the host does not replace the registry's.
 pub(in crate::engine) fn is_registry_unreachable(message: &str) -> bool {
     const SIGNS: [&str; 7] = [
         "no such host",
@@ -265,7 +264,7 @@ pub(in crate::engine) fn is_registry_unreachable(message: &str) -> bool {
 
 /// Whether a registry lacks an image, or lacks it for this platform. Only a push changes that.
 ///
-/// Docker 20.10 to 28.5, the containerd store, the distribution registry. With other words: the request is repeated five times.
+/// Docker 20.10 to 28.5, the containerd store, the distribution registry. If reworded, the request is repeated five times.
 pub(in crate::engine) fn is_missing_image(message: &str) -> bool {
     [
         "manifest unknown",
@@ -294,7 +293,7 @@ pub(super) enum LayerStatus {
 
 /// Interprets the status of a layer.
 ///
-/// Docker 20.10.24, 26.1.5, 28.5.2. With other words: no progress is shown.
+/// Docker 20.10.24, 26.1.5, 28.5.2. If reworded, no progress is shown.
 pub(super) fn layer_status(status: &str) -> LayerStatus {
     match status {
         "Downloading" => LayerStatus::Downloading,

@@ -1,4 +1,4 @@
-//! Delivers the waiting events: one after another for each delegate, with repeated attempts for an hour.
+//! Delivers queued events, one at a time per delegate, and retries each for an hour.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -259,7 +259,8 @@ impl At<'_> {
         given_up.filter(|other| self.is_stop_first() && other.is_up())
     }
 
-    /// The first of them that must end first. One that cannot be ended is not waited for: the engine will report a conflict.
+    /// The first candidate that must end before another can start. One that cannot be ended is skipped: the engine reports a
+    /// conflict.
     fn keeps_from_starting(&self) -> Option<&Member> {
         self.in_the_way()
             .find(|other| self.facts.backoffs.stuck(other).is_none())

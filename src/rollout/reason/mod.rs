@@ -358,7 +358,7 @@ pub enum Reason {
     #[error("restarting {name}; it is finishing {} and has until {}", unfinished(*.tasks), time::text(*.until))]
     Restarting {
         name: String,
-        /// How many it executes, if it says so.
+        /// How many tasks it is running, if it reports them.
         tasks: Option<u64>,
         until: DateTime<Utc>,
     },

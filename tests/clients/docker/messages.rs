@@ -61,7 +61,7 @@ fn a_leftover_task_is_distinguished_from_a_leftover_endpoint() {
 
 #[test]
 #[rustfmt::skip]
-fn a_missing_companion_container_does_not_blame_the_image() {
+fn does_not_blame_the_image_for_a_missing_companion() {
     let missing = [
         (409, "cannot join network of a non running container: 2b68c996"),
         (404, "No such container: 2b68c996"),

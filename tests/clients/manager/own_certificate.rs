@@ -124,7 +124,7 @@ async fn the_documented_command_creates_a_trusted_certificate() {
 }
 
 #[tokio::test]
-async fn trusts_it_through_a_tls_proxy_with_a_given_certificate() {
+async fn trusts_the_manager_through_a_tls_proxy_with_a_configured_certificate() {
     let proxy = tunnel(OWN);
     let through = |ca: &[u8]| {
         HttpManager::new(ManagerConfig {

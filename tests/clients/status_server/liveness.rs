@@ -18,7 +18,7 @@ async fn healthcheck(address: &str) -> (Option<i32>, String) {
     (output.status.code(), told)
 }
 
-/// Even its server does not answer, because its only thread does not run.
+/// Its server does not answer either, because its only thread is stopped.
 #[tokio::test]
 async fn healthcheck_fails_without_a_running_process() {
     let daemon = Daemon::start(|_| {}).await;

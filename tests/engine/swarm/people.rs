@@ -169,7 +169,7 @@ fn redeployed_stack_is_upgraded_again() {
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
-fn a_redeploy_during_an_update_does_not_blame_the_image() {
+fn does_not_blame_the_image_for_a_redeploy_during_an_update() {
     let stack = Stack::deploy("swarm-stack-meanwhile");
     let service = &stack.service;
     let daemon = service

@@ -44,7 +44,7 @@ async fn gives_up_after_podman_fails_a_create_twice() {
     }
 }
 
-/// Docker answers 400 to a request that it can never carry out: a 500 may pass.
+/// Docker answers 400 to a request that it can never carry out; a 500 may be temporary.
 #[tokio::test(start_paused = true)]
 async fn retries_a_create_that_fails_in_docker() {
     let host = Host::new();

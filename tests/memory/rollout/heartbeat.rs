@@ -98,8 +98,8 @@ async fn heartbeat_skips_opted_out_delegate() {
     assert!(!host.asked.lock().unwrap().is_empty());
 }
 
-/// For an hour no delegate is in service: the old one gave up its name, and the new one does not have it yet. The requests
-/// of runs about one delegate do not cover another one, which the runs leave out.
+/// For an hour no delegate is in service: the old one gave up its name, and the new one does not have it yet. A run's requests
+/// about one delegate do not count for another that the run skips.
 #[tokio::test(start_paused = true)]
 async fn asks_often_enough_during_a_drain_and_about_delegates_that_runs_skip() {
     let host = Host::new();

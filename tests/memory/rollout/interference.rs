@@ -63,7 +63,7 @@ async fn a_clock_change_does_not_cut_a_drain_short() {
     }
 }
 
-/// Before a rename to such a name arrives, another upgrader promotes the candidate, so the rename finds nothing.
+/// Just before a rename to such a name arrives, another upgrader promotes the candidate, so the rename finds no container.
 async fn promoted_before(host: &Host, to: &'static str, upgrade: impl Future) {
     host.fault_where(Fault::Slow(Duration::from_secs(20)), move |call| {
         call.operation == Operation::Rename && call.detail.starts_with(to)

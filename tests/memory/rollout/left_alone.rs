@@ -35,7 +35,7 @@ async fn never_writes_to_any_other_container() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_delegate_the_report_says_what_was_searched_for_and_what_else_there_is() {
+async fn reports_what_it_searched_for_and_found_if_no_delegate_matches() {
     let host = Host::new();
     host.twin.run("other", &delegate_body("another-delegate", OLD));
     let found = host.once(NEW).await.none_found.unwrap();

@@ -42,7 +42,7 @@ fn the_image_reference_invariants_hold_for_the_corpus() {
     replay("image_reference", image_reference::check);
 }
 
-/// Every exit shows every hostile value on one line, with a limited length and without terminal control codes.
+/// Every output shows every hostile value on one line, shortened and without terminal control codes.
 #[test]
 fn untrusted_text_is_sanitised_at_every_output() {
     replay("border", border::check);

@@ -329,7 +329,7 @@ fn a_lost_network_setting_is_noticed() {
 }
 
 #[test]
-fn notices_lost_mount_and_other_volume() {
+fn notices_a_lost_mount_and_a_different_volume() {
     for case in recorded() {
         let mounts = case.recreated["Mounts"].as_array().unwrap().clone();
         for (index, mount) in mounts.iter().enumerate() {

@@ -537,7 +537,7 @@ fn the_delegate_name_is_kept_even_if_it_came_from_the_image() {
 
 #[test]
 #[rustfmt::skip]
-fn rejects_document_of_wrong_shape_with_its_path() {
+fn rejects_a_malformed_document_and_names_the_path() {
     for (pointer, value, told) in [
         ("/HostConfig", json!(null), "/HostConfig must be an object"),
         ("/Config/Env", json!({"A": "b"}), "/Config/Env must be a list of strings"),

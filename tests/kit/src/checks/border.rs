@@ -5,7 +5,7 @@ use delegate_upgrader::config::WebhookFormat;
 use delegate_upgrader::container::{Inspected, Role};
 use delegate_upgrader::events::Event;
 use delegate_upgrader::events::webhook::body;
-use delegate_upgrader::schedule::moment;
+use delegate_upgrader::schedule::until;
 use delegate_upgrader::schedule::zone::Zone;
 use delegate_upgrader::status::layout::{Look, Table};
 use delegate_upgrader::status::view::Tone;
@@ -49,7 +49,7 @@ fn numbers(text: &str) {
         .into_iter()
         .filter_map(Zone::named)
     {
-        let _ = moment::parse(text, &zone).map(|moment| time::text(moment + span));
+        let _ = until::parse(text, &zone).map(|moment| time::text(moment + span));
     }
     let number: Value = text.trim().parse::<i64>().map_or(Value::Null, Value::from);
     let document = json!({

@@ -42,7 +42,7 @@ impl Images {
         self.local.insert(image.id.clone(), image);
     }
 
-    /// Publishes an image in the registry; a tag of another image moves.
+    /// Publishes an image in the registry; a tag that another image has moves to this one.
     pub(super) fn publish(&mut self, reference: &str, image: Image) {
         self.registry.insert(normal(reference), image);
     }

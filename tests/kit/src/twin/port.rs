@@ -18,7 +18,7 @@ use super::events::{Cause, Event};
 use super::images;
 use super::state::State;
 
-/// A file that was copied in this soon after a start counts as an earlier one, because its time is in whole seconds.
+/// A file copied in this soon after a start counts as copied before it, because file times are whole seconds.
 const COPIED_LATE: Duration = Duration::from_secs(1);
 /// The time that a stop call waits for the end of the container, as in the real client.
 const STOP_WAIT: Duration = Duration::from_secs(1);

@@ -112,7 +112,7 @@ fn a_delegate_that_fails_its_checks_is_restarted() {
 
 #[test]
 #[rustfmt::skip]
-fn each_restart_doubles_the_time_of_the_next_life() {
+fn each_restart_doubles_the_required_uptime_before_the_next() {
     for (restarts, minutes) in [(0, 1), (1, 2), (2, 4), (5, 32), (6, 60), (40, 60)] {
         let at = |age: i64| {
             changed(|m| {

@@ -226,7 +226,7 @@ impl Carried<'_> {
         assert!(kept.keys().all(|field| own.contains_key(field)));
     }
 
-    /// All of it survives, known or unknown. Volumes get names, and further ones may follow.
+    /// Every field survives, known or unknown. Anonymous volumes get names, and volumes may be added.
     fn host_config(&self) {
         let own = fields(self.config_parent(), "HostConfig");
         let made = fields(self.body, "HostConfig");
