@@ -11,7 +11,8 @@ const NOT_SET: &str = "not set";
 const FROM_DELEGATE: &str = "hint: `delegate-upgrader doctor --from CONTAINER` prints these settings from a delegate's own environment";
 
 /// One wrong variable.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{variable}: {given}; expected {accepted}")]
 pub struct Problem {
     /// The variable's name.
     pub variable: &'static str,
@@ -28,12 +29,6 @@ pub struct ConfigErrors {
     pub problems: Vec<Problem>,
     /// Warnings that may explain the problems, such as a misspelt name. Each line starts with the variable.
     pub warnings: Vec<String>,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}; expected {}", self.variable, self.given, self.accepted)
-    }
 }
 
 impl fmt::Display for ConfigErrors {

@@ -1,7 +1,5 @@
 //! One outcome, in the form that all its reports share.
 
-use std::fmt;
-
 use chrono::{DateTime, TimeDelta, Utc};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
@@ -246,7 +244,7 @@ impl EventId {
             .iter()
             .take(16)
             .fold(String::new(), |mut hex, byte| {
-                use fmt::Write as _;
+                use std::fmt::Write as _;
                 let _ = write!(hex, "{byte:02x}");
                 hex
             });
@@ -256,11 +254,5 @@ impl EventId {
     /// The id's hex digits.
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Display for EventId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
