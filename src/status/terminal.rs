@@ -7,7 +7,7 @@ use crate::status::Status;
 use crate::status::evidence::Evidence;
 use crate::status::layout::{Look, Table};
 use crate::status::report::DelegateReport;
-use crate::status::view::{Headline, Tone, ago, facts, problems, rough, rows};
+use crate::status::view::{Headline, Tone, ago, facts, pauses, problems, rough, rows};
 use crate::text::Foreign;
 
 /// How many characters of an image reference fit in a row.
@@ -26,6 +26,9 @@ pub fn text(status: &Status, look: Look, now: DateTime<Utc>) -> String {
     lines.extend(look.paragraph("  ", 2, &facts.join(", ")));
     for problem in problems(status, now) {
         lines.extend(painted(Tone::Bad, "  ", &problem));
+    }
+    for pause in pauses(status, now) {
+        lines.extend(painted(Tone::Attention, "  ", &pause));
     }
     let rows = rows(status);
     if !rows.is_empty() {

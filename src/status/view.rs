@@ -9,6 +9,7 @@ use strum::IntoStaticStr;
 
 use crate::events::audit::Unwritten;
 use crate::health::HealthStatus;
+use crate::host::hold::Paused;
 use crate::host::place::command;
 use crate::image::Version;
 use crate::rollout::reason::{ReasonKind, count};
@@ -102,6 +103,11 @@ pub fn problems(status: &Status, now: DateTime<Utc>) -> Vec<String> {
     problems.extend(manager.map(ToString::to_string));
     problems.extend(delivery_problems(status, now));
     problems
+}
+
+/// The pauses that hold, each as a sentence.
+pub fn pauses(status: &Status, now: DateTime<Utc>) -> impl Iterator<Item = String> {
+    Paused::lasting(&status.pauses, now).map(ToString::to_string)
 }
 
 /// The receivers and the log that take nothing now, each as a sentence that begins with its setting.

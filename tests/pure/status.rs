@@ -465,6 +465,29 @@ fn the_page_shows_times_both_relative_and_absolute_in_its_time_zone() {
 }
 
 #[test]
+fn shows_pauses_that_hold_and_who_asked_for_them() {
+    let status = status(|status| {
+        status["pauses"] = json!([
+            { "since": "2026-11-21T04:00:00Z", "until": "2026-11-21T14:00:00Z", "by": "ada", "reason": "a freeze" },
+            { "since": "2026-11-21T04:00:00Z", "delegate": "d1" },
+            { "since": "2026-11-21T04:00:00Z", "until": "2026-11-21T05:00:00Z", "delegate": "over" },
+            { "since": "2026-11-21T04:00:00Z", "delegate": "resumed" },
+            { "since": "2026-11-21T05:00:00Z", "until": "2026-11-21T05:00:00Z", "delegate": "resumed" },
+        ]);
+    });
+    let on_host = "  upgrades are paused on this host since 2026-11-21T04:00:00Z, until 2026-11-21T14:00:00Z; \
+                   `delegate-upgrader resume` resumes them; requested by ada: a freeze";
+    let on_delegate =
+        "  upgrades are paused on d1 since 2026-11-21T04:00:00Z; `delegate-upgrader resume d1` resumes them";
+    let text = text(&status);
+    let shown: Vec<&str> = text.lines().filter(|line| line.contains("paused")).collect();
+    assert_eq!(shown, [on_host, on_delegate]);
+    let page = html(&status);
+    assert!(page.contains("<code>delegate-upgrader resume</code><button>copy</button> resumes them; requested by ada: a freeze</p>"));
+    assert_eq!(page.matches("upgrades are paused").count(), 2, "{page}");
+}
+
+#[test]
 fn among_many_delegates_only_those_with_something_to_say_have_a_card() {
     let mut all: Vec<Value> = ["d1", "d2", "d3", "d4"].map(delegate).into();
     let shown = |all: &[Value]| {

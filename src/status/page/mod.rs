@@ -18,7 +18,7 @@ use crate::status::evidence::Evidence;
 use crate::status::next_upgrade::clock;
 use crate::status::report::{DelegateReport, Drain};
 use crate::status::terminal::with_word;
-use crate::status::view::{Headline, Tone, ago, facts, problems, rough, rows};
+use crate::status::view::{Headline, Tone, ago, facts, pauses, problems, rough, rows};
 use crate::text::{Foreign, time};
 
 const STYLE: &str = include_str!("page.css");
@@ -77,6 +77,9 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
     );
     for problem in problems(status, now) {
         let _ = write!(page, "<p class=\"problem bad\">{}</p>", clock.prose(&problem));
+    }
+    for pause in pauses(status, now) {
+        let _ = write!(page, "<p class=\"problem attention\">{}</p>", clock.prose(&pause));
     }
     page.push_str("</div>");
     let all = rows(status);
