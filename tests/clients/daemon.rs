@@ -14,7 +14,7 @@ pub(crate) fn engine(head: &str) -> String {
 }
 
 /// An engine with one healthy delegate that runs the published image.
-fn with_delegate(head: &str) -> String {
+pub(crate) fn with_delegate(head: &str) -> String {
     let path = head.split(' ').nth(1).unwrap_or_default();
     if path.starts_with("/v1.41/services") {
         let why = r#"{"message":"This node is not a swarm manager."}"#;
