@@ -18,6 +18,7 @@ use crate::health::http::HttpEndpoint;
 use crate::host;
 use crate::host::capacity::{Disk, Room};
 use crate::host::hold::{Paused, read_records};
+use crate::host::place;
 use crate::image::is_mutable_tag;
 use crate::observe::{Observer, Scope, WAY_OUT};
 use crate::rollout::{Memory, Rollout};
@@ -59,6 +60,9 @@ pub(super) async fn check(
         }
     };
     app::learn_place(settings).await;
+    if let Some(warning) = place::open_page(settings.listen) {
+        checks.warn("configuration", warning);
+    }
     let text = format!(
         "{}, API {}, {}/{}, at {host}",
         info.version, info.api, info.os, info.architecture
