@@ -7,7 +7,7 @@ use crate::status::Status;
 use crate::status::evidence::Evidence;
 use crate::status::layout::{Look, Table};
 use crate::status::report::DelegateReport;
-use crate::status::view::{Headline, Tone, ago, facts, pauses, problems, rough, rows};
+use crate::status::view::{Headline, Tone, ago, brief, facts, pauses, problems, rough, rows};
 use crate::text::Foreign;
 
 /// How many characters of an image reference fit in a row.
@@ -50,7 +50,7 @@ fn cells(delegate: &DelegateReport, now: DateTime<Utc>) -> Vec<String> {
     let since = since.map_or_else(String::new, |since| format!(" {since}"));
     vec![
         delegate.container.clone(),
-        shortened(&delegate.image),
+        shortened(&brief(&delegate.image)),
         format!("{}{since}", delegate.health.as_str()),
         with_word(delegate.reason, &delegate.message),
     ]

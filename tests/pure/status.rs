@@ -852,3 +852,32 @@ fn a_run_has_succeeded_once_nothing_is_left_to_prove() {
         "no delegate was found"
     );
 }
+
+#[test]
+fn counts_a_service_once_and_shortens_its_digest() {
+    let digest = "c552d011ae2ac29da0d1f55cfb1aaf3c760486cd5f60302e5d803b79382f9d17";
+    let mut service = delegate("sd");
+    service["image"] = format!("harness/delegate:26.10.1@sha256:{digest}").into();
+    let mut task = delegate("sd.1.x64");
+    task["reason"] = "task_of_service".into();
+    task["image"] = format!("harness/delegate@sha256:{digest}").into();
+    let status = with(&[service, task.clone(), delegate("d1"), delegate("d2")]);
+    let text = text(&status);
+    assert!(text.starts_with("✓ All 3 delegates are healthy\n"), "{text}");
+    let cells = [
+        "harness/delegate:26.10.1 ",
+        "harness/delegate@sha256:c552d011ae2a ",
+    ];
+    assert!(cells.iter().all(|cell| text.contains(cell)), "{text}");
+    let page = html(&status);
+    assert!(
+        page.contains("<span>harness/<wbr>delegate:<wbr><span class=part>26.10.1</span></span></summary>"),
+        "{page}"
+    );
+    assert!(
+        page.contains(&format!("26.10.1</span>@sha256:{digest}</dd>")),
+        "{page}"
+    );
+    // A worker knows no services.
+    assert!(self::text(&with(&[task])).starts_with("✓ sd.1.x64 is healthy"));
+}
