@@ -192,9 +192,11 @@ async fn a_successful_scheduled_run_updates_the_last_success_metric() {
 #[tokio::test]
 async fn check_of_one_delegate_fails_without_an_engine() {
     static IS_AWAY: AtomicBool = AtomicBool::new(false);
-    let engine = |head: &str| match IS_AWAY.load(Ordering::Relaxed) {
-        true => answer_text(503, "Content-Type: application/json\r\n", r#"{"message":"away"}"#),
-        false => with_delegate(head),
+    let engine = |head: &str| {
+        if IS_AWAY.load(Ordering::Relaxed) {
+            return answer_text(503, "Content-Type: application/json\r\n", r#"{"message":"away"}"#);
+        }
+        with_delegate(head)
     };
     let daemon = Daemon::beside(engine, |_| ()).await;
     let check = async |expected: i32| {

@@ -251,6 +251,13 @@ fn recognises_misspelt_name() {
         let line = format!("{gone}: no longer a setting, so it has no effect; use {instead}");
         assert_eq!(settings(&[(gone, "x")]).warnings, [line]);
     }
+    for (delay, warning) in [("0", None), ("3600s", None), ("3", Some("for days write 3d"))] {
+        let line = warning.map(|it| format!("UPGRADE_DELAY: a number alone is seconds; {it}"));
+        assert_eq!(
+            settings(&[("UPGRADE_DELAY", delay)]).warnings,
+            Vec::from_iter(line)
+        );
+    }
     let warnings = settings(&[("OTEL_SERVICE_NAME", "x"), ("OTEL_LOGS_EXPORTER", "y")]).warnings;
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     let warnings = errors(&[("UPGRADER_TOKEN", ""), ("DELEGATE_TOKEN", "x")]).warnings;
