@@ -1,5 +1,6 @@
 //! Puts the parts of the program together: makes the engine, the Manager and the reconciler from the settings.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -189,10 +190,23 @@ fn audit_log(target: &AuditTarget) -> Result<AuditLog, SetupError> {
     })
 }
 
+/// The file of the audit log, to read: also the usual one that this user may not write.
+pub(crate) fn audit_file(settings: &Settings) -> Option<&Path> {
+    match &settings.audit {
+        Some(target) => target.path().map(PathBuf::as_path),
+        None if settings
+            .redacted()
+            .contains(&("AUDIT_LOG", AuditTarget::OFF.to_owned())) =>
+        {
+            None
+        }
+        None => Some(Path::new(AuditTarget::USUAL)),
+    }
+}
+
 /// The records of the audit log, if it is a file.
 pub(crate) fn records(settings: &Settings) -> impl Iterator<Item = Event> + use<> {
-    let path = settings.audit.as_ref().and_then(AuditTarget::path).cloned();
-    path.into_iter().flat_map(|path| audit::read(&path))
+    audit_file(settings).map(audit::read).into_iter().flatten()
 }
 
 /// The containers to observe. The memory and disk of this host count only if the engine also runs here.

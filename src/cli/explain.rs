@@ -22,11 +22,7 @@ pub(super) fn explain(word: Option<&str>, json: bool) -> Exit {
         .filter(|entry| given.is_empty() || entry.1 == word)
         .collect();
     if found.is_empty() {
-        let meant = all
-            .iter()
-            .map(|entry| (strsim::osa_distance(entry.1, &word), entry.1));
-        let meant = meant.min().filter(|(slips, _)| *slips <= 3);
-        let meant = meant.map_or_else(String::new, |(_, meant)| format!("did you mean {meant}? "));
+        let meant = meant(&word).map_or_else(String::new, |meant| format!("did you mean {meant}? "));
         let problem = format!("no word is called {given:?}; {meant}`explain` alone lists all");
         return fail(problem, Exit::Usage);
     }
@@ -40,6 +36,13 @@ pub(super) fn explain(word: Option<&str>, json: bool) -> Exit {
     };
     let texts: Vec<String> = found.iter().map(text).collect();
     print(&texts.join(if given.is_empty() { "\n" } else { "\n\n" }))
+}
+
+/// The word that this one probably misspells.
+fn meant(word: &str) -> Option<&'static str> {
+    let slips = entries().map(|entry| (strsim::osa_distance(entry.1, word), entry.1));
+    let (slips, meant) = slips.min()?;
+    (slips <= word.len() / 3).then_some(meant)
 }
 
 fn entries() -> impl Iterator<Item = Entry> {
@@ -106,6 +109,7 @@ mod tests {
             assert_eq!(explain(Some(word), false), Exit::Ok, "{word}");
         }
         assert_eq!(explain(Some("quarantine"), true), Exit::Usage);
+        assert_eq!([meant("quarantin"), meant("foo")], [Some("quarantined"), None]);
         let kinds = entries()
             .filter(|entry| entry.1 == "rejected")
             .map(|entry| entry.0);

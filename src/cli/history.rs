@@ -1,5 +1,8 @@
 //! `history`: the releases of the delegates.
 
+use std::fs::File;
+use std::io::ErrorKind;
+
 use super::pause::no_name;
 use super::run::looking;
 use super::{Exit, print, print_json};
@@ -7,6 +10,8 @@ use crate::app;
 use crate::config::Settings;
 use crate::events::Action;
 use crate::events::history::{History, Release};
+use crate::host::own_container;
+use crate::host::place::command;
 use crate::status::layout::{Look, Table};
 use crate::status::report::none_found;
 use crate::status::view::Tone;
@@ -17,16 +22,32 @@ pub(super) async fn history(settings: &Settings, container: Option<&str>, json: 
     let mut upgrader = looking(settings).await?;
     let histories = upgrader.history(container, app::records(settings)).await;
     let histories = histories.map_err(no_name)?;
-    let is_unlogged = settings.audit.as_ref().is_none_or(|audit| audit.path().is_none());
-    let note = is_unlogged.then_some(
-        "No audit log can be used here (AUDIT_LOG; that of the package needs sudo), so this is what containers show: the present release, the previous one and what failed last.",
-    );
-    Ok(show(
-        &histories,
-        json,
-        &none_found(&settings.workload_names, &[]),
-        note,
-    ))
+    let nothing = none_found(&settings.workload_names, &[]);
+    Ok(show(&histories, json, &nothing, note(settings).as_deref()))
+}
+
+/// Why the audit log was not read, and what reads it; `None` if it was.
+fn note(settings: &Settings) -> Option<String> {
+    const SHOWN: &str =
+        "so this is what containers show: the present release, the previous one and what failed last";
+    let path = app::audit_file(settings);
+    let opened = path.map(|path| (path, File::open(path)));
+    Some(match opened {
+        Some((_, Ok(_))) => return None,
+        Some((path, Err(error))) if error.kind() != ErrorKind::NotFound => {
+            let denied = error.kind() == ErrorKind::PermissionDenied;
+            let remedy = match command("history") {
+                _ if !denied => String::new(),
+                _ if own_container().is_some() => "; the container's user must own it".to_owned(),
+                again => format!("; `sudo {}` reads it", again.trim_start_matches("sudo ")),
+            };
+            let path = path.display();
+            format!("The audit log {path} cannot be read ({error}), {SHOWN}{remedy}.")
+        }
+        // Nothing has been recorded yet.
+        Some(_) if settings.audit.is_some() => return None,
+        _ => format!("No audit log can be read here (AUDIT_LOG), {SHOWN}."),
+    })
 }
 
 /// Prints the histories and a note, or the text `nothing` if there are none.

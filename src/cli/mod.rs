@@ -26,6 +26,7 @@ use std::future::ready;
 use std::io::Write;
 use std::path::PathBuf;
 
+use clap::error::ContextKind;
 use clap::{Parser, Subcommand};
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
@@ -229,10 +230,12 @@ fn container(text: &str) -> Result<String, &'static str> {
 pub fn main() -> Exit {
     let cli = match parse() {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(mut error) => {
             if let Some(meant) = habits::habit(&error) {
                 return fail(format!("unknown here; use `{meant}`"), Exit::Usage);
             }
+            // No word of these commands begins with a dash.
+            error.remove(ContextKind::Suggested);
             let _ = error.print();
             return if error.use_stderr() { Exit::Usage } else { Exit::Ok };
         }

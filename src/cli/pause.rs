@@ -129,10 +129,8 @@ pub(super) async fn resume(
     // A delegate is upgraded only if neither it nor the host is paused, so list the pauses that remain.
     let records = read_records(&engine).await.unwrap_or_default();
     app::learn_place(settings).await;
-    for pause in records.pauses.iter().filter(|pause| pause.lasts(Utc::now())) {
-        let delegate = pause.delegate.as_deref();
-        let (subject, resume) = (paused_subject(delegate), resume_command(delegate));
-        let _ = write!(text, "\nThey are still paused on {subject}: see `{resume}`.");
+    for pause in Paused::lasting(&records.pauses, Utc::now()) {
+        let _ = write!(text, "\nBut {pause}.");
     }
     Ok(print(&text))
 }

@@ -47,6 +47,9 @@ pub(super) async fn run(settings: Settings, env_file: Option<PathBuf>) -> Result
     let mut daemon = Box::pin(upgrader(settings, None))
         .await
         .map_err(|problem| fail(problem, Exit::Config))?;
+    if let Some(warning) = host::place::open_page(daemon.settings.listen) {
+        warn!("{warning}");
+    }
     loop {
         let (settings, listener) = (daemon.settings.clone(), Arc::clone(&daemon.listener));
         let ended = Box::pin(async {

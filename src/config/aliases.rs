@@ -42,6 +42,10 @@ WATCHTOWER_NO_PULL = PULL=never
 WATCHTOWER_RUN_ONCE = `delegate-upgrader once`
 WEBHOOK_TEMPLATE = WEBHOOK_FORMAT";
 
+/// Those of them that earlier builds of this program read.
+const GONE: &str = "AUDIT_LOG_MAX_FILES AUDIT_LOG_MAX_SIZE DOCKER_AUTH_CONFIG HEALTH_PATH HEALTHY_DEADLINE HEALTHY_TIME IDLE_WAIT \
+                    SELF_IMAGE UPGRADE_STRATEGY";
+
 /// Variables that ask other programs to change nothing. This program would ignore them and upgrade.
 pub(super) const DRY_RUNS: [&str; 5] = [
     "DRY_RUN",
@@ -69,6 +73,9 @@ pub(super) fn hint(name: &str, is_set: impl Fn(&str) -> bool) -> Option<String> 
     let mut known = ALIASES.lines().filter_map(|line| line.split_once(" = "));
     match known.find(|(names, _)| names.split(' ').any(is_it)) {
         Some((_, right)) if name.starts_with("DELEGATE_") && is_set(right) => None,
+        Some((_, right)) if GONE.split(' ').any(|gone| gone == upper) => Some(format!(
+            "{name}: no longer a setting, so it has no effect; use {right}"
+        )),
         Some((_, right)) => Some(format!("{name}: unknown variable; use {right}")),
         None if PREFIXES.iter().any(|prefix| upper.starts_with(prefix)) => {
             Some(format!("{name}: unknown variable, so it has no effect"))

@@ -10,11 +10,6 @@ use rustix::fs::{Access, access};
 use super::reader::Reader;
 use super::variables::Environment;
 
-/// The file if `AUDIT_LOG` is not set: in a directory that systemd makes for the service, and containers have for a volume.
-const DEFAULT: &str = "/var/log/delegate-upgrader/audit.log";
-/// The value for no audit log.
-const OFF: &str = "off";
-
 /// Where outcomes are recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuditTarget {
@@ -25,6 +20,11 @@ pub enum AuditTarget {
 }
 
 impl AuditTarget {
+    /// The file if `AUDIT_LOG` is not set: in a directory that systemd makes for the service, and containers have for a volume.
+    pub const USUAL: &str = "/var/log/delegate-upgrader/audit.log";
+    /// The value for no audit log.
+    pub const OFF: &str = "off";
+
     /// The path of the file, if it is one.
     pub fn path(&self) -> Option<&PathBuf> {
         match self {
@@ -37,13 +37,13 @@ impl AuditTarget {
 pub(super) fn audit_log(reader: &mut Reader, env: &Environment) -> Option<AuditTarget> {
     if !env.audit_log.is_set() {
         // Only an explicit setting is an error if it does not work.
-        try_file(Path::new(DEFAULT)).ok()?;
-        reader.note(&env.audit_log, DEFAULT);
-        return Some(AuditTarget::File(DEFAULT.into()));
+        try_file(Path::new(AuditTarget::USUAL)).ok()?;
+        reader.note(&env.audit_log, AuditTarget::USUAL);
+        return Some(AuditTarget::File(AuditTarget::USUAL.into()));
     }
     let path = reader.text(&env.audit_log)?;
     let why = match &path[..] {
-        OFF => return None,
+        AuditTarget::OFF => return None,
         "-" => return Some(AuditTarget::Stdout),
         path if path.ends_with('/') => Some("is a directory"),
         path if !path.starts_with('/') => Some("is relative, and the program's directory may be any"),

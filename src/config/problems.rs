@@ -134,10 +134,7 @@ impl Problems {
             .into_iter()
             .partition(|problem| is_tolerable(problem.variable));
         self.0.problems = others;
-        let warnings = tolerable
-            .iter()
-            .map(|problem| format!("{}: {}", problem.variable, problem.given));
-        self.0.warnings.extend(warnings);
+        self.0.warnings.extend(tolerable.iter().map(ToString::to_string));
     }
 
     /// Adds a warning about a name that is not in the table, unless another one says the same.

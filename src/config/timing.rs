@@ -41,6 +41,13 @@ impl Timing {
 /// Reads these settings. The windows are in this time zone.
 pub(super) fn timing(reader: &mut Reader, env: &Environment, zone: &Zone) -> Timing {
     let parse = |text: &str| UpgradeWindow::parse(text, zone.clone()).map_err(|error| error.to_string());
+    // Nobody waits for an image for seconds.
+    if let Some(days) = env.upgrade_delay.get().and_then(|text| text.parse::<u16>().ok())
+        && days > 0
+    {
+        let text = format_args!("a number alone is seconds; for days write {days}d");
+        reader.problems.warn(&env.upgrade_delay, text);
+    }
     Timing {
         window: reader.read(&env.upgrade_window, parse),
         delay: reader.duration(&env.upgrade_delay, Duration::ZERO),

@@ -16,15 +16,15 @@ use crate::engine::{
 use crate::health::HealthStatus;
 use crate::host;
 use crate::host::capacity::{Disk, Room};
-use crate::host::hold::read_records;
-use crate::host::place::command_for;
+use crate::host::hold::{Paused, read_records};
+use crate::host::place;
 use crate::image::is_mutable_tag;
 use crate::observe::WAY_OUT;
 use crate::reconcile::Survey;
 use crate::rollout::Rollout;
 use crate::status::report::none_found;
 use crate::text::duration::span;
-use crate::text::{size, time};
+use crate::text::size;
 
 /// The API version of Docker 20.10, the oldest version that was tested (in Debian).
 const OLDEST_TESTED: ApiVersion = ApiVersion::new(1, 41);
@@ -61,6 +61,9 @@ pub(super) async fn check(
         }
     };
     app::learn_place(settings).await;
+    if let Some(warning) = place::open_page(settings.listen) {
+        checks.warn("configuration", warning);
+    }
     let text = format!(
         "{}, API {}, {}/{}, at {host}",
         info.version, info.api, info.os, info.architecture
@@ -193,20 +196,8 @@ async fn pauses(engine: &DockerEngine, checks: &mut Checks) {
     let Ok(records) = read_records(engine).await else {
         return;
     };
-    for pause in records.pauses.iter().filter(|pause| pause.lasts(Utc::now())) {
-        let until = pause
-            .until
-            .map_or_else(String::new, |until| format!(", until {}", time::text(until)));
-        let since = time::text(pause.since);
-        let delegate = pause.delegate.as_deref();
-        let what = delegate.unwrap_or("this host");
-        checks.warn(
-            "pause",
-            format!(
-                "upgrades are paused on {what} since {since}{until}; `{}` resumes them",
-                command_for("resume", delegate.unwrap_or_default())
-            ),
-        );
+    for pause in Paused::lasting(&records.pauses, Utc::now()) {
+        checks.warn("pause", pause.to_string());
     }
 }
 

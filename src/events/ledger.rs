@@ -45,6 +45,8 @@ pub struct Ledger {
     is_first: bool,
     /// Whether no pauses were observed yet.
     awaits_pauses: bool,
+    /// The pauses that held at the last observation.
+    pauses: Vec<Paused>,
     counts: BTreeMap<&'static str, u64>,
     durations: Durations,
     recent: VecDeque<Event>,
@@ -83,6 +85,7 @@ impl Ledger {
             open: HashMap::new(),
             is_first: true,
             awaits_pauses: true,
+            pauses: Vec::new(),
             counts: BTreeMap::new(),
             durations: histograms::empty(),
             recent: VecDeque::new(),
@@ -119,6 +122,11 @@ impl Ledger {
     /// How many events of each kind there were since the start.
     pub fn counts(&self) -> &BTreeMap<&'static str, u64> {
         &self.counts
+    }
+
+    /// The pauses that held at the last observation: of the whole host, and of these delegates.
+    pub fn pauses(&self) -> &[Paused] {
+        &self.pauses
     }
 
     /// How long the parts of replacements took since the start.
@@ -182,6 +190,8 @@ impl Ledger {
         is_own: impl Fn(&str) -> bool,
         now: DateTime<Utc>,
     ) {
+        let is_shown = |pause: &&Paused| pause.delegate.as_deref().is_none_or(&is_own);
+        self.pauses = Paused::lasting(pauses, now).filter(is_shown).cloned().collect();
         let outcome = |pause| outcome_of_pause(pause, &self.origin, now);
         let mut found: Vec<Outcome> = pauses.iter().map(outcome).collect();
         if std::mem::take(&mut self.awaits_pauses) {

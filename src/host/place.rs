@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -18,6 +19,8 @@ pub const SERVICE_FILE: &str = "/etc/delegate-upgrader/delegate-upgrader.env";
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const NAME: &str = "delegate-upgrader";
+/// `LISTEN_ADDR` in the Dockerfile.
+const IMAGE_ADDRESS: &str = "0.0.0.0:9464";
 
 static PLACE: OnceLock<Place> = OnceLock::new();
 
@@ -26,6 +29,8 @@ struct Place {
     host: String,
     program: String,
     is_cluster: bool,
+    /// Whether this program's container shares the host's network.
+    is_in_hosts_network: bool,
 }
 
 /// Asks the engine once. The host name of a container, or of this machine if the engine `is_remote`, is not the host's.
@@ -35,6 +40,7 @@ pub async fn learn<E: Engine>(engine: &E, is_remote: bool) {
         host: name(),
         program: program(None, Path::new(SERVICE_FILE).exists()),
         is_cluster: false,
+        is_in_hosts_network: false,
     };
     let asked = async {
         if own.is_none() && !is_remote {
@@ -47,12 +53,15 @@ pub async fn learn<E: Engine>(engine: &E, is_remote: bool) {
         }
         if let Some(own) = own
             && let Ok(container) = engine.inspect(&own).await
-            // A container for a single command disappears after it.
-            && !container.flag("/HostConfig/AutoRemove")
-            && let Ok(info) = engine.info().await
         {
-            let client = if info.is_podman { "podman" } else { "docker" };
-            place.program = program(Some((client, container.name())), false);
+            place.is_in_hosts_network = container.network_mode() == "host";
+            // A container for a single command disappears after it.
+            if !container.flag("/HostConfig/AutoRemove")
+                && let Ok(info) = engine.info().await
+            {
+                let client = if info.is_podman { "podman" } else { "docker" };
+                place.program = program(Some((client, container.name())), false);
+            }
         }
     };
     let _ = timeout(PATIENCE, asked).await;
@@ -65,7 +74,20 @@ pub fn note_cluster() {
         host: name(),
         program: NAME.to_owned(),
         is_cluster: true,
+        is_in_hosts_network: false,
     });
+}
+
+/// The warning if the image's own `LISTEN_ADDR`, which is for a network of the container's own, shows the page to the host's network.
+pub fn open_page(listen: SocketAddr) -> Option<String> {
+    let is_open = listen.to_string() == IMAGE_ADDRESS && PLACE.get()?.is_in_hosts_network;
+    let port = listen.port();
+    is_open.then(|| {
+        format!(
+            "LISTEN_ADDR: {listen}, the image's default, shows the page to everyone who reaches this host, whose network the container \
+             shares; set LISTEN_ADDR=127.0.0.1:{port}"
+        )
+    })
 }
 
 /// Whether the delegates are Deployments of a cluster.

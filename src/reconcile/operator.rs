@@ -17,6 +17,7 @@ use crate::managed::Managed;
 use crate::manager::ImageSource;
 use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::{Intent, Rollout};
+use crate::status::report::none_found;
 
 /// Why a retry or a rollback is not started.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -64,6 +65,9 @@ pub enum OperatorError {
         /// The release that was asked for.
         release: u64,
     },
+    /// There is no delegate, or each runs that release or is left alone.
+    #[error("no delegate is rolled back: {}", .0.join("; "))]
+    AllStay(Vec<String>),
     /// The image of that release is unknown, or several have that tag.
     #[error("{name} has {} {release} that is known here; {}", if *.is_open { "more than one release" } else { "no release" }, listed(.known))]
     NoSuchRelease {
@@ -88,7 +92,7 @@ pub enum OperatorError {
 
 fn managed(delegates: &[String], workload_names: &[String]) -> String {
     if delegates.is_empty() {
-        crate::status::report::none_found(workload_names, &[])
+        none_found(workload_names, &[])
     } else {
         format!("managed: {}", delegates.join(", "))
     }
@@ -280,27 +284,29 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     ) -> Result<(), OperatorError> {
         let Observed { rollouts, .. } = self.observe_all().await?;
         self.may_change().await?;
-        let services = self
-            .services
-            .managed()
-            .filter(|service| service.left_alone.is_none());
-        let services: Vec<_> = services
-            .map(|service| Found::Service(Box::new(service.clone())))
-            .collect();
-        let is_meant = |rollout: &&Rollout| !rollout.is_upgrader() && rollout.owner.left_alone().is_none();
-        let containers = rollouts.iter().filter(is_meant).map(Found::Container);
-        let (mut all, mut already) = (Vec::new(), None);
-        for found in containers.chain(services) {
+        let services: Vec<_> = self.services.managed().cloned().map(Box::new).collect();
+        let containers = rollouts.iter().filter(|rollout| !rollout.is_upgrader());
+        let containers = containers.map(Found::Container);
+        let (mut all, mut others) = (Vec::new(), Vec::new());
+        for found in containers.chain(services.into_iter().map(Found::Service)) {
+            let (name, left_alone) = match &found {
+                Found::Container(rollout) => (&rollout.name, rollout.owner.left_alone()),
+                Found::Service(service) => (&service.name, service.left_alone.clone()),
+            };
+            if let Some(reason) = left_alone {
+                others.push(format!("{name}: {reason}"));
+                continue;
+            }
             let records = records.iter().cloned();
             match rollback_target(self.engine.as_ref(), &found, Some(release), records).await {
-                Err(error @ OperatorError::AlreadyThere { .. }) => already = Some(error),
+                Err(error @ OperatorError::AlreadyThere { .. }) => others.push(error.to_string()),
                 earlier => all.push((found, earlier?)),
             }
         }
-        if all.is_empty()
-            && let Some(error) = already.or_else(|| self.find("--all", &rollouts).err())
-        {
-            return Err(error);
+        if all.is_empty() {
+            let none = none_found(&self.settings.scope.workload_names, &self.other_workloads());
+            others.extend(others.is_empty().then_some(none));
+            return Err(OperatorError::AllStay(others));
         }
         self.start_rollback(all, &rollouts, request);
         Ok(())

@@ -27,6 +27,7 @@ use crate::events::audit::Unwritten;
 use crate::events::histograms::Durations;
 use crate::events::webhook::WebhookCounts;
 use crate::events::{DeadManCounts, Event};
+use crate::host::hold::Paused;
 use crate::host::place;
 use crate::manager::heartbeat::ManagerStatus;
 use crate::manager::{ManagerRequests, UpgraderImage};
@@ -53,6 +54,9 @@ pub struct Status {
     pub mode: Mode,
     /// The schedule as it was configured.
     pub schedule: String,
+    /// The pauses that held at the last observation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pauses: Vec<Paused>,
     /// The settings that put upgrades off, as `config` prints them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timing: Vec<String>,

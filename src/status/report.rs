@@ -219,11 +219,16 @@ impl Report {
         !self.delegates.is_empty() && self.delegates.iter().all(is_well)
     }
 
+    /// The delegates without the tasks of services, which are counted as one; a worker of a Swarm has only the tasks.
+    pub fn counted(&self) -> Vec<&DelegateReport> {
+        let is_task = |delegate: &&DelegateReport| delegate.reason == ReasonKind::TaskOfService;
+        let (tasks, others): (Vec<_>, Vec<_>) = self.delegates.iter().partition(is_task);
+        if others.is_empty() { tasks } else { others }
+    }
+
     /// How many delegates are served, which of them are not and why, and how many are being replaced.
     pub fn summary(&self) -> String {
-        // Count a service, but not its tasks.
-        let is_counted = |delegate: &&DelegateReport| delegate.reason != ReasonKind::TaskOfService;
-        let total = self.delegates.iter().filter(is_counted).count();
+        let total = self.counted().len();
         let failed: Vec<String> = self
             .delegates
             .iter()

@@ -7,7 +7,7 @@ use crate::status::Status;
 use crate::status::evidence::Evidence;
 use crate::status::layout::{Look, Table};
 use crate::status::report::DelegateReport;
-use crate::status::view::{Headline, Tone, ago, facts, problems, rough, rows};
+use crate::status::view::{Headline, Tone, ago, brief, facts, pauses, problems, rough, rows};
 use crate::text::Foreign;
 
 /// How many characters of an image reference fit in a row.
@@ -26,6 +26,9 @@ pub fn text(status: &Status, look: Look, now: DateTime<Utc>) -> String {
     lines.extend(look.paragraph("  ", 2, &facts.join(", ")));
     for problem in problems(status, now) {
         lines.extend(painted(Tone::Bad, "  ", &problem));
+    }
+    for pause in pauses(status, now) {
+        lines.extend(painted(Tone::Attention, "  ", &pause));
     }
     let rows = rows(status);
     if !rows.is_empty() {
@@ -47,7 +50,7 @@ fn cells(delegate: &DelegateReport, now: DateTime<Utc>) -> Vec<String> {
     let since = since.map_or_else(String::new, |since| format!(" {since}"));
     vec![
         delegate.container.clone(),
-        shortened(&delegate.image),
+        shortened(&brief(&delegate.image)),
         format!("{}{since}", delegate.health.as_str()),
         with_word(delegate.reason, &delegate.message),
     ]

@@ -9,6 +9,7 @@ use strum::IntoStaticStr;
 
 use crate::events::audit::Unwritten;
 use crate::health::HealthStatus;
+use crate::host::hold::Paused;
 use crate::host::place::command;
 use crate::image::Version;
 use crate::rollout::reason::{ReasonKind, count};
@@ -104,6 +105,11 @@ pub fn problems(status: &Status, now: DateTime<Utc>) -> Vec<String> {
     problems
 }
 
+/// The pauses that hold, each as a sentence.
+pub fn pauses(status: &Status, now: DateTime<Utc>) -> impl Iterator<Item = String> {
+    Paused::lasting(&status.pauses, now).map(ToString::to_string)
+}
+
 /// The receivers and the log that take nothing now, each as a sentence that begins with its setting.
 pub fn delivery_problems(status: &Status, now: DateTime<Utc>) -> Vec<String> {
     let (webhook, dead_man) = (status.webhook.iter(), status.dead_man.iter());
@@ -197,13 +203,24 @@ impl Headline {
 
 /// Statements about the delegates. The most important come first.
 fn parts(report: &Report, now: DateTime<Utc>) -> Vec<String> {
-    let delegates = &report.delegates;
+    let delegates = report.counted();
     let of_health = |health| {
-        let found = delegates.iter().filter(move |delegate| delegate.health == health);
+        let found = delegates
+            .iter()
+            .copied()
+            .filter(move |delegate| delegate.health == health);
         found.collect::<Vec<_>>()
     };
-    let failed: Vec<&DelegateReport> = delegates.iter().filter(|delegate| delegate.failed).collect();
-    let replaced = delegates.iter().filter(|delegate| delegate.in_progress).count();
+    let failed: Vec<&DelegateReport> = delegates
+        .iter()
+        .copied()
+        .filter(|delegate| delegate.failed)
+        .collect();
+    let replaced = delegates
+        .iter()
+        .copied()
+        .filter(|delegate| delegate.in_progress)
+        .count();
     let total = delegates.len();
     let mut parts = Vec::new();
     let unhealthy = of_health(HealthStatus::Unhealthy);
@@ -272,6 +289,15 @@ fn drains(report: &Report, now: DateTime<Utc>) -> Option<String> {
         0 => None,
         1 => Some(format!("1 old container is finishing {tasks}{left}")),
         number => Some(format!("{number} old containers are finishing {tasks}{left}")),
+    }
+}
+
+/// An image in a table: a digest is left out where a tag says more, and cut short elsewhere.
+pub fn brief(image: &str) -> String {
+    match image.split_once("@sha256:") {
+        Some((name, _)) if name.rsplit('/').next().is_some_and(|last| last.contains(':')) => name.to_owned(),
+        Some((name, digest)) => format!("{name}@sha256:{}", digest.get(..12).unwrap_or(digest)),
+        None => image.to_owned(),
     }
 }
 

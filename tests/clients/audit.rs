@@ -2,12 +2,18 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
 use delegate_upgrader::events::audit::{AuditFile, AuditLog, read};
 use delegate_upgrader::events::{Action, Event, EventId};
+use kit::manager::{RawServer, Reply};
 use serde_json::json;
+
+use crate::daemon::with_delegate;
 
 fn event(number: u32) -> Event {
     let id = EventId::of(Action::Upgraded, &[&number.to_string()]);
@@ -146,4 +152,47 @@ fn rejects_log_that_cannot_be_opened() {
     ] {
         AuditFile::open(&path).unwrap_err();
     }
+}
+
+#[tokio::test]
+async fn history_says_which_log_it_cannot_read_and_what_reads_it() {
+    let engine = RawServer::start(vec![Reply::made_by(with_delegate)]).await;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    fs::write(&path, "").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    let note = async |value: &str| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_delegate-upgrader"));
+        program
+            .arg("history")
+            .env_clear()
+            .env("DOCKER_HOST", engine.url.replace("http://", "tcp://"))
+            .env("UPGRADER_WORKLOAD_NAME", "docker-delegate")
+            .env("AUDIT_LOG", value);
+        if fs::File::open(value).is_ok() {
+            // Root may read everything, so nobody asks.
+            program.uid(65534).current_dir("/");
+        }
+        let output = tokio::task::spawn_blocking(move || program.output().unwrap());
+        let output = String::from_utf8(output.await.unwrap().stdout).unwrap();
+        output.lines().last().unwrap_or_default().to_owned()
+    };
+    let shown = "so this is what containers show: the present release, the previous one and what failed last";
+    let log = path.display();
+    assert_eq!(
+        note(path.to_str().unwrap()).await,
+        format!(
+            "The audit log {log} cannot be read (Permission denied (os error 13)), {shown}; \
+             `sudo delegate-upgrader history` reads it."
+        )
+    );
+    assert_eq!(
+        note(&format!("{log}/below")).await,
+        format!("The audit log {log}/below cannot be read (Not a directory (os error 20)), {shown}.")
+    );
+    let none = format!("No audit log can be read here (AUDIT_LOG), {shown}.");
+    assert_eq!([note("off").await, note("-").await], [none.clone(), none]);
+    // Nothing was recorded yet.
+    let new = note(&directory.path().join("new.log").display().to_string()).await;
+    assert!(!new.contains("audit log"), "{new}");
 }

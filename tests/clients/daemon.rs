@@ -1,6 +1,7 @@
 //! The daemon as a process, with an engine that answers from a script.
 
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use kit::manager::{RawServer, Reply, answer_text};
@@ -14,7 +15,7 @@ pub(crate) fn engine(head: &str) -> String {
 }
 
 /// An engine with one healthy delegate that runs the published image.
-fn with_delegate(head: &str) -> String {
+pub(crate) fn with_delegate(head: &str) -> String {
     let path = head.split(' ').nth(1).unwrap_or_default();
     if path.starts_with("/v1.41/services") {
         let why = r#"{"message":"This node is not a swarm manager."}"#;
@@ -185,5 +186,43 @@ async fn a_successful_scheduled_run_updates_the_last_success_metric() {
             assert!(success == 0.0 && due > start, "{text}");
         }
         assert!(value("config_hash") > 0.0, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn check_of_one_delegate_fails_without_an_engine() {
+    static IS_AWAY: AtomicBool = AtomicBool::new(false);
+    let engine = |head: &str| {
+        if IS_AWAY.load(Ordering::Relaxed) {
+            return answer_text(503, "Content-Type: application/json\r\n", r#"{"message":"away"}"#);
+        }
+        with_delegate(head)
+    };
+    let daemon = Daemon::beside(engine, |_| ()).await;
+    let check = async |expected: i32| {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let mut program = Command::new(env!("CARGO_BIN_EXE_delegate-upgrader"));
+            program.args(["status", "dd", "--check"]).env_clear();
+            program.env("LISTEN_ADDR", &daemon.address);
+            let output = tokio::task::spawn_blocking(move || program.output().unwrap());
+            let output = output.await.unwrap();
+            if output.status.code() == Some(expected) && !output.stdout.is_empty() {
+                return String::from_utf8(output.stdout).unwrap();
+            }
+            assert!(Instant::now() < deadline, "{output:?}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    let there = check(0).await;
+    assert!(!there.contains("engine_error"), "{there}");
+    IS_AWAY.store(true, Ordering::Relaxed);
+    let away = check(1).await;
+    for line in [
+        "engine_error            ",
+        "observed_at             2",
+        "health                  healthy",
+    ] {
+        assert!(away.contains(line), "no {line:?} in {away}");
     }
 }

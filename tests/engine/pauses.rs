@@ -56,7 +56,7 @@ fn a_paused_host_begins_nothing_until_it_is_resumed() {
     said(
         &["resume"],
         0,
-        &format!("Upgrades have resumed on this host.\nThey are still paused on {name}"),
+        &format!("Upgrades have resumed on this host.\nBut upgrades are paused on {name} since"),
     );
     said(
         &["once"],

@@ -10,6 +10,7 @@ use delegate_upgrader::events::history::{History, Release};
 use delegate_upgrader::events::webhook::WebhookCounts;
 use delegate_upgrader::events::{Action, Actor, DeadManCounts, Event, EventId, Seconds};
 use delegate_upgrader::health::{HealthStatus, Probe};
+use delegate_upgrader::host::hold::Paused;
 use delegate_upgrader::image::Expiry;
 use delegate_upgrader::manager::{ManagerRequests, ManagerStatus, UpgraderImage};
 
@@ -169,6 +170,13 @@ fn the_schema_of_status_describes_each_field() {
         started_at: at(),
         mode: Mode::HealthOnly,
         schedule: "@hourly".to_owned(),
+        pauses: vec![Paused {
+            since: at(),
+            until: Some(at()),
+            delegate: Some("delegate-1".to_owned()),
+            request: Request::new(Some("ada"), Some("a freeze")),
+            record: String::new(),
+        }],
         timing: vec!["UPGRADE_DELAY=3d".to_owned()],
         zone: Zone::utc(),
         next_run: Some(at()),

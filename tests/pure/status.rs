@@ -465,6 +465,29 @@ fn the_page_shows_times_both_relative_and_absolute_in_its_time_zone() {
 }
 
 #[test]
+fn shows_pauses_that_hold_and_who_asked_for_them() {
+    let status = status(|status| {
+        status["pauses"] = json!([
+            { "since": "2026-11-21T04:00:00Z", "until": "2026-11-21T14:00:00Z", "by": "ada", "reason": "a freeze" },
+            { "since": "2026-11-21T04:00:00Z", "delegate": "d1" },
+            { "since": "2026-11-21T04:00:00Z", "until": "2026-11-21T05:00:00Z", "delegate": "over" },
+            { "since": "2026-11-21T04:00:00Z", "delegate": "resumed" },
+            { "since": "2026-11-21T05:00:00Z", "until": "2026-11-21T05:00:00Z", "delegate": "resumed" },
+        ]);
+    });
+    let on_host = "  upgrades are paused on this host since 2026-11-21T04:00:00Z, until 2026-11-21T14:00:00Z; \
+                   `delegate-upgrader resume` resumes them; requested by ada: a freeze";
+    let on_delegate =
+        "  upgrades are paused on d1 since 2026-11-21T04:00:00Z; `delegate-upgrader resume d1` resumes them";
+    let text = text(&status);
+    let shown: Vec<&str> = text.lines().filter(|line| line.contains("paused")).collect();
+    assert_eq!(shown, [on_host, on_delegate]);
+    let page = html(&status);
+    assert!(page.contains("<code>delegate-upgrader resume</code><button>copy</button> resumes them; requested by ada: a freeze</p>"));
+    assert_eq!(page.matches("upgrades are paused").count(), 2, "{page}");
+}
+
+#[test]
 fn among_many_delegates_only_those_with_something_to_say_have_a_card() {
     let mut all: Vec<Value> = ["d1", "d2", "d3", "d4"].map(delegate).into();
     let shown = |all: &[Value]| {
@@ -828,4 +851,33 @@ fn a_run_has_succeeded_once_nothing_is_left_to_prove() {
         !with(&[]).report.unwrap().has_succeeded(),
         "no delegate was found"
     );
+}
+
+#[test]
+fn counts_a_service_once_and_shortens_its_digest() {
+    let digest = "c552d011ae2ac29da0d1f55cfb1aaf3c760486cd5f60302e5d803b79382f9d17";
+    let mut service = delegate("sd");
+    service["image"] = format!("harness/delegate:26.10.1@sha256:{digest}").into();
+    let mut task = delegate("sd.1.x64");
+    task["reason"] = "task_of_service".into();
+    task["image"] = format!("harness/delegate@sha256:{digest}").into();
+    let status = with(&[service, task.clone(), delegate("d1"), delegate("d2")]);
+    let text = text(&status);
+    assert!(text.starts_with("✓ All 3 delegates are healthy\n"), "{text}");
+    let cells = [
+        "harness/delegate:26.10.1 ",
+        "harness/delegate@sha256:c552d011ae2a ",
+    ];
+    assert!(cells.iter().all(|cell| text.contains(cell)), "{text}");
+    let page = html(&status);
+    assert!(
+        page.contains("<span>harness/<wbr>delegate:<wbr><span class=part>26.10.1</span></span></summary>"),
+        "{page}"
+    );
+    assert!(
+        page.contains(&format!("26.10.1</span>@sha256:{digest}</dd>")),
+        "{page}"
+    );
+    // A worker knows no services.
+    assert!(self::text(&with(&[task])).starts_with("✓ sd.1.x64 is healthy"));
 }

@@ -1,15 +1,17 @@
 //! The volumes with the engine's records of holds on replacements.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
 
 use super::rejected::{REJECTED, Rejected};
 use crate::container::Request;
 use crate::container::label::{IMAGE, NAME, RECORD, SINCE, UNTIL};
 use crate::engine::{Engine, EngineError, Volume};
+use crate::host::place::command_for;
 use crate::text::time;
 
 /// The prefix of the names of our volumes.
@@ -22,17 +24,22 @@ const FIRST_SEEN: &str = "first-seen";
 pub(super) const REMEMBERED: TimeDelta = TimeDelta::days(90);
 
 /// A pause, or its end: a pause that was over at once. Running replacements still finish.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Paused {
     /// When it started.
+    #[serde(serialize_with = "time::serialize")]
     pub since: DateTime<Utc>,
     /// When it ends; `None` if only `resume` ends it.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub until: Option<DateTime<Utc>>,
     /// The container name of the paused delegate; `None` for the whole host.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub delegate: Option<String>,
     /// The operator's request.
+    #[serde(flatten)]
     pub request: Request,
     /// Identifies the record: the name of its volume.
+    #[serde(skip)]
     pub record: String,
 }
 
@@ -40,6 +47,30 @@ impl Paused {
     /// Whether the pause holds at this time.
     pub fn lasts(&self, now: DateTime<Utc>) -> bool {
         self.until.is_none_or(|until| now < until)
+    }
+
+    /// The pauses that hold: of the host and of each delegate the latest one counts, since it may be about to replace another.
+    pub fn lasting(pauses: &[Self], now: DateTime<Utc>) -> impl Iterator<Item = &Self> {
+        let mut latest = BTreeMap::new();
+        for pause in pauses {
+            let known = latest.entry(&pause.delegate).or_insert(pause);
+            *known = pause.max(known);
+        }
+        latest.into_values().filter(move |pause| pause.lasts(now))
+    }
+}
+
+/// Whose upgrades are paused, since and until when, what resumes them, and who asked for that.
+impl fmt::Display for Paused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let delegate = self.delegate.as_deref();
+        let (what, since) = (delegate.unwrap_or("this host"), time::text(self.since));
+        write!(f, "upgrades are paused on {what} since {since}")?;
+        if let Some(until) = self.until {
+            write!(f, ", until {}", time::text(until))?;
+        }
+        let resume = command_for("resume", delegate.unwrap_or_default());
+        write!(f, "; `{resume}` resumes them{}", self.request)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::status::evidence::Evidence;
 use crate::status::next_upgrade::clock;
 use crate::status::report::{DelegateReport, Drain};
 use crate::status::terminal::with_word;
-use crate::status::view::{Headline, Tone, ago, facts, problems, rough, rows};
+use crate::status::view::{Headline, Tone, ago, brief, facts, pauses, problems, rough, rows};
 use crate::text::{Foreign, time};
 
 const STYLE: &str = include_str!("page.css");
@@ -78,6 +78,9 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
     for problem in problems(status, now) {
         let _ = write!(page, "<p class=\"problem bad\">{}</p>", clock.prose(&problem));
     }
+    for pause in pauses(status, now) {
+        let _ = write!(page, "<p class=\"problem attention\">{}</p>", clock.prose(&pause));
+    }
     page.push_str("</div>");
     let all = rows(status);
     let is_short = |delegate: &&DelegateReport| all.len() > MAX_CARDS && is_plain(delegate, now);
@@ -95,7 +98,7 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
         page.push_str("<article class=rows data-part=rows>");
         for delegate in short {
             let (name, head) = (escaped(&delegate.container), head(delegate, clock));
-            let image = reference(&delegate.image);
+            let image = reference(&brief(&delegate.image));
             let _ = write!(
                 page,
                 "<details data-key=\"row of {name}\"><summary>{head}<span>{image}</span></summary>"
@@ -372,11 +375,16 @@ fn tagged(at: DateTime<Utc>, words: &str) -> String {
     format!("<time datetime={}>{words}</time>", time::text(at))
 }
 
-/// An image, which breaks between its parts only.
+/// An image, which breaks between its parts only, or in a digest.
 fn reference(image: &str) -> String {
+    let (image, digest) = image.split_at(image.find('@').unwrap_or(image.len()));
     let (name, tag) = image.split_at(image.rfind(['/', ':']).map_or(0, |at| at + 1));
     let name = escaped(name).replace('/', "/<wbr>").replace(':', ":<wbr>");
-    format!("{name}<span class=part>{}</span>", escaped(tag))
+    format!(
+        "{name}<span class=part>{}</span>{}",
+        escaped(tag),
+        escaped(digest)
+    )
 }
 
 /// One word in the colour of its tone, with its symbol.

@@ -1,7 +1,7 @@
 //! Images that fail, and the outcome for the service.
 
 use kit::lab::servers::asking;
-use kit::lab::{CRASHES, V1, V2, docker, eventually, image};
+use kit::lab::{CRASHES, V1, V2, docker, eventually, image, image_of};
 
 use super::{PATIENCE, Service};
 
@@ -151,4 +151,28 @@ fn a_manager_that_cannot_be_reached_changes_nothing_and_is_named_while_it_is_awa
         run.assert_manager_is_away(waits);
     }
     assert_eq!(service.document()["Version"], before);
+}
+
+#[test]
+#[ignore = "needs an engine of its own: make swarm"]
+fn rolls_containers_back_although_a_service_fails() {
+    let service = Service::new("swarm-mixed", &[]);
+    let container = service.lab.delegate("1", V1, &[]);
+    // The service's earlier image has a name of its own, which goes away.
+    let earlier = image("26.01.7");
+    docker(&["tag", &image(V1), &earlier]);
+    service.update(&["--image", &earlier]);
+    eventually("its owner has updated it", PATIENCE, || {
+        service.running() == [earlier.clone(), earlier.clone()]
+    });
+    service.run(V2, &["once"]).ended(0);
+    let upgraded = service.image();
+    docker(&["rmi", &earlier]);
+    let upgrader = service.upgrader(V2).with("UPGRADE_HEALTHY_DEADLINE", "30s");
+    let back = upgrader.run(&["rollback", "--all", "--to", "0"]).ended(1);
+    back.says(&format!("{} was not replaced: ", service.name));
+    assert_eq!((image_of(&container), service.image()), (image(V1), upgraded));
+    eventually("both tasks run", PATIENCE, || {
+        service.running() == [image(V2), image(V2)]
+    });
 }

@@ -170,8 +170,19 @@ async fn rolls_all_delegates_back_to_a_tag_one_replica_at_a_time() {
     assert_eq!(done, ["aa"], "{report:?}");
     assert_eq!((host.find("aa").image, host.find("bb").id), (OLD.to_owned(), bb));
     let again = all_rolled_back(&host, OLD).await.unwrap_err();
-    assert!(matches!(again, OperatorError::AlreadyThere { .. }), "{again}");
+    let reasons = "aa runs release 2 already; bb runs release 2 already; \
+                   opted-out: its owner opted out with the label io.delegate-upgrader.enable=false";
+    assert_eq!(
+        again.to_string(),
+        format!("no delegate is rolled back: {reasons}")
+    );
     assert!(host.fewest_working() >= 3);
+    let nobody = all_rolled_back(&Host::new(), OLD).await.unwrap_err();
+    let reason = "no container on this host has DELEGATE_NAME=docker-delegate";
+    assert_eq!(
+        nobody.to_string(),
+        format!("no delegate is rolled back: {reason}")
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -211,11 +211,6 @@ fn recognises_misspelt_name() {
         ("UPGRADER_SCHEDULE", "unknown variable; use SCHEDULE"),
         ("watchtower_poll_interval", "unknown variable; use SCHEDULE"),
         ("REGISTRY_USER", "unknown variable; use REGISTRY_USERNAME"),
-        ("AUDIT_LOG_MAX_SIZE", "unknown variable; use `size` of logrotate"),
-        (
-            "DOCKER_AUTH_CONFIG",
-            "unknown variable; use DOCKER_CONFIG, the directory of a config.json, or REGISTRY_USERNAME and REGISTRY_PASSWORD",
-        ),
         ("UPGRADER_COLOUR", "unknown variable, so it has no effect"),
         ("HARNESS_COLOUR", "unknown variable, so it has no effect"),
         ("HARNESS_TOKEN", "unknown variable; use UPGRADER_TOKEN"),
@@ -238,6 +233,30 @@ fn recognises_misspelt_name() {
     ] {
         let warnings = settings(&[(name, "x")]).warnings;
         assert_eq!(warnings, [format!("{name}: {hint}")]);
+    }
+    for (gone, instead) in [
+        ("AUDIT_LOG_MAX_FILES", "`rotate` of logrotate"),
+        ("AUDIT_LOG_MAX_SIZE", "`size` of logrotate"),
+        (
+            "DOCKER_AUTH_CONFIG",
+            "DOCKER_CONFIG, the directory of a config.json, or REGISTRY_USERNAME and REGISTRY_PASSWORD",
+        ),
+        ("HEALTH_PATH", "HEALTH_PROBE=exec with a HEALTH_COMMAND"),
+        ("HEALTHY_DEADLINE", "UPGRADE_HEALTHY_DEADLINE"),
+        ("HEALTHY_TIME", "UPGRADE_HEALTHY_TIME"),
+        ("IDLE_WAIT", "UPGRADE_IDLE_WAIT"),
+        ("SELF_IMAGE", "SELF_UPGRADE=IMAGE"),
+        ("UPGRADE_STRATEGY", "UPDATE_ORDER"),
+    ] {
+        let line = format!("{gone}: no longer a setting, so it has no effect; use {instead}");
+        assert_eq!(settings(&[(gone, "x")]).warnings, [line]);
+    }
+    for (delay, warning) in [("0", None), ("3600s", None), ("3", Some("for days write 3d"))] {
+        let line = warning.map(|it| format!("UPGRADE_DELAY: a number alone is seconds; {it}"));
+        assert_eq!(
+            settings(&[("UPGRADE_DELAY", delay)]).warnings,
+            Vec::from_iter(line)
+        );
     }
     let warnings = settings(&[("OTEL_SERVICE_NAME", "x"), ("OTEL_LOGS_EXPORTER", "y")]).warnings;
     assert_eq!(warnings.len(), 1, "{warnings:?}");

@@ -379,7 +379,7 @@ fn host_commands_tolerate_dry_run_and_bad_connection_settings() {
         settings
             .warnings
             .iter()
-            .any(|warning| warning.starts_with("CA_BUNDLE: "))
+            .any(|warning| warning.starts_with("CA_BUNDLE: ") && warning.contains("; expected "))
     );
     assert!(read(&[("SCHEDULE", "never")], Needs::HostOnly).is_err());
 }

@@ -27,9 +27,9 @@ const WAVES: &str = "[Delay and waves](../usage/schedules.md#delay-and-waves)";
 const PAUSE: &str = "[pause and resume](../usage/changing.md#pause-and-resume)";
 const LABELS: &str = "[Labels](labels.md)";
 const FAILS: &str = "[When it fails](../usage/failures.md#when-it-fails)";
-const OBSTACLES: &str = "[All obstacles](../usage/failures.md#delegates-that-are-not-upgraded)";
-const PEOPLE: &str = "[People on the host](../usage/by-hand.md#when-people-work-on-the-host)";
-const BY_HAND: &str = "[Work by hand](../usage/by-hand.md)";
+const OBSTACLES: &str = "[All obstacles](../usage/limits.md#delegates-that-are-not-upgraded)";
+const PEOPLE: &str = "[People on the host](../usage/failures.md#when-people-work-on-the-host)";
+const BY_HAND: &str = "[Work by hand](../usage/troubleshooting.md#without-the-upgrader)";
 const COMPOSE: &str = "[Compose](../usage/compose.md#what-compose-does-during-a-replacement)";
 const TOOLS: &str = "[Other tools](../usage/other-tools.md)";
 const REGISTRIES: &str = "[Private registries](../usage/private-registries.md)";
@@ -41,7 +41,6 @@ const OTHERS: &str = "[Updates by others](../usage/swarm.md#when-someone-else-wo
 const SELF: &str = "[The upgrader itself](../usage/self-upgrade.md)";
 const MANAGER: &str = "[What to check](../usage/troubleshooting.md#the-manager-does-not-answer)";
 const ENGINE: &str = "[The engine](../usage/troubleshooting.md#the-engine-cannot-be-reached)";
-const REJECTED: &str = "[Rejected images](../usage/troubleshooting.md#an-image-was-rejected)";
 const DRAINS: &str = "[Drains](../usage/troubleshooting.md#the-old-delegate-does-not-go-away)";
 
 #[rustfmt::skip]
@@ -94,7 +93,7 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::PullFailed => Words("The image could not be pulled, or no data arrived for two minutes.", "run `delegate-upgrader doctor`; check the disk, the mirror, the login and the network.", REGISTRIES),
         Kind::TooLittleDisk => Words("The image may not fit on the engine's disk.", "make room there: `docker image prune`.", ""),
         Kind::WrongPlatform => Words("The image is for another platform.", "publish an image for the platform of this host.", ""),
-        Kind::Quarantined => Words("The image was rejected here, and is tried again later.", "read its evidence in `status`; then publish another image, or run `delegate-upgrader retry NAME`.", REJECTED),
+        Kind::Quarantined => Words("The image was rejected here, and is tried again later.", "read its evidence in `status`; then publish another image, or run `delegate-upgrader retry NAME`.", FAILS),
         Kind::Obstacle => Words("It cannot be recreated as it is; `cause` is the kind.", "let its manager upgrade it, or recreate it without the obstacle.", OBSTACLES),
         Kind::CannotStartFirst => Words("Start-first is required, but two instances cannot run at once.", "use `auto` or `stop-first`, or remove the conflict.", STOP_FIRST),
         Kind::NameTaken => Words("Another container has the name of a candidate, a retired container or a helper.", "rename that container.", ""),
@@ -102,7 +101,7 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::CreateRefused => Words("Engine or cluster refused the new container.", "read the engine's words in the line.", ""),
         Kind::ConfigurationMismatch => Words("The candidate's settings would differ. The line names the differences, without secrets.", "report it, please: this program is at fault.", ""),
         Kind::SettingsChanged => Words("Someone changed the delegate during its replacement; the line names the setting. The changed container serves.", "nothing; the next scheduled run tries again. After two in a row: `delegate-upgrader retry NAME`.", PEOPLE),
-        Kind::Rejected => Words("The candidate failed. In parentheses: what else was wrong then.", "read its log in `status`, or `docker logs NAME.failed-1`.", REJECTED),
+        Kind::Rejected => Words("The candidate failed. In parentheses: what else was wrong then.", "read its log in `status`, or `docker logs NAME.failed-1`.", FAILS),
         Kind::CandidateVanished => Words("Someone else, or Compose, stopped or removed the candidate.", "nothing; the next scheduled run tries again.", PEOPLE),
         Kind::Halted => Words("Another replica failed.", "see the reason of that replica.", ""),
         Kind::RestartBackoff => Words("The delegate failed its health checks shortly after its last start.", "wait; the line says when the restart follows.", RESTARTS),
