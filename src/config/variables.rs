@@ -198,7 +198,7 @@ variables! {
         upgrade_wave = row("UPGRADE_WAVE", Unset, crate::schedule::wave::ACCEPTED,
             "[Stagger](schedules.md#delay-and-waves) a new image across hosts: `auto`, or the share per day.");
         upgrade_now_if_expired = row("UPGRADE_NOW_IF_EXPIRED", Value("false"), BOOL,
-            "`true`: a delegate whose version is past its end of life waits for no window and no wave.");
+            "`true`: a delegate whose version is certainly past its end of life waits for no window and no wave.");
         run_on_start = row("RUN_ON_START", Value("false"), BOOL,
             "At start the program always checks and reports; with `true` it also upgrades.");
         disable_auto_upgrade = row("DISABLE_AUTO_UPGRADE", Value("false"), BOOL,

@@ -20,7 +20,7 @@ use crate::host::capacity::{Disk, Room};
 use crate::host::hold::read_records;
 use crate::host::place::command_for;
 use crate::image::is_mutable_tag;
-use crate::observe::{Observer, Scope, WAY_OUT};
+use crate::observe::{Observer, Scope, WAY_OUT, released};
 use crate::rollout::{Memory, Rollout};
 use crate::status::report::none_found;
 use crate::text::duration::span;
@@ -88,7 +88,7 @@ pub(super) async fn check(
         ],
     };
     let refused = permissions(engine, needs, checks).await;
-    let (rollouts, observer) = match observed {
+    let (mut rollouts, observer) = match observed {
         Ok(observed) => observed,
         Err(error) => {
             let advice = "check that a socket proxy permits the calls above";
@@ -115,6 +115,11 @@ pub(super) async fn check(
     }
     for (rollout, reason) in observer.not_delegates() {
         checks.warn("delegates", format!("{}: {reason}", rollout.name));
+    }
+    for serving in rollouts.iter_mut().filter_map(|rollout| rollout.serving.as_mut()) {
+        let id = serving.image_id.as_str();
+        let release = released(engine.as_ref(), &serving.image, id, &settings.target).await;
+        serving.image.note_release(release);
     }
     health(&rollouts, settings, checks);
     left_over(&rollouts, checks);
@@ -156,7 +161,16 @@ fn health(rollouts: &[Rollout], settings: &Settings, checks: &mut Checks) {
         let Some(serving) = &rollout.serving else { continue };
         let (name, detail) = (&serving.name, &serving.health.detail);
         if let Some(notice) = serving.image.support_notice(Utc::now()) {
-            checks.warn("support", format!("{name} runs {}: {notice}", serving.image));
+            let rule = match &settings.source {
+                Source::Manager(manager) if !manager.is_at_harness() => {
+                    "; if that Manager is self-managed, only the version that it publishes is supported"
+                }
+                _ => "",
+            };
+            checks.warn(
+                "support",
+                format!("{name} runs {}: {notice}{rule}", serving.image),
+            );
         }
         if serving.health.status == HealthStatus::Unhealthy {
             let text = format!("{name} is unhealthy: {detail}; {}", serving.next_step());

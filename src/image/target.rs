@@ -264,6 +264,12 @@ fn is_harness(reference: &ImageReference) -> bool {
     is_stock(reference) || (reference.registry(), reference.path()) == OTHER_STOCK
 }
 
+/// Whether an image was built on about the day of its release. `reference` is its name without a mirror. A custom image was
+/// built later than the version in it.
+pub fn shows_release(reference: &ImageReference) -> bool {
+    is_harness(reference)
+}
+
 /// Whether an image with this name is a delegate: Harness's own from any registry, or from a repository in `known`.
 pub fn is_delegate_image(image: &ImageName, known: &[ImageReference]) -> bool {
     let Ok(image) = image.reference() else {

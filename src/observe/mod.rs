@@ -8,6 +8,7 @@ mod labels;
 mod own;
 mod probes;
 mod read;
+mod release;
 mod requests;
 mod stop_timeout;
 mod turn;
@@ -39,6 +40,7 @@ use assemble::{Moment, ReadAt};
 pub(crate) use labels::owner as owner_by;
 use probes::Probes;
 use read::Identities;
+pub(crate) use release::released;
 pub use turn::Turn;
 use watch::Watch;
 

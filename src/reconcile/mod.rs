@@ -107,6 +107,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             settings.scope.clone(),
             policy,
             holds.clone(),
+            target.clone(),
             settings.swarm,
         );
         Self {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::pace::{MAX_OBSERVATION_GAP, MAX_WATCHED, MAX_WATCHED_IN_SERVICE, START_ATTEMPTS};
 use super::{Checks, WorkSeen};
@@ -40,6 +40,8 @@ pub struct History {
     pub checks: Checks,
     /// Whether a health request is still unanswered.
     pub is_awaited: bool,
+    /// When its image was released, if that is known, once that was asked.
+    pub release: Option<Release>,
     last_observation: Option<DateTime<Utc>>,
     /// The end of the last observation, whether or not that said anything about it.
     last_look: Option<DateTime<Utc>>,
@@ -60,6 +62,9 @@ pub enum Comparison {
     /// They differ in these settings.
     Different(String),
 }
+
+/// The day on which an image was released, if its document shows it.
+pub type Release = Option<NaiveDate>;
 
 /// The starts of a container that the engine refused.
 #[derive(Clone, Debug, Default, PartialEq)]
