@@ -130,12 +130,17 @@ pub(crate) async fn upgrader(
     reports_upgrader: bool,
     clock: Clock,
 ) -> Result<Upgrader, SetupError> {
-    upgrader_with(settings, source(settings, reports_upgrader)?, clock).await
+    upgrader_with(
+        settings,
+        source(settings, reports_upgrader, host::place::host())?,
+        clock,
+    )
+    .await
 }
 
 /// Makes an upgrader for a command that only reads: an operator waits for its answer, and the Manager must not show it as active.
 pub(crate) async fn looking(settings: &Settings) -> Result<Upgrader, SetupError> {
-    let source = source(settings, false)?.map(|source| source.impatient(PATIENCE));
+    let source = source(settings, false, host::place::host())?.map(|source| source.impatient(PATIENCE));
     upgrader_with(settings, source, Arc::new(chrono::Utc::now)).await
 }
 
@@ -243,16 +248,18 @@ pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, SetupError> {
     Ok(DockerEngine::connect(&settings.engine)?.with_credentials(settings.credentials.clone()))
 }
 
-/// The source of published images; `None` without one. For `reports_upgrader`, see [`upgrader`].
+/// The source of published images; `None` without one. For `reports_upgrader`, see [`upgrader`]. The Manager knows this
+/// upgrader and the next one in its place as `issuer`: the host, or in a cluster the namespace.
 pub(crate) fn source(
     settings: &Settings,
     reports_upgrader: bool,
+    issuer: String,
 ) -> Result<Option<ConfiguredSource>, SetupError> {
     let published = match &settings.source {
         Source::None => return Ok(None),
         Source::Fixed(image) => Published::Fixed(FixedImage(image.clone())),
         Source::Manager(manager) => {
-            let config = manager_config(manager, &settings.egress, reports_upgrader)?;
+            let config = manager_config(manager, &settings.egress, reports_upgrader, issuer)?;
             Published::Manager(Box::new(HttpManager::new(config).map_err(EgressError::from)?))
         }
     };
@@ -301,12 +308,13 @@ fn manager_config(
     manager: &ManagerSettings,
     egress: &Egress,
     reports_upgrader: bool,
+    issuer: String,
 ) -> Result<ManagerConfig, SetupError> {
     let mut config = ManagerConfig::new(
         &manager.base_url,
         &manager.account_id,
         manager.token.clone(),
-        host::name(),
+        issuer,
     );
     config.reports_upgrader = reports_upgrader;
     config.connection = egress.connection()?;

@@ -131,7 +131,8 @@ impl CommandLine {
     }
 
     fn source(&self, reports_upgrader: bool) -> Result<Option<ConfiguredSource>, Exit> {
-        made(app::source(&self.settings.common, reports_upgrader))
+        let issuer = self.namespace.clone();
+        made(app::source(&self.settings.common, reports_upgrader, issuer))
     }
 
     fn deployments(&self) -> Deployments {

@@ -27,7 +27,7 @@ pub(super) async fn check<'a>(
 ) -> Vec<(&'a Rollout, ImageReference)> {
     let mut targets = Vec::new();
     // `false` means health only, so that the Manager does not show an active upgrader.
-    let source = match app::source(settings, false) {
+    let source = match app::source(settings, false, crate::host::place::host()) {
         Ok(Some(source)) => Arc::new(source.impatient(PATIENCE)),
         Ok(None) => {
             checks.ok("manager", "none is configured, health checks only");
