@@ -275,6 +275,7 @@ variables! {
         proxy_user = row("PROXY_USER", Unset, "the user name for PROXY_PASSWORD", "The login at the proxy.");
         proxy_password, proxy_password_file = row("PROXY_PASSWORD", Unset, "the password for PROXY_USER",
             "Goes with `PROXY_USER`.").secret("PROXY_PASSWORD_FILE");
+        proxy_manager = row("PROXY_MANAGER", Value("true"), BOOL, "`false`: `PROXY_HOST` is not used.");
         https_proxy = row("HTTPS_PROXY", Unset, "a proxy URL such as http://proxy.example:3128",
             "The [proxy](connection.md#proxies) to `https://` and `http://` addresses, perhaps with a user and password. Not used with \
              `PROXY_HOST`. `https_proxy` also works.").any_case();
