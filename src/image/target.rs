@@ -15,6 +15,7 @@ const OTHER_STOCK: (&str, &str) = (
 
 /// The first number of versions by year and month is at least this. Versions of Harness Delegate 3.x start with 3.
 const FIRST_YEAR: u64 = 20;
+const THIRD: u64 = 3;
 
 /// The variants that Harness publishes besides the plain build, longest first.
 const VARIANTS: [&str; 3] = [".minimal-fips", ".minimal", "-fips"];
@@ -96,10 +97,13 @@ pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &
     if settings.image_repository.is_none() && is_harness(published) && !is_delegate(current) {
         return Target::CustomImage;
     }
-    if generation(published)
-        .zip(generation(current))
-        .is_some_and(|(published, current)| published != current)
-    {
+    // `latest` hides the generation. A container with a DELEGATE_NAME is none of 3.x, whose containers have a HARNESS_NAME.
+    let is_other = match (generation(published), generation(current)) {
+        (Some(published), Some(current)) => published != current,
+        (Some(published), None) => published == THIRD,
+        _ => false,
+    };
+    if is_other {
         return Target::OtherGeneration(published.clone());
     }
     match wanted(published, current, settings, stock) {
@@ -293,7 +297,7 @@ fn is_delegate(reference: &ImageReference) -> bool {
 fn generation(reference: &ImageReference) -> Option<u64> {
     let version = Version::of(reference).filter(|_| is_delegate(reference))?;
     let first = *version.numbers().first()?;
-    Some(if first < FIRST_YEAR { 3 } else { 0 })
+    Some(if first < FIRST_YEAR { THIRD } else { 0 })
 }
 
 /// Returns the text after the version in a tag, or the variant at the end of a tag without a version.

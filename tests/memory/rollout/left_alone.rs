@@ -39,9 +39,16 @@ async fn without_a_delegate_the_report_says_what_was_searched_for_and_what_else_
     let host = Host::new();
     host.twin.run("other", &delegate_body("another-delegate", OLD));
     let found = host.once(NEW).await.none_found.unwrap();
-    let words =
-        format!("no container on this host has DELEGATE_NAME={GROUP}; others have another-delegate: ");
-    assert!(found.starts_with(&words), "{found}");
+    let words = format!(
+        "no container on this host has DELEGATE_NAME={GROUP}; others have another-delegate: set UPGRADER_WORKLOAD_NAME to one of these"
+    );
+    assert_eq!(found, words);
+    let mut third = delegate_body("edge", OLD);
+    third["Env"] = json!(["HARNESS_NAME=edge"]);
+    host.twin.run("third", &third);
+    let found = host.once(NEW).await.none_found.unwrap();
+    let product = "; edge (Harness Delegate 3.x): another product, which is left alone";
+    assert_eq!(found, format!("{words}{product}"));
     host.run("dd");
     assert_eq!(host.once(NEW).await.none_found, None);
 }
