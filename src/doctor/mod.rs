@@ -6,6 +6,7 @@
 mod containers;
 mod engine;
 mod manager;
+pub(crate) mod oldest;
 mod registry;
 mod swarm;
 
@@ -78,6 +79,14 @@ impl Checks {
 
     pub(crate) fn warn(&mut self, subject: &str, message: impl Into<String>) {
         self.add(Severity::Warn, subject, message);
+    }
+
+    /// Adds a finding, with a warning about it if there is one.
+    pub(crate) fn judged(&mut self, subject: &str, found: String, warning: Option<String>) {
+        match warning {
+            Some(warning) => self.warn(subject, format!("{found}: {warning}")),
+            None => self.ok(subject, found),
+        }
     }
 
     pub(crate) fn fail(&mut self, subject: &str, message: impl Into<String>) {

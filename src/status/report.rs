@@ -271,18 +271,19 @@ pub fn none_found(workload_names: &[String], others: &[String]) -> String {
     let names = workload_names.join(" or ");
     let is_third = |other: &&str| other.ends_with(THIRD_GENERATION);
     let (third, named): (Vec<&str>, Vec<&str>) = others.iter().map(String::as_str).partition(is_third);
-    let mut others = match named.join(", ") {
+    let others = match named.join(", ") {
         named if named.is_empty() => named,
         named => format!("; others have {named}: set UPGRADER_WORKLOAD_NAME to one of these"),
     };
-    if !third.is_empty() {
-        others += &format!("; {}: another product, which is left alone", third.join(", "));
-    }
+    let third = match third.join(", ") {
+        third if third.is_empty() => third,
+        third => format!("; {third}: another product, which is left alone"),
+    };
     let wanted = match names.as_str() {
         EVERY_WORKLOAD => "a DELEGATE_NAME and an ACCOUNT_ID".to_owned(),
         names => format!("DELEGATE_NAME={names}"),
     };
-    format!("no container on this host has {wanted}{others}")
+    format!("no container on this host has {wanted}{others}{third}")
 }
 
 impl DelegateReport {

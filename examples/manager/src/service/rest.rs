@@ -195,7 +195,8 @@ struct Filter {
     delegate_tags: Option<Tags>,
     host_name: Option<String>,
     status: Option<Status>,
-    delegate_instance_filter: Option<InstanceStatus>,
+    #[serde(rename = "delegateInstanceFilter")]
+    instance: Option<InstanceStatus>,
     version_status: Option<VersionStatus>,
     auto_upgrade: Option<String>,
     /// Upgraders send none of these, so a value is refused.
@@ -284,12 +285,10 @@ impl Filter {
                 InstanceStatus::Available
             };
             is(self.host_name.as_ref(), &replica.host)
-                && is(self.delegate_instance_filter.as_ref(), &instance)
+                && is(self.instance.as_ref(), &instance)
                 && self.version_status.is_none_or(|wanted| status == Some(wanted))
         };
-        let of_any = self.host_name.is_none()
-            && self.delegate_instance_filter.is_none()
-            && self.version_status.is_none();
+        let of_any = self.host_name.is_none() && self.instance.is_none() && self.version_status.is_none();
         is(self.delegate_name.as_ref(), &delegate.name)
             && is(self.delegate_group_identifier.as_ref(), &delegate.name)
             && self
