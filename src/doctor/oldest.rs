@@ -9,7 +9,7 @@ pub(crate) const PODMAN: Oldest = Oldest("Podman", (5, 1), "Podman");
 pub(crate) const KUBERNETES: Oldest = Oldest("Kubernetes", (1, 20), "the cluster");
 
 impl Oldest {
-    /// The warning about an older version, such as `1.40` or `v1.19.7+k3s1`. An unknown form is no older version.
+    /// The warning about an older version, such as `1.40` or `v1.19.7+k3s1`. An unknown form has none.
     pub(crate) fn warning(&self, version: &str) -> Option<String> {
         let Self(kind, oldest, software) = self;
         let mut numbers = version.trim_start_matches('v').split(['.', '+', '-']);

@@ -53,6 +53,18 @@ async fn without_a_delegate_the_report_says_what_was_searched_for_and_what_else_
     assert_eq!(host.once(NEW).await.none_found, None);
 }
 
+#[tokio::test(start_paused = true)]
+async fn history_leaves_tasks_to_their_service() {
+    let host = Host::new();
+    host.run("dd");
+    host.run_with("web.1.x", |body| {
+        body["Labels"] = json!({ "com.docker.swarm.service.name": "web" });
+    });
+    let histories = host.upgrader(NEW).history(None, []).await.unwrap();
+    let names: Vec<&str> = histories.iter().map(|it| it.container.as_str()).collect();
+    assert_eq!(names, ["dd"]);
+}
+
 /// One `env_file` for all services gives `DELEGATE_NAME` to a sidecar, and `docker compose run` to a shell.
 #[tokio::test(start_paused = true)]
 async fn reports_but_never_touches_what_only_has_a_delegates_name() {
