@@ -125,12 +125,14 @@ pub(crate) async fn upgrader(
     reports_upgrader: bool,
     clock: Clock,
 ) -> Result<Upgrader, SetupError> {
-    upgrader_with(settings, source(settings, reports_upgrader, None)?, clock).await
+    let source = source(settings, reports_upgrader, None, host::place::host())?;
+    upgrader_with(settings, source, clock).await
 }
 
 /// Makes an upgrader for a command that only reads: an operator waits for its answer, and the Manager must not show it as active.
 pub(crate) async fn looking(settings: &Settings) -> Result<Upgrader, SetupError> {
-    upgrader_with(settings, impatient_source(settings)?, Arc::new(chrono::Utc::now)).await
+    let source = impatient_source(settings, host::place::host())?;
+    upgrader_with(settings, source, Arc::new(chrono::Utc::now)).await
 }
 
 /// Makes an upgrader with this source.
@@ -252,22 +254,27 @@ pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, SetupError> {
 }
 
 /// The source of published images for a command that only reads: it asks the Manager once and does not wait for long.
-pub(crate) fn impatient_source(settings: &Settings) -> Result<Option<ConfiguredSource>, SetupError> {
-    source(settings, false, Some(PATIENCE))
+pub(crate) fn impatient_source(
+    settings: &Settings,
+    issuer: String,
+) -> Result<Option<ConfiguredSource>, SetupError> {
+    source(settings, false, Some(PATIENCE), issuer)
 }
 
 /// The source of published images; `None` without one. For `reports_upgrader`, see [`upgrader`]. With `limit`, it asks the Manager
-/// only once, and waits no longer than this for the answer.
+/// only once, and waits no longer than this for the answer. The Manager knows this upgrader and the next one in its place as
+/// `issuer`: the host, or in a cluster the namespace.
 pub(crate) fn source(
     settings: &Settings,
     reports_upgrader: bool,
     limit: Option<Duration>,
+    issuer: String,
 ) -> Result<Option<ConfiguredSource>, SetupError> {
     let published = match &settings.source {
         Source::None => return Ok(None),
         Source::Fixed(image) => Published::Fixed(FixedImage(image.clone())),
         Source::Manager(manager) => {
-            let config = manager_config(manager, &settings.egress, reports_upgrader)?;
+            let config = manager_config(manager, &settings.egress, reports_upgrader, issuer)?;
             let mut manager = HttpManager::new(config).map_err(EgressError::from)?;
             if let Some(limit) = limit {
                 manager.ask_once_within(limit);
@@ -320,12 +327,13 @@ fn manager_config(
     manager: &ManagerSettings,
     egress: &Egress,
     reports_upgrader: bool,
+    issuer: String,
 ) -> Result<ManagerConfig, SetupError> {
     let mut config = ManagerConfig::new(
         &manager.base_url,
         &manager.account_id,
         manager.token.clone(),
-        host::name(),
+        issuer,
     );
     config.reports_upgrader = reports_upgrader;
     config.connection = egress.connection()?;

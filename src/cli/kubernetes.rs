@@ -131,7 +131,8 @@ impl CommandLine {
     }
 
     fn source(&self, reports_upgrader: bool) -> Result<Option<ConfiguredSource>, Exit> {
-        made(app::source(&self.settings.common, reports_upgrader, None))
+        let issuer = self.namespace.clone();
+        made(app::source(&self.settings.common, reports_upgrader, None, issuer))
     }
 
     fn deployments(&self) -> Deployments {
@@ -146,7 +147,10 @@ impl CommandLine {
 
     /// The controller of a command that only reads.
     fn looking(&self) -> Result<Upgraded, Exit> {
-        let source = made(app::impatient_source(&self.settings.common))?;
+        let source = made(app::impatient_source(
+            &self.settings.common,
+            self.namespace.clone(),
+        ))?;
         Ok(self.workloads(source, Arc::new(Utc::now)))
     }
 

@@ -155,6 +155,7 @@ fn identity(reader: &mut Reader, env: &Environment) -> Option<(PathBuf, PathBuf)
 
 /// The proxy, given as one URL or in its parts.
 fn proxy(reader: &mut Reader, env: &Environment) -> Option<ProxySettings> {
+    let is_used = reader.flag(&env.proxy_manager);
     let scheme = reader.value(&env.proxy_scheme, parse::proxy_scheme);
     let port = reader.read(&env.proxy_port, parse::port);
     let (username, password) = login(reader, &env.proxy_user, &env.proxy_password).unzip();
@@ -162,7 +163,7 @@ fn proxy(reader: &mut Reader, env: &Environment) -> Option<ProxySettings> {
         reader.unused(&[&env.https_proxy], ", since PROXY_HOST is set");
         let host = reader.read(&env.proxy_host, parse::host)?;
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
-        return Some(ProxySettings {
+        return is_used.then_some(ProxySettings {
             url: format!("{scheme}://{host}{port}"),
             username,
             password,

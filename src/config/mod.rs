@@ -137,6 +137,14 @@ pub struct ManagerSettings {
     pub token: DelegateToken,
 }
 
+impl ManagerSettings {
+    /// Whether the Manager has a name at Harness. Otherwise it is a self-managed one, or is reached by another name.
+    pub fn is_at_harness(&self) -> bool {
+        let url = reqwest::Url::parse(&self.base_url).ok();
+        url.is_some_and(|url| url.host_str().is_some_and(|host| host.ends_with(".harness.io")))
+    }
+}
+
 /// How a delegate is replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]

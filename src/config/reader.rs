@@ -243,7 +243,7 @@ impl Reader {
 
 /// The names that pages, Harness's and ours, show instead of a value.
 const NAMES: &str = "ACCOUNT_ID MANAGER_HOST_AND_PORT UPGRADER_TOKEN UPGRADER_WORKLOAD_NAME DELEGATE_NAME DELEGATE_TOKEN \
-                     HARNESS_MANAGE_ENDPOINT_URL";
+                     HARNESS_MANAGE_ENDPOINT_URL DELEGATE_TO_AUTO_UPGRADE";
 
 /// Whether a text stands for a value: `<account_ID>`, `ACCOUNT_ID`, `your-account-id`, `${ACCOUNT_ID}`, `…`.
 fn is_placeholder(text: &str) -> bool {

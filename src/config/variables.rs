@@ -198,7 +198,7 @@ variables! {
         upgrade_wave = row("UPGRADE_WAVE", Unset, crate::schedule::wave::ACCEPTED,
             "[Stagger](schedules.md#delay-and-waves) a new image across hosts: `auto`, or the share per day.");
         upgrade_now_if_expired = row("UPGRADE_NOW_IF_EXPIRED", Value("false"), BOOL,
-            "`true`: a delegate whose version is past its end of life waits for no window and no wave.");
+            "`true`: a delegate whose version is certainly past its end of life waits for no window and no wave.");
         run_on_start = row("RUN_ON_START", Value("false"), BOOL,
             "At start the program always checks and reports; with `true` it also upgrades.");
         disable_auto_upgrade = row("DISABLE_AUTO_UPGRADE", Value("false"), BOOL,
@@ -275,6 +275,7 @@ variables! {
         proxy_user = row("PROXY_USER", Unset, "the user name for PROXY_PASSWORD", "The login at the proxy.");
         proxy_password, proxy_password_file = row("PROXY_PASSWORD", Unset, "the password for PROXY_USER",
             "Goes with `PROXY_USER`.").secret("PROXY_PASSWORD_FILE");
+        proxy_manager = row("PROXY_MANAGER", Value("true"), BOOL, "`false`: `PROXY_HOST` is not used.");
         https_proxy = row("HTTPS_PROXY", Unset, "a proxy URL such as http://proxy.example:3128",
             "The [proxy](connection.md#proxies) to `https://` and `http://` addresses, perhaps with a user and password. Not used with \
              `PROXY_HOST`. `https_proxy` also works.").any_case();

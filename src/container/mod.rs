@@ -20,6 +20,10 @@ pub use state::{ApiVersion, ContainerSummary, RunState, SWARM_TASK, is_listed};
 
 /// The environment variable that names the delegate of which a container is a replica.
 pub const DELEGATE_NAME_VARIABLE: &str = "DELEGATE_NAME";
+/// The variable with the name of a Harness Delegate 3.x.
+pub(crate) const HARNESS_NAME_VARIABLE: &str = "HARNESS_NAME";
+/// The mark behind that name in a list of names.
+pub(crate) const THIRD_GENERATION: &str = " (Harness Delegate 3.x)";
 
 /// Instead of names in `UPGRADER_WORKLOAD_NAME`: every delegate.
 pub const EVERY_WORKLOAD: &str = "*";

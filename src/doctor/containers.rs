@@ -72,9 +72,11 @@ pub(super) async fn check(
             }
             _ => "let only one of the two upgrade: stop it, or set DISABLE_AUTO_UPGRADE=true here",
         };
-        let message = format!(
-            "{program} ({by}) may also replace {watched}, and stops a container before its tasks are finished; {advice}"
-        );
+        let harm = match program {
+            "Harness's own upgrader" => "",
+            _ => ", and stops a container before its tasks are finished",
+        };
+        let message = format!("{program} ({by}) may also replace {watched}{harm}; {advice}");
         checks.warn("updaters", message);
     }
 }
@@ -118,14 +120,17 @@ fn watches(watchtower: &Inspected, delegate: &Inspected) -> bool {
         && (enable == "true" || !is_on(&["--label-enable", "-e"], "WATCHTOWER_LABEL_ENABLE"))
 }
 
-/// Warns about a delegate with another token, since one of the two may be revoked. Shows neither token.
+/// Warns about a delegate with another token: it may have another scope, or one of the two may be revoked. Shows neither token.
 fn other_token(delegate: &Inspected, ours: &DelegateToken, checks: &mut Checks) {
     let theirs = delegate.env("DELEGATE_TOKEN").and_then(DelegateToken::parse);
     if theirs.is_some_and(|theirs| theirs != *ours) {
         let name = delegate.name();
         checks.warn(
             "token",
-            format!("{name} has another DELEGATE_TOKEN than UPGRADER_TOKEN; if one of them was revoked, replace it"),
+            format!(
+                "{name} has another DELEGATE_TOKEN than UPGRADER_TOKEN; the Manager publishes for the scope of UPGRADER_TOKEN, so \
+                 overrides for the other token's scope do not count; if one of them was revoked, replace it"
+            ),
         );
     }
 }
@@ -182,7 +187,9 @@ mod tests {
             let mut checks = Checks::new(|_| true);
             other_token(&delegate, &DelegateToken::parse(ours).unwrap(), &mut checks);
             assert_eq!(checks.made.len(), warnings, "{token}");
-            assert!(checks.made.iter().all(|check| !check.message.contains(token)));
+            let is_told =
+                |text: &str| text.contains("overrides for the other token's scope") && !text.contains(token);
+            assert!(checks.made.iter().all(|check| is_told(&check.message)));
         }
     }
 

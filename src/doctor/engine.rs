@@ -5,10 +5,9 @@ use std::sync::Arc;
 use chrono::Utc;
 use tokio::time::timeout;
 
-use super::{Checks, PATIENCE, Severity, containers, swarm};
+use super::{Checks, PATIENCE, Severity, containers, oldest, swarm};
 use crate::app::{self, ConfiguredSource, Upgrader};
 use crate::config::{HealthAction, ProbeKind, Settings, Source};
-use crate::container::ApiVersion;
 use crate::engine::{
     API_CALLS, ApiCall, DockerEngine, Engine as _, EngineError, HEALTH_ACTION_RESTART, HEALTH_PROBE_EXEC,
     MUTABLE_TAGS, Purpose, SWARM,
@@ -25,9 +24,6 @@ use crate::rollout::Rollout;
 use crate::status::report::none_found;
 use crate::text::duration::span;
 use crate::text::size;
-
-/// The API version of Docker 20.10, the oldest version that was tested (in Debian).
-const OLDEST_TESTED: ApiVersion = ApiVersion::new(1, 41);
 
 /// The findings about an engine that answers.
 pub(super) struct Host {
@@ -68,14 +64,12 @@ pub(super) async fn check(
         "{}, API {}, {}/{}, at {host}",
         info.version, info.api, info.os, info.architecture
     );
-    if info.api < OLDEST_TESTED {
-        checks.warn(
-            "engine",
-            format!("{text}: API versions below {OLDEST_TESTED} are untested; update Docker"),
-        );
+    let warning = if info.is_podman {
+        oldest::PODMAN.warning(&info.version)
     } else {
-        checks.ok("engine", text);
-    }
+        oldest::DOCKER.warning(&info.api.to_string())
+    };
+    checks.judged("engine", text, warning);
     let scope = app::scope(settings);
     let observed = delegates(source, settings).await;
     let services = swarm::services(engine.as_ref(), settings).await;
@@ -165,7 +159,16 @@ fn health(rollouts: &[Rollout], settings: &Settings, checks: &mut Checks) {
         let Some(serving) = &rollout.serving else { continue };
         let (name, detail) = (&serving.name, &serving.health.detail);
         if let Some(notice) = serving.image.support_notice(Utc::now()) {
-            checks.warn("support", format!("{name} runs {}: {notice}", serving.image));
+            let rule = match &settings.source {
+                Source::Manager(manager) if !manager.is_at_harness() => {
+                    "; if that Manager is self-managed, only the version that it publishes is supported"
+                }
+                _ => "",
+            };
+            checks.warn(
+                "support",
+                format!("{name} runs {}: {notice}{rule}", serving.image),
+            );
         }
         if serving.health.status == HealthStatus::Unhealthy {
             let text = format!("{name} is unhealthy: {detail}; {}", serving.next_step());

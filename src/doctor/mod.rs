@@ -6,6 +6,7 @@
 mod containers;
 mod engine;
 mod manager;
+pub(crate) mod oldest;
 mod registry;
 mod swarm;
 
@@ -81,6 +82,14 @@ impl Checks {
         self.add(Severity::Warn, subject, message);
     }
 
+    /// Adds a finding, with a warning about it if there is one.
+    pub(crate) fn judged(&mut self, subject: &str, found: String, warning: Option<String>) {
+        match warning {
+            Some(warning) => self.warn(subject, format!("{found}: {warning}")),
+            None => self.ok(subject, found),
+        }
+    }
+
     pub(crate) fn fail(&mut self, subject: &str, message: impl Into<String>) {
         self.add(Severity::Fail, subject, message);
     }
@@ -117,7 +126,7 @@ pub(crate) async fn run_checks(settings: &Settings, checks: &mut Checks) {
             None
         }
     };
-    let source = app::impatient_source(settings);
+    let source = app::impatient_source(settings, crate::host::place::host());
     let host = match &engine {
         Some(engine) => {
             let source = source.as_ref().ok().cloned().flatten();

@@ -13,9 +13,9 @@ pub use pin::Pin;
 pub use policy::{ImagePolicy, MaxVersion, Pull, Violation};
 use reference::{DEFAULT_REGISTRY, DEFAULT_TAG, compose};
 pub use reference::{ImageReference, ReferenceError, ReferenceProblem};
-pub use support::Expiry;
+pub use support::{CountedFrom, Expiry, release_day};
 pub use target::{
     Target, TargetSettings, check_mirror, check_repository, is_delegate_image, is_mutable_tag,
-    manager_reference, resolve, resolve_upgrader,
+    manager_reference, resolve, resolve_upgrader, shows_release,
 };
 pub use version::Version;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 
 use super::{Expiry, ImageReference, ReferenceError};
 
@@ -12,6 +12,7 @@ use super::{Expiry, ImageReference, ReferenceError};
 pub struct ImageName {
     written: String,
     reference: Result<ImageReference, ReferenceError>,
+    released: Option<NaiveDate>,
 }
 
 impl ImageName {
@@ -33,9 +34,14 @@ impl ImageName {
         self.reference() == Ok(reference)
     }
 
-    /// Returns the support period of the image's version, if the tag shows it.
+    /// Adds the day of the image's release, if that is known: see [`super::release_day`].
+    pub fn note_release(&mut self, day: Option<NaiveDate>) {
+        self.released = day;
+    }
+
+    /// Returns the support period of the image's version, if that day or the tag shows it.
     pub fn expiry(&self) -> Option<Expiry> {
-        self.reference().ok().and_then(Expiry::of)
+        Expiry::of(self.reference().ok()?, self.released)
     }
 
     /// Returns the notice about the end of that support: see [`Expiry::notice`].
@@ -49,6 +55,7 @@ impl From<&str> for ImageName {
         Self {
             written: written.to_owned(),
             reference: written.parse(),
+            released: None,
         }
     }
 }

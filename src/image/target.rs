@@ -15,6 +15,7 @@ const OTHER_STOCK: (&str, &str) = (
 
 /// The first number of versions by year and month is at least this. Versions of Harness Delegate 3.x start with 3.
 const FIRST_YEAR: u64 = 20;
+const THIRD: u64 = 3;
 
 /// The variants that Harness publishes besides the plain build, longest first.
 const VARIANTS: [&str; 3] = [".minimal-fips", ".minimal", "-fips"];
@@ -96,10 +97,13 @@ pub fn resolve(published: &ImageReference, current: &ImageReference, settings: &
     if settings.image_repository.is_none() && is_harness(published) && !is_delegate(current) {
         return Target::CustomImage;
     }
-    if generation(published)
-        .zip(generation(current))
-        .is_some_and(|(published, current)| published != current)
-    {
+    // `latest` hides the generation. A container with a DELEGATE_NAME is none of 3.x, whose containers have a HARNESS_NAME.
+    let is_other = match (generation(published), generation(current)) {
+        (Some(published), Some(current)) => published != current,
+        (Some(published), None) => published == THIRD,
+        _ => false,
+    };
+    if is_other {
         return Target::OtherGeneration(published.clone());
     }
     match wanted(published, current, settings, stock) {
@@ -264,6 +268,12 @@ fn is_harness(reference: &ImageReference) -> bool {
     is_stock(reference) || (reference.registry(), reference.path()) == OTHER_STOCK
 }
 
+/// Whether an image was built on about the day of its release. `reference` is its name without a mirror. A custom image was
+/// built later than the version in it.
+pub fn shows_release(reference: &ImageReference) -> bool {
+    is_harness(reference)
+}
+
 /// Whether an image with this name is a delegate: Harness's own from any registry, or from a repository in `known`.
 pub fn is_delegate_image(image: &ImageName, known: &[ImageReference]) -> bool {
     let Ok(image) = image.reference() else {
@@ -287,7 +297,7 @@ fn is_delegate(reference: &ImageReference) -> bool {
 fn generation(reference: &ImageReference) -> Option<u64> {
     let version = Version::of(reference).filter(|_| is_delegate(reference))?;
     let first = *version.numbers().first()?;
-    Some(if first < FIRST_YEAR { 3 } else { 0 })
+    Some(if first < FIRST_YEAR { THIRD } else { 0 })
 }
 
 /// Returns the text after the version in a tag, or the variant at the end of a tag without a version.

@@ -6,6 +6,7 @@ use super::cluster::{Cluster, ClusterError};
 use super::own;
 use super::settings::ClusterSettings;
 use crate::doctor::Checks;
+use crate::doctor::oldest::KUBERNETES;
 use crate::host;
 
 const SELF: &str = "SELF_UPGRADE does nothing";
@@ -35,7 +36,8 @@ pub(crate) async fn check(
     match cluster.get("/version").await {
         Ok(version) => {
             let version = version["gitVersion"].as_str().unwrap_or("of an unknown version");
-            checks.ok("API server", format!("reachable, Kubernetes {version}"));
+            let warning = KUBERNETES.warning(version);
+            checks.judged("API server", format!("reachable, Kubernetes {version}"), warning);
         }
         // An account may lack the permission for this request.
         Err(ClusterError::Forbidden(_)) => checks.ok("API server", "reachable"),
@@ -80,7 +82,7 @@ async fn check_permissions(
             (Ok(false), None) => checks.fail(
                 "permissions",
                 format!(
-                    "the account may not {what} in {namespace}: grant it in the Role, and check that the RoleBinding binds the Role \
+                    "the account may not {what} in {namespace}, for {name}: grant it in the Role, and check that the RoleBinding binds the Role \
                      to this account"
                 ),
             ),
@@ -93,7 +95,7 @@ async fn check_permissions(
         }
     }
     if !permitted.is_empty() {
-        checks.ok("permissions", permitted.join(", "));
+        checks.ok("permissions", format!("{name}: {}", permitted.join(", ")));
     }
 }
 

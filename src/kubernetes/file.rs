@@ -23,13 +23,13 @@ const KEYS: [(&str, Option<&str>); 21] = [
     ("dryRun", None),
     ("namespace", None),
     ("containerName", None),
-    ("proxyManager", None),
     ("workloadName", Some("UPGRADER_WORKLOAD_NAME")),
     ("registryMirror", Some("REGISTRY_MIRROR")),
     ("delegateConfig.accountId", Some("ACCOUNT_ID")),
     ("delegateConfig.managerHost", Some("MANAGER_HOST_AND_PORT")),
     ("clientCertificateFilePath", Some("CLIENT_CERT")),
     ("clientCertificateKeyFilePath", Some("CLIENT_KEY")),
+    ("proxyManager", Some("PROXY_MANAGER")),
     ("proxyScheme", Some("PROXY_SCHEME")),
     ("proxyHost", Some("PROXY_HOST")),
     ("proxyPort", Some("PROXY_PORT")),
@@ -96,7 +96,6 @@ pub fn parse(text: &str) -> File {
         }
     };
     let mut seen = BTreeMap::new();
-    let mut proxies_manager = true;
     for (place, value) in entries {
         if let Some(first) = seen.insert(place.key.clone(), place.line) {
             file.problems
@@ -123,17 +122,11 @@ pub fn parse(text: &str) -> File {
                     .push(format!("{place}: {text} is not used; Delegate is the only mode"));
             }
             ("dryRun", _) => file.dry_run = flag(&mut file.problems, &place, &text).unwrap_or(true),
-            ("proxyManager", _) => {
-                proxies_manager = flag(&mut file.problems, &place, &text).unwrap_or(true);
-            }
             ("namespace", _) => file.namespace = Some(text),
             ("containerName", _) => file.container = Some(text),
             (_, Some(variable)) => file.set(variable, place, text),
             (_, None) => {}
         }
-    }
-    if !proxies_manager {
-        file.variables.retain(|(name, _)| !name.starts_with("PROXY_"));
     }
     file
 }

@@ -127,9 +127,13 @@ impl ClusterSettings {
 /// Returns a warning if a variable, or a guess at its name, affects only Docker hosts.
 fn without_effect(name: &str, variable: &str) -> Option<String> {
     let instead = match variable {
-        "CONTAINER_STOP_TIMEOUT" | "UPGRADE_IDLE_WAIT" => "terminationGracePeriodSeconds",
+        "CONTAINER_STOP_TIMEOUT" | "MAX_STOP_TIMEOUT" | "UPGRADE_IDLE_WAIT" => {
+            "terminationGracePeriodSeconds"
+        }
         "UPDATE_ORDER" => "its strategy",
         "HEALTH_PROBE" | "HEALTH_PORT" | "HEALTH_COMMAND" | "HEALTH_ACTION" => "the probes of its container",
+        "KEEP_IMAGES" => "its nodes, whose kubelets remove images",
+        "UPGRADE_NOW_IF_EXPIRED" => "the month in its tag, and no certain date",
         "PULL" => "imagePullPolicy",
         "DOCKER_HOST" | "DOCKER_TLS_VERIFY" | "DOCKER_CERT_PATH" | "SWARM" => "no Docker engine",
         _ => return None,

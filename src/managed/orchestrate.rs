@@ -5,6 +5,8 @@ use serde_json::Value;
 
 use super::{Decision, Managed, Orchestrator, Step};
 use crate::host::hold::Holds;
+use crate::image::ImageName;
+use crate::rollout::Release;
 use crate::rollout::reason::Reason;
 
 /// A workload and its source document.
@@ -55,6 +57,12 @@ pub trait Orchestrate {
     /// # Errors
     /// The workloads cannot be read now.
     fn observe(&mut self) -> impl Future<Output = Result<Option<Found>, Self::Error>>;
+
+    /// Returns the day on which an image was released, if that can be found out.
+    fn released(&self, image: &ImageName) -> impl Future<Output = Release> {
+        let _ = image;
+        std::future::ready(None)
+    }
 
     /// Returns the platforms that an image must support. The driver then asks the registry for a digest with all of them,
     /// and pins the image to it. `None` means unknown: the driver then does this only for a mutable tag.

@@ -22,8 +22,8 @@ const INTERVAL: Duration = Duration::from_secs(45 * 60);
 /// The interval after a failed check-in.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
-/// For each workload, the image that one of its delegates runs.
-pub(crate) type Queries = BTreeMap<String, ImageReference>;
+/// For each workload, the images that its delegates run.
+pub(crate) type Queries = BTreeMap<String, Vec<ImageReference>>;
 
 /// The Manager's last answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,11 +55,19 @@ impl fmt::Display for ManagerStatus {
 struct CheckIn {
     /// When the next check-in is due. `None` means now.
     due: Option<Instant>,
+    /// The images that the Manager knows. A check-in with others is due at once.
+    images: Vec<ImageReference>,
     /// Whether the answer to a check-in is pending.
     is_asked: bool,
     answered_at: Option<DateTime<Utc>>,
     published: Option<String>,
     problem: Option<ManagerError>,
+}
+
+impl CheckIn {
+    fn is_about(&self, images: &[ImageReference]) -> bool {
+        self.images.len() == images.len() && self.images.iter().all(|image| images.contains(image))
+    }
 }
 
 /// Checks in independently of the runs. Each workload has its own timer, as it does in the Manager.
@@ -72,8 +80,9 @@ impl Heartbeat {
     /// Returns the time until the next check-in is due.
     pub(crate) fn wait(&self, queries: &Queries) -> Duration {
         let now = Instant::now();
-        let waits = queries.keys().map(|workload| {
-            let due = self.check_ins.get(workload).and_then(|check_in| check_in.due);
+        let waits = queries.iter().map(|(workload, images)| {
+            let known = self.check_ins.get(workload);
+            let due = known.filter(|it| it.is_about(images)).and_then(|it| it.due);
             due.map_or(Duration::ZERO, |due| due.saturating_duration_since(now))
         });
         waits.min().unwrap_or(INTERVAL)
@@ -117,6 +126,9 @@ impl Heartbeat {
         let before = self.problem().map(ManagerError::kind);
         let check_in = self.check_ins.entry(query.workload.clone()).or_default();
         let is_check_in = std::mem::take(&mut check_in.is_asked);
+        if !check_in.images.contains(&query.image) {
+            check_in.images.push(query.image.clone());
+        }
         match answer {
             Ok(published) => {
                 check_in.due = Some(Instant::now() + INTERVAL);
@@ -143,15 +155,17 @@ impl Heartbeat {
     /// Returns the questions that are due. Each becomes due again after a while, whether or not it is answered.
     pub(crate) fn due(&mut self, queries: &Queries) -> Vec<Query> {
         let mut due = Vec::new();
-        for (workload, image) in queries {
+        for (workload, images) in queries {
             let check_in = self.check_ins.entry(workload.clone()).or_default();
-            if check_in.due.is_none_or(|due| due <= Instant::now()) {
+            let is_due = check_in.due.is_none_or(|due| due <= Instant::now());
+            if is_due || !check_in.is_about(images) {
                 check_in.due = Some(Instant::now() + RETRY_INTERVAL);
                 check_in.is_asked = true;
-                due.push(Query {
+                check_in.images.clone_from(images);
+                due.extend(images.iter().map(|image| Query {
                     workload: workload.clone(),
                     image: image.clone(),
-                });
+                }));
             }
         }
         due

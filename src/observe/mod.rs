@@ -8,6 +8,7 @@ mod labels;
 mod own;
 mod probes;
 mod read;
+mod release;
 mod requests;
 mod stop_timeout;
 mod turn;
@@ -39,6 +40,7 @@ use assemble::{Moment, ReadAt};
 pub(crate) use labels::owner as owner_by;
 use probes::Probes;
 use read::Identities;
+pub(crate) use release::released;
 pub use turn::Turn;
 use watch::Watch;
 
@@ -254,7 +256,7 @@ impl<H: HealthEndpoint> Observer<H> {
         self.watch.as_ref().is_some_and(Watch::takes_changed_records)
     }
 
-    /// The distinct values of `DELEGATE_NAME` on this host that are not managed.
+    /// The distinct values of `DELEGATE_NAME` on this host that are not managed, and the marked names of Harness Delegate 3.x.
     pub fn other_workloads(&self) -> Vec<String> {
         let names: BTreeSet<&String> = self.identities.others.values().collect();
         names.into_iter().cloned().collect()

@@ -10,10 +10,12 @@ use tracing::{debug, warn};
 use super::Scope;
 use super::own::OwnFamily;
 use crate::container::{
-    ContainerId, ContainerSummary, DELEGATE_NAME_VARIABLE, Inspected, OWN_WORKLOAD, Role, RunState, label,
+    ContainerId, ContainerSummary, DELEGATE_NAME_VARIABLE, HARNESS_NAME_VARIABLE, Inspected, OWN_WORKLOAD,
+    Role, RunState, THIRD_GENERATION, label,
 };
 use crate::document::{self, Dependency};
 use crate::engine::{Engine, EngineError};
+use crate::image::{ImageName, is_delegate_image};
 
 /// The most readings: if a container changed between a list and its inspects, both are repeated.
 const MAX_READINGS: usize = 3;
@@ -35,7 +37,7 @@ const HUNG_FOR: Duration = Duration::from_secs(60);
 pub(super) struct Identities {
     /// The `DELEGATE_NAME` of each container; `None` for one that is not a delegate.
     workloads: HashMap<ContainerId, Option<String>>,
-    /// The unmanaged `DELEGATE_NAME` of each container that has one.
+    /// The unmanaged `DELEGATE_NAME` of each container that has one, or the marked `HARNESS_NAME` of Harness Delegate 3.x.
     pub(super) others: HashMap<ContainerId, String>,
     /// The dependencies of each container on others, if it has any.
     pub(super) dependencies: HashMap<ContainerId, Vec<Dependency>>,
@@ -306,8 +308,13 @@ fn identify(
     identities.uninspectable.remove(&summary.id);
     let mut dependencies = document::dependencies(&container);
     if workload.is_none() {
-        if let Some(name) = container.env(DELEGATE_NAME_VARIABLE) {
-            identities.others.insert(summary.id.clone(), name.to_owned());
+        let image = ImageName::from(container.image_reference());
+        let third = container
+            .env(HARNESS_NAME_VARIABLE)
+            .filter(|_| is_delegate_image(&image, &[]));
+        let third = third.map(|name| format!("{name}{THIRD_GENERATION}"));
+        if let Some(name) = container.env(DELEGATE_NAME_VARIABLE).map(str::to_owned).or(third) {
+            identities.others.insert(summary.id.clone(), name);
         }
         // It is not inspected again, so its references by name are pinned to the containers that have these names now.
         for dependency in dependencies.iter_mut().filter(|it| it.tracks_renames()) {

@@ -17,7 +17,7 @@ use crate::managed::{
 };
 use crate::manager::ImageSource;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Backoff, Blocker, Desired, Policy, RunFacts};
+use crate::rollout::{Backoff, Blocker, Desired, Policy, Release, RunFacts};
 use crate::status::planned::Planned;
 use crate::status::report::{DelegateReport, Report};
 
@@ -46,6 +46,8 @@ struct Tracked {
     budget: Budget,
     last_logged: Option<String>,
     expiry_notice: Option<String>,
+    /// An image, and when it was released.
+    release: Option<(String, Release)>,
     was_warned: bool,
 }
 
@@ -69,10 +71,23 @@ impl<O: Orchestrate> Driver<O> {
     /// # Errors
     /// The orchestrator's error; the previous observation is kept.
     pub(super) async fn observe(&mut self) -> Result<(), O::Error> {
-        if let Some(found) = self.orchestrator.observe().await? {
+        if let Some(mut found) = self.orchestrator.observe().await? {
             let objects = found.objects.iter().map(|object| &object.managed.name);
             let names: Vec<&String> = objects.chain(found.absent.iter().map(|(name, _)| name)).collect();
             self.tracked.retain(|name, _| names.contains(&name));
+            for Object { managed, .. } in &mut found.objects {
+                let known = &mut self.tracked.entry(managed.name.clone()).or_default().release;
+                if known
+                    .as_ref()
+                    .is_none_or(|(image, _)| image != managed.image.as_str())
+                {
+                    let release = self.orchestrator.released(&managed.image).await;
+                    *known = Some((managed.image.to_string(), release));
+                }
+                managed
+                    .image
+                    .note_release(known.as_ref().and_then(|(_, release)| *release));
+            }
             self.found = found;
         }
         Ok(())

@@ -48,7 +48,7 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
         self.source.is_some()
     }
 
-    /// Notes the delegates to check in for, each with the image to ask about.
+    /// Notes the delegates to check in for, with the images to ask about.
     pub(crate) fn note_delegates<'a>(
         &mut self,
         rollouts: &[Rollout],
@@ -67,9 +67,11 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
             .map(|managed| (&managed.workload, &managed.image));
         for (workload, image) in containers.chain(services) {
             if let Ok(image) = image.reference() {
-                self.queries
-                    .entry(workload.clone())
-                    .or_insert_with(|| manager_reference(image, target));
+                let image = manager_reference(image, target);
+                let images = self.queries.entry(workload.clone()).or_default();
+                if !images.contains(&image) {
+                    images.push(image);
+                }
             }
         }
     }

@@ -116,6 +116,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             settings.scope.clone(),
             policy,
             holds.clone(),
+            target.clone(),
             settings.swarm,
         );
         Self {

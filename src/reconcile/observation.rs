@@ -12,6 +12,7 @@ use super::tracked::Tracked;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
 use crate::manager::ImageSource;
+use crate::observe::released;
 use crate::rollout::{ChosenOrder, Decision, INSPECT, Member, Rollout};
 use crate::status::planned::Planned;
 use crate::text::duration;
@@ -177,6 +178,17 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             let history = memory.history(&serving.id);
             history.was_in_service = true;
             history.checks.forget_restarts(now, settings.policy.healthy_time);
+        }
+        // A proxy for health checks alone need not permit this call.
+        let asked = rollouts.iter_mut().filter(|rollout| !rollout.is_upgrader());
+        for serving in asked.filter_map(|rollout| rollout.serving.as_mut()) {
+            let id = &serving.image_id;
+            if !memory.releases.contains_key(id) && !settings.policy.health_only {
+                let release = released(engine.as_ref(), &serving.image, id.as_str(), &core.target).await;
+                memory.releases.insert(id.clone(), release);
+            }
+            let release = memory.releases.get(id).copied().flatten();
+            serving.image.note_release(release);
         }
         let Core { manager, target, .. } = core;
         manager.note_delegates(&rollouts, services.managed(), target);

@@ -20,7 +20,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         container: Option<&str>,
         records: impl IntoIterator<Item = Event>,
     ) -> Result<Vec<History>, OperatorError> {
-        let rollouts = self.observe_all().await?.rollouts;
+        let mut rollouts = self.observe_all().await?.rollouts;
+        // Its service has the history of a task.
+        rollouts.retain(|rollout| rollout.owner.task_of.is_none());
         self.find_services().await?;
         let services = self.services.managed();
         let services = services.map(|managed| (managed.name.clone(), Present::from(managed)));

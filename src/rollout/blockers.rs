@@ -396,9 +396,8 @@ impl<'a> Start<'a> {
 
     /// Whether it ignores windows and waves because its version has reached its end of life.
     fn is_urgent(&self) -> bool {
-        let expiry = self.expiry.as_ref();
-        let is_expired = expiry.is_some_and(|expiry| self.now.date_naive() > expiry.life_ends);
-        self.policy.timing.now_if_expired && is_expired
+        let is_over = |expiry: Expiry| expiry.is_over(self.now.date_naive());
+        self.policy.timing.now_if_expired && self.expiry.is_some_and(is_over)
     }
 }
 

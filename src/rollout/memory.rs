@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::pace::{MAX_OBSERVATION_GAP, MAX_WATCHED, MAX_WATCHED_IN_SERVICE, START_ATTEMPTS};
 use super::{Checks, WorkSeen};
@@ -60,6 +60,9 @@ pub enum Comparison {
     /// They differ in these settings.
     Different(String),
 }
+
+/// The day on which an image was released, if its document shows it.
+pub type Release = Option<NaiveDate>;
 
 /// The starts of a container that the engine refused.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -247,6 +250,8 @@ pub struct Memory {
     discarded: HashSet<ImageId>,
     /// The engine's error when it had no free port for a second container, by delegate name.
     no_free_port: HashMap<String, String>,
+    /// When each image was released. The engine is asked once.
+    pub(crate) releases: HashMap<ImageId, Release>,
 }
 
 impl Memory {

@@ -95,7 +95,7 @@ pub fn text(status: &Status) -> String {
     );
     registry.register_with_unit(
         "delegate_support_ends_timestamp",
-        "When the support of the delegate's version ends, by its tag",
+        "When the support of the delegate's version ends, or about when, by its tag",
         Unit::Seconds,
         support,
     );

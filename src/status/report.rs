@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::container::EVERY_WORKLOAD;
+use crate::container::{EVERY_WORKLOAD, THIRD_GENERATION};
 use crate::health::{HealthStatus, Probe};
 use crate::image::Expiry;
 use crate::managed::Managed;
@@ -271,21 +271,24 @@ impl Report {
     }
 }
 
-/// The sentence for a host without a managed delegate. `others` are the other values of `DELEGATE_NAME` on it.
+/// The sentence for a host without a managed delegate. `others` are the other names on it.
 pub fn none_found(workload_names: &[String], others: &[String]) -> String {
     let names = workload_names.join(" or ");
-    let others = match others {
-        [] => String::new(),
-        others => format!(
-            "; others have {}: set UPGRADER_WORKLOAD_NAME to one of these",
-            others.join(", ")
-        ),
+    let is_third = |other: &&str| other.ends_with(THIRD_GENERATION);
+    let (third, named): (Vec<&str>, Vec<&str>) = others.iter().map(String::as_str).partition(is_third);
+    let others = match named.join(", ") {
+        named if named.is_empty() => named,
+        named => format!("; others have {named}: set UPGRADER_WORKLOAD_NAME to one of these"),
+    };
+    let third = match third.join(", ") {
+        third if third.is_empty() => third,
+        third => format!("; {third}: another product, which is left alone"),
     };
     let wanted = match names.as_str() {
         EVERY_WORKLOAD => "a DELEGATE_NAME and an ACCOUNT_ID".to_owned(),
         names => format!("DELEGATE_NAME={names}"),
     };
-    format!("no container on this host has {wanted}{others}")
+    format!("no container on this host has {wanted}{others}{third}")
 }
 
 impl DelegateReport {

@@ -18,11 +18,11 @@ use crate::document::platform;
 use crate::engine::{Engine, EngineError, ServiceUpdate};
 use crate::health::NOT_EXECUTED;
 use crate::host::hold::{Holds, KnownHolds, note_first_seen};
-use crate::image::ImageReference;
+use crate::image::{ImageName, ImageReference, TargetSettings};
 use crate::managed::{Decision, Found, Managed, Object, Orchestrate, Orchestrator, Refusal, Step};
-use crate::observe::Scope;
-use crate::rollout::Policy;
+use crate::observe::{Scope, released};
 use crate::rollout::reason::Reason;
+use crate::rollout::{Policy, Release};
 
 /// How soon to read a document again that is older than the last change.
 const STALE: TimeDelta = TimeDelta::milliseconds(300);
@@ -56,11 +56,20 @@ pub struct Swarm<E> {
     platforms: Option<Vec<String>>,
     /// For each service, the version that was last changed here. A document with this version or an older one is stale.
     changed: HashMap<String, u64>,
+    /// Where images come from.
+    target: TargetSettings,
 }
 
 impl<E: Engine> Swarm<E> {
     /// Creates the access without reading anything. If `is_on` is false, services are observed but never changed.
-    pub fn new(engine: Arc<E>, scope: Scope, policy: &Policy, holds: KnownHolds, is_on: bool) -> Self {
+    pub fn new(
+        engine: Arc<E>,
+        scope: Scope,
+        policy: &Policy,
+        holds: KnownHolds,
+        target: TargetSettings,
+        is_on: bool,
+    ) -> Self {
         Self {
             is_on,
             engine,
@@ -77,6 +86,7 @@ impl<E: Engine> Swarm<E> {
             problem: None,
             platforms: None,
             changed: HashMap::new(),
+            target,
         }
     }
 
@@ -228,6 +238,10 @@ impl<E: Engine> Orchestrate for Swarm<E> {
             objects,
             ..Found::default()
         }))
+    }
+
+    async fn released(&self, image: &ImageName) -> Release {
+        released(self.engine.as_ref(), image, image.as_str(), &self.target).await
     }
 
     fn platforms(&self) -> Option<&[String]> {

@@ -212,7 +212,7 @@ async fn workloads_with_the_same_name_are_upgraded_and_rolled_back_in_turn() {
     let plan = upgrader.plan(|_| ()).await.unwrap();
     assert_eq!(
         plan[0].warnings,
-        ["a warning", "its version reached end of life on 2026-10-31"]
+        ["a warning", "its version reached end of life about 2026-10-31"]
     );
     assert_eq!(plan[2].reason, Some(NoContainer));
 }

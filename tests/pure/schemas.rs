@@ -11,7 +11,7 @@ use delegate_upgrader::events::webhook::WebhookCounts;
 use delegate_upgrader::events::{Action, Actor, DeadManCounts, Event, EventId, Seconds};
 use delegate_upgrader::health::{HealthStatus, Probe};
 use delegate_upgrader::host::hold::Paused;
-use delegate_upgrader::image::Expiry;
+use delegate_upgrader::image::{CountedFrom, Expiry};
 use delegate_upgrader::manager::{ManagerRequests, ManagerStatus, UpgraderImage};
 
 use delegate_upgrader::container::{OWN_WORKLOAD, Request};
@@ -52,6 +52,7 @@ fn delegate() -> DelegateReport {
         expiry: Some(Expiry {
             support_ends: "2026-08-31".parse().unwrap(),
             life_ends: "2026-10-31".parse().unwrap(),
+            counted_from: CountedFrom::Image,
         }),
         health: HealthStatus::Healthy,
         health_probe: Probe::Http,

@@ -206,7 +206,7 @@ fn body(page: &mut String, delegate: &DelegateReport, events: &[Event], clock: C
     }
     if let Some(expiry) = &delegate.expiry {
         let notice = expiry.notice(now.date_naive());
-        let text = notice.unwrap_or_else(|| format!("until {}", expiry.support_ends));
+        let text = notice.unwrap_or_else(|| format!("until {}{}", expiry.about(), expiry.support_ends));
         row("Support", escaped(&text));
     }
     if let Some(evidence) = &delegate.evidence {

@@ -7,8 +7,8 @@ use delegate_upgrader::rollout::Intent;
 use serde_json::json;
 
 use super::health_restarts::MINUTE;
-use super::host::{GROUP, HOUR, Host, NEW, OLD, Upgrader, host_network};
-use kit::twin::{Behaviour, delegate_body};
+use super::host::{GROUP, HOUR, Host, NEW, OLD, Upgrader, host_network, row};
+use kit::twin::{Behaviour, Operation, delegate_body};
 
 /// After this time without a request, the Manager shows AUTO UPGRADE as off.
 const LIMIT: Duration = Duration::from_secs(90 * 60);
@@ -65,6 +65,40 @@ async fn asks_often_enough_before_a_nightly_window_and_changes_nothing() {
     assert!(asked.iter().all(|(_, name, image)| name == GROUP && image == OLD));
     let status = upgrader.manager_status().unwrap();
     assert_eq!((status.published[GROUP].as_str(), status.problem), (NEW, None));
+}
+
+/// The next run is an hour later.
+#[tokio::test(start_paused = true)]
+async fn tells_the_manager_at_once_what_an_upgrade_has_changed() {
+    let host = Host::new();
+    host.run("d1");
+    let mut upgrader = host.upgrader(NEW);
+    upgrader.start_run(Intent::Upgrade);
+    idle(&host, &mut upgrader, 10 * MINUTE).await;
+    host.assert_settled_on("d1", NEW, "");
+    let asked = host.asked.lock().unwrap().clone();
+    let images: Vec<&str> = asked.iter().map(|(.., image)| image.as_str()).collect();
+    assert_eq!(images, [OLD, NEW]);
+}
+
+/// The image in the registry of the twin was built on the first day of 2026.
+#[tokio::test(start_paused = true)]
+async fn asks_once_when_the_image_of_each_container_was_released() {
+    let host = Host::new();
+    host.run("d1");
+    let mut upgrader = daemon(&host);
+    idle(&host, &mut upgrader, 3 * HOUR).await;
+    let report = upgrader.reconcile().await.unwrap();
+    let expiry = row(&report, "d1").expiry.unwrap();
+    assert_eq!(
+        (expiry.support_ends.to_string(), expiry.about()),
+        ("2026-07-01".to_owned(), "")
+    );
+    let calls = host.twin.calls();
+    let mut asked = calls
+        .iter()
+        .filter(|call| call.operation == Operation::InspectImage);
+    assert!(asked.all(|call| call.at < MINUTE));
 }
 
 #[tokio::test(start_paused = true)]

@@ -39,11 +39,30 @@ async fn reports_what_it_searched_for_and_found_if_no_delegate_matches() {
     let host = Host::new();
     host.twin.run("other", &delegate_body("another-delegate", OLD));
     let found = host.once(NEW).await.none_found.unwrap();
-    let words =
-        format!("no container on this host has DELEGATE_NAME={GROUP}; others have another-delegate: ");
-    assert!(found.starts_with(&words), "{found}");
+    let words = format!(
+        "no container on this host has DELEGATE_NAME={GROUP}; others have another-delegate: set UPGRADER_WORKLOAD_NAME to one of these"
+    );
+    assert_eq!(found, words);
+    let mut third = delegate_body("edge", OLD);
+    third["Env"] = json!(["HARNESS_NAME=edge"]);
+    host.twin.run("third", &third);
+    let found = host.once(NEW).await.none_found.unwrap();
+    let product = "; edge (Harness Delegate 3.x): another product, which is left alone";
+    assert_eq!(found, format!("{words}{product}"));
     host.run("dd");
     assert_eq!(host.once(NEW).await.none_found, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn history_leaves_tasks_to_their_service() {
+    let host = Host::new();
+    host.run("dd");
+    host.run_with("web.1.x", |body| {
+        body["Labels"] = json!({ "com.docker.swarm.service.name": "web" });
+    });
+    let histories = host.upgrader(NEW).history(None, []).await.unwrap();
+    let names: Vec<&str> = histories.iter().map(|it| it.container.as_str()).collect();
+    assert_eq!(names, ["dd"]);
 }
 
 /// One `env_file` for all services gives `DELEGATE_NAME` to a sidecar, and `docker compose run` to a shell.

@@ -65,7 +65,7 @@ async fn a_run_joins_a_pending_manager_request() {
     }
     assert_eq!(questions(&host), 1, "two replicas, ten runs");
     let report = glimpse(&host, &mut upgrader).await;
-    assert_eq!(row(&report, "d1").message, "waiting for the Manager for 20s");
+    assert_eq!(row(&report, "d1").message, "waiting for the Manager for 19s");
     // The answer serves the last run, which began after the request.
     host.finish(&mut upgrader).await;
     assert_eq!(questions(&host), 1);

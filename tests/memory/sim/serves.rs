@@ -141,14 +141,23 @@ impl Name<'_> {
             || !self.can_serve(at)
     }
 
-    /// The engine's start, the readiness of the slowest good image, and the delay of failed calls.
+    /// The engine's start, the readiness of the slowest good image, and the delay of failed calls. An upgrader that starts meanwhile
+    /// cannot know how long the new container has been ill, and gives it its time.
     fn allowed(&self, gap: Duration, at: Duration) -> Duration {
-        let images = self.timeline.world.scenario.images.iter();
+        let scenario = &self.timeline.world.scenario;
+        let mut watches = self.book.watches.iter();
+        let starts = watches.any(|(since, _, begins)| *begins && gap <= *since && *since <= at);
+        let proof = if starts {
+            scenario.healthy_deadline
+        } else {
+            Duration::ZERO
+        };
+        let images = scenario.images.iter();
         let ready = images
             .filter(|made| made.kind.serves())
             .map(|made| made.behaviour.ready_after);
         let failed = self.moments.failed_calls(gap.saturating_sub(FAULT), at);
-        START + ready.max().unwrap_or_default() + FAULT * failed
+        START + ready.max().unwrap_or_default() + proof + FAULT * failed
     }
 
     /// Whether an upgrader runs.

@@ -139,6 +139,8 @@ fn builds_proxy_from_its_parts() {
         ("PROXY_PASSWORD", PASSWORD),
         ("HTTPS_PROXY", "http://other.example"),
     ]);
+    let around = super::settings(&[("PROXY_HOST", "proxy.example"), ("PROXY_MANAGER", "false")]);
+    assert_eq!(around.egress.proxy, None);
     let proxy = settings.egress.proxy.as_ref().unwrap();
     assert_eq!(proxy.url, "http://proxy.example:3128");
     assert_eq!(proxy.password.as_ref().unwrap().expose(), PASSWORD);

@@ -169,6 +169,7 @@ fn delegate_3_and_month_based_versions_never_replace_each_other() {
             ("harness/delegate:26.03.1", "harness/delegate:3.0.0",          "other generation"),
             ("harness/delegate:26.03.1", "r.corp/x/harness/delegate:3.1.4", "other generation"),
             ("harness/delegate:3.0.0",   "harness/delegate:26.03.1",        "other generation"),
+            ("harness/delegate:3.0.0",   "r.corp/harness/delegate:latest",  "other generation"),
         ]);
     }
     assert_rows(&TargetSettings::default(), &[

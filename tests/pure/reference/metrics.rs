@@ -27,7 +27,7 @@ const WORDS: &[(&str, &str)] = &[
     ("engine_up", "1 if the engine answered at the last observation"),
     ("delegate_healthy", "1 if healthy; `probe` says by what"),
     ("delegate_reason", "1 for the current [reason](reasons.md); `cause` where the reason has [several kinds](causes.md)"),
-    ("delegate_support_ends_timestamp_seconds", "Unix time at which Harness's support of its version ends, if its tag is a version (`yy.mm.verno`: six months after that month)"),
+    ("delegate_support_ends_timestamp_seconds", "Unix time at which Harness's support of its version ends: six months after its release, or after the month in its tag"),
     ("delegate_tasks", "tasks that the delegate executes, if it [reports them](../usage/replacement.md#tasks)"),
     ("delegate_drain_tasks", "tasks left in its containers that are stopping, if they report them"),
     ("delegate_drain_remaining_seconds", "time left for the last of these containers"),

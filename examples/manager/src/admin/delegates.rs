@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 
 use super::{Database, Place, Said, joined, with_tags};
-use crate::service::support::{Standing, Version, auto_upgrade};
+use crate::service::support::{Standing, Version};
 use crate::tables::table;
 
 #[derive(Args)]
@@ -77,9 +77,7 @@ impl Delegates {
         let all = self.database.open()?.delegates()?;
         let mut rows = Vec::new();
         for delegate in &all {
-            let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap_or_default();
-            let asked = delegate.asked_at.map(at);
-            let upgraded = auto_upgrade(asked, delegate.synchronized, at(delegate.created_at), now);
+            let upgraded = delegate.auto_upgrade(now);
             let beginning = [
                 delegate.name.clone(),
                 delegate.scope.to_string(),
@@ -117,8 +115,8 @@ impl Delegates {
 
 fn support(version: &Version, now: DateTime<Utc>) -> String {
     match version.standing(now) {
-        Standing::Supported => format!("until {}", version.end_of_support().format("%Y-%m")),
-        Standing::EndOfSupport => format!("ended {}", version.end_of_support().format("%Y-%m")),
-        Standing::EndOfLife => format!("end of life {}", version.end_of_life().format("%Y-%m")),
+        Standing::Supported => format!("until about {}", version.end_of_support().format("%Y-%m")),
+        Standing::EndOfSupport => format!("ended about {}", version.end_of_support().format("%Y-%m")),
+        Standing::EndOfLife => format!("end of life about {}", version.end_of_life().format("%Y-%m")),
     }
 }

@@ -73,7 +73,11 @@ impl Override {
                     };
                     let until = format!("until {}{till}", time(set.valid_until));
                     let subject = format!("{image}{tags}, {until}");
-                    Ok((subject, format!("{image} for {}{tags}, {until}\n", set.scope)))
+                    let unknown = store.without_delegates(&set.scope, &set.tags)?;
+                    Ok((
+                        subject,
+                        format!("{image} for {}{tags}, {until}{unknown}\n", set.scope),
+                    ))
                 })
             }
             Self::List { database } => {

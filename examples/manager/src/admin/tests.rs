@@ -126,7 +126,8 @@ fn overrides_are_set_listed_and_ended() {
     assert_eq!(
         site.run("override set a:2 --tag x --tag b --till-next-release")
             .unwrap(),
-        "a:2 for account with the tags b,x, until 2027-05-20 12:00 or the next release\n"
+        "a:2 for account with the tags b,x, until 2027-05-20 12:00 or the next release; \
+         no delegate with the tags b, x is known for account\n"
     );
     let error = site.run("override set a:1 --days 181").unwrap_err();
     assert!(error.contains("1 to 180"), "{error}");
@@ -175,9 +176,9 @@ fn delegates_are_listed_with_their_versions_and_who_looks_after_them() {
     assert_eq!(
         site.run("delegates").unwrap(),
         "NAME   SCOPE    TAGS   AUTO UPGRADE  HOST  IMAGE                             SUPPORT\n\
-         blue   account  -      ON            h1    harness/delegate:26.10.1          until 2027-04\n\
-         blue   account  -      ON            h2    harness/delegate:26.04.1          ended 2026-10\n\
-         blue   account  -      ON            h3    harness/delegate:26.01.1.minimal  end of life 2026-09\n\
+         blue   account  -      ON            h1    harness/delegate:26.10.1          until about 2027-04\n\
+         blue   account  -      ON            h2    harness/delegate:26.04.1          ended about 2026-10\n\
+         blue   account  -      ON            h3    harness/delegate:26.01.1.minimal  end of life about 2026-09\n\
          blue   account  -      ON            h4    own/build:latest\n\
          green  org o    linux  DETECTING     -     -                                 -\n"
     );
@@ -199,17 +200,17 @@ fn delegates_are_listed_with_their_versions_and_who_looks_after_them() {
             vec!["TIME", "ACTOR", "ACTION", "SCOPE", "SUBJECT"],
             vec![
                 "2026-11-21 10:29",
-                "upgrader h1",
+                "SYSTEM",
                 "first check-in",
                 "account",
-                "blue with harness/delegate:26.04.1"
+                "blue on h1 with harness/delegate:26.04.1"
             ],
             vec![
                 at,
-                "upgrader h1",
+                "SYSTEM",
                 "upgrade delegate",
                 "account",
-                "blue from harness/delegate:26.04.1 to harness/delegate:26.10.1",
+                "blue on h1 from harness/delegate:26.04.1 to harness/delegate:26.10.1",
             ],
             vec![
                 at,

@@ -6,7 +6,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::{delete, get, post};
-use chrono::DateTime;
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -16,8 +16,8 @@ use super::asked::Asked;
 use super::query::Query;
 use super::resolve::{Tags, Wanted};
 use super::scope::Scope;
-use super::store::{By, Delegate, Store, in_words};
-use super::support::{Version, auto_upgrade};
+use super::store::{By, Delegate, Replica, Store, in_words};
+use super::support::{AutoUpgrade, Standing, Version};
 use super::tokens::check_api_key;
 
 /// A call that is allowed, and what it is about.
@@ -41,13 +41,18 @@ impl Call<'_> {
 type Outcome = Result<Value, Refusal>;
 
 pub(super) fn router(prefix: &str) -> Router<Manager> {
-    let path = |call: &str| format!("{prefix}/ng/api/delegate-setup/{call}");
-    Router::new()
-        .route(&path("latest-supported-version"), get(latest_supported_version))
-        .route(&path("override-delegate-tag"), get(overrides).put(set_override))
-        .route(&path("delete-delegate-override"), delete(delete_override))
-        .route(&path("listDelegates"), post(list_delegates))
-        .route(&path("audit-trail"), get(audit_trail))
+    // Harness has the same API at both paths.
+    ["/ng/api", "/gateway/ng/api"]
+        .into_iter()
+        .fold(Router::new(), |router, api| {
+            let path = |call: &str| format!("{prefix}{api}/delegate-setup/{call}");
+            router
+                .route(&path("latest-supported-version"), get(latest_supported_version))
+                .route(&path("override-delegate-tag"), get(overrides).put(set_override))
+                .route(&path("delete-delegate-override"), delete(delete_override))
+                .route(&path("listDelegates"), post(list_delegates))
+                .route(&path("audit-trail"), get(audit_trail))
+        })
 }
 
 async fn latest_supported_version(
@@ -102,9 +107,10 @@ async fn set_override(
                 .map_err(Refusal::invalid)?;
             store.set_override(&set)?;
             let subject = format!("{} {}", set.image, in_words(&set.tags));
+            let unknown = store.without_delegates(&set.scope, &set.tags)?;
             Ok((
                 subject,
-                json!(format!("Updated Delegate image tag to {}", set.image)),
+                json!(format!("Updated Delegate image tag to {}{unknown}", set.image)),
             ))
         })
     })
@@ -176,7 +182,7 @@ async fn audit_trail(
     })
 }
 
-/// The body of `listDelegates`.
+/// The body of `listDelegates`: the fields of Harness's `DelegateFilterPropertiesDTO`.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 struct Filter {
@@ -184,7 +190,58 @@ struct Filter {
     #[serde(rename = "filterType")]
     _filter_type: Option<String>,
     delegate_name: Option<String>,
-    delegate_tags: Tags,
+    /// Here, a delegate's group is named like the delegate.
+    delegate_group_identifier: Option<String>,
+    delegate_tags: Option<Tags>,
+    host_name: Option<String>,
+    status: Option<Status>,
+    #[serde(rename = "delegateInstanceFilter")]
+    instance: Option<InstanceStatus>,
+    version_status: Option<VersionStatus>,
+    auto_upgrade: Option<String>,
+    /// Upgraders send none of these, so a value is refused.
+    description: Value,
+    delegate_type: Value,
+    runner: Value,
+    tags: Value,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum Status {
+    Connected,
+    Disconnected,
+    Enabled,
+    WaitingForApproval,
+    Disabled,
+    Deleted,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+enum InstanceStatus {
+    Available,
+    Expired,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+enum VersionStatus {
+    Active,
+    Expiring,
+    Expired,
+    Unsupported,
+}
+
+impl VersionStatus {
+    fn of(version: &Version, now: DateTime<Utc>) -> Self {
+        match version.standing(now) {
+            Standing::EndOfLife => Self::Unsupported,
+            Standing::EndOfSupport => Self::Expired,
+            Standing::Supported if version.expires_at() - now < TimeDelta::days(30) => Self::Expiring,
+            Standing::Supported => Self::Active,
+        }
+    }
 }
 
 impl Filter {
@@ -192,18 +249,63 @@ impl Filter {
         if body.trim_ascii().is_empty() {
             return Ok(Self::default());
         }
-        serde_json::from_slice(body).map_err(|error| {
+        let filter: Self = serde_json::from_slice(body).map_err(|error| {
             Refusal::invalid(format!(
                 "the body: {error}; it is empty or {{\"delegateName\": …, \"delegateTags\": […]}}"
             ))
-        })
+        })?;
+        let is_empty = |value: &Value| matches!(value.to_string().as_str(), "null" | "\"\"" | "{}" | "false");
+        let unknown = [
+            ("description", &filter.description),
+            ("delegateType", &filter.delegate_type),
+            ("runner", &filter.runner),
+            ("tags", &filter.tags),
+        ];
+        if let Some((name, _)) = unknown.into_iter().find(|(_, value)| !is_empty(value)) {
+            return Err(Refusal::invalid(format!(
+                "{name}: no upgrader tells a local Manager about it; leave it out"
+            )));
+        }
+        Ok(filter)
     }
 
-    fn wants(&self, delegate: &Delegate) -> bool {
-        self.delegate_name
-            .as_ref()
-            .is_none_or(|name| *name == delegate.name)
-            && self.delegate_tags.is_subset(&delegate.tags)
+    fn wants(&self, delegate: &Delegate, now: DateTime<Utc>) -> bool {
+        fn is<T: PartialEq>(wanted: Option<&T>, found: &T) -> bool {
+            wanted.is_none_or(|wanted| wanted == found)
+        }
+        let auto_upgrade = delegate.auto_upgrade(now);
+        let is_connected = matches!(auto_upgrade, AutoUpgrade::On | AutoUpgrade::Synchronizing);
+        let of_replica = |replica: &Replica| {
+            let version = Version::of(&replica.image);
+            let status = version.map(|version| VersionStatus::of(&version, now));
+            let is_expired = matches!(status, Some(VersionStatus::Expired | VersionStatus::Unsupported));
+            let instance = if is_expired {
+                InstanceStatus::Expired
+            } else {
+                InstanceStatus::Available
+            };
+            is(self.host_name.as_ref(), &replica.host)
+                && is(self.instance.as_ref(), &instance)
+                && self.version_status.is_none_or(|wanted| status == Some(wanted))
+        };
+        let of_any = self.host_name.is_none() && self.instance.is_none() && self.version_status.is_none();
+        is(self.delegate_name.as_ref(), &delegate.name)
+            && is(self.delegate_group_identifier.as_ref(), &delegate.name)
+            && self
+                .delegate_tags
+                .as_ref()
+                .is_none_or(|tags| tags.is_subset(&delegate.tags))
+            && is(
+                self.auto_upgrade.as_ref(),
+                &format!("{auto_upgrade:?}").to_uppercase(),
+            )
+            && match self.status {
+                None | Some(Status::Enabled) => true,
+                Some(Status::Connected) => is_connected,
+                Some(Status::Disconnected) => !is_connected,
+                Some(Status::WaitingForApproval | Status::Disabled | Status::Deleted) => false,
+            }
+            && (of_any || delegate.current_replicas().any(of_replica))
     }
 }
 
@@ -215,18 +317,16 @@ async fn list_delegates(
 ) -> Response {
     manager.rest("listDelegates", query, &headers, |call| {
         let filter = Filter::read(&body)?;
+        let now = DateTime::from_timestamp(call.by.now, 0).unwrap_or_default();
         let all = call.store.delegates()?;
         let wanted = all
             .iter()
-            .filter(|delegate| delegate.scope == call.scope && filter.wants(delegate));
-        Ok(wanted.map(|delegate| shown(delegate, call.by.now)).collect())
+            .filter(|delegate| delegate.scope == call.scope && filter.wants(delegate, now));
+        Ok(wanted.map(|delegate| shown(delegate, now)).collect())
     })
 }
 
-fn shown(delegate: &Delegate, now: i64) -> Value {
-    let time = |seconds| DateTime::from_timestamp(seconds, 0).unwrap_or_default();
-    let asked = delegate.asked_at.map(time);
-    let auto_upgrade = auto_upgrade(asked, delegate.synchronized, time(delegate.created_at), time(now));
+fn shown(delegate: &Delegate, now: DateTime<Utc>) -> Value {
     let replicas: Vec<Value> = delegate
         .current_replicas()
         .map(|replica| {
@@ -240,7 +340,7 @@ fn shown(delegate: &Delegate, now: i64) -> Value {
                 "expiringAt": version.as_ref().map(|version| version.expires_at().timestamp_millis()),
                 "endOfSupport": version.as_ref().map(|version| month(version.end_of_support())),
                 "endOfLife": version.as_ref().map(|version| month(version.end_of_life())),
-                "standing": version.as_ref().map(|version| version.standing(time(now))),
+                "standing": version.as_ref().map(|version| version.standing(now)),
             })
         })
         .collect();
@@ -251,7 +351,7 @@ fn shown(delegate: &Delegate, now: i64) -> Value {
         "tags": delegate.tags,
         "createdAt": delegate.created_at * 1_000,
         "upgraderLastUpdated": delegate.asked_at.map(|asked| asked * 1_000),
-        "autoUpgrade": auto_upgrade,
+        "autoUpgrade": delegate.auto_upgrade(now),
         "delegateReplicas": replicas,
     })
 }

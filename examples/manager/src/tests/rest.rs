@@ -176,7 +176,7 @@ async fn an_override_is_what_the_clients_of_its_scope_are_told() {
             ("delete override", "without tags"),
         ]
     );
-    assert_eq!(trail[0]["actor"], "upgrader host-1");
+    assert_eq!(trail[0]["actor"], "SYSTEM");
     let of_account = local.done(Method::GET, "audit-trail", "").await;
     assert!(of_account.as_array().unwrap().len() > trail.len());
 }
@@ -340,7 +340,16 @@ async fn whatever_is_wrong_with_a_call_is_told_and_changes_nothing() {
             Method::POST,
             list.clone(),
             key,
-            r#"{"status": "CONNECTED"}"#,
+            r#"{"delegateType": "DOCKER"}"#,
+            400,
+            "INVALID_REQUEST",
+            "delegateType: no upgrader tells",
+        ),
+        (
+            Method::POST,
+            list.clone(),
+            key,
+            r#"{"state": "CONNECTED"}"#,
             400,
             "INVALID_REQUEST",
             "delegateName",
@@ -442,10 +451,40 @@ async fn delegates_are_listed_with_what_their_upgraders_asked() {
     assert_eq!(shown[1]["tags"], json!(["linux"]));
     assert_eq!(local.delegates("&orgIdentifier=o").await, json!([]));
 
-    let call = format!("listDelegates?accountIdentifier={ACCOUNT}");
-    let body = r#"{"filterType": "Delegate", "delegateName": "new", "delegateTags": ["linux"]}"#;
-    let answer = local.call(Method::POST, &call, Some(API_KEY), body).await;
-    assert_eq!(answer.body["resource"].as_array().unwrap().len(), 1);
+    // The API has a second path.
+    let call = format!("../../../gateway/ng/api/delegate-setup/listDelegates?accountIdentifier={ACCOUNT}");
+    for (filter, expected) in [
+        (json!({ "delegateName": "new", "delegateTags": ["linux"] }), "new"),
+        (json!({ "delegateName": "new", "delegateTags": ["windows"] }), ""),
+        (
+            json!({ "delegateGroupIdentifier": "silent", "description": "", "tags": {} }),
+            "silent",
+        ),
+        (json!({ "status": "CONNECTED" }), "asked-for upgraded"),
+        (json!({ "status": "DISCONNECTED" }), "new silent"),
+        (json!({ "status": "DELETED" }), ""),
+        (json!({ "autoUpgrade": "SYNCHRONIZING" }), "asked-for"),
+        (json!({ "hostName": "upgrader-host" }), "asked-for upgraded"),
+        (json!({ "hostName": "other" }), ""),
+        (
+            json!({ "delegateInstanceFilter": "EXPIRED" }),
+            "asked-for upgraded",
+        ),
+        (json!({ "delegateInstanceFilter": "AVAILABLE" }), ""),
+        (
+            json!({ "versionStatus": "UNSUPPORTED", "delegateTags": null }),
+            "asked-for upgraded",
+        ),
+        (json!({ "versionStatus": "ACTIVE" }), ""),
+    ] {
+        let mut body = filter;
+        body["filterType"] = "Delegate".into();
+        let body = body.to_string();
+        let answer = local.call(Method::POST, &call, Some(API_KEY), &body).await;
+        let found = answer.body["resource"].as_array().unwrap().iter();
+        let found: Vec<&str> = found.map(|delegate| delegate["name"].as_str().unwrap()).collect();
+        assert_eq!(found.join(" "), expected, "{body}");
+    }
 }
 
 #[tokio::test]

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use rusqlite::{OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use super::audit::By;
 use super::credentials::scope;
-use super::{Store, StoreError, tags_from_column, tags_to_column};
+use super::{Store, StoreError, in_words, tags_from_column, tags_to_column};
 use crate::service::resolve::Tags;
 use crate::service::scope::Scope;
-use crate::service::support::SILENCE;
+use crate::service::support::{AutoUpgrade, auto_upgrade};
 
 /// An upgrader in a container has a host name of its own, so each new one is another host, and the last is never heard
 /// of again.
@@ -18,6 +18,9 @@ const REMEMBERED: TimeDelta = TimeDelta::days(30);
 
 /// Within this time all questions about the replicas of a delegate are of one run.
 const SAME_RUN: TimeDelta = TimeDelta::minutes(1);
+
+/// An upgrader checks in with all images of a delegate within these seconds.
+const AT_ONCE: i64 = 15;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Delegate {
@@ -41,14 +44,20 @@ pub(crate) struct Replica {
 }
 
 impl Delegate {
-    /// Without the images that a host has not asked about since long before its last question.
+    /// Whether an upgrader looks after it.
+    pub(crate) fn auto_upgrade(&self, now: DateTime<Utc>) -> AutoUpgrade {
+        let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap_or_default();
+        auto_upgrade(self.asked_at.map(at), self.synchronized, at(self.created_at), now)
+    }
+
+    /// Only the images that run.
     pub(crate) fn current_replicas(&self) -> impl Iterator<Item = &Replica> {
         self.replicas.iter().filter(|replica| {
             let of_its_host = self.replicas.iter().filter(|other| other.host == replica.host);
             of_its_host
                 .map(|other| other.seen_at)
                 .max()
-                .is_none_or(|newest| newest - replica.seen_at <= SILENCE.num_seconds())
+                .is_none_or(|newest| newest - replica.seen_at <= AT_ONCE)
         })
     }
 }
@@ -105,7 +114,7 @@ impl Store {
         Ok(transaction.commit()?)
     }
 
-    /// Records the first check-in for a delegate, and each image that is new on a host.
+    /// Records the first check-in for a delegate, and each image that a host did not have at its last check-in.
     fn record_check_in(
         &self,
         scope: &Scope,
@@ -115,7 +124,7 @@ impl Store {
         now: i64,
     ) -> Result<(), StoreError> {
         let by = By {
-            actor: format!("upgrader {host}"),
+            actor: "SYSTEM".to_owned(),
             now,
         };
         let delegate = [scope.org().unwrap_or(""), scope.project().unwrap_or(""), name];
@@ -123,21 +132,32 @@ impl Store {
             "SELECT 1 FROM delegate WHERE org = ?1 AND project = ?2 AND name = ?3 AND asked_at IS NOT NULL",
         )?;
         if !known.exists(delegate)? {
-            return self.record(&by, "first check-in", scope, &format!("{name} with {image}"));
+            return self.record(
+                &by,
+                "first check-in",
+                scope,
+                &format!("{name} on {host} with {image}"),
+            );
         }
-        let mut images = self.connection.prepare(
-            "SELECT image FROM replica WHERE org = ?1 AND project = ?2 AND name = ?3 AND host = ?4 ORDER BY seen_at DESC",
-        )?;
         let [org, project, _] = delegate;
-        let images = images.query_map([org, project, name, host], |row| row.get(0))?;
-        let images: Vec<String> = images.collect::<Result<_, _>>()?;
-        match images.first() {
-            Some(last) if images.iter().all(|known| known != image) => {
-                let subject = format!("{name} from {last} to {image}");
-                self.record(&by, "upgrade delegate", scope, &subject)
-            }
-            _ => Ok(()),
+        let mut last = self.connection.prepare(
+            "SELECT image, seen_at FROM replica WHERE org = ?1 AND project = ?2 AND name = ?3 AND host = ?4 ORDER BY seen_at DESC",
+        )?;
+        let last = last.query_map([org, project, name, host], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let last: Vec<(String, i64)> = last.collect::<Result<_, _>>()?;
+        let Some((from, newest)) = last.iter().find(|(known, _)| known != image) else {
+            return Ok(());
+        };
+        let ran = last.iter().find(|(known, _)| known == image);
+        if ran.is_some_and(|(_, seen_at)| newest - seen_at <= AT_ONCE) {
+            return Ok(());
         }
+        self.record(
+            &by,
+            "upgrade delegate",
+            scope,
+            &format!("{name} on {host} from {from} to {image}"),
+        )
     }
 
     /// Notes that an upgrader has asked about a delegate that runs the published image.
@@ -178,6 +198,22 @@ impl Store {
         let mut tags = tags.unwrap_or_default();
         tags.insert(name.to_owned());
         Ok(tags)
+    }
+
+    /// A half sentence if none of the known delegates of a scope, or below it, has these tags.
+    pub(crate) fn without_delegates(&self, scope: &Scope, tags: &Tags) -> Result<String, StoreError> {
+        let mut all = self.delegates()?;
+        for delegate in &mut all {
+            delegate.tags.insert(delegate.name.clone());
+        }
+        let is_meant = |delegate: &Delegate| {
+            tags.is_subset(&delegate.tags) && delegate.scope.and_above().any(|above| above == *scope)
+        };
+        Ok(if tags.is_empty() || all.iter().any(is_meant) {
+            String::new()
+        } else {
+            format!("; no delegate {} is known for {scope}", in_words(tags))
+        })
     }
 
     pub(crate) fn delegates(&self) -> Result<Vec<Delegate>, StoreError> {
@@ -230,40 +266,41 @@ mod tests {
         let store = Store::in_memory("acct").unwrap();
         let org = Scope::new(Some("o"), None).unwrap();
         let tags: Tags = ["linux".to_owned()].into();
-        store.stamp(&Scope::Account, "blue", "h1", "a:1", 100).unwrap();
-        store.stamp(&Scope::Account, "blue", "h2", "a:1", 110).unwrap();
-        store.stamp(&Scope::Account, "blue", "h1", "a:2", 120).unwrap();
-        store.stamp(&Scope::Account, "blue", "h1", "a:2", 130).unwrap();
+        let blue = |host, image, now| store.stamp(&Scope::Account, "blue", host, image, now).unwrap();
+        blue("h1", "a:1", 100);
+        blue("h2", "a:1", 110);
+        // Two images of one host in one run.
+        blue("h1", "a:2", 112);
+        blue("h1", "a:1", 115);
         store.register(&Scope::Account, "blue", &tags, 140).unwrap();
         store.register(&org, "blue", &Tags::new(), 150).unwrap();
         let [account, other] = store.delegates().unwrap().try_into().unwrap();
-        assert_eq!((account.created_at, account.asked_at), (100, Some(130)));
+        assert_eq!((account.created_at, account.asked_at), (100, Some(115)));
         assert_eq!(account.tags, tags);
-        let seen: Vec<_> = account
-            .replicas
-            .iter()
-            .map(|replica| (replica.host.as_str(), replica.image.as_str(), replica.seen_at))
-            .collect();
-        assert_eq!(seen, [("h1", "a:1", 100), ("h1", "a:2", 130), ("h2", "a:1", 110)]);
-        assert_eq!(account.current_replicas().count(), 3);
-        store
-            .stamp(
-                &Scope::Account,
-                "blue",
-                "h1",
-                "a:2",
-                100 + SILENCE.num_seconds() + 1,
-            )
-            .unwrap();
+        let running = |delegate: &Delegate| {
+            let replicas = delegate.current_replicas();
+            let replicas = replicas.map(|it| format!("{} {} {}", it.host, it.image, it.seen_at));
+            replicas.collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(running(&account), "h1 a:2 112, h1 a:1 115, h2 a:1 110");
+        blue("h1", "a:2", 200);
+        blue("h1", "a:2", 300);
+        // It went back to an image that it had before.
+        blue("h1", "a:1", 400);
         let later = store.delegates().unwrap();
-        let images: Vec<_> = later[0]
-            .current_replicas()
-            .map(|replica| replica.image.as_str())
+        assert_eq!(running(&later[0]), "h1 a:1 400, h2 a:1 110");
+        let trail = store.audit_trail().unwrap();
+        let trail: Vec<String> = trail
+            .iter()
+            .map(|it| format!("{} {} {}: {}", it.at, it.actor, it.action, it.subject))
             .collect();
         assert_eq!(
-            images,
-            ["a:2", "a:1"],
-            "h1 has a:2 only, and h2 has not been heard of since"
+            trail,
+            [
+                "100 SYSTEM first check-in: blue on h1 with a:1",
+                "112 SYSTEM upgrade delegate: blue on h1 from a:1 to a:2",
+                "400 SYSTEM upgrade delegate: blue on h1 from a:2 to a:1",
+            ]
         );
         assert_eq!((other.scope.clone(), other.asked_at), (org.clone(), None));
         // A minute after the first question it has ended its first run. Its name is one of its tags.

@@ -18,7 +18,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavio
 
 pub(crate) use audit::By;
 pub(crate) use credentials::{Credential, Kind};
-pub(crate) use delegates::Delegate;
+pub(crate) use delegates::{Delegate, Replica};
 pub(crate) use overrides::in_words;
 
 use super::resolve::Release;
