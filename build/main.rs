@@ -16,6 +16,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build");
     let out = PathBuf::from(var("OUT_DIR").expect("Cargo sets it"));
     zones::write(&out);
+    println!("cargo::rustc-check-cfg=cfg(no_backtrace)");
     if var("CARGO_CFG_TARGET_ENV").is_ok_and(|env| env == "musl") {
         link_arguments();
     }
@@ -29,6 +30,9 @@ fn link_arguments() {
     }
     if var("PROFILE").is_ok_and(|profile| profile == "release") {
         println!("cargo::rustc-link-arg-bins=-Wl,--no-eh-frame-hdr");
+        // Of a function that libunwind has as well, the first one is linked: that of no-backtrace.
+        println!("cargo::rustc-cfg=no_backtrace");
+        println!("cargo::rustc-link-arg-bins=-Wl,-z,muldefs");
         let here = var("CARGO_MANIFEST_DIR").expect("Cargo sets it");
         println!("cargo::rustc-link-arg-bins=-T{here}/build/sections.ld");
     }

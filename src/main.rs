@@ -2,6 +2,9 @@
 
 use std::process::ExitCode;
 
+#[cfg(all(no_backtrace, panic = "abort"))]
+use no_backtrace as _;
+
 fn main() -> ExitCode {
     ExitCode::from(delegate_upgrader::cli::main().code())
 }
