@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use delegate_upgrader::container::RunState;
-use kit::twin::{Behaviour, Glance, Operation, OperatorAction, Wellness};
+use kit::twin::{Behaviour, Call, Glance, Operation, OperatorAction, Wellness};
 use serde_json::{Value, json};
 
-use super::faults::{killed_after_writes, killed_when};
+use super::faults::{killed_after_writes, killed_during, killed_when};
 use super::host::{DRAIN, HOUR, Host, NEW, OLD, bad_images, good, host_network, never_restarted, row};
 
 /// The engine doubles the pause between restarts, up to a minute.
@@ -61,6 +61,32 @@ async fn a_rejected_candidate_with_tasks_gets_its_full_stop_timeout() {
     host.run_with("dd", host_network);
     assert_eq!(host.reason(NEW).await, "rejected");
     let (told, ended, _) = host.end_of(&host.find("dd.failed-1").id).unwrap();
+    assert!(
+        ended - told >= crate::settings::STOP_TIMEOUT,
+        "{:?}",
+        ended - told
+    );
+}
+
+/// It serves, so it may have accepted tasks, although it reports none.
+#[tokio::test(start_paused = true)]
+async fn a_container_that_served_gets_its_full_stop_timeout_whoever_rejects_it() {
+    let host = Host::new();
+    let deaf = Behaviour::ignores_stop().on_stop;
+    let ill = good().with_health(Wellness::For(Duration::from_secs(200)));
+    host.publish(NEW, Behaviour { on_stop: deaf, ..ill });
+    let old = host.run_with("dd", host_network);
+    let removes = move |call: &Call| call.operation == Operation::Remove && call.id.as_ref() == Some(&old);
+    assert!(killed_when(&host, removes).await);
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    let mut other = host.begin(NEW, Duration::from_secs(30)).await;
+    let mut rejecting = host.begin(NEW, Duration::from_secs(30)).await;
+    let rejected = host.find("dd").id;
+    let stops = |call: &Call| call.operation == Operation::Stop;
+    assert!(killed_during(&host, stops, host.finish(&mut rejecting)).await);
+    assert_eq!(host.find("dd.failed-1").id, rejected);
+    host.finish(&mut other).await;
+    let (told, ended, _) = host.end_of(&rejected).unwrap();
     assert!(
         ended - told >= crate::settings::STOP_TIMEOUT,
         "{:?}",
