@@ -70,7 +70,7 @@ async fn a_rejected_candidate_with_tasks_gets_its_full_stop_timeout() {
 
 /// It serves, so it may have accepted tasks, although it reports none.
 #[tokio::test(start_paused = true)]
-async fn a_container_that_served_gets_its_full_stop_timeout_whoever_rejects_it() {
+async fn gives_a_rejected_container_that_served_its_full_stop_timeout() {
     let host = Host::new();
     let deaf = Behaviour::ignores_stop().on_stop;
     let ill = good().with_health(Wellness::For(Duration::from_secs(200)));
