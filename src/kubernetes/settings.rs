@@ -97,9 +97,10 @@ impl ClusterSettings {
         match common {
             Ok(common) if problems.is_empty() => {
                 warnings.extend(common.warnings.iter().map(|line| {
-                    let guess = line.split_once(": unknown variable; use ");
-                    let warning = guess.and_then(|(name, meant)| without_effect(name, meant));
-                    warning.unwrap_or_else(|| line.clone())
+                    let known =
+                        |(given, meant): (&str, &str)| without_effect(given.split(':').next()?, meant);
+                    let known = line.split_once("; use ").and_then(known);
+                    known.unwrap_or_else(|| line.clone())
                 }));
                 let names = env.iter().filter_map(|(name, _)| name.to_str());
                 let set = names.filter(|name| in_env(name));
