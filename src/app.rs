@@ -192,7 +192,7 @@ fn audit_log(target: &AuditTarget) -> Result<AuditLog, SetupError> {
     })
 }
 
-/// The file of the audit log, to read: also the usual one that this user may not write.
+/// The audit log to read: the configured file, or the default one even if this user may not write it.
 pub(crate) fn audit_file(settings: &Settings) -> Option<&Path> {
     match &settings.audit {
         Some(target) => target.path().map(PathBuf::as_path),

@@ -1,6 +1,6 @@
 //! The oldest supported versions: those of the page `docs/usage/support.md`.
 
-/// A kind of version, the oldest one that is supported, and the software to update.
+/// The name of a version, the oldest one with support, and the software to update.
 pub(crate) struct Oldest(&'static str, (u64, u64), &'static str);
 
 pub(crate) const DOCKER: Oldest = Oldest("API", (1, 41), "Docker");

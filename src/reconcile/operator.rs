@@ -65,7 +65,7 @@ pub enum OperatorError {
         /// The release that was asked for.
         release: u64,
     },
-    /// There is no delegate, or each runs that release or is left alone.
+    /// No delegate can be rolled back: each already runs that release or is left alone, or none exists.
     #[error("no delegate is rolled back: {}", .0.join("; "))]
     AllStay(Vec<String>),
     /// The image of that release is unknown, or several have that tag.

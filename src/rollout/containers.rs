@@ -85,7 +85,7 @@ impl Rollout {
             .serving
             .as_ref()
             .is_some_and(|copy| copy.is_copy && copy.is_created());
-        // If a container has the name, an old one that has ended only waits to be removed.
+        // If a container has the name, an old container that has ended only waits to be removed.
         let is_unfinished = |old: &Member| self.serving.is_none() || old.is_up();
         !self.is_served() && (self.candidate.is_some() || self.old.iter().any(is_unfinished) || is_copy)
     }
@@ -217,7 +217,7 @@ impl Rollout {
         given_up.filter(|member| member.is_up())
     }
 
-    /// The member that represents the delegate in reports: the working one, or the one that should work.
+    /// The member that represents the delegate in reports: the container in service, or else the one that should serve.
     pub fn representative(&self) -> Option<&Member> {
         self.serving
             .as_ref()

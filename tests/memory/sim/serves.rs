@@ -120,7 +120,8 @@ impl Name<'_> {
         for (from, to) in self.book.standstills.iter().chain(&self.book.outages) {
             all.extend([*from, *to]);
         }
-        all.extend(self.book.watches.iter().map(|(at, ..)| *at));
+        let proof = scenario.healthy_deadline + BEFORE;
+        all.extend((self.book.watches.iter()).flat_map(|(at, ..)| [*at, *at + proof]));
         all.extend(self.book.broken.iter().map(|(at, ..)| *at));
         all.extend(self.book.calm_since);
         let end = self.timeline.world.twin.elapsed();
@@ -137,27 +138,19 @@ impl Name<'_> {
             || !self.is_watched(at)
             || self.is_its_owners(gap, at)
             || self.is_restarted(at)
+            || self.was_unwatched(gap, at)
             || self.way == Way::StopFirst && (self.drains(at) || self.proves_itself(at))
             || !self.can_serve(at)
     }
 
-    /// The engine's start, the readiness of the slowest good image, and the delay of failed calls. An upgrader that starts meanwhile
-    /// cannot know how long the new container has been ill, and gives it its time.
+    /// The engine's start, the readiness of the slowest good image, and the delay of failed calls.
     fn allowed(&self, gap: Duration, at: Duration) -> Duration {
-        let scenario = &self.timeline.world.scenario;
-        let mut watches = self.book.watches.iter();
-        let starts = watches.any(|(since, _, begins)| *begins && gap <= *since && *since <= at);
-        let proof = if starts {
-            scenario.healthy_deadline
-        } else {
-            Duration::ZERO
-        };
-        let images = scenario.images.iter();
+        let images = self.timeline.world.scenario.images.iter();
         let ready = images
             .filter(|made| made.kind.serves())
             .map(|made| made.behaviour.ready_after);
         let failed = self.moments.failed_calls(gap.saturating_sub(FAULT), at);
-        START + ready.max().unwrap_or_default() + proof + FAULT * failed
+        START + ready.max().unwrap_or_default() + FAULT * failed
     }
 
     /// Whether an upgrader runs.
@@ -169,6 +162,16 @@ impl Name<'_> {
                 .rfind(|(since, ..)| *since <= at)
                 .is_some_and(|(_, _, begins)| *begins)
         })
+    }
+
+    /// Whether an upgrader started when none ran: it gives the container in service its time, however long that has been ill.
+    fn was_unwatched(&self, gap: Duration, at: Duration) -> bool {
+        let serves = |shadow: &&Shadow| shadow.role(at) == Some(Role::Serving) && shadow.life(at).is_some();
+        let time = self.timeline.world.scenario.healthy_deadline + BEFORE;
+        let is_new = |since: Duration| gap < since && since <= at && at < since + time;
+        let is_first = |since: Duration| is_new(since) && !self.is_watched(since.saturating_sub(NOW));
+        let mut starts = self.book.watches.iter().filter(|(.., begins)| *begins);
+        self.shadows.iter().any(serves) && starts.any(|(since, ..)| is_first(*since))
     }
 
     /// Whether its owner stopped, paused or removed it, or it ended by itself unreplaced. A pruned container did not run.
