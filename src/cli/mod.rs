@@ -15,6 +15,8 @@ mod named_delegate;
 mod notify;
 mod pause;
 mod plan;
+#[cfg(feature = "docker")]
+mod reconfigure;
 mod run;
 mod shutdown;
 mod status;
@@ -89,7 +91,14 @@ enum Command {
         /// One delegate's container, by name or id
         #[arg(value_parser = container)]
         container: Option<String>,
+        #[cfg(feature = "docker")]
+        #[command(subcommand)]
+        of: Option<PlanOf>,
     },
+    /// Change a delegate's settings as an upgrade changes its image: the new container proves itself first
+    #[cfg(feature = "docker")]
+    #[command(after_help = RECONFIGURE)]
+    Reconfigure(reconfigure::Reconfigure),
     /// Upgrade one delegate now, ignoring its quarantine
     #[command(
         visible_alias = "upgrade",
@@ -216,6 +225,25 @@ enum Command {
     },
 }
 
+/// What `plan` shows beside a scheduled run.
+#[cfg(feature = "docker")]
+#[derive(Debug, Subcommand)]
+enum PlanOf {
+    /// Show what `reconfigure` would change
+    #[command(after_help = RECONFIGURE)]
+    Reconfigure(reconfigure::Reconfigure),
+}
+
+/// The end of the help of `reconfigure`.
+#[cfg(feature = "docker")]
+const RECONFIGURE: &str = "\
+With --env-file, FILE has variables of the delegate.
+
+Examples:
+  delegate-upgrader reconfigure delegate-1 --env JAVA_OPTS=-Xmx2g --memory 3g
+  delegate-upgrader plan reconfigure delegate-1 --env-file new.env
+  delegate-upgrader reconfigure --workload docker-delegate --secret DELEGATE_TOKEN=/run/secrets/token";
+
 /// Checks the name or id of a container. An empty one, as from an unset shell variable, would mean the whole host.
 fn container(text: &str) -> Result<String, &'static str> {
     let name = text.strip_prefix('/').unwrap_or(text);
@@ -339,6 +367,8 @@ async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Ex
         | Command::Resume { .. }
         | Command::History { .. }
         | Command::Rollback { .. }
+        | Command::Reconfigure(_)
+        | Command::Plan { of: Some(_), .. }
         | Command::Notify { .. }
         | Command::Doctor { from: Some(_), .. } => Needs::HostOnly,
         _ => Needs::All,
@@ -347,8 +377,18 @@ async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Ex
         Command::Doctor { from, .. } => from.as_deref(),
         _ => None,
     };
+    // Here the file has the delegate's variables.
+    let (env_file, new) = match &command {
+        Command::Reconfigure(_) | Command::Plan { of: Some(_), .. } => (None, env_file),
+        _ => (env_file, None),
+    };
     let settings = environment::settings(env_file.as_deref(), needs, from)?;
     match command {
+        Command::Reconfigure(given) => reconfigure::reconfigure(&settings, given, new, json).await,
+        Command::Plan {
+            of: Some(PlanOf::Reconfigure(given)),
+            ..
+        } => reconfigure::plan(&settings, given, new, json).await,
         Command::Once => run::once(&settings, json).await,
         Command::Retry {
             container,
@@ -373,7 +413,7 @@ async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Ex
             pause::resume(&settings, container.as_deref(), &asker.into(), json).await
         }
         Command::History { container } => history::history(&settings, container.as_deref(), json).await,
-        Command::Plan { container } => plan::plan(&settings, container.as_deref(), json).await,
+        Command::Plan { container, .. } => plan::plan(&settings, container.as_deref(), json).await,
         Command::Notify { .. } => notify::test(&settings, json).await,
         Command::Doctor {
             from: Some(from),

@@ -70,8 +70,8 @@ pub(super) async fn rollback(
     serve(settings, false, json, start).await
 }
 
-/// Completes the replacement that `start` starts. With `no_wait`, leaves the rest to the daemon once the new container runs.
-async fn serve(
+/// Completes the replacements that `start` starts. With `no_wait`, leaves the rest to the daemon once the new container runs.
+pub(super) async fn serve(
     settings: &Settings,
     no_wait: bool,
     json: bool,
@@ -105,15 +105,7 @@ async fn finish(
     no_wait: bool,
     json: bool,
 ) -> Result<Exit, Exit> {
-    if let Err(error) = started {
-        let exit = match &error {
-            OperatorError::Engine(error) => return Err(no_engine(error)),
-            OperatorError::HealthOnly => Exit::Config,
-            OperatorError::NoSuchDelegate { .. } | OperatorError::NoSuchRelease { .. } => Exit::Usage,
-            _ => Exit::NotServed,
-        };
-        return Err(fail(error, exit));
-    }
+    started.map_err(failed)?;
     let is_left = |upgrader: &Upgrader| no_wait && upgrader.ledger().steps_taken.contains_key("start");
     let report = daemon::run_until(upgrader, &is_left).await;
     let report = report.map_err(|error| no_engine(&error))?;
@@ -128,6 +120,18 @@ async fn finish(
         return Ok(Exit::Ok);
     }
     Ok(done(&report))
+}
+
+/// Prints why nothing was started.
+pub(super) fn failed(error: OperatorError) -> Exit {
+    let exit = match &error {
+        OperatorError::Engine(error) => return no_engine(error),
+        OperatorError::HealthOnly => Exit::Config,
+        OperatorError::NoSuchDelegate { .. } | OperatorError::NoSuchRelease { .. } => Exit::Usage,
+        OperatorError::NothingToChange => Exit::Ok,
+        _ => Exit::NotServed,
+    };
+    fail(error, exit)
 }
 
 /// The exit of an operator's command.

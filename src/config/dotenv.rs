@@ -1,7 +1,6 @@
 //! A file of variables, in the format of systemd's `EnvironmentFile=`. Unlike the environment, it can be read again
 //! while the program runs.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::iter::{self, Peekable};
@@ -15,7 +14,7 @@ const LARGEST: u64 = 1024 * 1024;
 ///
 /// # Errors
 /// The reason why it cannot be read. It quotes no values.
-pub(super) fn read(path: &Path) -> Result<Vec<(OsString, OsString)>, String> {
+pub(crate) fn read(path: &Path) -> Result<Vec<(String, String)>, String> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LARGEST).read_to_string(&mut text));
     let length = read.map_err(|error| {
@@ -28,11 +27,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<(OsString, OsString)>, String> {
     if u64::try_from(length).is_ok_and(|length| length >= LARGEST) {
         return Err(format!("{}: larger than 1 MiB", path.display()));
     }
-    let variables = parse(&text).map_err(|(line, why)| format!("{}: line {line}: {why}", path.display()))?;
-    let variables = variables.into_iter();
-    Ok(variables
-        .map(|(name, value)| (name.into(), value.into()))
-        .collect())
+    parse(&text).map_err(|(line, why)| format!("{}: line {line}: {why}", path.display()))
 }
 
 /// Names and values, or the number of the first wrong line and the reason.

@@ -103,22 +103,21 @@ fn file(vars: &[(OsString, OsString)], problems: &mut Problems) -> Vec<(OsString
         Vec::new()
     });
     variables.retain(|(name, _)| name != NAME);
-    let mut commented = variables
-        .iter()
-        .filter(|(_, value)| value.to_string_lossy().contains(" #"));
-    let may_be_shown = |name: &OsString| {
-        let known = self::known(&name.to_string_lossy());
-        known.is_some_and(|Known { row, name }| row.file.is_none_or(|file| file == name))
+    let mut commented = variables.iter().filter(|(_, value)| value.contains(" #"));
+    let may_be_shown = |name: &String| {
+        self::known(name).is_some_and(|Known { row, name }| row.file.is_none_or(|file| file == name))
     };
     if let Some((name, _)) = commented.find(|(name, _)| may_be_shown(name)) {
-        let name = name.to_string_lossy();
         problems.hint(format!(
             "{name}: \" #\" and the text after it are part of the value; write a comment on a line of its own"
         ));
     }
     // In the file, the last value of a name counts, but the caller takes the first.
     variables.reverse();
+    let variables = variables.into_iter();
     variables
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect()
 }
 
 /// Whether a value starts and ends with the same quote.

@@ -31,6 +31,8 @@ use variables::Environment;
 pub use crate::net::egress::{Egress, ProxySettings};
 pub use audit::AuditTarget;
 pub(crate) use audit::try_file;
+#[cfg(feature = "docker")]
+pub(crate) use dotenv::read as read_variables;
 pub use notifications::{Notifications, SigningKey, WebhookFormat, WebhookSettings};
 pub use problems::{ConfigErrors, Problem};
 pub use timing::Timing;

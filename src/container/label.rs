@@ -56,6 +56,8 @@ pub const ATTEMPT: &str = "io.delegate-upgrader.attempt";
 pub const ROLLED_BACK_FROM: &str = "io.delegate-upgrader.rolled-back-from";
 /// On a container that `rollback` created: the id of the image that it left.
 pub const ROLLED_BACK_FROM_ID: &str = "io.delegate-upgrader.rolled-back-from-id";
+/// On a container that `reconfigure` created: the names of the settings in which it differs from the one that it replaces.
+pub const RECONFIGURED: &str = "io.delegate-upgrader.reconfigured";
 /// On a container, service or record of ours that an operator asked for: who that was, or `unknown`.
 pub const REQUESTED_BY: &str = "io.delegate-upgrader.requested-by";
 /// The same: why, in the operator's words.
@@ -65,7 +67,7 @@ pub const REQUEST_REASON: &str = "io.delegate-upgrader.request-reason";
 pub const COPY: &str = "io.delegate-upgrader.copy";
 
 /// The labels that only we write. The labels of a release replace those of the previous release.
-pub const OURS: [&str; 16] = [
+pub const OURS: [&str; 17] = [
     REPLACES,
     COPY,
     NAME,
@@ -80,6 +82,7 @@ pub const OURS: [&str; 16] = [
     IMAGE,
     ROLLED_BACK_FROM,
     ROLLED_BACK_FROM_ID,
+    RECONFIGURED,
     REQUESTED_BY,
     REQUEST_REASON,
 ];

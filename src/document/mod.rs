@@ -10,6 +10,7 @@
 //! | host names that the engine generated are removed | `names` |
 //! | endpoints keep only the fields that a client may set | `networks` |
 //! | anonymous volumes are kept with their data | `volumes` |
+//! | a change of settings replaces nothing but what it names | `new_settings` |
 //! | the image and our labels are ours, and nothing that we create has `--rm` | `overrides` |
 //! | the helper of an upgrader shares nothing with it that only one container can have | `helper` |
 //! | a trial shares nothing with the running container that only one can have, and does nothing | `trial` |
@@ -33,6 +34,7 @@ mod dependencies;
 mod helper;
 mod names;
 mod networks;
+mod new_settings;
 mod obstacle;
 mod overrides;
 mod platform;
@@ -50,6 +52,7 @@ pub use compare::{Difference, changes, differences, verify};
 pub use dependencies::{Dependency, dependencies, missing_for_create, missing_for_start};
 pub use helper::of_helper;
 pub use networks::swarm_network;
+pub use new_settings::{MemoryLimit, NewSettings};
 pub use obstacle::{DependencyKind, Obstacle, managed, podman_secret};
 pub use overrides::Overrides;
 pub(crate) use platform::{image_platform, is_same_image, offered_platforms, platform};

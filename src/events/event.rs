@@ -196,6 +196,8 @@ pub enum Action {
     Withdrawn,
     /// Like an upgrade, but to an earlier image, because an operator asked for it.
     RolledBack,
+    /// An operator gave it other settings, and the new container works.
+    Reconfigured,
     /// The old container serves again.
     Restored,
     /// The engine was asked to restart an unhealthy delegate.

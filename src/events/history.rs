@@ -40,7 +40,7 @@ pub struct Release {
     /// When its outcome was found, if known.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub time: Option<DateTime<Utc>>,
-    /// `original`, `upgraded`, `rolled_back`, `rejected`, `withdrawn` or `restored`.
+    /// `original`, `upgraded`, `rolled_back`, `reconfigured`, `rejected`, `withdrawn` or `restored`.
     pub outcome: &'static str,
     /// Whether its container is in service.
     pub is_serving: bool,
@@ -146,14 +146,19 @@ impl Release {
 
     /// Whether the delegate ran this release, so that it can return to it.
     fn was_served(&self) -> bool {
-        let served = [Action::Upgraded, Action::RolledBack].map(Action::as_str);
+        let served = [Action::Upgraded, Action::RolledBack, Action::Reconfigured].map(Action::as_str);
         self.outcome == ORIGINAL || served.contains(&self.outcome)
     }
 
     fn of(event: &Event) -> Option<Self> {
         let is_release = matches!(
             event.action,
-            Action::Upgraded | Action::RolledBack | Action::Rejected | Action::Withdrawn | Action::Restored
+            Action::Upgraded
+                | Action::RolledBack
+                | Action::Reconfigured
+                | Action::Rejected
+                | Action::Withdrawn
+                | Action::Restored
         );
         is_release.then(|| Self {
             release: event.release.unwrap_or_default(),

@@ -111,6 +111,7 @@ pub fn recorded_before(rollout: &Rollout) -> impl Iterator<Item = EventId> {
         let actions = [
             Action::Upgraded,
             Action::RolledBack,
+            Action::Reconfigured,
             Action::SelfUpgraded,
             Action::Restored,
         ];
@@ -171,7 +172,7 @@ impl At<'_> {
         if seen.contains(&EventId::of(action, &[member.id.as_str()])) {
             return None;
         }
-        let image = &member.image;
+        let image = member.tried();
         let note = self.notes.of(&member.id);
         let message = match (&note.because, action) {
             (Some(because), Action::Rejected) => format!("{image} was rejected: {because}"),
@@ -185,7 +186,7 @@ impl At<'_> {
         let mut event = self.event(member, action, &[member.id.as_str()], message);
         let old = self.rollout.members().find(|old| member.is_successor_of(old));
         event.from = old.map(|old| old.image.to_string());
-        event.to = Some(image.to_string());
+        event.to = Some(member.image.to_string());
         event.image_id = Some(member.image_id.as_str().to_owned());
         event.previous_release = Some(member.previous_release);
         event.reason.clone_from(&note.reason);
@@ -216,6 +217,7 @@ impl At<'_> {
         let action = match (serving.is_copy, serving.release, &serving.rolled_back_from) {
             (true, ..) => Action::Restored,
             (false, 0, _) => return None,
+            (false, ..) if serving.reconfigured.is_some() => Action::Reconfigured,
             (false, _, Some(_)) => Action::RolledBack,
             (false, _, None) if rollout.is_upgrader() => Action::SelfUpgraded,
             (false, _, None) => Action::Upgraded,
@@ -244,10 +246,10 @@ impl At<'_> {
             .map(|before| before.reference.to_string());
         let from = before.or_else(|| old.map(|old| old.image.to_string()));
         let shown = from.as_deref().unwrap_or("another image");
-        let mut message = if action == Action::RolledBack {
-            format!("rolled back from {shown} to {to}")
-        } else {
-            format!("replaced {shown} with {to}")
+        let mut message = match &serving.reconfigured {
+            Some(settings) => format!("changed the settings {settings}"),
+            None if action == Action::RolledBack => format!("rolled back from {shown} to {to}"),
+            None => format!("replaced {shown} with {to}"),
         };
         let cut_short = old.filter(|old| was_killed(old));
         if cut_short.is_some() {

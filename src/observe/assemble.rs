@@ -109,6 +109,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
             }
             Role::Retired | Role::Draining { .. } => rollout.old.push(member),
             Role::Failed { .. } => rollout.failed.push(member),
+            Role::Former { .. } => rollout.former.push(member),
             Role::Withdrawn { .. } | Role::Trial { .. } => rollout.withdrawn.push(member),
             Role::Helper { .. } => rollout.helper = Some(member),
         }
@@ -279,9 +280,12 @@ fn work_age(scope: &Scope) -> Duration {
 
 /// Whether nothing is in progress.
 fn is_quiet(parts: &[Part]) -> bool {
-    parts
-        .iter()
-        .all(|part| matches!(part.role, Role::Serving | Role::Failed { .. }))
+    parts.iter().all(|part| {
+        matches!(
+            part.role,
+            Role::Serving | Role::Failed { .. } | Role::Former { .. }
+        )
+    })
 }
 
 /// The health of each part.
@@ -331,7 +335,11 @@ fn question_of<H: HealthEndpoint>(
     scope: &Scope,
 ) -> Result<Question, Health> {
     match part.role {
-        Role::Draining { .. } | Role::Withdrawn { .. } | Role::Trial { .. } | Role::Failed { .. }
+        Role::Draining { .. }
+        | Role::Withdrawn { .. }
+        | Role::Trial { .. }
+        | Role::Failed { .. }
+        | Role::Former { .. }
             if part.container.state() == RunState::Running =>
         {
             Err(Health {

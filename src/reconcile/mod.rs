@@ -13,6 +13,7 @@ mod observation;
 pub mod operator;
 pub(crate) mod questions;
 mod reachability;
+pub mod reconfigure;
 mod recreations;
 mod releases;
 mod resolve;

@@ -57,6 +57,37 @@ pub enum OperatorError {
         /// The image it was rolled back from.
         from: String,
     },
+    /// An orchestrator changes the settings of its workloads itself.
+    #[error("{name} belongs to {orchestrator}, which changes its settings itself: {command}")]
+    OfOrchestrator {
+        /// The name of the service or Deployment.
+        name: String,
+        /// The orchestrator's name.
+        orchestrator: &'static str,
+        /// The command that does it by the same rules.
+        command: String,
+    },
+    /// Its settings cannot be changed.
+    #[error("{name} keeps its settings: {problem}")]
+    CannotReconfigure {
+        /// The delegate's container name.
+        name: String,
+        /// Why.
+        problem: String,
+    },
+    /// All have the settings already.
+    #[error("nothing to do: these settings are in force already")]
+    NothingToChange,
+    /// The container with the settings before the last change was removed.
+    #[error(
+        "the former settings of {name} ({settings}) are gone with its former container; give them with `reconfigure`"
+    )]
+    FormerGone {
+        /// The delegate's container name.
+        name: String,
+        /// The names of the settings.
+        settings: String,
+    },
     /// It already runs that release.
     #[error("{name} runs release {release} already")]
     AlreadyThere {
@@ -266,6 +297,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     ) -> Result<(), OperatorError> {
         let Observed { rollouts, .. } = self.observe_all().await?;
         let found = self.named(container, &rollouts).await?;
+        if let (Found::Container(rollout), None) = (&found, release)
+            && let Some(names) = rollout.serving.as_ref().and_then(|it| it.reconfigured.as_ref())
+        {
+            return self.take_settings_back(rollout, names, &rollouts, request).await;
+        }
         let earlier = rollback_target(self.engine.as_ref(), &found, release, records).await?;
         self.start_rollback(vec![(found, earlier)], &rollouts, request);
         Ok(())
@@ -345,7 +381,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     /// Observes the services as well.
-    async fn may_change(&mut self) -> Result<(), OperatorError> {
+    pub(super) async fn may_change(&mut self) -> Result<(), OperatorError> {
         if self.settings.policy.health_only {
             return Err(OperatorError::HealthOnly);
         }
@@ -370,12 +406,16 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Some(service) = services.find(|managed| is_named(given, &managed.name, Some(&managed.id))) {
             return Ok(Found::Service(Box::new(service.clone())));
         }
+        Err(self.no_such_delegate(given.to_owned(), rollouts))
+    }
+
+    pub(super) fn no_such_delegate(&self, container: String, rollouts: &[Rollout]) -> OperatorError {
         let services = self.services.managed().map(|managed| managed.name.clone());
         let containers = rollouts.iter().map(|rollout| rollout.name.clone());
-        Err(OperatorError::NoSuchDelegate {
-            container: given.to_owned(),
+        OperatorError::NoSuchDelegate {
+            container,
             delegates: containers.chain(services).collect(),
             workload_names: self.settings.scope.workload_names.clone(),
-        })
+        }
     }
 }

@@ -291,11 +291,15 @@ impl UpgradeRun {
         };
         let pulled = self.pulled.get(&reference.normalised());
         let halted = self.halted.get(&(None, rollout.workload.clone()));
+        // That another replica runs the image well says nothing about new settings.
+        let proven = id
+            .as_ref()
+            .filter(|_| !matches!(self.intent, Intent::Reconfigure(..)));
         RunFacts {
             given_up,
             unsuitable: self.unsuitable(reference, member).cloned(),
             pull: pulled.and_then(|pulled| pulled.as_ref().err()).cloned(),
-            halted: halted.and_then(|halted| halting_replica(rollout, all, id.as_ref(), halted)),
+            halted: halted.and_then(|halted| halting_replica(rollout, all, proven, halted)),
             replica: awaited_replica(rollout, all, &self.resting),
             others: too_many_at_once(all).filter(|_| !self.intent.is_requested()),
             ..RunFacts::default()

@@ -50,7 +50,9 @@ impl BlockerKind {
         match intent {
             Intent::Report | Intent::Upgrade => false,
             Intent::Retry(_) => matches!(self, Self::Evidence | Self::Time),
-            Intent::Rollback(_) => matches!(self, Self::Wish | Self::Evidence | Self::Time),
+            Intent::Rollback(_) | Intent::Reconfigure(..) => {
+                matches!(self, Self::Wish | Self::Evidence | Self::Time)
+            }
         }
     }
 }

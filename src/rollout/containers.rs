@@ -24,6 +24,8 @@ pub struct Rollout {
     pub withdrawn: Vec<Member>,
     /// Rejected candidates, earliest first. More than one only briefly.
     pub failed: Vec<Member>,
+    /// Containers before a change of settings, earliest first. More than one only briefly.
+    pub former: Vec<Member>,
     /// The helper, which replaces an upgrader that cannot run twice at once.
     pub helper: Option<Member>,
     /// The owner's settings from its labels.
@@ -98,7 +100,8 @@ impl Rollout {
     /// All its containers.
     pub fn members(&self) -> impl Iterator<Item = &Member> {
         let named = self.serving.iter().chain(&self.candidate).chain(&self.helper);
-        named.chain(&self.old).chain(&self.withdrawn).chain(&self.failed)
+        let ended = self.withdrawn.iter().chain(&self.failed).chain(&self.former);
+        named.chain(&self.old).chain(ended)
     }
 
     /// The number of the latest attempt at a replacement that its containers show; 0 if there was none.

@@ -1,8 +1,12 @@
 //! The image that a delegate should run, and why.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use super::Member;
 use super::reason::Reason;
-use crate::container::{ImageId, Request};
+use crate::container::{ContainerId, ImageId, Request};
+use crate::document::NewSettings;
 use crate::image::ImageReference;
 
 /// Which image a delegate should run.
@@ -39,6 +43,8 @@ impl Desired {
     /// Whether a candidate has the wanted image. If that is unknown, the replacement is finished.
     pub(super) fn wants(&self, candidate: &Member) -> bool {
         match self {
+            // It has the image of the container in service, and an operator's settings.
+            _ if candidate.reconfigured.is_some() => true,
             // Another process rolls back from it.
             Self::Image { reference, id, .. } if candidate.was_rolled_back_from(reference, id.as_ref()) => {
                 true
@@ -66,6 +72,8 @@ pub enum Intent {
     Retry(Request),
     /// An operator returns to the previous image: `rollback`.
     Rollback(Request),
+    /// An operator wants the same image with other settings: `reconfigure`. The containers to be replaced, and what each gets.
+    Reconfigure(Request, Arc<BTreeMap<ContainerId, NewSettings>>),
 }
 
 impl Intent {
@@ -87,7 +95,15 @@ impl Intent {
     pub fn request(&self) -> Option<&Request> {
         match self {
             Self::Report | Self::Upgrade => None,
-            Self::Retry(request) | Self::Rollback(request) => Some(request),
+            Self::Retry(request) | Self::Rollback(request) | Self::Reconfigure(request, _) => Some(request),
+        }
+    }
+
+    /// The settings that an operator wants for this container.
+    pub(super) fn new_settings(&self, container: &ContainerId) -> Option<&NewSettings> {
+        match self {
+            Self::Reconfigure(_, all) => all.get(container),
+            _ => None,
         }
     }
 }

@@ -132,6 +132,8 @@ pub struct Member {
     pub fingerprint: Option<String>,
     /// The image it was rolled back from, if `rollback` created it.
     pub rolled_back_from: Option<RememberedImage>,
+    /// The names of the settings in which it differs from the container that it replaces, if `reconfigure` created it.
+    pub reconfigured: Option<String>,
     /// The operator's request that led to it, if there was one.
     pub request: Option<Request>,
     /// Its memory limit, in bytes.
@@ -183,6 +185,7 @@ impl Member {
                 label::ROLLED_BACK_FROM,
                 label::ROLLED_BACK_FROM_ID,
             ),
+            reconfigured: container.label(label::RECONFIGURED).map(str::to_owned),
             request: Request::read(|name| container.label(name)),
             memory_limit: container.memory_limit(),
             created_at: container.created_at().unwrap_or_default(),
@@ -290,7 +293,8 @@ impl Member {
     /// The next step for a person if it is unhealthy. A rollback cannot itself be rolled back.
     pub fn next_step(&self) -> String {
         let before = self.previous.as_ref().filter(|_| self.rolled_back_from.is_none());
-        let before = before.map(|before| before.reference.as_str());
+        let former = self.reconfigured.as_ref().map(|_| "its former settings");
+        let before = former.or(before.map(|before| before.reference.as_str()));
         next_step(&format!("docker logs {}", self.name), &self.delegate(), before)
     }
 
@@ -357,6 +361,14 @@ impl Member {
     /// How often the engine has restarted it.
     pub(super) fn restarts(&self) -> u64 {
         self.life.restart_count.max(self.history.max_restart_count)
+    }
+
+    /// Its image, and the settings that are new with it: what was tried.
+    pub fn tried(&self) -> String {
+        match &self.reconfigured {
+            Some(settings) => format!("{} with the new settings {settings}", self.image),
+            None => self.image.to_string(),
+        }
     }
 
     /// Why nothing is replaced if the desired image already runs.

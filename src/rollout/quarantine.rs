@@ -125,6 +125,10 @@ impl Member {
         let Role::Failed { attempt } = self.role else {
             return None;
         };
+        // Its settings failed, and not its image.
+        if self.reconfigured.is_some() {
+            return None;
+        }
         let since = self.life.finished_at.unwrap_or(self.created_at);
         let until = end(since, self.quarantine_after(attempt), now).or(self.is_up().then_some(now))?;
         Some(Reason::Quarantined {

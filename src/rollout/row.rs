@@ -57,6 +57,8 @@ rows! {
         WithdrawnRemove
         /// It failed, but another one failed later, or a later release serves and is healthy: remove it.
         FailedRemove
+        /// It has the settings before a change, and the container in service works and does not replace it: remove it.
+        FormerRemove
         /// The exchange of an upgrader by its helper is over: stop the helper and remove it.
         HelperRemove
     }
@@ -69,7 +71,7 @@ rows! {
         SuccessorReject
         /// The old container drains or crashes, and the successor works, or this process asked before: ask it to stop; after its timeout, at once.
         DrainingStop
-        /// The old container has ended, under Compose a while ago, and the container in service works: remove former images beyond `KEEP_IMAGES`, then the container.
+        /// The old container has ended, under Compose a while ago, and the container in service works: keep it as the former one if its settings were changed; otherwise remove former images beyond `KEEP_IMAGES`, then the container.
         DrainingRemove
         /// Anything else: wait until the container in service works.
         OldWait

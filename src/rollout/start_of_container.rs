@@ -1,12 +1,15 @@
 //! The blockers of a container's upgrade: their input.
 
+use std::collections::BTreeMap;
+
 use super::next::At;
 use super::pace::MOST_DRAINS;
 use super::reason::Reason;
 use super::{
     Blocker, BlockerRow, ChosenOrder, Desired, FailureCause, Intent, Member, RunFacts, Start, Surroundings,
 };
-use crate::container::{ImageId, Role};
+use crate::container::{ContainerId, ImageId, Role};
+use crate::document::NewSettings;
 use crate::image::ImageReference;
 
 impl At<'_> {
@@ -60,6 +63,22 @@ impl InService<'_> {
         }
     }
 
+    /// Whether the settings were changed, if an operator wants another container of these to get other ones.
+    fn reconfigured(&self, replaced: &BTreeMap<ContainerId, NewSettings>) -> Reason {
+        let is_done = self
+            .serving
+            .replaces
+            .as_ref()
+            .is_some_and(|id| replaced.contains_key(id));
+        match self.serving.reconfigured.clone().filter(|_| is_done) {
+            Some(settings) => Reason::Reconfigured { settings },
+            None => Reason::CreateRefused {
+                problem: "someone else has recreated the delegate meanwhile; run the command again"
+                    .to_owned(),
+            },
+        }
+    }
+
     /// Why no further container can be added now. A container that is still up must not run beside a stop-first candidate.
     fn drains(&self, image: String) -> Option<Reason> {
         let (rollout, stuck) = (self.at.rollout, |it: &Member| self.at.facts.backoffs.stuck(it));
@@ -106,6 +125,9 @@ impl Surroundings for InService<'_> {
         let (reference, id, intent) = self.wanted()?;
         let image = reference.to_string();
         Some(match row {
+            BlockerRow::Current if let Intent::Reconfigure(_, all) = intent => {
+                (!all.contains_key(&self.serving.id)).then(|| self.reconfigured(all))?
+            }
             BlockerRow::Current if id == Some(&self.serving.image_id) => {
                 self.serving.unchanged_reason(reference, intent)
             }

@@ -55,6 +55,8 @@ pub enum Step {
     Retire { id: ContainerId, to: String },
     /// Rename a container to record that it is asked to stop.
     Drain { id: ContainerId, to: String },
+    /// Rename an old container that has ended, to keep its settings for a rollback.
+    Keep { id: ContainerId, to: String },
     /// Rename a candidate that is no longer wanted, before it is stopped as gently as a delegate.
     Withdraw {
         id: ContainerId,
@@ -177,6 +179,15 @@ impl Step {
         }
     }
 
+    /// Keeps an old container, whose second stays in its name.
+    pub(super) fn keep(rollout: &Rollout, old: &Member) -> Self {
+        let since = old.stopping_since().map_or(0, |since| since.timestamp());
+        Self::Keep {
+            id: old.id.clone(),
+            to: rollout.dated_name(since, |since| Role::Former { since }),
+        }
+    }
+
     pub(super) fn withdraw(
         rollout: &Rollout,
         candidate: &Member,
@@ -194,7 +205,7 @@ impl Step {
         Self::Reject {
             id: candidate.id.clone(),
             to: rollout.next_failed_name(&candidate.image_id),
-            image: candidate.image.to_string(),
+            image: candidate.tried(),
             rejection,
         }
     }
@@ -273,6 +284,7 @@ impl fmt::Display for Step {
                 f,
                 "naming the old container ({id}) {to} before it is asked to stop"
             ),
+            Self::Keep { id, to } => write!(f, "keeping the old container ({id}) as {to}, with its settings"),
             Self::Withdraw { id, to, .. } => write!(f, "withdrawing the candidate ({id}) as {to}"),
             Self::Announce { id, to } => write!(
                 f,
@@ -316,7 +328,10 @@ impl Step {
             Self::Recreate { .. } => "recreated the old container".to_owned(),
             Self::CreateHelper { .. } => "created the helper".to_owned(),
             Self::Start { name, .. } => format!("started {name}"),
-            Self::Retire { to, .. } | Self::Drain { to, .. } | Self::Restore { to, .. } => {
+            Self::Retire { to, .. }
+            | Self::Drain { to, .. }
+            | Self::Keep { to, .. }
+            | Self::Restore { to, .. } => {
                 format!("renamed the old container to {to}")
             }
             Self::Withdraw { to, .. } | Self::Announce { to, .. } | Self::Promote { to, .. } => {
@@ -341,6 +356,7 @@ impl Step {
             | Self::Start { id, .. }
             | Self::Retire { id, .. }
             | Self::Drain { id, .. }
+            | Self::Keep { id, .. }
             | Self::Withdraw { id, .. }
             | Self::Announce { id, .. }
             | Self::Promote { id, .. }

@@ -91,7 +91,8 @@ impl Redactor {
     }
 }
 
-fn looks_secret(name: &str) -> bool {
+/// Whether a variable or option of this name may hold a secret.
+pub fn looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET.split(' ').any(|word| name.contains(word))
 }

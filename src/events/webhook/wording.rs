@@ -50,6 +50,7 @@ fn heading(event: &Event) -> &'static str {
         Action::Rejected => "❌ New image rejected",
         Action::Withdrawn => "⚠️ New container withdrawn",
         Action::RolledBack => "✅ Rolled back",
+        Action::Reconfigured => "✅ Reconfigured",
         Action::Restored => "⚠️ Old container restored",
         Action::Restarted => "⚠️ Restarted",
         Action::HealthLost => "❌ Not healthy",

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::image::{by_digest, image_of};
 use crate::container::{ContainerId, ImageId, Inspected, Request, Role, label};
-use crate::document::{self, Images, Overrides};
+use crate::document::{self, Images, NewSettings, Overrides};
 use crate::engine::{Engine, EngineError, EngineInfo};
 use crate::rollout::failure::Failure;
 use crate::rollout::reason::Reason;
@@ -61,6 +61,14 @@ pub(super) fn labels(
     let former = former_images(old, new_image);
     if !former.is_empty() {
         labels.push((label::FORMER_IMAGES, former));
+    }
+    if let Some(settings) = intent.new_settings(&old.id()) {
+        labels.push((label::RECONFIGURED, settings.names()));
+        let left = [label::ROLLED_BACK_FROM, label::ROLLED_BACK_FROM_ID];
+        labels.extend(
+            left.into_iter()
+                .filter_map(|name| Some((name, old.label(name)?.to_owned()))),
+        );
     }
     labels.extend(intent.request().into_iter().flat_map(Request::labels));
     if let Intent::Rollback(_) = intent {
@@ -243,6 +251,22 @@ async fn checked<E: Engine>(engine: &E, id: ContainerId, image: &ImageId) -> Res
     };
     engine.remove(&id).await?;
     Err(Failure::ImageVanished)
+}
+
+/// The new container, unless the engine gave it other settings: an unset variable may come from the image, and a limit may not be
+/// supported.
+pub(super) async fn taken_over<E: Engine>(
+    engine: &E,
+    id: ContainerId,
+    settings: &NewSettings,
+) -> Result<ContainerId, Failure> {
+    let missing = settings.missing_in(&engine.inspect(&id).await?);
+    if missing.is_empty() {
+        return Ok(id);
+    }
+    engine.remove(&id).await?;
+    let problem = format!("Docker or the image sets {} in another way", missing.names());
+    Err(Failure::Refused(Reason::CreateRefused { problem }))
 }
 
 pub(super) async fn stands_for<E: Engine>(

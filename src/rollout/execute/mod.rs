@@ -16,7 +16,7 @@ use tracing::debug;
 use tracing::field::display;
 
 pub use self::background_pulls::{Pulled, Pulls};
-use self::create::{NewContainer, create, create_helper, inspect, labels, recreate};
+use self::create::{NewContainer, create, create_helper, inspect, labels, recreate, taken_over};
 pub use self::image::image_of;
 use self::prepare::prepare;
 pub use self::progress::PullState;
@@ -67,10 +67,14 @@ pub async fn execute<E: Engine>(
                 name: rollout.free_name(Role::Candidate),
                 image,
                 reference: reference.to_string(),
-                by_id: matches!(intent, Intent::Rollback(_)),
+                by_id: matches!(intent, Intent::Rollback(_) | Intent::Reconfigure(..)),
                 labels: labels(rollout, &old, image, *release, intent),
             };
-            return Ok(Effect::Created(create(engine, &old, wanted).await?));
+            let Some(settings) = intent.new_settings(from) else {
+                return Ok(Effect::Created(create(engine, &old, wanted).await?));
+            };
+            let id = create(engine, &settings.applied_to(&old), wanted).await?;
+            return taken_over(engine, id, settings).await.map(Effect::Created);
         }
         Step::Prepare { id, .. } => return prepare(engine, rollout, id, memory).await,
         Step::TryStart { id, trial, .. } => {
@@ -94,14 +98,19 @@ pub async fn execute<E: Engine>(
         | Step::Announce { id, to }
         | Step::Promote { id, to }
         | Step::Reject { id, to, .. } => {
-            if matches!(step, Step::Reject { .. }) {
+            let candidate = rollout.candidate.as_ref().filter(|candidate| candidate.id == *id);
+            // Its settings failed, and not its image.
+            let is_about_image = candidate.is_none_or(|candidate| candidate.reconfigured.is_none());
+            if matches!(step, Step::Reject { .. }) && is_about_image {
                 record_rejection(engine, rollout, id, now).await;
             }
-            let candidate = rollout.candidate.as_ref().filter(|candidate| candidate.id == *id);
             let named = candidate.map(|candidate| ContainerId::new(candidate.name.as_str()));
             rename(engine, named.as_ref().unwrap_or(id), to).await?;
         }
-        Step::Retire { id, to } | Step::Drain { id, to } | Step::Restore { id, to } => {
+        Step::Retire { id, to }
+        | Step::Drain { id, to }
+        | Step::Keep { id, to }
+        | Step::Restore { id, to } => {
             rename(engine, id, to).await?;
         }
         Step::SetRestartPolicy { id, policy, .. } => {

@@ -3,8 +3,8 @@
 use super::Effect;
 use super::image::image_of;
 use super::start::connect;
-use crate::container::ContainerId;
-use crate::document::{self, Images, Obstacle};
+use crate::container::{ContainerId, label};
+use crate::document::{self, Images, NewSettings, Obstacle};
 use crate::engine::{Engine, EngineError};
 use crate::rollout::failure::Failure;
 use crate::rollout::reason::Reason;
@@ -37,6 +37,10 @@ async fn difference<E: Engine>(
 ) -> Result<Option<String>, Failure> {
     let old = engine.inspect(old).await?;
     let candidate = engine.inspect(candidate).await?;
+    let reconfigured = candidate.label(label::RECONFIGURED);
+    let old = reconfigured.map_or(old.clone(), |names| {
+        NewSettings::of(names, &candidate).applied_to(&old)
+    });
     let mut images = Vec::new();
     for container in [&old, &candidate] {
         match image_of(engine, container).await {

@@ -54,7 +54,7 @@ macro_rules! meanings {
 }
 
 meanings! {
-    Current: UpToDate SameImage;
+    Current: UpToDate SameImage Reconfigured;
     WentBack: RolledBack;
     Unwanted: HeldBack CustomImage OtherGeneration;
     Forbidden: NotPinned;

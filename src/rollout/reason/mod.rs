@@ -53,6 +53,9 @@ pub enum Reason {
     /// The published reference differs, but its image runs already.
     #[error("already running the image that {image} refers to")]
     SameImage { image: String },
+    /// An operator gave it other settings.
+    #[error("has the new settings {settings}")]
+    Reconfigured { settings: String },
     /// Changes are made only in scheduled runs, and none has requested one yet.
     #[error("{}waiting for the next scheduled run", is_published(.published.as_deref()))]
     AwaitingSchedule {

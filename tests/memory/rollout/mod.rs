@@ -29,6 +29,7 @@ mod operator;
 mod outcomes;
 mod paths;
 mod ports;
+mod reconfigure;
 mod rejections;
 mod replicas;
 mod retries;

@@ -110,6 +110,7 @@ impl Scene {
             }),
             Step::Retire { id, to }
             | Step::Drain { id, to }
+            | Step::Keep { id, to }
             | Step::Withdraw { id, to, .. }
             | Step::Announce { id, to }
             | Step::Promote { id, to }
@@ -269,6 +270,7 @@ impl Scene {
             Role::Retired | Role::Draining { .. } => rollout.old.push(member),
             Role::Withdrawn { .. } => rollout.withdrawn.push(member),
             Role::Failed { .. } => rollout.failed.push(member),
+            Role::Former { .. } => rollout.former.push(member),
         }
         // Draining ones come first, in the order in which they are read.
         rollout

@@ -54,7 +54,11 @@ impl Scene {
     fn may_stop(&self, row: Row, member: &Member) -> bool {
         let rollout = &self.rollout;
         match member.role {
-            Role::Failed { .. } | Role::Withdrawn { .. } | Role::Trial { .. } | Role::Helper { .. } => true,
+            Role::Failed { .. }
+            | Role::Former { .. }
+            | Role::Withdrawn { .. }
+            | Role::Trial { .. }
+            | Role::Helper { .. } => true,
             // Its name says that it was never asked to stop; between two lives Docker cannot rename it.
             Role::Retired => member.is_between_lives() && (row == Row::CopyStart || self.serving_works()),
             Role::Draining { .. } => match row {
@@ -100,7 +104,7 @@ impl Scene {
         let target = match step {
             Step::Create { from, .. } | Step::Recreate { from, .. } | Step::CreateHelper { from, .. } => Some(of(from)),
             Step::NoteFirstSeen { .. } | Step::Pull { .. } | Step::RemoveImage { .. } => None,
-            Step::Prepare { id, .. } | Step::TryStart { id, .. } | Step::Start { id, .. } | Step::Retire { id, .. } | Step::Drain { id, .. }
+            Step::Prepare { id, .. } | Step::TryStart { id, .. } | Step::Start { id, .. } | Step::Retire { id, .. } | Step::Drain { id, .. } | Step::Keep { id, .. }
             | Step::Withdraw { id, .. } | Step::Announce { id, .. } | Step::Promote { id, .. } | Step::Reject { id, .. } | Step::Restore { id, .. }
             | Step::SetRestartPolicy { id, .. } | Step::Stop { id, .. } | Step::Restart { id, .. }
             | Step::Remove { id, .. } => Some(of(id)),
@@ -146,6 +150,10 @@ impl Scene {
                 is(Role::Serving) && (self.may_give_up_its_name(target, false) || rollout.is_upgrader()),
                 "the one in service gives up its name to a proven candidate only",
             ),
+            Step::Keep { .. } => (
+                target.role.is_old() && target.has_ended() && self.serving_works(),
+                "an old container is kept once it has ended, beside one that works",
+            ),
             Step::Drain { .. } => (
                 is(Role::Serving) && (self.may_give_up_its_name(target, true) || self.is_announced() && target.has_ended())
                     || is(Role::Retired) && (self.serving_works() || row == Row::CopyStart)
@@ -167,7 +175,7 @@ impl Scene {
             ),
             Step::Restore { .. } => (target.role.is_old() && nothing_else, "an old one comes back where nothing else is there"),
             Step::SetRestartPolicy { policy, .. } => (
-                policy == "no" && matches!(target.role, Role::Failed { .. } | Role::Withdrawn { .. }),
+                policy == "no" && matches!(target.role, Role::Failed { .. } | Role::Withdrawn { .. } | Role::Former { .. }),
                 "a container that is or was in service keeps its policy",
             ),
             Step::Stop { .. } => (target.is_up() && self.may_stop(row, target), "it may not be asked to stop"),
@@ -178,6 +186,7 @@ impl Scene {
             Step::Remove { .. } => (
                 !target.is_up()
                     && match target.role {
+                        Role::Former { .. } => self.serving_works(),
                         Role::Draining { .. } => self.serving_works() || rollout.relatives.iter().any(Member::works),
                         Role::Serving => row == Row::AutoRemove && target.auto_remove == AutoRemove::ByUpgrader,
                         role => role != Role::Retired && !role.is_candidate(),

@@ -78,6 +78,7 @@ pub fn old() -> Member {
         settings: "as made".to_owned(),
         fingerprint: None,
         rolled_back_from: None,
+        reconfigured: None,
         request: None,
         memory_limit: None,
         created_at: ago(86_400),
@@ -477,6 +478,7 @@ impl Scene {
             Step::Start { id, .. } => format!("start {id}"),
             Step::Retire { id, to }
             | Step::Drain { id, to }
+            | Step::Keep { id, to }
             | Step::Announce { id, to }
             | Step::Promote { id, to }
             | Step::Restore { id, to } => format!("rename {id} to {}", relative(&to)),

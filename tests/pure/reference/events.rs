@@ -16,6 +16,7 @@ fn words(action: Action) -> (&'static str, &'static str) {
     match action {
         Action::Upgraded => ("the new container works, and the old one has ended", ""),
         Action::RolledBack => ("as `upgraded`, to an earlier image, after `rollback`", ""),
+        Action::Reconfigured => ("as `upgraded`, with the same image and other settings, after `reconfigure`", ""),
         Action::Rejected => ("a new container failed; its image is in quarantine", "[the cause](causes.md) of the failure"),
         Action::Withdrawn => ("a new container was given up, which says nothing about its image", "[the reason](reasons.md), where there is one"),
         Action::Restored => ("the old container serves again after a new one was rejected or withdrawn", ""),

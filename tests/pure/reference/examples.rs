@@ -35,6 +35,7 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
     match kind {
         ReasonKind::UpToDate => Reason::UpToDate { image },
         ReasonKind::SameImage => Reason::SameImage { image },
+        ReasonKind::Reconfigured => Reason::Reconfigured { settings: "env.DELEGATE_TOKEN,memory".to_owned() },
         ReasonKind::AwaitingSchedule => Reason::AwaitingSchedule { published: Some(image) },
         ReasonKind::HealthOnly => Reason::HealthOnly { published: Ok(Some(image)) },
         ReasonKind::OptedOut => Reason::OptedOut { label: delegate_upgrader::container::label::ENABLE },

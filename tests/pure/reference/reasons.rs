@@ -48,6 +48,7 @@ pub(super) fn words(kind: Kind) -> Words {
     match kind {
         Kind::UpToDate => Words("It runs the published image.", "nothing; if it is unhealthy, `status` shows the next step.", ""),
         Kind::SameImage => Words("The published reference is new, and refers to the image that runs.", NOTHING, ""),
+        Kind::Reconfigured => Words("`reconfigure` gave it these settings.", NOTHING, ""),
         Kind::AwaitingSchedule => Words("Upgrades start in scheduled runs only.", WAIT_OR_RETRY, SCHEDULES),
         Kind::AwaitingAnswer => Words("The Manager, or the registry of a mutable tag, has not answered.", "if it lasts, read the last error in the line.", MANAGER),
         Kind::AwaitingDrains => Words("Two old or rejected containers of it are still finishing their tasks.", "wait; each has up to its stop timeout.", ""),

@@ -1,0 +1,173 @@
+//! New settings for a container that is recreated with the same image: variables, labels and the memory limit.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::defaults::env_name;
+use crate::container::Inspected;
+use crate::text::size;
+
+/// The prefix of a variable in the list of names.
+const ENV: &str = "env.";
+/// The prefix of a label in the list of names.
+const LABEL: &str = "label.";
+/// The memory limit in the list of names.
+const MEMORY: &str = "memory";
+
+/// Settings by name, as they shall be. The values may be secrets: `Debug` and the list of names show none.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct NewSettings {
+    /// Environment variables; `None` removes one.
+    pub env: BTreeMap<String, Option<String>>,
+    /// Labels; `None` removes one.
+    pub labels: BTreeMap<String, Option<String>>,
+    /// The memory limit.
+    pub memory: Option<MemoryLimit>,
+}
+
+/// A memory limit, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimit {
+    /// `HostConfig.Memory`; 0 for none.
+    pub memory: u64,
+    /// `HostConfig.MemorySwap`; `None` keeps a value of the owner, and lets the engine choose again what it chose before: twice the
+    /// memory.
+    pub swap: Option<i64>,
+}
+
+impl NewSettings {
+    /// The values that a container has for the settings of these [names](Self::names).
+    pub fn of(names: &str, container: &Inspected) -> Self {
+        let mut settings = Self::default();
+        for name in names.split(',') {
+            if let Some(name) = name.strip_prefix(ENV) {
+                let value = container.env(name).map(str::to_owned);
+                settings.env.insert(name.to_owned(), value);
+            } else if let Some(name) = name.strip_prefix(LABEL) {
+                let labels = container.object("/Config/Labels");
+                let value = labels.and_then(|labels| labels.get(name)?.as_str());
+                settings.labels.insert(name.to_owned(), value.map(str::to_owned));
+            } else if name == MEMORY {
+                settings.memory = Some(limit_of(container));
+            }
+        }
+        settings
+    }
+
+    /// The names of the settings, such as `env.JAVA_OPTS,label.team,memory`: the value of the label
+    /// [`RECONFIGURED`](crate::container::label::RECONFIGURED).
+    pub fn names(&self) -> String {
+        let env = self.env.keys().map(|name| format!("{ENV}{name}"));
+        let labels = self.labels.keys().map(|name| format!("{LABEL}{name}"));
+        let memory = self.memory.map(|_| MEMORY.to_owned());
+        env.chain(labels).chain(memory).collect::<Vec<_>>().join(",")
+    }
+
+    /// The container's document with these settings.
+    pub fn applied_to(&self, container: &Inspected) -> Inspected {
+        let mut container = container.clone();
+        if !self.env.is_empty() {
+            let mut entries = container.list("/Config/Env").to_vec();
+            entries.retain(|entry| {
+                !entry
+                    .as_str()
+                    .is_some_and(|it| self.env.contains_key(env_name(it)))
+            });
+            let set = self
+                .env
+                .iter()
+                .filter_map(|(name, value)| Some((name, value.as_ref()?)));
+            entries.extend(set.map(|(name, value)| Value::from(format!("{name}={value}"))));
+            container.replace("/Config/Env", Value::Array(entries));
+        }
+        if !self.labels.is_empty() {
+            let mut labels: Map<_, _> = container.object("/Config/Labels").cloned().unwrap_or_default();
+            for (name, value) in &self.labels {
+                match value {
+                    Some(value) => drop(labels.insert(name.clone(), Value::from(value.as_str()))),
+                    None => drop(labels.remove(name)),
+                }
+            }
+            container.replace("/Config/Labels", Value::Object(labels));
+        }
+        if let Some(MemoryLimit { memory, swap }) = self.memory {
+            let before = limit_of(&container);
+            let is_default = i64::try_from(before.memory * 2).is_ok_and(|twice| before.swap == Some(twice));
+            let swap = swap.or(is_default.then_some(0)).or(before.swap);
+            container.replace("/HostConfig/Memory", Value::from(memory));
+            if let Some(swap) = swap {
+                container.replace("/HostConfig/MemorySwap", Value::from(swap));
+            }
+        }
+        container
+    }
+
+    /// The settings for which this container has other values.
+    pub fn missing_in(&self, container: &Inspected) -> Self {
+        let mut missing = self.clone();
+        let found = Self::of(&self.names(), container);
+        missing
+            .env
+            .retain(|name, value| found.env.get(name) != Some(value));
+        missing
+            .labels
+            .retain(|name, value| found.labels.get(name) != Some(value));
+        missing.memory = missing.memory.filter(|wanted| {
+            let is_found = |it: MemoryLimit| {
+                it.memory == wanted.memory && (wanted.swap.is_none() || wanted.swap == it.swap)
+            };
+            !found.memory.is_some_and(is_found)
+        });
+        missing
+    }
+
+    /// Whether there is no setting.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The changes to a container, for people. Values of variables and labels may be secrets, and are not shown.
+    pub fn as_changes_of(&self, container: &Inspected) -> String {
+        let former = Self::of(&self.names(), container);
+        let word = |former: Option<&Option<String>>, value: &Option<String>| match (former, value) {
+            (Some(Some(_)), Some(_)) => "changes",
+            (_, Some(_)) => "is added",
+            (_, None) => "is removed",
+        };
+        let env = self.env.iter();
+        let env = env.map(|(name, value)| format!("{name} {}", word(former.env.get(name), value)));
+        let labels = self.labels.iter();
+        let labels =
+            labels.map(|(name, value)| format!("the label {name} {}", word(former.labels.get(name), value)));
+        let limit = |it: MemoryLimit| {
+            if it.memory == 0 {
+                "no limit".to_owned()
+            } else {
+                size::text(it.memory)
+            }
+        };
+        let memory = former.memory.zip(self.memory);
+        let memory = memory.map(|(from, to)| format!("memory: {} becomes {}", limit(from), limit(to)));
+        env.chain(labels).chain(memory).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// Shows no values.
+impl fmt::Debug for NewSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NewSettings({})", self.names())
+    }
+}
+
+fn limit_of(container: &Inspected) -> MemoryLimit {
+    let host_config = container.object("/HostConfig");
+    let number = |field: &str| host_config.and_then(|it| it.get(field)?.as_i64());
+    MemoryLimit {
+        memory: number("Memory")
+            .and_then(|memory| memory.try_into().ok())
+            .unwrap_or_default(),
+        swap: number("MemorySwap"),
+    }
+}

@@ -1,0 +1,258 @@
+//! `reconfigure`: other settings by the proof of an upgrade, and the way back to the former ones.
+
+use std::collections::BTreeSet;
+
+use delegate_upgrader::container::{Request, RunState, label};
+use delegate_upgrader::document::{MemoryLimit, NewSettings};
+use delegate_upgrader::image::Pull;
+use delegate_upgrader::reconcile::operator::OperatorError;
+use delegate_upgrader::reconcile::reconfigure::Whom;
+use delegate_upgrader::status::report::Report;
+use serde_json::{Value, json};
+
+use super::faults::{Way, killed_during, points};
+use super::host::{GROUP, HOUR, Host, NEW, OLD, auto_remove, bad_images, row};
+use kit::twin::{Behaviour, Call, Operation, OperatorAction};
+
+const OLDER: &str = "harness/delegate:26.01.1";
+const SECRET: &str = "hunter2-hunter2";
+
+/// A token, a variable less, a label and another limit.
+fn new_settings() -> NewSettings {
+    let mut new = NewSettings::default();
+    new.env
+        .insert("DELEGATE_TOKEN".to_owned(), Some(SECRET.to_owned()));
+    new.env.insert("NEXT_GEN".to_owned(), None);
+    new.labels.insert("team".to_owned(), Some("blue".to_owned()));
+    let memory = 3 << 30;
+    new.memory = Some(MemoryLimit { memory, swap: None });
+    new
+}
+
+async fn reconfigured(host: &Host, whom: &Whom) -> Result<Report, OperatorError> {
+    let mut upgrader = host.upgrader(OLD);
+    upgrader
+        .reconfigure(whom, &new_settings(), Request::default())
+        .await?;
+    Ok(host.finish(&mut upgrader).await)
+}
+
+async fn taken_back(host: &Host) -> Result<Report, OperatorError> {
+    let mut upgrader = host.upgrader(OLD);
+    upgrader.rollback("dd", None, Request::default(), []).await?;
+    Ok(host.finish(&mut upgrader).await)
+}
+
+fn dd() -> Whom {
+    Whom::Container("dd".to_owned())
+}
+
+/// The settings that `new_settings` names, and everything else that an owner gives, without our labels.
+fn settings(host: &Host) -> (BTreeSet<String>, Value, Value) {
+    let document = host.twin.document("dd").unwrap();
+    let env = document["Config"]["Env"].as_array().unwrap().iter();
+    let env = env.map(|entry| entry.as_str().unwrap().to_owned()).collect();
+    let mut labels = document["Config"]["Labels"].clone();
+    let labels = labels.as_object_mut().unwrap();
+    labels.retain(|name, _| !label::OURS.contains(&name.as_str()));
+    (env, json!(labels), document["HostConfig"].clone())
+}
+
+/// The name of the only container beside `dd`, which has ended and does not come back.
+fn former(host: &Host) -> Option<String> {
+    let all = host.containers();
+    let (served, rest) = all.split_first().unwrap();
+    assert_eq!(
+        (served.0.as_str(), &served.1),
+        ("dd", &RunState::Running),
+        "{all:?}"
+    );
+    assert!(rest.len() < 2, "{all:?}");
+    let (name, state, _) = rest.first()?;
+    assert!(
+        name.starts_with("dd.former-") && *state == RunState::Exited,
+        "{all:?}"
+    );
+    assert_eq!(host.restart_policy(name), "no");
+    Some(name.clone())
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_what_was_named_and_nothing_else() {
+    for way in [Way::StartFirst, Way::StopFirst] {
+        let host = way.host();
+        let (env, labels, mut host_config) = settings(&host);
+        let report = reconfigured(&host, &dd()).await.unwrap();
+        assert_eq!(row(&report, "dd").reason.as_str(), "reconfigured", "{report:?}");
+        assert!(row(&report, "dd").runs_the_target() && !report.has_failures());
+        let mut expected = env.clone();
+        expected.remove("NEXT_GEN=true");
+        expected.insert(format!("DELEGATE_TOKEN={SECRET}"));
+        host_config["Memory"] = json!(3_u64 << 30);
+        let (found, new_labels, found_config) = settings(&host);
+        assert_eq!((&labels, new_labels), (&json!({}), json!({ "team": "blue" })));
+        assert_eq!(
+            (found, found_config["Memory"].clone()),
+            (expected, host_config["Memory"].clone())
+        );
+        assert_eq!(host.find("dd").image, OLD);
+        assert!(former(&host).is_some());
+        if way == Way::StartFirst {
+            assert_eq!(host.fewest_working(), 1);
+        }
+        let writes = host.twin.writes();
+        let shown = format!("{report:?} {writes:?}");
+        assert!(!shown.contains(SECRET), "{shown}");
+        // A daemon leaves both as they are.
+        host.once(OLD).await;
+        assert_eq!(host.twin.writes().len(), writes.len());
+        // The same command again has nothing to do.
+        let again = reconfigured(&host, &dd()).await.unwrap_err();
+        assert_eq!(again, OperatorError::NothingToChange);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rollback_brings_the_former_settings_back() {
+    let host = Way::StartFirst.host();
+    let before = settings(&host);
+    reconfigured(&host, &dd()).await.unwrap();
+    let changed = settings(&host);
+    for expected in [&before, &changed, &before] {
+        let report = taken_back(&host).await.unwrap();
+        assert_eq!(row(&report, "dd").reason.as_str(), "reconfigured", "{report:?}");
+        assert_eq!(&settings(&host), expected);
+        assert!(former(&host).is_some());
+    }
+    let name = former(&host).unwrap();
+    host.by_hand(OperatorAction::Remove, &name);
+    let gone = taken_back(&host).await.unwrap_err();
+    assert!(matches!(gone, OperatorError::FormerGone { .. }), "{gone}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upgrade_keeps_the_new_settings_and_ends_the_way_back_to_the_former_ones() {
+    let host = Way::StartFirst.host();
+    reconfigured(&host, &dd()).await.unwrap();
+    let changed = settings(&host);
+    host.once(NEW).await;
+    assert_eq!((host.find("dd").image.as_str(), former(&host)), (NEW, None));
+    assert_eq!(settings(&host), changed);
+    // Now the rollback is one of the image.
+    let mut upgrader = host.upgrader(NEW);
+    upgrader
+        .rollback("dd", None, Request::default(), [])
+        .await
+        .unwrap();
+    host.finish(&mut upgrader).await;
+    assert_eq!((host.find("dd").image.as_str(), former(&host)), (OLD, None));
+    assert_eq!(settings(&host), changed);
+    // A change of settings does not end the rollback.
+    let mut upgrader = host.upgrader(NEW);
+    let mut other = NewSettings::default();
+    other
+        .env
+        .insert("JAVA_OPTS".to_owned(), Some("-Xmx1g".to_owned()));
+    upgrader
+        .reconfigure(&dd(), &other, Request::default())
+        .await
+        .unwrap();
+    host.finish(&mut upgrader).await;
+    assert_eq!(host.reason(NEW).await, "rolled_back");
+    assert_eq!(host.find("dd").image, OLD);
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_that_fail_on_the_first_replica_reach_no_other_and_say_nothing_of_the_image() {
+    for bad in bad_images() {
+        let mut host = Host::new();
+        host.pull = Pull::Never;
+        for name in ["aa", "bb", "cc"] {
+            host.run(name);
+        }
+        let ids = ["aa", "bb", "cc"].map(|name| host.find(name).id);
+        host.twin.set_behaviour(OLD, &bad);
+        let report = reconfigured(&host, &Whom::Workload(GROUP.to_owned()))
+            .await
+            .unwrap();
+        assert_eq!(row(&report, "aa").reason.as_str(), "rejected", "{report:?}");
+        for name in ["bb", "cc"] {
+            assert_eq!(row(&report, name).reason.as_str(), "halted", "{report:?}");
+        }
+        assert_eq!(ids, ["aa", "bb", "cc"].map(|name| host.find(name).id));
+        assert_eq!((host.count(Operation::Create), host.fewest_working()), (1, 3));
+        // Another delegate may get the image that it has.
+        host.twin.set_behaviour(OLD, &Behaviour::default());
+        host.twin.add_image(OLDER, host.twin.image(Behaviour::default()));
+        host.run_with("dd", |body| body["Image"] = json!(OLDER));
+        let report = host.once(OLD).await;
+        assert_eq!(host.find("dd").image, OLD, "{report:?}");
+        let report = reconfigured(&host, &Whom::Workload(GROUP.to_owned()))
+            .await
+            .unwrap();
+        assert!(!report.has_failures(), "{report:?}");
+        assert!(
+            host.names().iter().all(|name| !name.contains("failed")),
+            "{:?}",
+            host.names()
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_process_completes_it_after_a_kill_at_any_change() {
+    for way in [Way::StartFirst, Way::StopFirst] {
+        for k in points(0) {
+            let host = way.host();
+            let before = settings(&host);
+            let mut writes = 0;
+            let is_too_many = move |call: &Call| {
+                writes += usize::from(call.is_write());
+                writes > k
+            };
+            let killed = killed_during(&host, is_too_many, reconfigured(&host, &dd())).await;
+            // Its daemon publishes another image meanwhile, and completes this first.
+            let mut daemon = host.upgrader(NEW);
+            host.scheduled_run(&mut daemon).await;
+            host.scheduled_run(&mut daemon).await;
+            let context = format!("{way:?}, killed after {k} changes");
+            assert_eq!(host.find("dd").image, NEW, "{context}");
+            assert_eq!(former(&host), None, "{context}");
+            let is_changed = settings(&host) != before;
+            assert!(is_changed || killed, "{context}");
+            // Nothing of it is there before the first change.
+            assert_eq!(is_changed, k > 0, "{context}");
+            if way == Way::StartFirst {
+                assert_eq!(host.fewest_working(), 1, "{context}");
+            }
+            if !killed {
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn refuses_what_it_cannot_keep_or_verify() {
+    let host = Host::new();
+    host.run_with("dd", auto_remove);
+    let refused = reconfigured(&host, &dd()).await.unwrap_err().to_string();
+    assert!(refused.contains("--rm"), "{refused}");
+    let nobody = reconfigured(&host, &Whom::Workload("others".to_owned()))
+        .await
+        .unwrap_err();
+    assert!(matches!(nobody, OperatorError::NoSuchDelegate { .. }), "{nobody}");
+    let host = Host::new();
+    host.run("dd");
+    // As if the image set it.
+    host.twin.garble_creates(|config| {
+        let env = config["Env"].as_array_mut().unwrap();
+        env.push(json!("NEXT_GEN=true"));
+    });
+    let report = reconfigured(&host, &dd()).await.unwrap();
+    assert_eq!(row(&report, "dd").reason.as_str(), "create_refused", "{report:?}");
+    assert!(row(&report, "dd").message.contains("env.NEXT_GEN"), "{report:?}");
+    tokio::time::sleep(HOUR).await;
+    host.once(OLD).await;
+    assert_eq!((host.names(), host.fewest_working()), (vec!["dd".to_owned()], 1));
+}
