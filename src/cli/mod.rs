@@ -225,7 +225,7 @@ enum Command {
     },
 }
 
-/// What `plan` shows beside a scheduled run.
+/// The plans of other commands than a scheduled run.
 #[cfg(feature = "docker")]
 #[derive(Debug, Subcommand)]
 enum PlanOf {

@@ -185,12 +185,10 @@ pub(super) async fn reconfigure(
         container, elsewhere, ..
     } in elsewhere
     {
-        match elsewhere {
-            Some(what) => warn!(container, "{what}"),
-            None => info!(
-                container,
-                "a script or unit that starts it still has the former settings"
-            ),
+        if let Some(what) = elsewhere {
+            warn!(container, "{what}");
+        } else {
+            info!(container, "its script, unit or playbook must be changed as well");
         }
     }
     Ok(exit)

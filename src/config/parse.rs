@@ -19,7 +19,7 @@ use crate::text::secret::Secret;
 use crate::text::yes_or_no;
 
 /// The actions that `WEBHOOK_EVENTS` accepts. A test compares them with those of events, which this layer cannot use.
-pub(super) const ACTIONS: &str = "upgraded, rejected, withdrawn, rolled_back, restored, restarted, health_lost, \
+pub(super) const ACTIONS: &str = "upgraded, rejected, withdrawn, rolled_back, reconfigured, restored, restarted, health_lost, \
      health_regained, image_removed, skipped, self_upgraded, paused, resumed";
 
 pub(super) fn boolean(text: &str) -> Result<bool, String> {

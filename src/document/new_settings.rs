@@ -105,6 +105,7 @@ impl NewSettings {
     }
 
     /// The settings for which this container has other values.
+    #[must_use]
     pub fn missing_in(&self, container: &Inspected) -> Self {
         let mut missing = self.clone();
         let found = Self::of(&self.names(), container);

@@ -194,6 +194,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             self.observer.settled().await;
             observed = observe_with_answers(self, waiting).await?;
         }
+        self.learned(observed).await
+    }
+
+    /// Learns what a plan depends on beside the containers.
+    async fn learned(&mut self, observed: Observed) -> Result<Survey, EngineError> {
         let Observed {
             mut rollouts,
             mut now,
@@ -224,14 +229,24 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// Plans what a scheduled run would do to each delegate, without doing it. For `waiting` and errors, see [`Self::survey`].
     pub async fn plan(&mut self, waiting: impl FnMut(&Reason)) -> Result<Vec<Planned>, EngineError> {
-        let Survey { mut rollouts, now } = self.survey(waiting).await?;
+        let survey = self.survey(waiting).await?;
+        let others = self.planned_not_delegates();
+        let services = self.plan_services(survey.now).await;
+        Ok(self
+            .rows(survey)
+            .into_iter()
+            .chain(services)
+            .chain(others)
+            .collect())
+    }
+
+    /// The rows of the containers.
+    fn rows(&self, Survey { mut rollouts, now }: Survey) -> Vec<Planned> {
         for rollout in &mut rollouts {
             let no_free_port = rollout.no_free_port.take();
             rollout.single_instance = rollout.single_instance.take().or(no_free_port);
         }
-        let others = self.planned_not_delegates();
-        let services = self.plan_services(now).await;
-        let containers = rollouts.iter().map(|rollout| {
+        let row = |rollout: &Rollout| {
             let (Decided { decision, .. }, blockers) = self.answer(rollout, &rollouts, true, now);
             let mut planned = Planned::new(rollout, &decision, &blockers, &self.update_order(rollout));
             let serving = rollout.serving.as_ref().filter(|_| !rollout.is_upgrader());
@@ -239,8 +254,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 .warnings
                 .extend(serving.and_then(|serving| serving.image.support_notice(now)));
             planned
-        });
-        Ok(containers.chain(services).chain(others).collect())
+        };
+        rollouts.iter().map(row).collect()
     }
 
     /// Decides which image a scheduled run wants for a delegate, and lists everything that keeps an upgrade from starting, beside

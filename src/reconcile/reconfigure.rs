@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
-
 use super::Reconciler;
 use super::observation::Observed;
 use super::operator::{Found, OperatorError};
@@ -146,21 +144,16 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(())
     }
 
-    /// What the run that was started would do to each of its delegates, without doing it.
+    /// Plans the run that was started, without doing anything.
     ///
     /// # Errors
     /// The engine could not be observed.
     pub async fn planned(&mut self) -> Result<Vec<Planned>, OperatorError> {
-        let Observed { rollouts, now, .. } = self.observe_all().await?;
-        let about = rollouts
-            .iter()
-            .filter(|rollout| self.core.run.is_about(&rollout.name));
-        Ok(about.map(|rollout| self.row(rollout, &rollouts, now)).collect())
-    }
-
-    fn row(&self, rollout: &Rollout, all: &[Rollout], now: DateTime<Utc>) -> Planned {
-        let (decided, blockers) = self.answer(rollout, all, true, now);
-        Planned::new(rollout, &decided.decision, &blockers, &self.update_order(rollout))
+        let observed = self.observe_all().await?;
+        let mut survey = self.learned(observed).await?;
+        let run = &self.core.run;
+        survey.rollouts.retain(|rollout| run.is_about(&rollout.name));
+        Ok(self.rows(survey))
     }
 }
 
@@ -190,7 +183,7 @@ fn cannot(rollout: &Rollout, problem: String) -> OperatorError {
     OperatorError::CannotReconfigure { name, problem }
 }
 
-/// The tool that made the container, and where it has the former settings.
+/// The tool that made the container, and its file that still has the former settings.
 fn elsewhere<'a>(label: impl Fn(&str) -> Option<&'a str>) -> Option<String> {
     if label(compose::PROJECT).is_some() {
         let file = label("com.docker.compose.project.config_files").unwrap_or("its Compose file");

@@ -71,7 +71,9 @@ rows! {
         SuccessorReject
         /// The old container drains or crashes, and the successor works, or this process asked before: ask it to stop; after its timeout, at once.
         DrainingStop
-        /// The old container has ended, under Compose a while ago, and the container in service works: keep it as the former one if its settings were changed; otherwise remove former images beyond `KEEP_IMAGES`, then the container.
+        /// The old container has ended, and its successor works and has other settings: keep it, stopped.
+        FormerKeep
+        /// The old container has ended, under Compose a while ago, and the container in service works: remove former images beyond `KEEP_IMAGES`, then the container.
         DrainingRemove
         /// Anything else: wait until the container in service works.
         OldWait

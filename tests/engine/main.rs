@@ -39,6 +39,7 @@ mod proxy;
 mod pulls;
 mod quadlet;
 mod readme_command;
+mod reconfigure;
 mod replacements;
 mod reporting;
 mod restarts;

@@ -299,7 +299,7 @@ fn a_reason_with_several_possible_causes_names_the_cause() {
 fn each_kind_of_reason_is_classified() {
     let kinds = kinds().filter(|kind| kind.runs_the_target());
     let words: Vec<&str> = kinds.map(ReasonKind::as_str).collect();
-    assert_eq!(words, ["up_to_date", "same_image", "rolled_back"]);
+    assert_eq!(words, ["up_to_date", "same_image", "reconfigured", "rolled_back"]);
 }
 
 #[test]

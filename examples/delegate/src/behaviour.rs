@@ -19,6 +19,8 @@ pub(crate) struct Behaviour {
     pub(crate) drain: Duration,
     /// The process exits with 1 this long after its start.
     pub(crate) crash_after: Option<Duration>,
+    /// The `host:port` of a Manager that has to accept its `DELEGATE_TOKEN` all the time.
+    pub(crate) manager: Option<String>,
     /// SIGTERM is reported, and nothing else happens.
     pub(crate) ignore_sigterm: bool,
 }
@@ -38,7 +40,7 @@ pub(crate) enum Health {
 
 impl Behaviour {
     /// The variables that are read, from the environment or from a file.
-    pub(crate) const KEYS: [&str; 10] = [
+    pub(crate) const KEYS: [&str; 11] = [
         "VERSION",
         "PORT",
         "START_SECONDS",
@@ -48,6 +50,7 @@ impl Behaviour {
         "TASKS",
         "DRAIN_SECONDS",
         "CRASH_AFTER_SECONDS",
+        "MANAGER",
         "IGNORE_SIGTERM",
     ];
 
@@ -96,6 +99,7 @@ impl Behaviour {
             },
             drain: seconds("DRAIN_SECONDS")?.unwrap_or_default(),
             crash_after: seconds("CRASH_AFTER_SECONDS")?,
+            manager: text("MANAGER"),
             ignore_sigterm: match text("IGNORE_SIGTERM").as_deref() {
                 None | Some("false") => false,
                 Some("true") => true,

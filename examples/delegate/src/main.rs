@@ -16,6 +16,7 @@
 //! | `TASKS` | `0` | how many tasks it says that it executes, until SIGTERM and `DRAIN_SECONDS` longer |
 //! | `DRAIN_SECONDS` | `0` | from SIGTERM to the exit |
 //! | `CRASH_AFTER_SECONDS` | – | exit 1 after this |
+//! | `MANAGER` | – | `host:port`: healthy only while `GET /` there, with `DELEGATE_TOKEN` as `Authorization`, answers 200 |
 //! | `IGNORE_SIGTERM` | `false` | SIGTERM changes nothing |
 //!
 //! `POST /task/30` gives it a task of 30 seconds. It takes none once it was asked to stop, and exits when all are done.
@@ -93,8 +94,16 @@ struct State {
     name: String,
     started: Instant,
     draining: AtomicBool,
+    /// Whether the Manager accepts its token.
+    accepted: AtomicBool,
     /// How many tasks it was given that are not done.
     tasks: watch::Sender<u64>,
+}
+
+impl State {
+    fn is_healthy(&self) -> bool {
+        self.accepted.load(Ordering::Relaxed) && self.behaviour.healthy_at(self.started.elapsed())
+    }
 }
 
 async fn serve(behaviour: Behaviour) -> io::Result<ExitCode> {
@@ -104,6 +113,7 @@ async fn serve(behaviour: Behaviour) -> io::Result<ExitCode> {
         name: env::var("DELEGATE_NAME").unwrap_or_else(|_| "(no DELEGATE_NAME)".into()),
         started: Instant::now(),
         draining: AtomicBool::new(false),
+        accepted: AtomicBool::new(behaviour.manager.is_none()),
         tasks: watch::Sender::new(0),
         behaviour,
     });
@@ -113,6 +123,7 @@ async fn serve(behaviour: Behaviour) -> io::Result<ExitCode> {
         .await
         .map_err(|error| io::Error::new(error.kind(), format!("port {port}: {error}")))?;
     tokio::spawn(accept(listener, Arc::clone(&state)));
+    tokio::spawn(poll(Arc::clone(&state)));
     tokio::select! {
         code = crash(state.behaviour.crash_after) => Ok(code),
         code = drained(stop, &state) => Ok(code),
@@ -193,11 +204,37 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
     }
 }
 
+/// Shows its token to the Manager, again and again.
+async fn poll(state: Arc<State>) {
+    let Some(manager) = &state.behaviour.manager else {
+        return;
+    };
+    let token = env::var("DELEGATE_TOKEN").unwrap_or_default();
+    let request =
+        format!("GET / HTTP/1.1\r\nHost: {manager}\r\nAuthorization: {token}\r\nConnection: close\r\n\r\n");
+    loop {
+        let asked = async {
+            let mut stream = TcpStream::connect(manager).await?;
+            stream.write_all(request.as_bytes()).await?;
+            read_head(&mut stream).await
+        };
+        let is_accepted =
+            matches!(timeout(PATIENCE, asked).await, Ok(Ok(head)) if head.split(' ').nth(1) == Some("200"));
+        if state.accepted.swap(is_accepted, Ordering::Relaxed) != is_accepted {
+            println!(
+                "delegate: its token is {}",
+                if is_accepted { "accepted" } else { "refused" }
+            );
+        }
+        sleep(Duration::from_millis(500)).await;
+    }
+}
+
 /// Reads one request and answers it; the connection is closed after it.
 async fn answer(mut stream: TcpStream, state: Arc<State>) -> io::Result<()> {
     let head = read_head(&mut stream).await?;
     let (status, body) = match head.split(' ').take(2).collect::<Vec<_>>()[..] {
-        ["GET", "/api/health"] if state.behaviour.healthy_at(state.started.elapsed()) => (
+        ["GET", "/api/health"] if state.is_healthy() => (
             "200 OK",
             r#"{"status":"SUCCESS","data":"healthy","metaData":null,"correlationId":null}"#.into(),
         ),
@@ -241,7 +278,7 @@ fn metrics(state: &State) -> String {
     let is_draining = state.draining.load(Ordering::Relaxed);
     let always = state.behaviour.tasks.max(u64::from(is_draining));
     let tasks = always + *state.tasks.borrow();
-    let connected = u8::from(state.behaviour.healthy_at(state.started.elapsed()));
+    let connected = u8::from(state.is_healthy());
     let gauge = |name: &str, value: u64| {
         let metric = format!("io_harness_custom_metric_{name}");
         let name = &state.name;

@@ -43,12 +43,13 @@ impl At<'_> {
             Row::DrainingStop if !stays && old.is_up() && (works || was_asked && !is_retired) => {
                 self.stop(old)
             }
+            Row::FormerKeep if !stays && old.has_ended() && works && serving.is_successor_of(old) => {
+                serving.reconfigured.as_ref()?;
+                Decision::Act(Step::keep(rollout, old))
+            }
             Row::DrainingRemove if !stays && !old.is_up() && works => match rollout.outdated_image(serving) {
                 // Compose may be stopping the container in service, which works until it has ended. Then this one serves again.
                 _ if old.has_ended() && !old.has_ended_for(grace, self.now) => self.remove_after(grace, old),
-                _ if serving.reconfigured.is_some() && serving.is_successor_of(old) && old.has_ended() => {
-                    Decision::Act(Step::keep(rollout, old))
-                }
                 Some(id) => Decision::Act(Step::RemoveImage { id: id.clone() }),
                 None => Decision::Act(Step::remove(old)),
             },

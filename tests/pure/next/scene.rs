@@ -344,6 +344,13 @@ impl Scene {
         self
     }
 
+    /// Kept this many seconds ago, when its settings were changed.
+    pub fn former(mut self, seconds: i64, member: Member) -> Self {
+        let since = ago(seconds).timestamp();
+        self.rollout.former.push(named(member, Role::Former { since }));
+        self
+    }
+
     pub fn helper(mut self, is_ready: bool, member: Member) -> Self {
         self.rollout.helper = Some(named(member, Role::Helper { is_ready }));
         self

@@ -39,7 +39,8 @@ const WRITTEN: &[(&str, &str, &str)] = &[
     (label::IMAGE, "where the image had to be named by its id", "the image reference"),
     (label::ROLLED_BACK_FROM, "a container that `rollback` created", "the image reference that `rollback` left"),
     (label::ROLLED_BACK_FROM_ID, "a container that `rollback` created", "the id of that image"),
-    (label::REQUESTED_BY, "a container that `retry` or `rollback` created; also on a service and on the volume of a pause", "who asked for it, or `unknown`"),
+    (label::RECONFIGURED, "a container that `reconfigure` or its `rollback` created", "the names of the settings in which it differs from the previous container, such as `env.JAVA_OPTS,label.team,memory`"),
+    (label::REQUESTED_BY, "a container that `retry`, `rollback` or `reconfigure` created; also on a service and on the volume of a pause", "who asked for it, or `unknown`"),
     (label::REQUEST_REASON, "the same", "why, if the operator said so"),
 ];
 
