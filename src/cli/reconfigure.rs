@@ -14,13 +14,11 @@ use super::run::looking;
 use super::{Exit, fail};
 use crate::app::{self, Upgrader};
 use crate::config::{Settings, read_variables};
-use crate::container::{ACCOUNT_ID_VARIABLE, label};
-use crate::document::{MemoryLimit, NewSettings};
+use crate::container::label;
+use crate::document::{IDENTITY, MemoryLimit, NewSettings};
 use crate::reconcile::reconfigure::{Change, Whom};
 use crate::text::redact::looks_secret;
 
-/// The variables by which a delegate is found.
-const IDENTITY: [&str; 3] = ["DELEGATE_NAME", "HARNESS_NAME", ACCOUNT_ID_VARIABLE];
 /// The size limit of a secret, in bytes.
 const LARGEST: u64 = 1024 * 1024;
 

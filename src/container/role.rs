@@ -35,11 +35,8 @@ pub enum Role {
         /// The number of rejections of this image in a row, counted from 1.
         attempt: u32,
     },
-    /// `NAME.former-<unix>`: the container before a change of settings, kept stopped so that `rollback` can read its settings.
-    Former {
-        /// The time in its name when it was draining.
-        since: i64,
-    },
+    /// `NAME.former`: never started; has the settings before a change of these, which `rollback` reads.
+    Former,
     /// `NAME.helper`, or `NAME.helper-ready` after it reported that it is ready: an upgrader with the new image that
     /// exchanges two upgraders which cannot run at the same time.
     Helper {
@@ -56,6 +53,7 @@ impl Role {
         {
             match suffix {
                 "next" => return (base, Self::Next),
+                "former" => return (base, Self::Former),
                 "helper" => return (base, Self::Helper { is_ready: false }),
                 "helper-ready" => return (base, Self::Helper { is_ready: true }),
                 _ => {}
@@ -76,9 +74,6 @@ impl Role {
             if let Some(since) = suffix.strip_prefix("trial-").and_then(second) {
                 return (base, Self::Trial { since });
             }
-            if let Some(since) = suffix.strip_prefix("former-").and_then(second) {
-                return (base, Self::Former { since });
-            }
             if let Some(attempt) = suffix.strip_prefix("failed-").and_then(digits) {
                 return (base, Self::Failed { attempt });
             }
@@ -97,7 +92,7 @@ impl Role {
             Self::Withdrawn { since } => format!("{base}.withdrawn-{since}"),
             Self::Trial { since } => format!("{base}.trial-{since}"),
             Self::Failed { attempt } => format!("{base}.failed-{attempt}"),
-            Self::Former { since } => format!("{base}.former-{since}"),
+            Self::Former => format!("{base}.former"),
             Self::Helper { is_ready: false } => format!("{base}.helper"),
             Self::Helper { is_ready: true } => format!("{base}.helper-ready"),
         }
@@ -134,7 +129,7 @@ mod tests {
             Role::Trial { since: 1_700_000_000 },
             Role::Retired,
             Role::Failed { attempt: 3 },
-            Role::Former { since: 1_700_000_000 },
+            Role::Former,
             Role::Helper { is_ready: false },
             Role::Helper { is_ready: true },
         ] {

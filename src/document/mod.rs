@@ -52,7 +52,7 @@ pub use compare::{Difference, changes, differences, verify};
 pub use dependencies::{Dependency, dependencies, missing_for_create, missing_for_start};
 pub use helper::of_helper;
 pub use networks::swarm_network;
-pub use new_settings::{MemoryLimit, NewSettings};
+pub use new_settings::{IDENTITY, MemoryLimit, NewSettings, of_former};
 pub use obstacle::{DependencyKind, Obstacle, managed, podman_secret};
 pub use overrides::Overrides;
 pub(crate) use platform::{image_platform, is_same_image, offered_platforms, platform};

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::defaults::env_name;
-use crate::container::Inspected;
+use crate::container::{ACCOUNT_ID_VARIABLE, DELEGATE_NAME_VARIABLE, Inspected, restart_policy_document};
 use crate::text::size;
 
 /// The prefix of a variable in the list of names.
 const ENV: &str = "env.";
 /// The prefix of a label in the list of names.
 const LABEL: &str = "label.";
+/// The variables by which a delegate is found.
+pub const IDENTITY: [&str; 3] = [DELEGATE_NAME_VARIABLE, "HARNESS_NAME", ACCOUNT_ID_VARIABLE];
 /// The memory limit in the list of names.
 const MEMORY: &str = "memory";
 
@@ -160,6 +162,41 @@ impl fmt::Debug for NewSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "NewSettings({})", self.names())
     }
+}
+
+/// The document of a container that keeps these settings of an old one and could not run. It also has the old one's identity, by which
+/// it is found, and nothing by which another tool would take it for the delegate.
+pub fn of_former(old: &Inspected, names: &str) -> Inspected {
+    let kept = NewSettings::of(names, old);
+    let is_kept = |name: &str| IDENTITY.contains(&name) || kept.env.contains_key(name);
+    let env = old.environment().filter(|(name, _)| is_kept(name));
+    let env: Vec<String> = env.map(|(name, value)| format!("{name}={value}")).collect();
+    let labels = kept
+        .labels
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, Value::from(value?))));
+    let MemoryLimit { memory, swap } = kept.memory.unwrap_or(MemoryLimit {
+        memory: 0,
+        swap: None,
+    });
+    let mut former = old.clone();
+    former.replace(
+        "/Config",
+        json!({
+            "Image": old.text("/Config/Image"),
+            "Env": env,
+            "Labels": labels.collect::<Map<_, _>>(),
+            "Entrypoint": ["/former-settings-only"],
+            "Healthcheck": { "Test": ["NONE"] },
+        }),
+    );
+    former.replace(
+        "/HostConfig",
+        json!({ "Memory": memory, "MemorySwap": swap, "NetworkMode": "none", "RestartPolicy": restart_policy_document("no") }),
+    );
+    former.replace("/NetworkSettings/Networks", json!({}));
+    former.replace("/Mounts", json!([]));
+    former
 }
 
 fn limit_of(container: &Inspected) -> MemoryLimit {

@@ -109,7 +109,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
             }
             Role::Retired | Role::Draining { .. } => rollout.old.push(member),
             Role::Failed { .. } => rollout.failed.push(member),
-            Role::Former { .. } => rollout.former.push(member),
+            Role::Former => rollout.former = Some(member),
             Role::Withdrawn { .. } | Role::Trial { .. } => rollout.withdrawn.push(member),
             Role::Helper { .. } => rollout.helper = Some(member),
         }
@@ -280,12 +280,9 @@ fn work_age(scope: &Scope) -> Duration {
 
 /// Whether nothing is in progress.
 fn is_quiet(parts: &[Part]) -> bool {
-    parts.iter().all(|part| {
-        matches!(
-            part.role,
-            Role::Serving | Role::Failed { .. } | Role::Former { .. }
-        )
-    })
+    parts
+        .iter()
+        .all(|part| matches!(part.role, Role::Serving | Role::Failed { .. } | Role::Former))
 }
 
 /// The health of each part.
@@ -339,7 +336,7 @@ fn question_of<H: HealthEndpoint>(
         | Role::Withdrawn { .. }
         | Role::Trial { .. }
         | Role::Failed { .. }
-        | Role::Former { .. }
+        | Role::Former
             if part.container.state() == RunState::Running =>
         {
             Err(Health {

@@ -348,16 +348,14 @@ fn base_and_role(container: &Inspected) -> (String, Role) {
     let ours = is_ours(container, base);
     match role {
         // No two clocks differ by a day.
-        Role::Draining { since } | Role::Former { since }
+        Role::Draining { since }
             if container
                 .created_at()
                 .is_some_and(|created| created.timestamp() - 86_400 > since) =>
         {
             (container.name().to_owned(), Role::Serving)
         }
-        role @ (Role::Serving | Role::Retired | Role::Draining { .. } | Role::Former { .. }) => {
-            (base.to_owned(), role)
-        }
+        role @ (Role::Serving | Role::Retired | Role::Draining { .. }) => (base.to_owned(), role),
         _ if !ours => (container.name().to_owned(), Role::Serving),
         role => (base.to_owned(), role),
     }
@@ -399,7 +397,7 @@ fn is_left_over(role: Role, summary: &ContainerSummary, is_served: bool, unread_
     let is_up = is_up(&summary.state);
     let has_lasted = unread_for > if is_up { UNREAD_UP } else { UNREAD_DOWN };
     match role {
-        Role::Failed { .. } | Role::Former { .. } | Role::Withdrawn { .. } | Role::Trial { .. } => true,
+        Role::Failed { .. } | Role::Former | Role::Withdrawn { .. } | Role::Trial { .. } => true,
         // A container that is starting may take long.
         Role::Candidate | Role::Next => has_lasted,
         Role::Retired | Role::Draining { .. } => has_lasted && !is_up,

@@ -203,7 +203,6 @@ pub(super) fn completion_message(rollout: &Rollout, step: &Step) -> Option<&'sta
     match step {
         Step::Promote { .. } => Some("replaced; the old container is gone"),
         Step::Remove { id, .. } if is_replaced(id) => Some("replaced; the old container is gone"),
-        Step::Keep { .. } => Some("reconfigured; the old container is kept, stopped"),
         Step::Restore { .. } | Step::Recreate { .. } => Some("restored; the old container is in service"),
         _ => None,
     }

@@ -108,10 +108,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         request: Request,
     ) -> Result<(), OperatorError> {
         let serving = changeable(rollout)?;
-        let former = rollout
-            .former
-            .iter()
-            .find(|former| serving.is_successor_of(former));
+        let former = rollout.former.as_ref();
+        let former = former.filter(|former| former.replaces == serving.replaces);
         let Some(former) = former else {
             let (name, settings) = (rollout.name.clone(), names.to_owned());
             return Err(OperatorError::FormerGone { name, settings });

@@ -24,8 +24,8 @@ pub struct Rollout {
     pub withdrawn: Vec<Member>,
     /// Rejected candidates, earliest first. More than one only briefly.
     pub failed: Vec<Member>,
-    /// Containers before a change of settings, earliest first. More than one only briefly.
-    pub former: Vec<Member>,
+    /// The settings before a change of these, in a container that was never started.
+    pub former: Option<Member>,
     /// The helper, which replaces an upgrader that cannot run twice at once.
     pub helper: Option<Member>,
     /// The owner's settings from its labels.

@@ -57,7 +57,7 @@ rows! {
         WithdrawnRemove
         /// It failed, but another one failed later, or a later release serves and is healthy: remove it.
         FailedRemove
-        /// It has the settings before a change, and the container in service works and does not replace it: remove it.
+        /// It has the settings before a change, and the container in service works and is not of that change: remove it.
         FormerRemove
         /// The exchange of an upgrader by its helper is over: stop the helper and remove it.
         HelperRemove
@@ -71,7 +71,7 @@ rows! {
         SuccessorReject
         /// The old container drains or crashes, and the successor works, or this process asked before: ask it to stop; after its timeout, at once.
         DrainingStop
-        /// The old container has ended, and its successor works and has other settings: keep it, stopped.
+        /// The old container has ended, and its successor works and has other settings: keep its former ones for a rollback.
         FormerKeep
         /// The old container has ended, under Compose a while ago, and the container in service works: remove former images beyond `KEEP_IMAGES`, then the container.
         DrainingRemove

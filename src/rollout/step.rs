@@ -55,8 +55,12 @@ pub enum Step {
     Retire { id: ContainerId, to: String },
     /// Rename a container to record that it is asked to stop.
     Drain { id: ContainerId, to: String },
-    /// Rename an old container that has ended, to keep its settings for a rollback.
-    Keep { id: ContainerId, to: String },
+    /// Create `NAME.former`, which is never started and has these settings of an old container for a rollback.
+    Keep {
+        from: ContainerId,
+        /// The names of the settings.
+        settings: String,
+    },
     /// Rename a candidate that is no longer wanted, before it is stopped as gently as a delegate.
     Withdraw {
         id: ContainerId,
@@ -179,12 +183,10 @@ impl Step {
         }
     }
 
-    /// Keeps an old container, whose second stays in its name.
-    pub(super) fn keep(rollout: &Rollout, old: &Member) -> Self {
-        let since = old.stopping_since().map_or(0, |since| since.timestamp());
+    pub(super) fn keep(old: &Member, settings: &str) -> Self {
         Self::Keep {
-            id: old.id.clone(),
-            to: rollout.dated_name(since, |since| Role::Former { since }),
+            from: old.id.clone(),
+            settings: settings.to_owned(),
         }
     }
 
@@ -284,7 +286,7 @@ impl fmt::Display for Step {
                 f,
                 "naming the old container ({id}) {to} before it is asked to stop"
             ),
-            Self::Keep { id, to } => write!(f, "keeping the old container ({id}) as {to}, with its settings"),
+            Self::Keep { from, settings } => write!(f, "keeping {settings} of the old container ({from})"),
             Self::Withdraw { id, to, .. } => write!(f, "withdrawing the candidate ({id}) as {to}"),
             Self::Announce { id, to } => write!(
                 f,
@@ -327,11 +329,9 @@ impl Step {
             Self::TryStart { name, .. } => format!("Docker can start a container like {name}"),
             Self::Recreate { .. } => "recreated the old container".to_owned(),
             Self::CreateHelper { .. } => "created the helper".to_owned(),
+            Self::Keep { .. } => "kept the former settings".to_owned(),
             Self::Start { name, .. } => format!("started {name}"),
-            Self::Retire { to, .. }
-            | Self::Drain { to, .. }
-            | Self::Keep { to, .. }
-            | Self::Restore { to, .. } => {
+            Self::Retire { to, .. } | Self::Drain { to, .. } | Self::Restore { to, .. } => {
                 format!("renamed the old container to {to}")
             }
             Self::Withdraw { to, .. } | Self::Announce { to, .. } | Self::Promote { to, .. } => {
@@ -356,7 +356,6 @@ impl Step {
             | Self::Start { id, .. }
             | Self::Retire { id, .. }
             | Self::Drain { id, .. }
-            | Self::Keep { id, .. }
             | Self::Withdraw { id, .. }
             | Self::Announce { id, .. }
             | Self::Promote { id, .. }

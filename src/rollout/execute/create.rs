@@ -196,6 +196,31 @@ pub(super) async fn create_helper<E: Engine>(
     create(engine, &document::of_helper(&serving), wanted).await
 }
 
+/// Creates a container that only has these settings of an old one. It is never started.
+pub(super) async fn keep<E: Engine>(
+    engine: &E,
+    rollout: &Rollout,
+    from: &ContainerId,
+    settings: &str,
+) -> Result<ContainerId, Failure> {
+    let old = engine.inspect(from).await?;
+    let wanted = NewContainer {
+        name: Role::Former.name(&rollout.name),
+        image: &old.image_id(),
+        reference: old.image_reference().to_owned(),
+        by_id: true,
+        labels: vec![
+            (label::REPLACES, from.as_str().to_owned()),
+            (label::NAME, rollout.name.clone()),
+            (
+                label::RELEASE,
+                old.label(label::RELEASE).unwrap_or("0").to_owned(),
+            ),
+        ],
+    };
+    create(engine, &document::of_former(&old, settings), wanted).await
+}
+
 pub(super) async fn create<E: Engine>(
     engine: &E,
     old: &Inspected,

@@ -16,7 +16,7 @@ use tracing::debug;
 use tracing::field::display;
 
 pub use self::background_pulls::{Pulled, Pulls};
-use self::create::{NewContainer, create, create_helper, inspect, labels, recreate, taken_over};
+use self::create::{NewContainer, create, create_helper, inspect, keep, labels, recreate, taken_over};
 pub use self::image::image_of;
 use self::prepare::prepare;
 pub use self::progress::PullState;
@@ -92,6 +92,10 @@ pub async fn execute<E: Engine>(
                 return Ok(Effect::Created(id));
             }
         }
+        Step::Keep { from, settings } => {
+            let id = keep(engine, rollout, from, settings).await?;
+            return Ok(Effect::Created(id));
+        }
         Step::Start { id, .. } => return start(engine, rollout, id, memory).await,
         // Calls about a candidate use its name, so that a late step does not affect one that another upgrader has promoted.
         Step::Withdraw { id, to, .. }
@@ -107,10 +111,7 @@ pub async fn execute<E: Engine>(
             let named = candidate.map(|candidate| ContainerId::new(candidate.name.as_str()));
             rename(engine, named.as_ref().unwrap_or(id), to).await?;
         }
-        Step::Retire { id, to }
-        | Step::Drain { id, to }
-        | Step::Keep { id, to }
-        | Step::Restore { id, to } => {
+        Step::Retire { id, to } | Step::Drain { id, to } | Step::Restore { id, to } => {
             rename(engine, id, to).await?;
         }
         Step::SetRestartPolicy { id, policy, .. } => {

@@ -33,9 +33,9 @@ impl At<'_> {
             Row::GivenUpPolicy if member.has_restart_policy() && !was_tried => Decision::Act(keep_stopped),
             Row::GivenUpStop if member.is_up() => self.stop(member),
             Row::WithdrawnRemove if is_withdrawn => self.remove_after(OTHERS_REMOVE_FIRST, member),
-            Row::FormerRemove if matches!(member.role, Role::Former { .. }) => {
+            Row::FormerRemove if matches!(member.role, Role::Former) => {
                 let serving = self.rollout.serving.as_ref().filter(|serving| serving.works());
-                let is_over = serving.is_some_and(|serving| !serving.is_successor_of(member));
+                let is_over = serving.is_some_and(|serving| serving.replaces != member.replaces);
                 is_over.then(|| Decision::Act(Step::remove(member)))?
             }
             Row::FailedRemove if self.rollout.is_superseded(member) => Decision::Act(Step::remove(member)),

@@ -299,7 +299,7 @@ impl Name<'_> {
                     Role::Withdrawn { .. } => "withdrawn",
                     Role::Trial { .. } => "trial",
                     Role::Failed { .. } => "failed",
-                    Role::Former { .. } => "former",
+                    Role::Former => "former",
                     Role::Helper { .. } => "helper",
                 };
                 let does = match shadow.life(at) {

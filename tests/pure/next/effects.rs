@@ -99,6 +99,13 @@ impl Scene {
                 });
                 *self = self.clone().serving(made);
             }
+            Step::Keep { from, .. } => {
+                let kept = new()
+                    .id("former")
+                    .replaces(from.as_str())
+                    .change(|m| m.state = RunState::Created);
+                *self = self.clone().former(kept);
+            }
             Step::CreateHelper { .. } => panic!("no scene here is of an upgrader"),
             Step::Start { id, .. } => self.change_member(id, |m| {
                 m.state = RunState::Running;
@@ -110,7 +117,6 @@ impl Scene {
             }),
             Step::Retire { id, to }
             | Step::Drain { id, to }
-            | Step::Keep { id, to }
             | Step::Withdraw { id, to, .. }
             | Step::Announce { id, to }
             | Step::Promote { id, to }
@@ -270,7 +276,7 @@ impl Scene {
             Role::Retired | Role::Draining { .. } => rollout.old.push(member),
             Role::Withdrawn { .. } => rollout.withdrawn.push(member),
             Role::Failed { .. } => rollout.failed.push(member),
-            Role::Former { .. } => rollout.former.push(member),
+            Role::Former => panic!("{to}"),
         }
         // Draining ones come first, in the order in which they are read.
         rollout

@@ -55,7 +55,7 @@ impl Scene {
         let rollout = &self.rollout;
         match member.role {
             Role::Failed { .. }
-            | Role::Former { .. }
+            | Role::Former
             | Role::Withdrawn { .. }
             | Role::Trial { .. }
             | Role::Helper { .. } => true,
@@ -102,9 +102,9 @@ impl Scene {
         let serving = rollout.serving.as_ref();
         let of = |id: &ContainerId| self.member(id);
         let target = match step {
-            Step::Create { from, .. } | Step::Recreate { from, .. } | Step::CreateHelper { from, .. } => Some(of(from)),
+            Step::Create { from, .. } | Step::Keep { from, .. } | Step::Recreate { from, .. } | Step::CreateHelper { from, .. } => Some(of(from)),
             Step::NoteFirstSeen { .. } | Step::Pull { .. } | Step::RemoveImage { .. } => None,
-            Step::Prepare { id, .. } | Step::TryStart { id, .. } | Step::Start { id, .. } | Step::Retire { id, .. } | Step::Drain { id, .. } | Step::Keep { id, .. }
+            Step::Prepare { id, .. } | Step::TryStart { id, .. } | Step::Start { id, .. } | Step::Retire { id, .. } | Step::Drain { id, .. }
             | Step::Withdraw { id, .. } | Step::Announce { id, .. } | Step::Promote { id, .. } | Step::Reject { id, .. } | Step::Restore { id, .. }
             | Step::SetRestartPolicy { id, .. } | Step::Stop { id, .. } | Step::Restart { id, .. }
             | Step::Remove { id, .. } => Some(of(id)),
@@ -175,7 +175,7 @@ impl Scene {
             ),
             Step::Restore { .. } => (target.role.is_old() && nothing_else, "an old one comes back where nothing else is there"),
             Step::SetRestartPolicy { policy, .. } => (
-                policy == "no" && matches!(target.role, Role::Failed { .. } | Role::Withdrawn { .. } | Role::Former { .. }),
+                policy == "no" && matches!(target.role, Role::Failed { .. } | Role::Withdrawn { .. } | Role::Former),
                 "a container that is or was in service keeps its policy",
             ),
             Step::Stop { .. } => (target.is_up() && self.may_stop(row, target), "it may not be asked to stop"),
@@ -186,7 +186,7 @@ impl Scene {
             Step::Remove { .. } => (
                 !target.is_up()
                     && match target.role {
-                        Role::Former { .. } => self.serving_works(),
+                        Role::Former => self.serving_works(),
                         Role::Draining { .. } => self.serving_works() || rollout.relatives.iter().any(Member::works),
                         Role::Serving => row == Row::AutoRemove && target.auto_remove == AutoRemove::ByUpgrader,
                         role => role != Role::Retired && !role.is_candidate(),

@@ -344,10 +344,9 @@ impl Scene {
         self
     }
 
-    /// Kept this many seconds ago, when its settings were changed.
-    pub fn former(mut self, seconds: i64, member: Member) -> Self {
-        let since = ago(seconds).timestamp();
-        self.rollout.former.push(named(member, Role::Former { since }));
+    /// The settings before a change of these.
+    pub fn former(mut self, member: Member) -> Self {
+        self.rollout.former = Some(named(member, Role::Former));
         self
     }
 
@@ -477,6 +476,7 @@ impl Scene {
             Step::Pull { reference } => format!("pull {reference}"),
             Step::Prepare { id, .. } => format!("prepare {id}"),
             Step::TryStart { id, trial, .. } => format!("try {id} as {}", relative(&trial)),
+            Step::Keep { from, settings } => format!("keep {settings} of {from}"),
             Step::CreateHelper { from, image } => format!("create a helper from {from} with {image}"),
             Step::Recreate { from, image } => {
                 let image = image.map(|image| format!(" with {}", image.reference));
@@ -485,7 +485,6 @@ impl Scene {
             Step::Start { id, .. } => format!("start {id}"),
             Step::Retire { id, to }
             | Step::Drain { id, to }
-            | Step::Keep { id, to }
             | Step::Announce { id, to }
             | Step::Promote { id, to }
             | Step::Restore { id, to } => format!("rename {id} to {}", relative(&to)),

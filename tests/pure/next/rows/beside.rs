@@ -12,6 +12,11 @@ use super::{check, table};
 
 const AT_REST: &str = "blocked: rest, awaiting_schedule";
 
+/// The settings before another change.
+fn kept() -> Member {
+    new().id("former").replaces("before").policy("no")
+}
+
 /// Its settings were changed.
 fn reconfigured() -> Scene {
     let changed = |member: &mut Member| member.reconfigured = Some("memory".to_owned());
@@ -52,10 +57,9 @@ fn failed_and_withdrawn_containers_are_stopped_and_cleaned_up() {
             (Scene::new().serving(new().unhealthy(90, 90)).failed(1, down("f1").change(|m| m.created_at = ago(1001))), AT_REST),
             // A restored container is not a later release.
             (failed(down("f1").change(|m| m.created_at = ago(90_000))), AT_REST),
-            (reconfigured().former(90, old().policy("no").exited(90)), AT_REST),
-            (reconfigured().former(90, old().exited(90)), "given_up_policy: set the policy of old to no"),
-            (failed(down("f1")).former(90, new().id("before").policy("no").exited(90)), "former_remove: remove before"),
-            (Scene::new().serving(old().unhealthy(90, 90)).former(90, new().policy("no").exited(90)), AT_REST),
+            (reconfigured().former(kept().replaces("old")), AT_REST),
+            (failed(down("f1")).former(kept()), "former_remove: remove former"),
+            (Scene::new().serving(old().unhealthy(90, 90)).former(kept()), AT_REST),
             (Scene::new().upgrader("old").serving(old()).helper(true, helper().running(90, 80)), "helper_remove: stop helper within 1h"),
             (Scene::new().upgrader("old").serving(old()).helper(true, helper().running(90, 80).exited(5)), "helper_remove: remove helper"),
             (Scene::new().upgrader("old").serving(old()).helper(true, helper().running(90, 80).state(RunState::Removing)), "helper_remove: wait 1s, stopping"),
@@ -90,7 +94,8 @@ fn old_containers_are_stopped_once_the_successor_works() {
             // Docker has restarted it, and its name shows that this life was not asked to stop.
             (works().draining(90, old().running(5, 3)), "draining_stop: rename old to d.draining-now"),
             (works().draining(90, old().exited(5)), "draining_remove: remove old"),
-            (reconfigured().draining(90, old().exited(5)), "former_keep: rename old to d.former-1799999910"),
+            (reconfigured().draining(90, old().exited(5)), "former_keep: keep memory of old"),
+            (reconfigured().draining(90, old().exited(5)).former(kept().replaces("old")), "draining_remove: remove old"),
             (by_compose().draining(90, old().exited(5)), "draining_remove: wait 10s, stopping"),
             (by_compose().draining(90, old().exited(15)), "draining_remove: remove old"),
             (works().retired(old().exited(5)), "retired_drain: rename old to d.draining-now"),
