@@ -266,7 +266,7 @@ fn relay(mut from: UnixStream, mut to: UnixStream) {
     });
 }
 
-/// A process that is ending may open a connection and close it. That is no call, and nothing waits for an answer to it.
+/// A process that ends may close a connection before it makes a call, which must not hold up the calls of others.
 #[test]
 fn ignores_a_connection_without_a_call() {
     let proxy = Proxy::that_treats(|_, _| Treatment::KilledAfter);
