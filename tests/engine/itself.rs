@@ -155,22 +155,28 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
+    /// Begins once the first one is alive.
     pub(crate) fn begin(lab: &Lab) -> Self {
         let ends = Arc::new(AtomicBool::new(false));
         let (end, named) = (Arc::clone(&ends), format!("^/{}-upgrader", lab.name));
+        // The findings, if none is alive.
+        let look = move || {
+            let begun = Instant::now();
+            let ask = |address: String| {
+                let code = get(&address, "/livez").map(|(code, _)| code);
+                (address, code)
+            };
+            let found: Vec<_> = addresses(&named).into_iter().map(ask).collect();
+            let is_one = found.iter().any(|(_, code)| *code == Some(200));
+            (!is_one).then(|| format!("{found:?} in {:?}", begun.elapsed()))
+        };
+        eventually("one is alive", PATIENCE, || look().is_none());
         let watcher = thread::spawn(move || {
             let (mut misses, mut most) = (Vec::new(), Vec::new());
             while !end.load(Ordering::Relaxed) {
-                let begun = Instant::now();
-                let ask = |address: String| {
-                    let code = get(&address, "/livez").map(|(code, _)| code);
-                    (address, code)
-                };
-                let found: Vec<_> = addresses(&named).into_iter().map(ask).collect();
-                if found.iter().any(|(_, code)| *code == Some(200)) {
-                    misses.clear();
-                } else {
-                    misses.push(format!("{found:?} in {:?}", begun.elapsed()));
+                match look() {
+                    Some(miss) => misses.push(miss),
+                    None => misses.clear(),
                 }
                 if misses.len() > most.len() {
                     most.clone_from(&misses);

@@ -1,6 +1,8 @@
 //! No delegate in service is the worst state: the way out of it comes first.
 
-use kit::lab::{Lab, PATIENCE, V1, V2, docker, end_of, eventually, image, image_of, inspect, life, runs};
+use kit::lab::{
+    Lab, PATIENCE, V1, V2, docker, end_of, eventually, image, image_of, inspect, life, runs, runs_image,
+};
 
 /// A version that the Manager no longer accepts keeps ending at once: Docker cannot rename it between its lives.
 #[test]
@@ -86,7 +88,7 @@ fn a_pruned_old_container_and_its_image_are_restored() {
             docker(&["rmi", "--force", &image(&own)]);
         });
         eventually("the delegate is back", PATIENCE, || {
-            lab.names().contains(&"1".to_owned()) && image_of(&name) == image(&own) && life(&name).2
+            runs_image(&name, &image(&own))
         });
         drop(upgrader);
     }
@@ -104,8 +106,6 @@ fn health_only_mode_completes_a_replacement_that_stopped_the_delegate() {
     });
     upgrader.signal(kit::lab::Signal::KILL);
     let only = lab.upgrader(V2).with("DISABLE_AUTO_UPGRADE", "true").start();
-    eventually("a delegate serves", PATIENCE, || {
-        lab.names().contains(&"1".to_owned()) && life(&name).2
-    });
+    eventually("a delegate serves", PATIENCE, || runs(&name));
     drop(only);
 }

@@ -142,13 +142,10 @@ impl Orchestrate for Memory {
     async fn apply(&mut self, object: &Object, step: &Step, now: DateTime<Utc>) -> Result<(), Refusal> {
         let name = &object.managed.name;
         let step_of = format!("{} {name}", step.kind());
-        let refused = self
-            .refusals
-            .lock()
-            .unwrap()
-            .pop_front_if(|(refused, _)| *refused == step_of);
+        let mut refusals = self.refusals.lock().unwrap();
+        let is_refused = refusals.front().is_some_and(|(step, _)| *step == step_of);
         self.steps.lock().unwrap().push(step_of);
-        if let Some((_, refusal)) = refused {
+        if is_refused && let Some((_, refusal)) = refusals.pop_front() {
             return Err(refusal);
         }
         let mut workloads = self.workloads.lock().unwrap();

@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-pub use looks::{end_of, image_of, inspect, life, running, runs};
+pub use looks::{end_of, image_of, inspect, life, running, runs, runs_image};
 use rustix::net::sockopt::socket_peercred;
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
