@@ -107,12 +107,13 @@ fn a_delegate_that_later_loses_the_manager_is_not_killed() {
         );
         if suffix == "shell" {
             with_shell(V1, "26.01.10011", "");
+            let with_shell = image("26.01.10011");
             docker(&[
                 "service",
                 "update",
                 "--quiet",
                 "--image",
-                &image("26.01.10011"),
+                &with_shell,
                 &service.name,
             ]);
         }

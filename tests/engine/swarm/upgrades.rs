@@ -390,15 +390,7 @@ fn concurrent_change_by_someone_else_is_kept() {
         if method == "POST" && *left > 0 {
             *left -= 1;
             let label = format!("theirs-{left}=kept");
-            docker(&[
-                "service",
-                "update",
-                "--quiet",
-                "--detach",
-                "--label-add",
-                &label,
-                &name,
-            ]);
+            docker(&["service", "update", "--detach", "--label-add", &label, &name]);
         }
         Treatment::LetThrough
     });
