@@ -6,8 +6,8 @@ use kit::lab::{CRASHES, V1, V2, docker, eventually, image, image_of};
 use super::{PATIENCE, Service};
 
 /// Swarm watches a task for as long as a new one must be healthy. Within this time, even on a busy machine, it notices the end of
-/// a task, which comes a second after its start.
-pub(crate) const CRASH_IS_NOTICED: &str = "60s";
+/// a task, which comes a second after its start. A rollback takes as long.
+const CRASH_IS_NOTICED: &str = "20s";
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]

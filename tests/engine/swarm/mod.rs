@@ -1,7 +1,7 @@
 //! Services of a real Swarm with one node. A Swarm belongs to the whole engine, so these tests are ignored if others use
 //! the engine: `make test` gives them a lab of their own.
 
-pub(crate) mod failures;
+mod failures;
 mod page;
 mod people;
 mod proof;
