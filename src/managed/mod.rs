@@ -20,7 +20,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 pub use attempts::{Ending, Past};
-pub use next::{Decided, Decision, Facts, next};
+pub use next::{Decided, Decision, Facts, is_undecided, next};
 pub use orchestrate::{Found, Object, Orchestrate, Refusal};
 pub use pinned::pinned;
 pub use record::{Attempt, FailedImage, Record};

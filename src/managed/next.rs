@@ -60,6 +60,21 @@ pub fn next(
     (decided, blockers)
 }
 
+/// Whether an attempt has no outcome yet. Until it has one, no other workload with the same `DELEGATE_NAME` is changed.
+pub fn is_undecided(managed: &Managed, policy: &Policy, now: DateTime<Utc>) -> bool {
+    let at = At {
+        managed,
+        desired: &Desired::Keep(not_asked()),
+        policy,
+        facts: &Facts::default(),
+        now,
+    };
+    // The outcome of a paused update depends on someone else.
+    let is_paused = matches!(managed.progress, Progress::Paused { .. });
+    let went_back = at.taken_back().is_some_and(|attempt| attempt.is_applied) && !is_paused;
+    managed.is_in_progress() || managed.left_alone.is_none() && (at.unproven().is_some() || went_back)
+}
+
 /// Everything that a decision depends on.
 struct At<'a> {
     managed: &'a Managed,

@@ -13,7 +13,8 @@ use super::upgrade_run::UpgradeRun;
 use crate::host::hold::READ_HOLDS;
 use crate::image::ImageReference;
 use crate::managed::{
-    Decided, Decision, Facts, Found, Managed, Object, Orchestrate, Orchestrator, Refusal, Step, next,
+    Decided, Decision, Facts, Found, Managed, Object, Orchestrate, Orchestrator, Refusal, Step, is_undecided,
+    next,
 };
 use crate::manager::ImageSource;
 use crate::rollout::reason::Reason;
@@ -127,13 +128,14 @@ impl<O: Orchestrate> Driver<O> {
     ) -> (Decided, Vec<Blocker>) {
         let managed = &object.managed;
         let tracked = self.tracked.get(&managed.name);
+        let others = self.managed().filter(|_| O::ONE_AT_A_TIME);
         let mut facts = Facts {
             backoff: tracked.and_then(|tracked| tracked.backoff.clone()),
             holds: None,
             holds_are_old: self.orchestrator.holds_are_old(),
             run: RunFacts {
                 next_run: *next_run,
-                ..run.facts_of(managed, self.managed().filter(|_| O::ONE_AT_A_TIME))
+                ..run.facts_of(managed, others, |other| is_undecided(other, &self.policy, now))
             },
         };
         let desired = run.desired_of(managed);

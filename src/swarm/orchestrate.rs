@@ -19,7 +19,7 @@ use crate::engine::{Engine, EngineError, ServiceUpdate};
 use crate::health::NOT_EXECUTED;
 use crate::host::hold::{Holds, KnownHolds, note_first_seen};
 use crate::image::{ImageName, ImageReference, TargetSettings};
-use crate::managed::{Decision, Found, Managed, Object, Orchestrate, Orchestrator, Refusal, Step};
+use crate::managed::{Decision, Found, Managed, Object, Orchestrate, Orchestrator, Progress, Refusal, Step};
 use crate::observe::{Scope, released};
 use crate::rollout::reason::Reason;
 use crate::rollout::{Policy, Release};
@@ -105,6 +105,12 @@ impl<E: Engine> Swarm<E> {
             warn!(problem, "cannot observe the services of the Swarm; retrying");
         }
         self.problem = problem;
+    }
+
+    /// Whether the document is older than the last change that was made here.
+    fn is_stale(&self, service: &Object) -> bool {
+        let changed = self.changed.get(&service.managed.name);
+        changed.is_some_and(|changed| version(service) <= *changed)
     }
 
     /// Reads the services and their tasks. Returns `None` if the engine is not a manager.
@@ -228,8 +234,14 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         self.is_manager = found.is_some();
         self.was_no_manager = found.is_none().then(Instant::now);
         let mut objects = found.unwrap_or_default();
-        for object in objects.iter_mut().filter(|_| !self.is_on) {
-            object.managed.left_alone.get_or_insert(Reason::SwarmOff);
+        for object in &mut objects {
+            if !self.is_on {
+                object.managed.left_alone.get_or_insert(Reason::SwarmOff);
+            }
+            // The services beside it must not take it for one without an update.
+            if self.is_stale(object) {
+                object.managed.progress = Progress::Updating;
+            }
         }
         if !objects.is_empty() && self.platforms.is_none() {
             self.platforms = Some(self.read_platforms().await);
@@ -267,13 +279,10 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         _: &Decision,
         now: DateTime<Utc>,
     ) -> Option<(Reason, Option<DateTime<Utc>>)> {
-        let changed = self.changed.get(&service.managed.name);
         let (step, problem, pause) = match &self.problem {
             Some(problem) => ("observe the services of the Swarm", problem.as_str(), UNREACHABLE),
             // The manager that answered has not applied the change yet.
-            None if changed.is_some_and(|changed| version(service) <= *changed) => {
-                ("update it", "the manager has not applied it yet", STALE)
-            }
+            None if self.is_stale(service) => ("update it", "the manager has not applied it yet", STALE),
             None => return None,
         };
         let (step, problem) = (step.to_owned(), problem.to_owned());

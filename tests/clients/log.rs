@@ -76,11 +76,7 @@ async fn unread_log_does_not_block_the_daemon() {
         assert!(begun.elapsed() < Duration::from_secs(10), "it does not end");
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
-    let took = begun.elapsed();
-    assert!(
-        status.success() && took < Duration::from_secs(5),
-        "{status} after {took:?}"
-    );
+    assert!(status.success(), "{status}");
     drop(stop);
     reading.join().unwrap();
 }

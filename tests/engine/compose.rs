@@ -132,7 +132,7 @@ fn while_it_proves_itself(test: &str, lines: &str, variables: &[&str]) -> (Proje
     let once = project
         .lab
         .upgrader(V2)
-        .with("UPGRADE_HEALTHY_TIME", "12s")
+        .with("UPGRADE_HEALTHY_TIME", "30s")
         .begin("once");
     once.says("reason=\"proving\"", PATIENCE);
     (project, once)
@@ -174,8 +174,8 @@ fn nothing_comes_back_after_compose_down() {
 #[test]
 fn a_delegate_compose_recreates_mid_upgrade_keeps_its_new_settings() {
     let slow = "    stop_grace_period: 60s\n";
-    let (project, mut once) = while_it_proves_itself("compose-recreate", slow, &["DRAIN_SECONDS: '25'"]);
-    project.add(slow, &["DRAIN_SECONDS: '25'", "MADE: again"]);
+    let (project, mut once) = while_it_proves_itself("compose-recreate", slow, &["DRAIN_SECONDS: '45'"]);
+    project.add(slow, &["DRAIN_SECONDS: '45'", "MADE: again"]);
     project.compose(&["up", "--detach"]);
     let run = once.wait();
     let environment = docker(&["inspect", "--format", "{{.Config.Env}}", &project.container()]);
@@ -293,7 +293,7 @@ fn a_delegate_with_an_inline_config_is_left_alone() {
 fn respects_a_compose_stop_during_a_drain_without_blaming_the_image() {
     for policy in ["always", "unless-stopped"] {
         let project = Project::new(Lab::new(&format!("compose-stop-{policy}")), V1);
-        project.add("    stop_grace_period: 2s\n", &["DRAIN_SECONDS: '25'"]);
+        project.add("    stop_grace_period: 2s\n", &["DRAIN_SECONDS: '45'"]);
         let text = fs::read_to_string(&project.file).expect("the file");
         let text = text.replace("restart: always", &format!("restart: {policy}"));
         fs::write(&project.file, text).expect("a compose file");

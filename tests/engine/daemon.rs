@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kit::lab::{Lab, PATIENCE, Signal, V1, V2, eventually, follow, image, image_of, life};
+use kit::lab::{Lab, PATIENCE, STOP_TIME, Signal, V1, V2, eventually, follow, image, image_of, life};
 
 pub(crate) fn address(log: &str) -> String {
     let line = log
@@ -36,7 +36,7 @@ fn startup_only_reports_and_the_scheduled_run_upgrades() {
     assert_eq!(life(&name), before);
     yearly.signal(Signal::TERM);
     let mut often = lab.upgrader(V2).with("SCHEDULE", "*/2 * * * * *").start();
-    often.says("replaced; the old container is gone", Duration::from_secs(40));
+    often.says("replaced; the old container is gone", PATIENCE);
     assert_eq!(image_of(&name), image(V2));
     often.signal(Signal::TERM);
 }
@@ -90,14 +90,14 @@ fn the_page_the_status_and_the_metrics_show_the_delegates() {
 #[test]
 fn sigterm_stops_the_daemon_at_once_even_during_a_drain() {
     let lab = Lab::new("sigterm");
-    let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=6"]);
+    let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=20"]);
     let old = follow(&name);
     let upgrader = lab.upgrader(V2).with("RUN_ON_START", "true");
     let mut daemon = upgrader.start();
     daemon.says("is finishing", PATIENCE);
     let (code, took) = daemon.signal(Signal::TERM);
     assert_eq!(code, Some(0), "{}", daemon.log());
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(took < STOP_TIME, "{took:?}");
     assert!(daemon.log().contains("resume at the next start"));
     let next = upgrader.start();
     next.says("the old container is gone", PATIENCE);
@@ -131,12 +131,12 @@ fn reconnects_to_an_engine_that_comes_back() {
 fn sigterm_stops_a_single_run_and_the_next_run_resumes_it() {
     let lab = Lab::new("once-sigterm");
     let name = lab.delegate("1", V1, &[]);
-    let upgrader = lab.upgrader(V2).with("UPGRADE_HEALTHY_TIME", "4s");
+    let upgrader = lab.upgrader(V2).with("UPGRADE_HEALTHY_TIME", "8s");
     let mut once = upgrader.begin("once");
     once.says("has been healthy for", PATIENCE);
     let (code, took) = once.signal(Signal::TERM);
     assert_eq!(code, Some(1), "{}", once.log());
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(took < STOP_TIME, "{took:?}");
     assert!(once.log().contains("resume at the next run"), "{}", once.log());
     assert_eq!(
         (lab.names(), image_of(&name)),

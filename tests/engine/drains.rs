@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::proxy::Proxy;
 use kit::lab::{
-    Lab, PATIENCE, Signal, V1, V2, assert_in_time, end_of, eventually, follow, image, image_of, life, running,
+    Lab, PATIENCE, STOP_TIME, Signal, V1, V2, assert_in_time, end_of, eventually, follow, image, image_of,
+    life, running,
 };
 
 #[test]
@@ -89,7 +90,7 @@ fn an_upgrader_stopped_at_any_stage_resumes_where_it_left_off() {
     ];
     for (name, signal) in [("sigterm-stages", Signal::TERM), ("killed-stages", Signal::KILL)] {
         let lab = Lab::new(name);
-        let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=5"]);
+        let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=10"]);
         let old = follow(&name);
         let upgrader = lab.upgrader(V2).with("RUN_ON_START", "true");
         // A stage may end before the log shows the previous one; then the next signal comes at a later stage.
@@ -99,7 +100,7 @@ fn an_upgrader_stopped_at_any_stage_resumes_where_it_left_off() {
             let (code, took) = daemon.signal(signal);
             let expected = (signal == Signal::TERM).then_some(0);
             assert_eq!(code, expected, "{}", daemon.log());
-            assert!(took < Duration::from_secs(3), "{took:?} after {}", daemon.log());
+            assert!(took < STOP_TIME, "{took:?} after {}", daemon.log());
         }
         upgrader.run(&["once"]).ended(0);
         assert_eq!((lab.names(), image_of(&name)), (vec!["1".to_owned()], image(V2)));
@@ -117,5 +118,5 @@ fn sigterm_ends_daemon_while_engine_hangs() {
     sleep(Duration::from_secs(1));
     let (code, took) = daemon.signal(Signal::TERM);
     assert_eq!(code, Some(0), "{}", daemon.log());
-    assert!(took < Duration::from_secs(3), "{took:?} after {}", daemon.log());
+    assert!(took < STOP_TIME, "{took:?} after {}", daemon.log());
 }

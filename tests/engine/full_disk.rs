@@ -4,8 +4,6 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use crate::itself::{FIRST, upgrader_image};
 use kit::lab::{Lab, PATIENCE, Signal, V1, V2, build, docker, eventually, expect, image, send};
@@ -186,11 +184,7 @@ fn a_pull_that_fills_the_disk_leaves_nothing_behind() {
         let run = upgrader.run(&["once"]);
         run.says("the engine's disk is full: ");
         // The engine removes unpacked layers in the background.
-        let end = Instant::now() + Duration::from_secs(20);
-        while engine.left() != before && Instant::now() < end {
-            sleep(Duration::from_millis(500));
-        }
-        assert_eq!(engine.left(), before, "{published}");
+        eventually(&published, PATIENCE, || engine.left() == before);
     }
     assert_eq!(engine.docker(&["ps", "--all", "--format", "{{.Names}}"]), name);
     engine.docker(&["rm", "--force", &name]);

@@ -1,7 +1,5 @@
 //! Health-only mode: no write reaches the engine.
 
-use std::time::Duration;
-
 use crate::proxy::Proxy;
 use kit::lab::{Lab, NEVER_HEALTHY, PATIENCE, Signal, V1, V2, docker, eventually, image, life};
 
@@ -33,7 +31,7 @@ fn health_only_mode_sends_only_get_requests_to_the_engine() {
             "{} is published; health checks only (DISABLE_AUTO_UPGRADE=true)",
             image(V2)
         ),
-        Duration::from_secs(20),
+        PATIENCE,
     );
     docker(&["kill", &good]);
     // The check may come in the moment before its end is known.

@@ -2,11 +2,10 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use kit::lab::{Lab, PATIENCE, V1, V2, follow, image, image_of, inspect};
+use kit::lab::{Lab, PATIENCE, V1, V2, eventually, follow, image, image_of, inspect};
 
 /// How long its task takes.
 const TASK: Duration = Duration::from_secs(30);
@@ -33,13 +32,13 @@ fn started_at(name: &str) -> DateTime<Utc> {
 
 /// A delegate on the host's network.
 fn on_the_host(lab: &Lab, port: u16, environment: &[&str]) -> String {
-    let port = format!("PORT={port}");
+    let variable = format!("PORT={port}");
     let environment = environment.iter().flat_map(|variable| ["--env", variable]);
-    let mut arguments = vec!["--network", "host", "--env", &port];
+    let mut arguments = vec!["--network", "host", "--env", &variable];
     arguments.extend(environment);
     let name = lab.delegate("1", V1, &arguments);
-    // By then it listens.
-    sleep(Duration::from_millis(500));
+    let listens = || TcpStream::connect(("127.0.0.1", port)).is_ok();
+    eventually("it listens", PATIENCE, listens);
     name
 }
 

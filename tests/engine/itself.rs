@@ -29,9 +29,11 @@ const UNHEALTHY: &str = "1.4.0";
 pub(crate) const SHORT: [&str; 4] = [
     "SCHEDULE=*/5 * * * * *",
     "UPGRADE_HEALTHY_TIME=2s",
-    "UPGRADE_HEALTHY_DEADLINE=15s",
+    "UPGRADE_HEALTHY_DEADLINE=2m",
     "HEALTH_INTERVAL=1s",
 ];
+/// Limits how long a bad image is tried; a good one has that much time on a busy machine.
+const SOON_REJECTED: [&str; 2] = ["--env", "UPGRADE_HEALTHY_DEADLINE=30s"];
 /// A look may find an upgrader that is just ending and miss the one that has just started, and a busy machine may answer
 /// late. The duration of a look says nothing more, so the test counts looks instead of time.
 const MOST_MISSES: usize = 4;
@@ -84,8 +86,9 @@ fn run_towards(lab: &Lab, wanted: &str, socket: &str, arguments: &[&str]) -> Str
     let wanted = format!("SELF_UPGRADE={wanted}");
     let first = upgrader_image(FIRST);
     let mut all = vec![
+        // Each check costs the engine as much as the start of a container.
         "--health-interval",
-        "1s",
+        "2s",
         "--volume",
         &socket,
         "--env",
@@ -152,22 +155,28 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
+    /// Begins once the first one is alive.
     pub(crate) fn begin(lab: &Lab) -> Self {
         let ends = Arc::new(AtomicBool::new(false));
         let (end, named) = (Arc::clone(&ends), format!("^/{}-upgrader", lab.name));
+        // The findings, if none is alive.
+        let look = move || {
+            let begun = Instant::now();
+            let ask = |address: String| {
+                let code = get(&address, "/livez").map(|(code, _)| code);
+                (address, code)
+            };
+            let found: Vec<_> = addresses(&named).into_iter().map(ask).collect();
+            let is_one = found.iter().any(|(_, code)| *code == Some(200));
+            (!is_one).then(|| format!("{found:?} in {:?}", begun.elapsed()))
+        };
+        eventually("one is alive", PATIENCE, || look().is_none());
         let watcher = thread::spawn(move || {
             let (mut misses, mut most) = (Vec::new(), Vec::new());
             while !end.load(Ordering::Relaxed) {
-                let begun = Instant::now();
-                let ask = |address: String| {
-                    let code = get(&address, "/livez").map(|(code, _)| code);
-                    (address, code)
-                };
-                let found: Vec<_> = addresses(&named).into_iter().map(ask).collect();
-                if found.iter().any(|(_, code)| *code == Some(200)) {
-                    misses.clear();
-                } else {
-                    misses.push(format!("{found:?} in {:?}", begun.elapsed()));
+                match look() {
+                    Some(miss) => misses.push(miss),
+                    None => misses.clear(),
                 }
                 if misses.len() > most.len() {
                     most.clone_from(&misses);
@@ -260,7 +269,7 @@ pub(crate) fn is_rejected(lab: &Lab, upgrader: &str) {
 fn bad_image_leaves_the_old_upgrader_in_charge() {
     for bad in [CRASHES, NEVER_READY] {
         let lab = Lab::new(&format!("itself-bad-{bad}"));
-        let upgrader = run(&lab, bad, &engine_socket(), &[]);
+        let upgrader = run(&lab, bad, &engine_socket(), &SOON_REJECTED);
         let first = inspect(&upgrader);
         let watch = Watch::begin(&lab);
         is_rejected(&lab, &upgrader);
@@ -277,12 +286,13 @@ fn image_that_is_not_an_upgrader_is_rejected() {
     for has_port in [false, true] {
         let lab = Lab::new(&format!("itself-delegate-{has_port}"));
         let port = own_port();
-        let port: Vec<&str> = port.iter().map(String::as_str).filter(|_| has_port).collect();
-        let upgrader = run_towards(&lab, &image(WITH_HEALTHCHECK), &engine_socket(), &port);
+        let port = port.iter().map(String::as_str).filter(|_| has_port);
+        let options: Vec<&str> = port.chain(SOON_REJECTED).collect();
+        let upgrader = run_towards(&lab, &image(WITH_HEALTHCHECK), &engine_socket(), &options);
         let first = inspect(&upgrader);
         let begun = Instant::now();
         is_rejected(&lab, &upgrader);
-        assert!(begun.elapsed() > Duration::from_secs(15), "it had its time");
+        assert!(begun.elapsed() > Duration::from_secs(30), "it had its time");
         let now = inspect(&upgrader);
         assert_eq!(now["Id"], first["Id"]);
         assert_eq!(
@@ -369,7 +379,8 @@ fn a_bad_image_keeps_the_old_upgrader_even_if_two_cannot_run_at_once() {
     for bad in [CRASHES, NEVER_READY, UNHEALTHY] {
         let lab = Lab::new(&format!("itself-helper-bad-{bad}"));
         let port = own_port();
-        let upgrader = run(&lab, bad, &engine_socket(), &[&port[0], &port[1]]);
+        let options: Vec<&str> = port.iter().map(String::as_str).chain(SOON_REJECTED).collect();
+        let upgrader = run(&lab, bad, &engine_socket(), &options);
         let first = inspect(&upgrader);
         is_rejected(&lab, &upgrader);
         let now = inspect(&upgrader);
@@ -415,7 +426,7 @@ fn killed_at(
     let port = own_port();
     let port: Vec<&str> = port.iter().map(String::as_str).filter(|_| has_port).collect();
     let upgrader = run(&lab, SECOND, &proxy.host().replace("unix://", ""), &port);
-    let limit = Instant::now() + Duration::from_secs(120);
+    let limit = Instant::now() + PATIENCE;
     let is_done = || runs(&upgrader, SECOND) && lab.names() == ["upgrader"];
     while !is_done() && Instant::now() < limit {
         thread::sleep(Duration::from_millis(200));

@@ -20,7 +20,6 @@ fn write(project: &Project, version: &str, lines: &str) {
     // The old one must still be there when Compose is asked for its container on a busy machine.
     let times = SHORT.map(|variable| match variable {
         "UPGRADE_HEALTHY_TIME=2s" => "UPGRADE_HEALTHY_TIME=10s",
-        "UPGRADE_HEALTHY_DEADLINE=15s" => "UPGRADE_HEALTHY_DEADLINE=40s",
         other => other,
     });
     let variables: Vec<&str> = variables.iter().map(String::as_str).chain(times).collect();

@@ -1,6 +1,8 @@
 //! No delegate in service is the worst state: the way out of it comes first.
 
-use kit::lab::{Lab, PATIENCE, V1, V2, docker, end_of, eventually, image, image_of, inspect, life, runs};
+use kit::lab::{
+    Lab, PATIENCE, V1, V2, docker, end_of, eventually, image, image_of, inspect, life, runs, runs_image,
+};
 
 /// A version that the Manager no longer accepts keeps ending at once: Docker cannot rename it between its lives.
 #[test]
@@ -32,6 +34,7 @@ fn candidate_that_ignores_sigterm_keeps_the_old_container_out_for_ten_seconds() 
     let before = life(&name);
     let version = lab.image_with("26.08.3", "HEALTH=never\nIGNORE_SIGTERM=true");
     let upgrader = lab.upgrader(&version).with("CONTAINER_STOP_TIMEOUT", "10m");
+    let upgrader = upgrader.with("UPGRADE_HEALTHY_DEADLINE", "15s");
     let started = std::time::Instant::now();
     upgrader.run(&["once"]).ended(1);
     assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
@@ -44,9 +47,9 @@ fn candidate_that_ignores_sigterm_keeps_the_old_container_out_for_ten_seconds() 
 fn a_copy_of_the_old_container_serves_while_the_original_drains() {
     let lab = Lab::new("copy-serves");
     // The new container works when it takes the name, and ends soon after.
-    let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=40"]);
+    let name = lab.delegate("1", V1, &["--env", "DRAIN_SECONDS=60"]);
     let old = life(&name).0;
-    let version = lab.image_with("26.08.4", "CRASH_AFTER_SECONDS=8\nDRAIN_SECONDS=0");
+    let version = lab.image_with("26.08.4", "CRASH_AFTER_SECONDS=15\nDRAIN_SECONDS=0");
     let upgrader = lab.upgrader(&version).begin("once");
     // No container has the name for a moment.
     let shown = ["ps", "--no-trunc", "--format", "{{.Names}} {{.Image}} {{.ID}}"];
@@ -63,14 +66,18 @@ fn a_copy_of_the_old_container_serves_while_the_original_drains() {
 #[test]
 fn a_pruned_old_container_and_its_image_are_restored() {
     // The second one leaves time for the prune before it ends.
-    let behaviours = ["HEALTH=never", "HEALTH=never\nCRASH_AFTER_SECONDS=10"];
-    for (number, behaviour) in behaviours.into_iter().enumerate() {
+    let behaviours = [
+        ("HEALTH=never", "15s"),
+        ("HEALTH=never\nCRASH_AFTER_SECONDS=20", "2m"),
+    ];
+    for (number, (behaviour, deadline)) in behaviours.into_iter().enumerate() {
         let lab = Lab::new(&format!("pruned-{number}"));
         let version = lab.image_with(&format!("26.02.9{number}"), behaviour);
         let publish = format!("127.0.0.1:4348{number}:3460");
         let own = lab.image_with(&format!("26.01.9{number}"), "TASKS=0");
         let name = lab.delegate("1", &own, &["--publish", &publish]);
-        let upgrader = lab.upgrader(&version).begin("once");
+        let upgrader = lab.upgrader(&version).with("UPGRADE_HEALTHY_DEADLINE", deadline);
+        let upgrader = upgrader.begin("once");
         let candidate = format!("{name}.candidate");
         eventually("the candidate runs", PATIENCE, || runs(&candidate));
         // The upgrader must not act between two commands of the prune.
@@ -81,7 +88,7 @@ fn a_pruned_old_container_and_its_image_are_restored() {
             docker(&["rmi", "--force", &image(&own)]);
         });
         eventually("the delegate is back", PATIENCE, || {
-            lab.names().contains(&"1".to_owned()) && image_of(&name) == image(&own) && life(&name).2
+            runs_image(&name, &image(&own))
         });
         drop(upgrader);
     }
@@ -99,8 +106,6 @@ fn health_only_mode_completes_a_replacement_that_stopped_the_delegate() {
     });
     upgrader.signal(kit::lab::Signal::KILL);
     let only = lab.upgrader(V2).with("DISABLE_AUTO_UPGRADE", "true").start();
-    eventually("a delegate serves", PATIENCE, || {
-        lab.names().contains(&"1".to_owned()) && life(&name).2
-    });
+    eventually("a delegate serves", PATIENCE, || runs(&name));
     drop(only);
 }

@@ -102,8 +102,12 @@ impl Proxy {
         let mut proxy = Self::start(move |client| {
             let mut client = BufReader::new(client);
             let mut head = String::new();
-            // A client may open a connection, and then ask through another one that becomes free first.
-            while !head.ends_with("\r\n\r\n") && client.read_line(&mut head).is_ok_and(|count| count > 0) {}
+            // A client may open a connection, and then ask through another one that becomes free first, or end.
+            while !head.ends_with("\r\n\r\n") {
+                if !client.read_line(&mut head).is_ok_and(|count| count > 0) {
+                    return;
+                }
+            }
             // One call at a time.
             let mut turn = turn.lock().expect("no call failed");
             let (treatment, held, kept) = &mut *turn;
@@ -260,4 +264,17 @@ fn relay(mut from: UnixStream, mut to: UnixStream) {
         }
         let _ = to.shutdown(Shutdown::Write);
     });
+}
+
+/// A process that ends may close a connection before it makes a call, which must not hold up the calls of others.
+#[test]
+fn ignores_a_connection_without_a_call() {
+    let proxy = Proxy::that_treats(|_, _| Treatment::KilledAfter);
+    let mut client = UnixStream::connect(&proxy.socket).expect("the proxy");
+    client.shutdown(Shutdown::Write).expect("its end");
+    client
+        .set_read_timeout(Some(kit::lab::PATIENCE))
+        .expect("a limit");
+    assert_eq!(client.read(&mut [0]).expect("the proxy ends it too"), 0);
+    assert_eq!(proxy.asked(), Vec::<String>::new());
 }

@@ -216,7 +216,7 @@ fn a_stalled_pull_is_abandoned_and_retried_at_a_later_tick() {
     let first = relay.blobs();
 
     relay.state.stands_still.store(false, Ordering::Relaxed);
-    daemon.says("replaced; the old container is gone", Duration::from_secs(90));
+    daemon.says("replaced; the old container is gone", PATIENCE);
     let again = relay.blobs();
     println!(
         "blobs at first:\n{}\nand then:\n{}",

@@ -16,7 +16,7 @@ type Counted = fn(&str) -> bool;
 fn upgrader(service: &Service, published: &str) -> Upgrader {
     let upgrader = service.upgrader(published);
     if published == CRASHES {
-        upgrader.with("UPGRADE_HEALTHY_TIME", "4s")
+        upgrader.with("UPGRADE_HEALTHY_TIME", "6s")
     } else {
         upgrader
     }

@@ -8,10 +8,10 @@ use crate::daemon::{address, get};
 use crate::proxy::Proxy;
 use kit::lab::{Daemon, Lab, PATIENCE, Signal, WITH_HEALTHCHECK, docker, eventually, inspect};
 
-/// One second for the upgrader, and two for a busy machine.
-const SOON: Duration = Duration::from_secs(3);
+/// One second for the upgrader, and five for a busy machine.
+const SOON: Duration = Duration::from_secs(6);
 /// A machine may freeze meanwhile. Without events, the change would show up at the next check, after an hour.
-const LATEST: Duration = Duration::from_secs(10);
+const LATEST: Duration = Duration::from_secs(60);
 
 /// Waits until the status shows the delegates this way; returns how long that took.
 fn seen(daemon: &Daemon, what: &str, is_so: impl Fn(&Value) -> bool) -> Duration {

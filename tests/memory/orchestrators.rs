@@ -19,7 +19,7 @@ use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::rollout::OwnerSettings;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::reason::ReasonKind::{
-    self, Halted, NoContainer, NotPermitted, Quarantined, RolledBack, UpToDate,
+    self, Halted, NoContainer, NotPermitted, Proving, Quarantined, RolledBack, UpToDate, WaitingForReplica,
 };
 use delegate_upgrader::schedule::wave::Place;
 use delegate_upgrader::status::report::Report;
@@ -36,8 +36,8 @@ const NEWER: &str = "harness/delegate:26.03.3";
 #[derive(Clone)]
 struct Memory {
     workloads: Arc<Mutex<Vec<Managed>>>,
-    /// The answers to the next steps; `Ok` once none is left.
-    refusals: Arc<Mutex<VecDeque<Refusal>>>,
+    /// The steps that are refused, in this order, and how.
+    refusals: Arc<Mutex<VecDeque<(&'static str, Refusal)>>>,
     steps: Arc<Mutex<Vec<String>>>,
     /// Whether a workload is missing.
     misses_one: bool,
@@ -141,8 +141,11 @@ impl Orchestrate for Memory {
 
     async fn apply(&mut self, object: &Object, step: &Step, now: DateTime<Utc>) -> Result<(), Refusal> {
         let name = &object.managed.name;
-        self.steps.lock().unwrap().push(format!("{} {name}", step.kind()));
-        if let Some(refusal) = self.refusals.lock().unwrap().pop_front() {
+        let step_of = format!("{} {name}", step.kind());
+        let mut refusals = self.refusals.lock().unwrap();
+        let is_refused = refusals.front().is_some_and(|(step, _)| *step == step_of);
+        self.steps.lock().unwrap().push(step_of);
+        if is_refused && let Some((_, refusal)) = refusals.pop_front() {
             return Err(refusal);
         }
         let mut workloads = self.workloads.lock().unwrap();
@@ -192,6 +195,10 @@ async fn finish(workloads: &mut Workloads<Memory, FixedImage>) -> Report {
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
+}
+
+fn conflict() -> Refusal {
+    Refusal::Conflict("another version".to_owned())
 }
 
 fn reasons(report: &Report) -> Vec<ReasonKind> {
@@ -264,11 +271,58 @@ async fn a_failure_is_rolled_back_and_halts_the_rest() {
     );
 }
 
+/// Someone else changes the service while the failure is being recorded.
+#[tokio::test(start_paused = true)]
+async fn nothing_begins_before_a_failure_is_recorded() {
+    let memory = Memory {
+        broken: Some(NEW),
+        ..Memory::with(&["a", "b"])
+    };
+    memory
+        .refusals
+        .lock()
+        .unwrap()
+        .push_back(("quarantine a", conflict()));
+    let mut upgrader = workloads(&memory);
+    upgrader.start_run(Intent::Upgrade);
+    assert_eq!(
+        reasons(&finish(&mut upgrader).await),
+        [Quarantined, Halted, NoContainer]
+    );
+    assert_eq!(
+        memory.steps(),
+        [
+            "begin a",
+            "apply a",
+            "roll_back a",
+            "quarantine a",
+            "quarantine a"
+        ]
+    );
+}
+
+/// The orchestrator may report nothing right after the update, and the end of it before the image is proven.
+#[tokio::test(start_paused = true)]
+async fn nothing_begins_before_the_image_is_proven() {
+    let memory = Memory::with(&["a", "b"]);
+    let mut upgrader = workloads(&memory);
+    upgrader.start_run(Intent::Upgrade);
+    let proven = Instant::now() + settings().policy.healthy_time;
+    while Instant::now() < proven {
+        let report = upgrader.reconcile().await.unwrap();
+        assert_eq!(reasons(&report)[..2], [Proving, WaitingForReplica]);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(memory.steps(), ["begin a", "apply a"]);
+    finish(&mut upgrader).await;
+    assert_eq!(memory.images(), [NEW, NEW]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn tries_a_forbidden_step_twice_and_reconsiders_after_a_conflict() {
     let memory = Memory::with(&["a"]);
     let mut upgrader = workloads(&memory);
-    let not_permitted = || Refusal::NotPermitted("no update".to_owned());
+    let not_permitted = || ("begin a", Refusal::NotPermitted("no update".to_owned()));
     memory
         .refusals
         .lock()
@@ -279,8 +333,7 @@ async fn tries_a_forbidden_step_twice_and_reconsiders_after_a_conflict() {
     assert_eq!(reasons(&report)[0], NotPermitted);
     assert!(report.delegates[0].failed && report.delegates[0].message.contains("no update"));
     assert_eq!(memory.steps(), ["begin a", "begin a"]);
-    let conflict = Refusal::Conflict("another version".to_owned());
-    memory.refusals.lock().unwrap().push_back(conflict);
+    memory.refusals.lock().unwrap().push_back(("begin a", conflict()));
     upgrader.start_run(Intent::Upgrade);
     let report = finish(&mut upgrader).await;
     assert_eq!(reasons(&report)[0], UpToDate);

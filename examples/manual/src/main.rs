@@ -158,7 +158,11 @@ mod tests {
             let begins = |line: &str| line.split_whitespace().next() == Some(code);
             assert!(page.lines().any(begins), "{code}: {page}");
         }
-        for words in ["rollback CONTAINER", "status [--watch] [--check]", "Default: 1h"] {
+        for words in [
+            "rollback CONTAINER",
+            "status CONTAINER [--watch] [--check]",
+            "Default: 1h",
+        ] {
             assert!(page.contains(words), "{words}: {page}");
         }
     }

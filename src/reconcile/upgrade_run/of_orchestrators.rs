@@ -44,13 +44,14 @@ impl UpgradeRun {
         &self,
         managed: &Managed,
         others: impl Iterator<Item = &'a Managed>,
+        is_undecided: impl Fn(&Managed) -> bool,
     ) -> RunFacts {
         let is_replica = |other: &&Managed| other.workload == managed.workload && other.name != managed.name;
         let replicas: Vec<&Managed> = others.filter(is_replica).collect();
         let kind = Some(managed.orchestrator);
         let halted = self.halted.get(&(kind, managed.workload.clone()));
         let halted = halted.filter(|(failed, _)| replicas.iter().any(|other| other.name == *failed));
-        let replaced = replicas.iter().find(|other| other.is_in_progress());
+        let replaced = replicas.iter().find(|other| is_undecided(other));
         RunFacts {
             given_up: self.skipped.get(&managed.id).cloned(),
             halted: halted.map(|(_, because)| because.clone()),

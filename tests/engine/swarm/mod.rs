@@ -127,7 +127,7 @@ impl Service {
         tasks.iter().filter_map(image).collect()
     }
 
-    /// Removes a label of the record.
+    /// Removes a label.
     pub(crate) fn forget(&self, label: &str) {
         let label = format!("io.delegate-upgrader.{label}");
         docker(&["service", "update", "--quiet", "--label-rm", &label, &self.name]);

@@ -44,17 +44,7 @@ fn update_that_someone_else_paused_is_left_alone() {
         "swarm-paused",
         &["--update-failure-action", "pause", "--update-monitor", "10s"],
     );
-    let bad = image(CRASHES);
-    let update = [
-        "service",
-        "update",
-        "--quiet",
-        "--detach",
-        "--image",
-        &bad,
-        &service.name,
-    ];
-    docker(&update);
+    service.update(&["--image", &image(CRASHES)]);
     eventually("Swarm pauses", PATIENCE, || {
         service.document()["UpdateStatus"]["State"] == "paused"
     });
@@ -71,14 +61,7 @@ fn a_services_labels_can_hold_back_an_upgrade() {
     let service = Service::new("swarm-pinned", &["--label", label]);
     let run = service.run(V2, &["once"]).ended(0);
     assert!(run.text.contains("reason=\"pinned\""), "{}", run.text);
-    docker(&[
-        "service",
-        "update",
-        "--quiet",
-        "--label-rm",
-        "io.delegate-upgrader.pin",
-        &service.name,
-    ]);
+    service.forget("pin");
     service.run(V2, &["once"]).ended(0);
     assert_eq!(service.running(), [image(V2), image(V2)]);
 }

@@ -15,6 +15,10 @@ impl Service {
         self.upgrader(published).with("HEALTH_COMMAND", COMMAND)
     }
 
+    fn soon_rejected(&self, published: &str) -> Upgrader {
+        self.proven(published).with("UPGRADE_HEALTHY_DEADLINE", "15s")
+    }
+
     fn health_check(&self) -> Value {
         self.document()["Spec"]["TaskTemplate"]["ContainerSpec"]["Healthcheck"].clone()
     }
@@ -36,7 +40,7 @@ fn with_shell(version: &str, tag: &str, options: &str) {
 fn an_image_that_never_becomes_healthy_replaces_no_task() {
     let service = Service::new("swarm-never", &[]);
     let (before, tasks) = (service.document(), service.tasks("{{.ID}}"));
-    let run = service.proven(NEVER_HEALTHY).run(&["once"]).ended(1);
+    let run = service.soon_rejected(NEVER_HEALTHY).run(&["once"]).ended(1);
     let failed = service.label("failed-image").expect("it is in quarantine");
     assert!(failed.starts_with(&image(NEVER_HEALTHY)), "{failed}");
     eventually("the tasks of before run", PATIENCE, || {
@@ -69,17 +73,11 @@ fn swarm_itself_rolls_back_an_image_that_never_becomes_healthy() {
     with_shell(V1, good, "ENV UNHEALTHY_AFTER_SECONDS=20");
     with_shell(NEVER_HEALTHY, bad, "");
     let service = Service::new("swarm-judges", &[]);
-    docker(&[
-        "service",
-        "update",
-        "--quiet",
-        "--image",
-        &image(good),
-        &service.name,
-    ]);
+    let good = image(good);
+    docker(&["service", "update", "--quiet", "--image", &good, &service.name]);
     let tasks = service.tasks("{{.ID}}");
     // The upgrader is gone, so it cannot roll back in Swarm's place.
-    let daemon = service.proven(bad).with("RUN_ON_START", "true").start();
+    let daemon = service.soon_rejected(bad).with("RUN_ON_START", "true").start();
     daemon.says("is rolling out", PATIENCE);
     drop(daemon);
     assert!(
@@ -91,7 +89,7 @@ fn swarm_itself_rolls_back_an_image_that_never_becomes_healthy() {
         service.document()["UpdateStatus"]["State"] == "rollback_completed"
     });
     assert_eq!(service.tasks("{{.ID}}"), tasks);
-    let run = service.proven(bad).run(&["once"]).ended(1);
+    let run = service.soon_rejected(bad).run(&["once"]).ended(1);
     run.says("unhealthy container");
     assert!(service.label("failed-image").is_some(), "{}", run.text);
 }
@@ -109,12 +107,13 @@ fn a_delegate_that_later_loses_the_manager_is_not_killed() {
         );
         if suffix == "shell" {
             with_shell(V1, "26.01.10011", "");
+            let with_shell = image("26.01.10011");
             docker(&[
                 "service",
                 "update",
                 "--quiet",
                 "--image",
-                &image("26.01.10011"),
+                &with_shell,
                 &service.name,
             ]);
         }
