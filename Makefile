@@ -53,9 +53,9 @@ self-upgrade: static ## kill the upgrader or its successor at every call of thei
 dead-socket: static ## restart an engine under an upgrader whose socket is mounted as a file; it takes six minutes
 	LAB_ENGINE=own tests/lab/run cargo test --locked --workspace --test engine dead_socket:: -- --ignored --nocapture
 
-surroundings: static ## test the status page in a browser, the alerts with promtool, and the Quadlet with Podman and systemd
+surroundings: static ## test the status page in a browser, the alerts with promtool, a fleet with Prometheus, and the Quadlet with Podman and systemd
 	LAB_BROWSER=1 LAB_QUADLET=1 LAB_SYSTEMD=1 tests/lab/run sh -c '\
-		cargo test --locked --workspace --test engine -- --ignored page:: quadlet:: && \
+		cargo test --locked --workspace --test engine -- --ignored page:: quadlet:: canaries:: && \
 		cargo test --locked --workspace --test pure monitoring::'
 
 swarm: static ## kill the upgrader at every call of a service's update, its manager, and a second node of the Swarm

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{AuditTarget, HealthAction, ManagerSettings, Notifications, Settings, Source};
+use crate::alerts::{self, AskAlerts};
+use crate::config::{self, AuditTarget, HealthAction, ManagerSettings, Notifications, Settings, Source};
 #[cfg(feature = "kubernetes")]
 use crate::engine::Credentials;
 use crate::engine::{DockerEngine, Engine, EngineError, EngineHost};
@@ -20,6 +21,7 @@ use crate::manager::{FixedImage, HttpManager, ImageSource, ManagerConfig, Manage
 use crate::net::egress::{Egress, EgressError};
 use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
+use crate::reconcile::controller::Controller as _;
 use crate::reconcile::{self, Reconciler};
 use crate::rollout::Policy;
 use crate::text::secret::Secret;
@@ -141,7 +143,7 @@ pub(crate) async fn upgrader_with(
     source: Option<ConfiguredSource>,
     clock: Clock,
 ) -> Result<Upgrader, SetupError> {
-    let engine = engine(settings)?;
+    let (engine, egress) = (engine(settings)?, &settings.egress);
     let scope = Scope {
         replaces_itself: settings.self_upgrade.then_some(settings.listen),
         ..scope(settings)
@@ -153,7 +155,8 @@ pub(crate) async fn upgrader_with(
         target: settings.target.clone(),
         swarm: settings.swarm,
     };
-    Ok(Reconciler::new(engine, source, endpoint, settings, clock))
+    let alerts = alerts(&settings.policy.timing, egress)?;
+    Ok(Reconciler::new(engine, source, endpoint, settings, clock).with_alerts(alerts))
 }
 
 pub(crate) fn policy(settings: &Settings) -> Policy {
@@ -166,6 +169,18 @@ pub(crate) fn policy(settings: &Settings) -> Policy {
         restarts_unhealthy: settings.health_action == HealthAction::Restart,
         timing: settings.timing.clone(),
     }
+}
+
+/// The function that asks which alerts of `HOLD_ON_ALERTS` fire, if that is set, with `HOLD_TIMEOUT`.
+pub(crate) fn alerts(
+    timing: &config::Timing,
+    egress: &Egress,
+) -> Result<Option<(AskAlerts, Option<Duration>)>, SetupError> {
+    let Some(hold) = &timing.alerts else {
+        return Ok(None);
+    };
+    let ask = alerts::asker(hold, egress.client(hold.url.expose())?);
+    Ok(Some((ask, hold.timeout)))
 }
 
 /// Finds out the name that operators use for this host, and how they run a command on it.

@@ -33,6 +33,7 @@
     )
 )]
 
+pub mod alerts;
 mod app;
 pub mod cli;
 pub mod config;

@@ -18,6 +18,7 @@ use super::{Exit, fail, history, pause, plan, print};
 use crate::app::{self, ConfiguredSource};
 use crate::container::Request;
 use crate::daemon;
+use crate::doctor::alerts;
 use crate::host;
 use crate::host::hold::Paused;
 use crate::host::place::note_cluster;
@@ -29,6 +30,7 @@ use crate::kubernetes::settings::ClusterSettings;
 use crate::kubernetes::{doctor, file, own, warnings};
 use crate::managed::Object;
 use crate::reconcile::clock::Clock;
+use crate::reconcile::controller::Controller as _;
 use crate::reconcile::workloads::Workloads;
 use crate::rollout::reason::ReasonKind;
 use crate::status::report::Report;
@@ -142,7 +144,7 @@ impl CommandLine {
 
     /// The controller of a run.
     fn running(&self, clock: Clock) -> Result<Upgraded, Exit> {
-        Ok(self.workloads(self.source(self.upgrades())?, clock))
+        self.workloads(self.source(self.upgrades())?, clock)
     }
 
     /// The controller of a command that only reads.
@@ -151,10 +153,10 @@ impl CommandLine {
             &self.settings.common,
             self.namespace.clone(),
         ))?;
-        Ok(self.workloads(source, Arc::new(Utc::now)))
+        self.workloads(source, Arc::new(Utc::now))
     }
 
-    fn workloads(&self, source: Option<ConfiguredSource>, clock: Clock) -> Upgraded {
+    fn workloads(&self, source: Option<ConfiguredSource>, clock: Clock) -> Result<Upgraded, Exit> {
         let common = &self.settings.common;
         let (policy, target) = (app::policy(common), common.target.clone());
         let (credentials, client) = app::registry_access(common);
@@ -164,7 +166,8 @@ impl CommandLine {
             async move { registries.distribution(&image).await }.boxed()
         };
         let workloads = Workloads::new(self.deployments(), source, policy, target, clock);
-        workloads.with_registries(Box::new(ask))
+        let alerts = made(app::alerts(&common.timing, &common.egress))?;
+        Ok(workloads.with_registries(Box::new(ask)).with_alerts(alerts))
     }
 
     /// Whether a run may write. Only then should the Manager show an active upgrader.
@@ -237,6 +240,7 @@ impl CommandLine {
         let mut workloads = self.looking()?;
         match workloads.plan(|_| ()).await {
             Ok(planned) => {
+                alerts::check(workloads.firing(), &mut checks);
                 for Object { managed, document } in workloads.objects() {
                     if let Some(writer) = warnings::last_writer(document, &self.settings.container) {
                         checks.ok(&managed.name, format!("{writer} wrote its image last"));

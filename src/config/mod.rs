@@ -1,5 +1,6 @@
 //! Turns the environment into validated [`Settings`], or reports all its problems at once.
 
+mod alerts;
 mod aliases;
 mod audit;
 mod connections;
@@ -29,6 +30,7 @@ use problems::Problems;
 use variables::Environment;
 
 pub use crate::net::egress::{Egress, ProxySettings};
+pub use alerts::AlertHold;
 pub use audit::AuditTarget;
 pub(crate) use audit::try_file;
 #[cfg(feature = "docker")]

@@ -116,7 +116,7 @@ fn webhook(reader: &mut Reader, env: &Environment) -> Option<WebhookSettings> {
 }
 
 /// A URL that is secret as a whole, given in its variable or in a file.
-fn url(reader: &mut Reader, variable: &Variable) -> Option<Secret> {
+pub(super) fn url(reader: &mut Reader, variable: &Variable) -> Option<Secret> {
     let Given::Value(text) = reader.secret(variable) else {
         return None;
     };

@@ -85,7 +85,15 @@ pub(super) fn settings(
 
     if needs == Needs::HostOnly {
         // Such a command works without these connections.
-        const PREFIXES: [&str; 6] = ["WEBHOOK_", "DEADMAN_", "CA_", "CLIENT_", "PROXY_", "HTTPS_"];
+        const PREFIXES: [&str; 7] = [
+            "PROMETHEUS_",
+            "WEBHOOK_",
+            "DEADMAN_",
+            "CA_",
+            "CLIENT_",
+            "PROXY_",
+            "HTTPS_",
+        ];
         let is_optional = |name: &str| PREFIXES.iter().any(|prefix| name.starts_with(prefix));
         reader.problems.tolerate(is_optional);
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::alerts::{AlertHold, alert_hold};
 use super::reader::Reader;
 use super::variables::Environment;
 use crate::schedule::wave::Wave;
@@ -18,6 +19,10 @@ pub struct Timing {
     pub delay: Duration,
     /// `UPGRADE_WAVE`: how a new image spreads across the hosts after that delay.
     pub wave: Option<Wave>,
+    /// `UPGRADE_SOAK`: how long a replica runs the new image before the next one gets it.
+    pub soak: Duration,
+    /// `HOLD_ON_ALERTS` and the settings beside it.
+    pub alerts: Option<AlertHold>,
     /// `UPGRADE_NOW_IF_EXPIRED`: a delegate whose version is past its end of life waits for neither window nor wave.
     pub now_if_expired: bool,
 }
@@ -25,11 +30,16 @@ pub struct Timing {
 impl Timing {
     /// Those settings that put upgrades off, as `config` prints them.
     pub fn words(&self) -> Vec<String> {
-        let delay = Some(self.delay).filter(|delay| !delay.is_zero());
+        let time = |time: Duration| Some(time).filter(|time| !time.is_zero()).map(duration::text);
         let all = [
             ("UPGRADE_WINDOW", self.window.as_ref().map(ToString::to_string)),
-            ("UPGRADE_DELAY", delay.map(duration::text)),
+            ("UPGRADE_DELAY", time(self.delay)),
             ("UPGRADE_WAVE", self.wave.map(|wave| wave.to_string())),
+            ("UPGRADE_SOAK", time(self.soak)),
+            (
+                "HOLD_ON_ALERTS",
+                self.alerts.as_ref().map(|hold| hold.alerts.clone()),
+            ),
         ];
         let set = all
             .into_iter()
@@ -52,6 +62,8 @@ pub(super) fn timing(reader: &mut Reader, env: &Environment, zone: &Zone) -> Tim
         window: reader.read(&env.upgrade_window, parse),
         delay: reader.duration(&env.upgrade_delay, Duration::ZERO),
         wave: reader.read(&env.upgrade_wave, |text| text.parse().map_err(|()| String::new())),
+        soak: reader.duration(&env.upgrade_soak, Duration::ZERO),
+        alerts: alert_hold(reader, env),
         now_if_expired: reader.flag(&env.upgrade_now_if_expired),
     }
 }

@@ -197,6 +197,16 @@ variables! {
             "How long ago this host must have [first seen](schedules.md#delay-and-waves) an image before it takes it.");
         upgrade_wave = row("UPGRADE_WAVE", Unset, crate::schedule::wave::ACCEPTED,
             "[Stagger](schedules.md#delay-and-waves) a new image across hosts: `auto`, or the share per day.");
+        upgrade_soak = row("UPGRADE_SOAK", Value("0s"), DURATION,
+            "How long a replica must run the new image, and be healthy then, before [the next one](schedules.md#replicas) gets it.");
+        hold_on_alerts = row("HOLD_ON_ALERTS", Unset, "a regular expression for names of alerts such as Delegate.*|ImageRejected",
+            "No upgrade starts while [such an alert](fleet.md#hold-on-alerts) fires in the Prometheus at `PROMETHEUS_URL`.");
+        hold_timeout = row("HOLD_TIMEOUT", Unset, DURATION,
+            "How long upgrades wait while that Prometheus does not answer. Unset: until it answers.");
+        prometheus_url, prometheus_url_file = row("PROMETHEUS_URL", Unset, HTTP_URL,
+            "That Prometheus, perhaps with a user and password. No output shows it.").secret("PROMETHEUS_URL_FILE");
+        prometheus_token, prometheus_token_file = row("PROMETHEUS_TOKEN", Unset, "a bearer token",
+            "Sent to that Prometheus.").secret("PROMETHEUS_TOKEN_FILE");
         upgrade_now_if_expired = row("UPGRADE_NOW_IF_EXPIRED", Value("false"), BOOL,
             "`true`: a delegate whose version is certainly past its end of life waits for no window and no wave.");
         run_on_start = row("RUN_ON_START", Value("false"), BOOL,

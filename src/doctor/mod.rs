@@ -3,6 +3,7 @@
 //! It finds delegates and resolves their images exactly as a scheduled run does, so it reports on the delegates that an
 //! upgrade would replace.
 
+pub(crate) mod alerts;
 mod containers;
 mod engine;
 mod manager;
@@ -18,6 +19,7 @@ use strum::Display;
 
 use crate::app::{self, PATIENCE};
 use crate::config::Settings;
+use crate::reconcile::controller::Controller as _;
 use crate::rollout::reason::ReasonKind;
 use crate::status::planned::Planned;
 
@@ -136,6 +138,13 @@ pub(crate) async fn run_checks(settings: &Settings, checks: &mut Checks) {
         }
         None => None,
     };
+    if let Some(engine::Host {
+        upgrader: Some((upgrader, _)),
+        ..
+    }) = &host
+    {
+        alerts::check(upgrader.firing(), checks);
+    }
     let targets = match source {
         Ok(source) => manager::check(host.as_ref(), source, settings, checks).await,
         Err(error) => {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
-use super::receiver::Receiver;
+use crate::net::receiver::Receiver;
 use crate::text::secret::Secret;
 use crate::text::time;
 
@@ -44,7 +44,7 @@ impl DeadMan {
     /// Makes a switch that requests this URL, `DEADMAN_URL`, with this client.
     pub fn new(url: Secret, client: Client) -> Self {
         Self {
-            receiver: Arc::new(Receiver::new(client, url)),
+            receiver: Arc::new(Receiver::new(client, url, None)),
             counts: Arc::default(),
             request: Mutex::default(),
         }

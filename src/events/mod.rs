@@ -15,7 +15,6 @@ mod managed;
 pub mod note;
 pub mod outcome;
 mod pauses;
-mod receiver;
 pub mod webhook;
 
 pub use deadman::{DeadMan, DeadManCounts};

@@ -133,6 +133,7 @@ fn without_effect(name: &str, variable: &str) -> Option<String> {
         }
         "UPDATE_ORDER" => "its strategy",
         "HEALTH_PROBE" | "HEALTH_PORT" | "HEALTH_COMMAND" | "HEALTH_ACTION" => "the probes of its container",
+        "UPGRADE_SOAK" => "minReadySeconds for its pods, and no other replicas",
         "KEEP_IMAGES" => "its nodes, whose kubelets remove images",
         "UPGRADE_NOW_IF_EXPIRED" => "the month in its tag, and no certain date",
         "PULL" => "imagePullPolicy",

@@ -30,7 +30,7 @@ pub use step::{NO_TASK, Step};
 use crate::health::HealthStatus;
 use crate::image::ImageName;
 use crate::rollout::reason::{Reason, next_step};
-use crate::rollout::{Intent, OwnerSettings};
+use crate::rollout::{Intent, OwnerSettings, RejectedImage};
 
 /// The program that replaces the containers of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
@@ -193,6 +193,15 @@ impl Managed {
             None if self.record.release == 0 => Some(0),
             None => self.record.history.iter().rfind(runs).map(|past| past.release),
         }
+    }
+
+    /// Returns the images that failed here, or that someone rolled back, each with the time.
+    pub(crate) fn rejected_images(&self) -> impl Iterator<Item = RejectedImage> {
+        let record = &self.record;
+        let failed = record.failed.iter();
+        let failed = failed.map(|it| RejectedImage::new("rejected", &it.image, it.at));
+        let left = record.rolled_back_from.iter().zip(&record.attempt);
+        failed.chain(left.map(|(image, attempt)| RejectedImage::new("rolled_back", image, attempt.since)))
     }
 
     /// Returns the number of the last successful attempt, in which all tasks ran, even for a short time.

@@ -6,6 +6,7 @@ pub(crate) mod client;
 pub(crate) mod dns;
 pub(crate) mod egress;
 pub(crate) mod pem;
+pub(crate) mod receiver;
 pub(crate) mod retry;
 mod tls;
 pub(crate) mod trust;

@@ -1,13 +1,17 @@
 //! How many delegates are replaced at once: one replica per workload, and ten delegates per host.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::container::{ContainerId, ImageId};
+use crate::container::{ContainerId, ImageId, RunState};
+use crate::image::{ImageReference, is_mutable_tag};
+use crate::managed::Managed;
 use crate::rollout::pace::{FAILED_CHECKS, MAX_PROVING};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Member, Rollout};
+use crate::rollout::{Desired, Member, Rollout};
+use crate::text::duration::span;
 
 /// The failed replica (its name, and why) that halts this delegate, unless another replica runs the image well.
 pub(super) fn halting_replica(
@@ -53,6 +57,83 @@ pub(super) fn awaited_replica(
         .map(|other| Reason::WaitingForReplica {
             name: other.name.clone(),
         })
+}
+
+/// The replica that a delegate waits for, since it runs the wanted image and has not run it for `soak`, or is unhealthy. The
+/// engine knows when its container started, so a restart of this program changes nothing.
+pub(super) fn soaking(
+    rollout: &Rollout,
+    all: &[Rollout],
+    desired: &Desired,
+    soak: Duration,
+    now: DateTime<Utc>,
+) -> Option<Reason> {
+    let Desired::Image { reference, id, .. } = desired else {
+        return None;
+    };
+    // Before its pull, a mutable tag does not say which image it means.
+    let runs_it = |serving: &Member| match id {
+        Some(id) => serving.image_id == *id,
+        None => !is_mutable_tag(reference) && serving.runs(reference),
+    };
+    let replicas = all
+        .iter()
+        .filter(|other| other.workload == rollout.workload && other.name != rollout.name);
+    let replicas = replicas.filter(|other| other.owner.left_alone().is_none());
+    let replicas = replicas.filter_map(|other| {
+        // A stop by its owner says nothing of the image.
+        let is_stopped = |it: &Member| it.life.was_stopped || it.state == RunState::Paused;
+        let serving = other
+            .serving
+            .as_ref()
+            .filter(|it| runs_it(it) && !is_stopped(it))?;
+        let verdict = (!serving.works()).then(|| serving.health.to_string());
+        Some((&other.name, serving.life.started_at, verdict))
+    });
+    waits_for(replicas, reference, soak, now)
+}
+
+/// The same for a service, and the services with its `DELEGATE_NAME`.
+pub(super) fn soaking_of<'a>(
+    managed: &Managed,
+    others: impl Iterator<Item = &'a Managed>,
+    desired: &Desired,
+    soak: Duration,
+    now: DateTime<Utc>,
+) -> Option<Reason> {
+    let Desired::Image { reference, .. } = desired else {
+        return None;
+    };
+    let replicas = others.filter(|other| other.workload == managed.workload && other.id != managed.id);
+    let replicas = replicas.filter(|other| {
+        other.left_alone.is_none() && other.tasks.wanted > 0 && other.image.refers_to(reference)
+    });
+    let replicas = replicas.map(|other| {
+        let verdict = (!other.tasks.are_complete()).then(|| other.tasks.to_string());
+        (&other.name, other.tasks.last_started_at, verdict)
+    });
+    waits_for(replicas, reference, soak, now)
+}
+
+/// The reason to wait for one of these, each with its start and why it is unhealthy, if it is. The unhealthy one comes first.
+fn waits_for<'a>(
+    replicas: impl Iterator<Item = (&'a String, Option<DateTime<Utc>>, Option<String>)>,
+    image: &ImageReference,
+    soak: Duration,
+    now: DateTime<Utc>,
+) -> Option<Reason> {
+    let waits = replicas.map(|(name, started_at, verdict)| {
+        let until = started_at.unwrap_or(now) + span(soak);
+        (verdict, until, name)
+    });
+    let waits = waits.filter(|(verdict, until, _)| !soak.is_zero() && (verdict.is_some() || *until > now));
+    let (verdict, until, name) = waits.max()?;
+    Some(Reason::Soaking {
+        image: image.to_string(),
+        name: name.clone(),
+        until: verdict.is_none().then_some(until),
+        verdict: verdict.unwrap_or_default(),
+    })
 }
 
 /// The reason to wait if too many candidates exist.

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::alert_link::AlertLink;
 use super::manager_link::ManagerLink;
 use super::questions::{Answer, Registry};
 use super::subject::Subject;
 use super::upgrade_run::UpgradeRun;
+use crate::alerts::{AskAlerts, Firing};
 use crate::events::ledger::Ledger;
 use crate::image::TargetSettings;
 use crate::manager::{ImageSource, ManagerStatus, UpgraderImage};
@@ -24,6 +26,7 @@ const WAITING_INTERVAL: Duration = Duration::from_secs(5);
 /// The memory of the loop. It may be lost at any moment: the next run asks again.
 pub struct Core<R, M> {
     pub(super) manager: ManagerLink<R, M>,
+    pub(super) alerts: AlertLink,
     pub(super) target: TargetSettings,
     pub(super) run: UpgradeRun,
     /// The run that starts with the next observation.
@@ -39,6 +42,7 @@ impl<R: Registry, M: ImageSource> Core<R, M> {
     pub(super) fn new(registry: Arc<R>, source: Option<M>, target: TargetSettings) -> Self {
         Self {
             manager: ManagerLink::new(registry, source),
+            alerts: AlertLink::default(),
             target,
             run: UpgradeRun::default(),
             starting: None,
@@ -167,6 +171,18 @@ pub trait Controller: Sized {
         }
     }
 
+    /// Asks with this function which alerts of `HOLD_ON_ALERTS` fire, and waits for `HOLD_TIMEOUT` at most.
+    #[must_use]
+    fn with_alerts(mut self, ask: Option<(AskAlerts, Option<Duration>)>) -> Self {
+        self.core_mut().alerts = AlertLink::new(ask);
+        self
+    }
+
+    /// The alerts of `HOLD_ON_ALERTS` that fire, or why they are unknown, if that was asked.
+    fn firing(&self) -> Option<&Firing> {
+        self.core().alerts.last()
+    }
+
     /// The Manager's last answers, in or between runs; `None` if there is no Manager.
     fn manager_status(&self) -> Option<ManagerStatus> {
         self.core().manager.status()
@@ -198,6 +214,9 @@ async fn turn<C: Controller>(controller: &mut C) -> Result<Report, C::Error> {
             if let Some(waited) = controller.core().run.longest_wait() {
                 report.check_by(now + WORTH_A_WORD.checked_sub(waited).unwrap_or(WAITING_INTERVAL));
             }
+            if controller.core().alerts.is_open() {
+                report.check_by(now + WAITING_INTERVAL);
+            }
             report.delegates.sort_by(|a, b| a.container.cmp(&b.container));
             return Ok(report);
         }
@@ -219,6 +238,7 @@ async fn ask_and_answer<C: Controller>(controller: &mut C, observed: &C::Observe
         run.retry(controller.subjects(observed), &controller.core().target, now);
         controller.core_mut().run = run;
     }
+    controller.core_mut().alerts.take();
     while let Some(answered) = controller.core_mut().manager.next_answer(now) {
         controller.note_answer(&answered.answer);
         let mut run = std::mem::take(&mut controller.core_mut().run);
@@ -237,11 +257,13 @@ pub(super) async fn observe_with_answers<C: Controller>(
     controller: &mut C,
     mut waiting: impl FnMut(&Reason),
 ) -> Result<C::Observed, C::Error> {
+    controller.core_mut().alerts.ask();
     let mut reported = None;
     loop {
         let observed = controller.observe().await?;
         ask_and_answer(controller, &observed).await;
         let Some(reason) = controller.core().run.awaited() else {
+            controller.core_mut().alerts.settle().await;
             return Ok(observed);
         };
         if reason.is_news(&mut reported) {

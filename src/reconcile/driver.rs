@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 use tracing::{debug, info, warn};
 
+use super::concurrency::soaking_of;
 use super::controller::Core;
 use super::log::support_news;
 use super::questions::Registry;
@@ -122,23 +123,30 @@ impl<O: Orchestrate> Driver<O> {
 
     fn decide<R, M>(
         &self,
-        Core { run, next_run, .. }: &Core<R, M>,
+        Core {
+            run,
+            next_run,
+            alerts,
+            ..
+        }: &Core<R, M>,
         object: &Object,
         now: DateTime<Utc>,
     ) -> (Decided, Vec<Blocker>) {
         let managed = &object.managed;
+        let (desired, soak) = (run.desired_of(managed), self.policy.timing.soak);
+        let others = || self.managed().filter(|_| O::ONE_AT_A_TIME);
         let tracked = self.tracked.get(&managed.name);
-        let others = self.managed().filter(|_| O::ONE_AT_A_TIME);
         let mut facts = Facts {
             backoff: tracked.and_then(|tracked| tracked.backoff.clone()),
             holds: None,
             holds_are_old: self.orchestrator.holds_are_old(),
             run: RunFacts {
                 next_run: *next_run,
-                ..run.facts_of(managed, others, |other| is_undecided(other, &self.policy, now))
+                soaking: soaking_of(managed, others(), &desired, soak, now),
+                alerts: alerts.held(&desired, now),
+                ..run.facts_of(managed, others(), |other| is_undecided(other, &self.policy, now))
             },
         };
-        let desired = run.desired_of(managed);
         if let Desired::Image { reference, .. } = &desired {
             facts.holds = self.orchestrator.holds(object, &reference.to_string(), now);
         }
@@ -192,6 +200,7 @@ impl<O: Orchestrate> Driver<O> {
                 (decided, blockers) = self.decide(core, object, now);
                 locked = self.orchestrator.lock(object, &decided.decision, now).await;
             }
+            core.alerts.keep(&blockers);
             let Decided { row, mut decision } = decided;
             debug!(workload = name, %row, "decided");
             if let Some((reason, until)) = locked {

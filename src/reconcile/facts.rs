@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use tracing::warn;
 
 use super::Reconciler;
-use super::concurrency::crowd_of;
+use super::concurrency::{crowd_of, soaking};
 use crate::config::UpdateOrder;
 use crate::container::compose;
 use crate::container::json::has_configuration;
@@ -69,6 +69,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 recreated: tracked.and_then(|tracked| tracked.recreations.reason(rollout)),
                 unsettled: tracked.and_then(|tracked| tracked.unsettled(rollout)),
                 next_run: self.core.next_run,
+                soaking: soaking(rollout, all, desired, self.settings.policy.timing.soak, now),
+                alerts: self.core.alerts.held(desired, now),
                 ..self.core.run.facts(rollout, desired, all)
             },
             has_created: self.core.run.has_created(rollout),

@@ -1,6 +1,7 @@
 //! The loop over all delegates: observe, decide and act, until there is nothing left to do but wait.
 
 mod act;
+mod alert_link;
 pub mod clock;
 mod concurrency;
 pub mod controller;
@@ -308,6 +309,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     fn note_failures(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in self.core.run.in_order(rollouts) {
             let (decided, blockers) = self.answer(rollout, rollouts, false, now);
+            self.core.alerts.keep(&blockers);
             let listed = blockers.iter().map(|blocker| &blocker.reason);
             let mut reasons = decided.decision.reason().into_iter().chain(listed);
             if let Some(reason) = reasons.find(|reason| reason.kind().halts_replicas()) {
@@ -448,6 +450,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
         tokio::select! {
             () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
             () = self.core.manager.answered() => {}
+            () = self.core.alerts.answered() => {}
             () = self.observer.changed() => {}
             () = self.pulls.changed() => {}
         }

@@ -177,6 +177,9 @@ impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
     }
 
     async fn answered(&mut self) {
-        self.core.manager.answered().await;
+        tokio::select! {
+            () = self.core.manager.answered() => {}
+            () = self.core.alerts.answered() => {}
+        }
     }
 }

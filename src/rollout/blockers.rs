@@ -72,6 +72,10 @@ pub struct RunFacts {
     pub unsettled: Option<Reason>,
     /// Another replica failed.
     pub halted: Option<Reason>,
+    /// A replica that runs the wanted image has not run it for long enough, or is unhealthy.
+    pub soaking: Option<Reason>,
+    /// An alert that holds upgrades back fires, or it is unknown whether one does.
+    pub alerts: Option<Reason>,
     /// Another replica is being replaced.
     pub replica: Option<Reason>,
     /// Enough others are already being replaced.
@@ -212,6 +216,10 @@ table! {
         AwaitingWave
         /// The window is closed.
         OutsideWindow
+        /// `UPGRADE_SOAK` is not over for a replica that runs the image, or that replica is unhealthy.
+        Soaking
+        /// An alert of `HOLD_ON_ALERTS` fires, or Prometheus does not say whether one does.
+        HeldByAlerts
         /// No scheduled run has come since the start.
         Schedule
     }
@@ -335,6 +343,8 @@ impl<'a> Start<'a> {
                     until: window.next_opening(now),
                 }
             }
+            BlockerRow::Soaking => run.soaking.clone()?,
+            BlockerRow::HeldByAlerts => run.alerts.clone()?,
             BlockerRow::Schedule => match self.desired {
                 Desired::Image {
                     reference,

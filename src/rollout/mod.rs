@@ -49,7 +49,7 @@ pub use memory::{Check, Comparison, History, Memory, RefusedStarts, Release, See
 pub use next::{next, rows_that_hold};
 pub use owner::{InvalidLabel, OwnerSettings};
 pub use policy::{ChosenOrder, Policy};
-pub use quarantine::quarantine;
+pub use quarantine::{RejectedImage, quarantine};
 pub use restart_deferral::RestartDeferral;
 pub use row::Row;
 pub(crate) use row::rows;

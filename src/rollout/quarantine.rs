@@ -1,8 +1,10 @@
 //! How long a rejected image stays in quarantine.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
 
 use super::pace::{QUARANTINE, QUARANTINE_LIMIT};
 use super::reason::Reason;
@@ -12,6 +14,26 @@ use crate::engine::{DISK_FULL, host_problem};
 use crate::host::hold::Rejected;
 use crate::image::{ImageName, ImageReference};
 use crate::text::duration::span;
+use crate::text::time;
+
+/// An image that a delegate rejected, or that an operator rolled back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RejectedImage {
+    /// Its reference.
+    pub image: String,
+    /// `rejected` or `rolled_back`.
+    pub cause: Cow<'static, str>,
+    /// When that happened.
+    #[serde(serialize_with = "time::serialize")]
+    pub at: DateTime<Utc>,
+}
+
+impl RejectedImage {
+    pub(crate) fn new(cause: &'static str, image: &impl ToString, at: DateTime<Utc>) -> Self {
+        let (image, cause) = (image.to_string(), cause.into());
+        Self { image, cause, at }
+    }
+}
 
 /// How long an image stays in quarantine after its `attempt`-th rejection in a row.
 pub fn quarantine(attempt: u32) -> Duration {
@@ -88,6 +110,23 @@ impl Rollout {
             }
             _ => false,
         }
+    }
+
+    /// The images that were rejected here through no fault of this host, or that an operator rolled back, each with the time.
+    pub(crate) fn rejected_images(&self) -> impl Iterator<Item = RejectedImage> {
+        let failed = self
+            .failed
+            .iter()
+            .filter(|it| host_problem(&it.life.ending).is_none());
+        let failed = failed.map(|it| {
+            let at = it.life.finished_at.unwrap_or(it.created_at);
+            RejectedImage::new("rejected", &it.image, at)
+        });
+        let left = self.serving.iter().filter_map(|it| {
+            let left = it.rolled_back_from.as_ref()?;
+            Some(RejectedImage::new("rolled_back", &left.reference, it.created_at))
+        });
+        failed.chain(left)
     }
 
     /// The name for the next failure of this image; its number counts the failures.

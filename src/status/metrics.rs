@@ -61,6 +61,7 @@ pub fn text(status: &Status) -> String {
     let healthy = Family::<Labels, Gauge>::default();
     let reasons = Family::<Labels, Gauge>::default();
     let support = Family::<Labels, Gauge>::default();
+    let rejected = Family::<Labels, Gauge>::default();
     let delegates = status.report.iter().flat_map(|report| &report.delegates);
     for delegate in delegates.clone() {
         let mut labels = of(delegate);
@@ -74,6 +75,14 @@ pub fn text(status: &Status) -> String {
         labels.push(("reason", delegate.reason.as_str().to_owned()));
         labels.extend(delegate.cause.iter().map(|cause| ("cause", cause.to_string())));
         reasons.get_or_create(&labels).set(1);
+
+        for found in &delegate.rejected_images {
+            let mut labels = of(delegate);
+            labels.push(("image", found.image.clone()));
+            labels.push(("cause", found.cause.to_string()));
+            let series = rejected.get_or_create(&labels);
+            series.set(series.get().max(found.at.timestamp()));
+        }
 
         if let Some(expiry) = &delegate.expiry {
             // Support lasts until the end of that day.
@@ -98,6 +107,12 @@ pub fn text(status: &Status) -> String {
         "When the support of the delegate's version ends, or about when, by its tag",
         Unit::Seconds,
         support,
+    );
+    registry.register_with_unit(
+        "image_rejected_timestamp",
+        "When the delegate last rejected the image, or an operator rolled it back",
+        Unit::Seconds,
+        rejected,
     );
     register_tasks(&mut registry, delegates.clone(), Utc::now());
     let failed = delegates.filter(|delegate| delegate.failed).count();

@@ -11,7 +11,7 @@ use crate::health::{HealthStatus, Probe};
 use crate::image::Expiry;
 use crate::managed::Managed;
 use crate::rollout::reason::{Reason, ReasonKind};
-use crate::rollout::{Blocker, BlockerKind, Member, PullState, Rollout};
+use crate::rollout::{Blocker, BlockerKind, Member, PullState, RejectedImage, Rollout};
 use crate::status::evidence::Evidence;
 use crate::text::duration::span;
 use crate::text::time;
@@ -108,6 +108,9 @@ pub struct DelegateReport {
     /// When the delegate is checked again, if it waits for something.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub next_check: Option<DateTime<Utc>>,
+    /// The images that it rejected, or that an operator rolled back, as far as its containers show.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected_images: Vec<RejectedImage>,
     /// The evidence on the last rejected candidate, as long as its container is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
@@ -340,6 +343,7 @@ impl DelegateReport {
             health_since: history.healthy_since.or(history.unhealthy_since),
             tasks: member.work.map(|work| work.tasks),
             connected: member.work.and_then(|work| work.is_connected),
+            rejected_images: rollout.rejected_images().collect(),
             draining: rollout.finishing().map(Drain::of).collect(),
             deadline: reason.deadline(),
             until: reason.ends_at(),
@@ -361,6 +365,7 @@ impl DelegateReport {
             health_detail: managed.tasks.to_string(),
             health_since: managed.tasks.complete_since(),
             until: reason.ends_at(),
+            rejected_images: managed.rejected_images().collect(),
             in_progress: managed.is_in_progress(),
             next_check,
             ..Self::without_container(&managed.name, &managed.workload, reason)
@@ -426,6 +431,7 @@ impl DelegateReport {
             pull: None,
             in_progress: false,
             next_check: None,
+            rejected_images: Vec::new(),
             evidence: None,
         }
     }

@@ -7,6 +7,7 @@
     reason = "a test that cannot go on panics"
 )]
 
+mod alerts;
 mod audit;
 mod daemon;
 mod deadman;

@@ -10,6 +10,7 @@
 
 mod air_gapped;
 mod auto_remove;
+mod canaries;
 mod compose;
 mod contract;
 mod daemon;

@@ -1,10 +1,13 @@
 //! The driver of services and Deployments with an orchestrator in memory, which shows how to add a third one.
 
 use std::collections::VecDeque;
+use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use delegate_upgrader::alerts::{Alert, AskAlerts};
+use delegate_upgrader::config::Timing;
 use delegate_upgrader::container::Request;
 use delegate_upgrader::host::hold::Holds;
 use delegate_upgrader::image::ImageName;
@@ -16,13 +19,15 @@ use delegate_upgrader::reconcile::Settings;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::workloads::Workloads;
 use delegate_upgrader::rollout::Intent;
-use delegate_upgrader::rollout::OwnerSettings;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::reason::ReasonKind::{
-    self, Halted, NoContainer, NotPermitted, Proving, Quarantined, RolledBack, UpToDate, WaitingForReplica,
+    self, AlertFiring, Halted, NoContainer, NotPermitted, Proving, Quarantined, RolledBack, Soaking,
+    UpToDate, WaitingForReplica,
 };
+use delegate_upgrader::rollout::{OwnerSettings, Policy};
 use delegate_upgrader::schedule::wave::Place;
 use delegate_upgrader::status::report::Report;
+use futures_util::FutureExt as _;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -179,7 +184,12 @@ fn workloads(memory: &Memory) -> Workloads<Memory, FixedImage> {
 }
 
 fn publishing(memory: &Memory, image: &str) -> Workloads<Memory, FixedImage> {
+    timed(memory, image, Timing::default())
+}
+
+fn timed(memory: &Memory, image: &str, timing: Timing) -> Workloads<Memory, FixedImage> {
     let Settings { policy, target, .. } = settings();
+    let policy = Policy { timing, ..policy };
     let begin = Instant::now();
     let clock = Arc::new(move || at(begin.elapsed()));
     let source = FixedImage(image.parse().unwrap());
@@ -222,6 +232,37 @@ async fn workloads_with_the_same_name_are_upgraded_and_rolled_back_in_turn() {
         ["a warning", "its version reached end of life about 2026-10-31"]
     );
     assert_eq!(plan[2].reason, Some(NoContainer));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_alert_and_the_service_before_hold_an_upgrade() {
+    let memory = Memory {
+        misses_one: false,
+        ..Memory::with(&["a", "b"])
+    };
+    let firing = Arc::new(Mutex::new(vec![Alert {
+        name: "ImageRejected".to_owned(),
+        ..Alert::default()
+    }]));
+    let known = Arc::clone(&firing);
+    let ask: AskAlerts = Arc::new(move || ready(Ok(known.lock().unwrap().clone())).boxed());
+    let soak = Duration::from_secs(600);
+    let timing = Timing {
+        soak,
+        ..Timing::default()
+    };
+    let mut upgrader = timed(&memory, NEW, timing).with_alerts(Some((ask, None)));
+    upgrader.start_run(Intent::Upgrade);
+    assert_eq!(reasons(&finish(&mut upgrader).await), [AlertFiring, AlertFiring]);
+    assert_eq!(memory.steps(), [""; 0]);
+    firing.lock().unwrap().clear();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(reasons(&finish(&mut upgrader).await), [UpToDate, Soaking]);
+    memory.workloads.lock().unwrap()[0].tasks.running = 0;
+    tokio::time::sleep(soak).await;
+    assert_eq!(reasons(&finish(&mut upgrader).await)[1], Soaking);
+    memory.workloads.lock().unwrap()[0].tasks.running = 1;
+    assert_eq!(reasons(&finish(&mut upgrader).await), [UpToDate, UpToDate]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,8 +16,8 @@ use delegate_upgrader::manager::{ManagerRequests, ManagerStatus, UpgraderImage};
 
 use delegate_upgrader::container::{OWN_WORKLOAD, Request};
 use delegate_upgrader::rollout::BlockerKind;
-use delegate_upgrader::rollout::PullState;
 use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
+use delegate_upgrader::rollout::{PullState, RejectedImage};
 use delegate_upgrader::schedule::zone::Zone;
 use delegate_upgrader::status::evidence::Evidence;
 use delegate_upgrader::status::next_upgrade::NextUpgrade;
@@ -65,6 +65,11 @@ fn delegate() -> DelegateReport {
             tasks: Some(1),
             since: Some(at()),
             until: Some(at()),
+        }],
+        rejected_images: vec![RejectedImage {
+            image: "harness/delegate:26.03.1".to_owned(),
+            cause: "rejected".into(),
+            at: at(),
         }],
         reason: ReasonKind::Rejected,
         cause: Some("crash_loop".into()),

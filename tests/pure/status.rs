@@ -583,7 +583,7 @@ fn what_is_published_what_puts_off_and_what_was_searched_for_is_on_the_screens()
         window: UpgradeWindow::parse("Mon-Fri 02:00-04:00", window).ok(),
         delay: Duration::from_secs(3 * 86_400),
         wave: "auto".parse().ok(),
-        now_if_expired: false,
+        ..Timing::default()
     }
     .words();
     assert_eq!(Timing::default().words(), Vec::<String>::new());
@@ -765,6 +765,8 @@ pub(crate) fn with_every_metric() -> Status {
     let mut status = status(|status| {
         let mut delegate = delegate("dd");
         delegate["tasks"] = 1.into();
+        delegate["rejected_images"] =
+            json!([{ "image": "i:2", "cause": "rejected", "at": "2026-11-21T05:00:00Z" }]);
         delegate["draining"] = json!([{ "container": "d", "tasks": 2, "until": "2026-11-21T06:18:14Z" }]);
         delegate["expiry"] = json!({ "support_ends": "2026-12-31", "life_ends": "2027-01-31" });
         status["report"] = json!({ "observed_at": "2026-11-21T05:18:14Z", "delegates": [delegate] });
@@ -798,6 +800,7 @@ fn metrics_have_the_values_of_the_state() {
     for line in [
         "delegate_upgrader_outcomes_total{action=\"upgraded\"} 2",
         "delegate_upgrader_drain_seconds_bucket{le=\"60.0\"} 1",
+        "delegate_upgrader_image_rejected_timestamp_seconds{container=\"dd\",workload=\"docker-delegate\",image=\"i:2\",cause=\"rejected\"} 1795237200",
         "delegate_upgrader_audit_records_missing 3",
         "delegate_upgrader_engine_request_duration_seconds_bucket{le=\"1.0\",operation=\"list\"} 0",
         "delegate_upgrader_engine_request_duration_seconds_bucket{le=\"10.0\",operation=\"list\"} 1",

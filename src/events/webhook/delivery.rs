@@ -15,8 +15,8 @@ use super::format;
 use super::queue::{Message, Queue};
 use super::signature::signature;
 use crate::config::{SigningKey, WebhookFormat, WebhookSettings};
-use crate::events::receiver::{Answer, Receiver};
 use crate::net::jittered;
+use crate::net::receiver::{Answer, Receiver};
 use crate::text::{duration, time};
 
 /// How many requests may be in flight at once.
@@ -103,7 +103,7 @@ enum Next {
 impl Delivery {
     pub(super) fn new(settings: WebhookSettings, client: Client, timing: Timing) -> Self {
         Self {
-            receiver: Receiver::new(client, settings.url),
+            receiver: Receiver::new(client, settings.url, None),
             format: settings.format,
             key: settings.key,
             timing,

@@ -9,6 +9,9 @@ pub enum Awaited {
     /// The Manager.
     #[error("the Manager")]
     Manager,
+    /// The Prometheus that knows which alerts fire.
+    #[error("Prometheus")]
+    Prometheus,
     /// The registry with this host name.
     #[error("the registry {0}")]
     Registry(String),

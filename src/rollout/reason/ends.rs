@@ -26,7 +26,9 @@ impl Reason {
     /// When it ends by itself, if known.
     pub fn ends_at(&self) -> Option<DateTime<Utc>> {
         match self {
-            Self::Paused { until, .. } => *until,
+            Self::Paused { until, .. } | Self::Soaking { until, .. } | Self::AlertsUnknown { until, .. } => {
+                *until
+            }
             Self::Snoozed { until, .. }
             | Self::Delayed { until, .. }
             | Self::AwaitingWave { until, .. }

@@ -59,13 +59,13 @@ meanings! {
     Unwanted: HeldBack CustomImage OtherGeneration;
     Forbidden: NotPinned;
     Chosen: HealthOnly OptedOut NotRunning NotADelegate OtherAccount TaskOfService SwarmOff NotUpgradable;
-    Chosen: Pinned Snoozed Paused Delayed AwaitingWave WaitingForIdle Draining NotVerified;
+    Chosen: Pinned Snoozed Paused Delayed AwaitingWave Soaking AlertFiring WaitingForIdle Draining NotVerified;
     Waits: AwaitingSchedule AwaitingDrains OutsideWindow Stopping RollingOut UpdatedElsewhere DryRun;
     UnderWay: AwaitingAnswer WaitingForReplica WaitingForOthers StandingBy;
     UnderWay: Pulling Proving Interrupted Returning ReplacedByCompose;
     Failure: ImageNotComparable InvalidLabel FirstSeenUnknown TargetUnknown DigestUnknown RecreatedByAnother;
     Failure: WrongPlatform Obstacle CannotStartFirst NameTaken CreateRefused StartRefused ConfigurationMismatch;
-    Failure: SettingsChanged UpdatePaused NoContainer NoDeployment NoSuchContainer NotPermitted EngineError;
+    Failure: AlertsUnknown SettingsChanged UpdatePaused NoContainer NoDeployment NoSuchContainer NotPermitted EngineError;
     Reported: CandidateVanished Halted SuccessorUnhealthy NobodyServes;
     Reported: RestartBackoff RestartDeferred Restarting RollingBack;
     Shared: PullFailed TooLittleDisk;

@@ -33,6 +33,7 @@ impl Reason {
             Self::RestartBackoff { attempt, .. } => format!("restart {attempt}"),
             Self::RestartDeferred { .. } => self.cause().unwrap_or_default().to_owned(),
             Self::Draining { name, .. } => format!("draining {name}"),
+            Self::AlertsUnknown { problem, .. } => format!("alerts unknown: {problem}"),
             _ => self.to_string(),
         })
     }

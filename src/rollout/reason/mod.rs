@@ -29,8 +29,8 @@ pub use awaited::Awaited;
 pub(crate) use kind::Standing;
 pub(crate) use log_once::WORTH_A_WORD;
 use words::{
-    changed, health_only, is_published, not_a_delegate, paused, retry, returning, since, times, unfinished,
-    whole,
+    changed, health_only, held_until, is_published, not_a_delegate, paused, retry, returning, since, soaking,
+    times, unfinished, whole,
 };
 pub(crate) use words::{count, next_step};
 
@@ -148,6 +148,31 @@ pub enum Reason {
         /// As configured.
         wave: Wave,
         until: DateTime<Utc>,
+    },
+    /// A replica that runs the image already is too young, or unhealthy.
+    #[error("{image} is published, but {}", soaking(.name, *.until, .verdict))]
+    Soaking {
+        image: String,
+        /// That replica.
+        name: String,
+        /// When it has run for long enough; `None` while it is unhealthy.
+        until: Option<DateTime<Utc>>,
+        verdict: String,
+    },
+    /// Such an alert fires anywhere.
+    #[error("{image} is published, but alerts fire (HOLD_ON_ALERTS): {alerts}")]
+    AlertFiring {
+        image: String,
+        /// Their names.
+        alerts: String,
+    },
+    /// Prometheus did not say which alerts fire.
+    #[error("{image} is published, but which alerts fire is unknown (HOLD_ON_ALERTS): {problem}{}", held_until(*.until))]
+    AlertsUnknown {
+        image: String,
+        problem: String,
+        /// When the upgrade starts nevertheless, with `HOLD_TIMEOUT`.
+        until: Option<DateTime<Utc>>,
     },
     /// The time from which `UPGRADE_DELAY` and `UPGRADE_WAVE` count.
     #[error(

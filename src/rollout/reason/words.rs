@@ -47,6 +47,19 @@ pub(super) fn paused(delegate: Option<&str>, until: Option<DateTime<Utc>>) -> St
     format!("{whose} are paused{until}; `{resume}` resumes them")
 }
 
+pub(super) fn soaking(name: &str, until: Option<DateTime<Utc>>, verdict: &str) -> String {
+    match until {
+        Some(until) => format!("{name} runs it first (UPGRADE_SOAK), until {}", time::text(until)),
+        None => format!("{name}, which runs it first (UPGRADE_SOAK), is not healthy: {verdict}"),
+    }
+}
+
+pub(super) fn held_until(until: Option<DateTime<Utc>>) -> String {
+    until.map_or_else(String::new, |until| {
+        format!("; waiting for it until {} (HOLD_TIMEOUT)", time::text(until))
+    })
+}
+
 pub(super) fn not_a_delegate(image: Option<&str>) -> String {
     match image {
         None => "it is a command of `docker compose run`".to_owned(),

@@ -1,5 +1,6 @@
 //! Whole rollouts on an engine in memory: the state of the host at every moment, whatever goes wrong.
 
+mod alerts;
 mod auto_remove;
 mod bad_images;
 mod beginning;

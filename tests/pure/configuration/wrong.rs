@@ -112,6 +112,15 @@ UPGRADE_NOW_IF_EXPIRED=now
     UPGRADE_DELAY: "two days"; expected seconds, or a duration
     UPGRADE_WAVE: "0%"; expected auto, or the percentage of hosts that follow each day, such as 20%
     UPGRADE_NOW_IF_EXPIRED: "now"; expected true or false
+HOLD_ON_ALERTS=Delegate.*
+    PROMETHEUS_URL: not set, although HOLD_ON_ALERTS is
+HOLD_ON_ALERTS=Delegate.*
+PROMETHEUS_URL=prometheus:9090
+UPGRADE_SOAK=soon
+HOLD_TIMEOUT=never
+    UPGRADE_SOAK: "soon"; expected seconds
+    PROMETHEUS_URL: its value (not shown) is not such a URL
+    HOLD_TIMEOUT: "never"; expected seconds
 REQUIRE_DIGEST=sha256
 MAX_VERSION=26
     REQUIRE_DIGEST: "sha256"; expected true or false
@@ -278,7 +287,9 @@ fn reports_every_wrong_variable_of_one_environment() {
         "DOCKER_CONFIG",
         "DOCKER_TLS_VERIFY",
         "DOCKER_CERT_PATH",
-        // Any text is a valid command, or a valid password.
+        // Any text is a valid command, password or token, and Prometheus reads the expression.
+        "HOLD_ON_ALERTS",
+        "PROMETHEUS_TOKEN",
         "HEALTH_COMMAND",
         "REGISTRY_PASSWORD",
     ];

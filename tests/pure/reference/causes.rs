@@ -122,7 +122,11 @@ fn deferrals() -> [RestartDeferral; 6] {
 
 #[test]
 fn the_page_has_every_cause() {
-    let awaited = [Awaited::Manager, Awaited::Registry("registry.example".to_owned())];
+    let awaited = [
+        Awaited::Manager,
+        Awaited::Prometheus,
+        Awaited::Registry("registry.example".to_owned()),
+    ];
     let table = [
         "| reason | cause | the line says |\n|---|---|---|\n".to_owned(),
         rows("`obstacle`", &obstacles(), Obstacle::kind),

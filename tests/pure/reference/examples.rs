@@ -53,6 +53,9 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
         ReasonKind::Paused => Reason::Paused { image, delegate: None, until: Some(until) },
         ReasonKind::Delayed => Reason::Delayed { image, first_seen: at("02:00:00"), until },
         ReasonKind::AwaitingWave => Reason::AwaitingWave { image, wave: Wave::Auto, until },
+        ReasonKind::Soaking => Reason::Soaking { image, name: "delegate-2".to_owned(), until: Some(until), verdict: String::new() },
+        ReasonKind::AlertFiring => Reason::AlertFiring { image, alerts: "DelegateUnhealthy, ImageRejected".to_owned() },
+        ReasonKind::AlertsUnknown => Reason::AlertsUnknown { image, problem: "no answer within 4s".to_owned(), until: None },
         ReasonKind::FirstSeenUnknown => Reason::FirstSeenUnknown { image, problem: "the engine refused (403): forbidden".to_owned() },
         ReasonKind::InvalidLabel => Reason::InvalidLabel {
             image,

@@ -28,6 +28,7 @@ const WORDS: &[(&str, &str)] = &[
     ("delegate_healthy", "1 if healthy; `probe` says by what"),
     ("delegate_reason", "1 for the current [reason](reasons.md); `cause` where the reason has [several kinds](causes.md)"),
     ("delegate_support_ends_timestamp_seconds", "Unix time at which Harness's support of its version ends: six months after its release, or after the month in its tag"),
+    ("image_rejected_timestamp_seconds", "Unix time at which it rejected that image, through no fault of its host, or an operator rolled it back"),
     ("delegate_tasks", "tasks that the delegate executes, if it [reports them](../usage/replacement.md#tasks)"),
     ("delegate_drain_tasks", "tasks left in its containers that are stopping, if they report them"),
     ("delegate_drain_remaining_seconds", "time left for the last of these containers"),
@@ -123,7 +124,8 @@ fn the_page_has_the_values_of_the_labels() {
 | label | of | values |
 |---|---|---|
 | `container`, `workload` | all of a delegate | the container's name, and its `DELEGATE_NAME` |
-| `image` | `delegate_healthy` | the image's reference |
+| `image` | `delegate_healthy`, `image_rejected_timestamp_seconds` | the image's reference |
+| `cause` | `image_rejected_timestamp_seconds` | `rejected`, `rolled_back` |
 | `probe` | `delegate_healthy` | {probes} |
 | `reason`, `cause` | `delegate_reason` | [the reasons](reasons.md) and [their causes](causes.md) |
 | `operation` | `engine_requests_total`, `engine_request_duration_seconds` | {operations} |

@@ -10,17 +10,17 @@ use percent_encoding::percent_decode_str;
 use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 
-use crate::net::client::MAX_SHOWN;
-use crate::net::{causes, redirected_to, without_markup, without_request};
+use super::client::MAX_SHOWN;
+use super::{causes, redirected_to, without_markup, without_request};
 use crate::text::redact::Redactor;
 use crate::text::secret::Secret;
 use crate::text::{duration, one_line};
 
-/// How many bytes of an answer are read.
+/// How many bytes of an error page are read.
 const MAX_BODY: usize = 4096;
 
 /// The result of a request.
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// A status of 2xx.
     Accepted,
     /// 410: the receiver no longer wants events.
@@ -37,7 +37,7 @@ pub(super) enum Answer {
 
 impl Answer {
     /// Returns the reason as an error unless the request was accepted.
-    pub(super) fn accepted(self) -> Result<(), String> {
+    pub(crate) fn accepted(self) -> Result<(), String> {
         match self {
             Self::Accepted => Ok(()),
             Self::Failed {
@@ -50,7 +50,7 @@ impl Answer {
 }
 
 /// A receiver of requests, whose URL is a secret.
-pub(super) struct Receiver {
+pub(crate) struct Receiver {
     client: Client,
     url: Secret,
     redactor: Redactor,
@@ -63,7 +63,8 @@ impl fmt::Debug for Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(client: Client, url: Secret) -> Self {
+    /// `token` is another secret that a request sends.
+    pub(crate) fn new(client: Client, url: Secret, token: Option<&Secret>) -> Self {
         let text = url.expose();
         // Redact the URL after the host, as a whole and in parts, since error pages repeat paths.
         let (_, address) = text.split_once("://").unwrap_or(("", text));
@@ -73,7 +74,7 @@ impl Receiver {
         let parts = parts.chain(path.split(['/', '?', '&', '=', '#', ';', ',']));
         // The login as it is sent.
         let login = BASE64_STANDARD.encode(percent_decode_str(user).collect::<Vec<u8>>());
-        let parts = parts.chain([login.as_str()]);
+        let parts = parts.chain([login.as_str(), token.map_or("", Secret::expose)]);
         let redactor = Redactor::new(parts.chain(user.split(':')).map(|part| ("SECRET", part)));
         Self {
             client,
@@ -83,24 +84,39 @@ impl Receiver {
     }
 
     /// Sends the request that `make` builds for the URL, and gives up after this time.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &self,
         limit: Duration,
         make: impl FnOnce(&Client, &str) -> RequestBuilder,
     ) -> Answer {
+        let result = self.fetch(limit, 0, make).await;
+        result.map_or_else(|answer| answer, |_| Answer::Accepted)
+    }
+
+    /// Sends that request too, and returns at most that many bytes of a good answer.
+    ///
+    /// # Errors
+    /// Any other answer, or none.
+    pub(crate) async fn fetch(
+        &self,
+        limit: Duration,
+        most: usize,
+        make: impl FnOnce(&Client, &str) -> RequestBuilder,
+    ) -> Result<String, Answer> {
         let failed = |why| Answer::Failed {
             why,
             retry_after: None,
         };
         let work = async {
             match make(&self.client, self.url.expose()).send().await {
-                Ok(response) => self.read(response).await,
-                Err(error) => failed(self.problem(error)),
+                Ok(response) if response.status().is_success() => Ok(body(response, most).await),
+                Ok(response) => Err(self.read(response).await),
+                Err(error) => Err(failed(self.problem(error))),
             }
         };
         match tokio::time::timeout(limit, work).await {
             Ok(answer) => answer,
-            Err(_) => failed(format!("no answer within {}", duration::text(limit))),
+            Err(_) => Err(failed(format!("no answer within {}", duration::text(limit)))),
         }
     }
 
@@ -115,9 +131,6 @@ impl Receiver {
 
     async fn read(&self, response: Response) -> Answer {
         let status = response.status();
-        if status.is_success() {
-            return Answer::Accepted;
-        }
         if status.is_redirection() {
             let why = redirection(status, response.url(), response.headers());
             return Answer::Failed {
@@ -126,7 +139,7 @@ impl Receiver {
             };
         }
         let retry_after = retry_after(response.headers());
-        let body = self.shown(&body(response).await);
+        let body = self.shown(&words(body(response, MAX_BODY).await));
         let why = match body.as_str() {
             "" => format!("HTTP {}", status.as_u16()),
             body => format!("HTTP {}: {body}", status.as_u16()),
@@ -169,15 +182,19 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     duration::digits(text.trim()).map(Duration::from_secs)
 }
 
+/// The sentence in an error of Prometheus, or else the whole text.
+fn words(body: String) -> String {
+    let json = serde_json::from_str(&body).unwrap_or(serde_json::Value::Null);
+    json["error"].as_str().map_or(body, str::to_owned)
+}
+
 /// The start of the body, as text.
-async fn body(mut response: Response) -> String {
+async fn body(mut response: Response, most: usize) -> String {
     let mut body = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        let room = MAX_BODY - body.len();
-        body.extend(chunk.iter().take(room));
-        if chunk.len() >= room {
-            break;
-        }
+    while body.len() < most
+        && let Ok(Some(chunk)) = response.chunk().await
+    {
+        body.extend(chunk.iter().take(most - body.len()));
     }
     String::from_utf8_lossy(&body).into_owned()
 }
