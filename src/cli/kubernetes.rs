@@ -241,6 +241,10 @@ impl CommandLine {
                     if let Some(writer) = warnings::last_writer(document, &self.settings.container) {
                         checks.ok(&managed.name, format!("{writer} wrote its image last"));
                     }
+                    let notice = managed.image.support_notice(Utc::now());
+                    if let Some((_, rule)) = notice.zip(self.settings.common.source.rule_of_support()) {
+                        checks.warn(&managed.name, rule);
+                    }
                     if let Some(problem) = workloads.undated_because(managed) {
                         checks.warn(
                             &managed.name,

@@ -126,6 +126,18 @@ pub enum Source {
     None,
 }
 
+impl Source {
+    /// Which versions are supported whatever their dates, if that depends on the Manager.
+    pub(crate) fn rule_of_support(&self) -> Option<&'static str> {
+        match self {
+            Self::Manager(manager) if !manager.is_at_harness() => {
+                Some("if that Manager is self-managed, only the version that it publishes is supported")
+            }
+            _ => None,
+        }
+    }
+}
+
 /// The Manager, and the account whose published image is followed.
 #[derive(Clone, Debug)]
 pub struct ManagerSettings {

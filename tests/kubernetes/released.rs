@@ -129,3 +129,17 @@ fn a_silent_registry_leaves_the_month_of_the_tag() {
         "{text}"
     );
 }
+
+#[test]
+fn doctor_says_what_a_self_managed_manager_supports() {
+    let old = Old::new();
+    let manager = format!(
+        "delegateConfig: {{accountId: a, managerHost: 'http://{}'}}",
+        old.mirror
+    );
+    let lines = format!("registryMirror: {}\n{manager}", old.mirror);
+    let token = ("UPGRADER_TOKEN", "000102030405060708090a0b0c0d0e0f");
+    let (_, text) = old.cluster.run_with("doctor", &lines, &[token]);
+    let says = "if that Manager is self-managed, only the version that it publishes is supported";
+    assert!(text.contains(says), "{text}");
+}
