@@ -96,8 +96,8 @@ pub struct Settings {
     pub status_hosts: Vec<String>,
     /// `LOG_LEVEL` and `LOG_FORMAT`.
     pub log: LogSettings,
-    /// `AUDIT_LOG`; `None` if nothing is recorded.
-    pub audit: Option<AuditTarget>,
+    /// `AUDIT_LOG`.
+    pub audit: AuditTarget,
     /// `DOCKER_HOST` and its TLS variables.
     pub engine: EngineHost,
     /// Warnings about settings that are allowed but look odd; each starts with the name of the variable.
