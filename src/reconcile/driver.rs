@@ -156,13 +156,7 @@ impl<O: Orchestrate> Driver<O> {
                 ..run.facts_of(managed, self.managed().filter(|_| O::ONE_AT_A_TIME))
             },
         };
-        let mut desired = run.desired_of(managed);
-        let awaited = run.awaited_day(&managed.image);
-        if let (Desired::Image { .. }, true, Some(reason)) =
-            (&desired, self.policy.timing.now_if_expired, awaited)
-        {
-            desired = Desired::Keep(reason);
-        }
+        let desired = run.desired_of(managed);
         if let Desired::Image { reference, .. } = &desired {
             facts.holds = self.orchestrator.holds(object, &reference.to_string(), now);
         }
@@ -202,7 +196,7 @@ impl<O: Orchestrate> Driver<O> {
         {
             let managed = &object.managed;
             let (name, workload) = (&managed.name, &managed.workload);
-            if core.run.awaited_day(&managed.image).is_none()
+            if !core.run.awaits_day(&managed.image)
                 && let Some(line) = support_news(&managed.image, &mut self.track(name).expiry_notice, now)
             {
                 log!(warn, name, workload, "{line}");

@@ -81,18 +81,17 @@ impl UpgradeRun {
         }
     }
 
-    /// The same run, which also asks when these images were released. Only an upgrade of an expired delegate waits for that.
+    /// The same run, which also asks when these images were released. It ends no earlier, but no step waits for that.
     pub(super) fn dating(self, images: impl Iterator<Item = ImageReference>) -> Self {
         let days = images.map(|image| Open::new(Question::Created(image))).collect();
         Self { days, ..self }
     }
 
-    /// The reason to wait for the release day of this image, if it is asked for.
-    pub(super) fn awaited_day(&self, image: &ImageName) -> Option<Reason> {
+    /// Whether the release day of this image is asked for.
+    pub(super) fn awaits_day(&self, image: &ImageName) -> bool {
         let is_it =
-            |open: &&Open| matches!(&open.question, Question::Created(asked) if image.refers_to(asked));
-        let open = self.days.iter().find(is_it)?;
-        Some(open.question.awaited(open.since, None))
+            |open: &Open| matches!(&open.question, Question::Created(asked) if image.refers_to(asked));
+        self.days.iter().any(is_it)
     }
 
     /// The same run, with the delegates that exist at its start.
