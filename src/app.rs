@@ -1,6 +1,5 @@
 //! Puts the parts of the program together: makes the engine, the Manager and the reconciler from the settings.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -192,38 +191,28 @@ pub(crate) async fn learn_place(settings: &Settings) {
 
 /// Makes the ledger, which records and reports outcomes.
 pub(crate) fn ledger(settings: &Settings, listeners: &Arc<Listeners>) -> Result<Ledger, SetupError> {
-    let audit = settings.audit.as_ref().map(audit_log).transpose()?;
+    let audit = audit_log(&settings.audit)?;
     let ledger = Ledger::new(host::place::host(), settings.health.interval);
     Ok(ledger.with_audit(audit).with_listeners(Arc::clone(listeners)))
 }
 
-fn audit_log(target: &AuditTarget) -> Result<AuditLog, SetupError> {
-    let Some(path) = target.path() else {
-        return Ok(AuditLog::Stdout);
+fn audit_log(target: &AuditTarget) -> Result<Option<AuditLog>, SetupError> {
+    let path = match target {
+        AuditTarget::Off | AuditTarget::NotWritable => return Ok(None),
+        AuditTarget::Stdout => return Ok(Some(AuditLog::Stdout)),
+        AuditTarget::File(path) => path,
     };
-    AuditLog::open(path).map_err(|error| SetupError::AuditLog {
+    let opened = AuditLog::open(path).map_err(|error| SetupError::AuditLog {
         path: path.display().to_string(),
         error,
-    })
-}
-
-/// The audit log to read: the configured file, or the default one even if this user may not write it.
-pub(crate) fn audit_file(settings: &Settings) -> Option<&Path> {
-    match &settings.audit {
-        Some(target) => target.path().map(PathBuf::as_path),
-        None if settings
-            .redacted()
-            .contains(&("AUDIT_LOG", AuditTarget::OFF.to_owned())) =>
-        {
-            None
-        }
-        None => Some(Path::new(AuditTarget::USUAL)),
-    }
+    });
+    opened.map(Some)
 }
 
 /// The records of the audit log, if it is a file.
 pub(crate) fn records(settings: &Settings) -> impl Iterator<Item = Event> + use<> {
-    audit_file(settings).map(audit::read).into_iter().flatten()
+    let path = settings.audit.readable();
+    path.map(audit::read).into_iter().flatten()
 }
 
 /// The containers to observe. The memory and disk of this host count only if the engine also runs here.

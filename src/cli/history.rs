@@ -30,7 +30,7 @@ pub(super) async fn history(settings: &Settings, container: Option<&str>, json: 
 fn note(settings: &Settings) -> Option<String> {
     const SHOWN: &str =
         "so this is what containers show: the present release, the previous one and what failed last";
-    let path = app::audit_file(settings);
+    let path = settings.audit.readable();
     let opened = path.map(|path| (path, File::open(path)));
     Some(match opened {
         Some((_, Ok(_))) => return None,
@@ -45,7 +45,7 @@ fn note(settings: &Settings) -> Option<String> {
             format!("The audit log {path} cannot be read ({error}), {SHOWN}{remedy}.")
         }
         // Nothing has been recorded yet.
-        Some(_) if settings.audit.is_some() => return None,
+        Some(_) if settings.audit.path().is_some() => return None,
         _ => format!("No audit log can be read here (AUDIT_LOG), {SHOWN}."),
     })
 }

@@ -22,7 +22,6 @@ use crate::doctor::alerts;
 use crate::host;
 use crate::host::hold::Paused;
 use crate::host::place::note_cluster;
-use crate::image::ImageReference;
 use crate::kubernetes::cluster::{Cluster, is_in_cluster};
 use crate::kubernetes::deployments::Deployments;
 use crate::kubernetes::registry::Registries;
@@ -31,6 +30,7 @@ use crate::kubernetes::{doctor, file, own, warnings};
 use crate::managed::Object;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller as _;
+use crate::reconcile::questions::Question;
 use crate::reconcile::workloads::Workloads;
 use crate::rollout::reason::ReasonKind;
 use crate::status::report::Report;
@@ -161,9 +161,9 @@ impl CommandLine {
         let (policy, target) = (app::policy(common), common.target.clone());
         let (credentials, client) = app::registry_access(common);
         let registries = Arc::new(Registries::new(credentials, client));
-        let ask = move |image: ImageReference| {
+        let ask = move |question: Question| {
             let registries = Arc::clone(&registries);
-            async move { registries.distribution(&image).await }.boxed()
+            async move { registries.answer(question).await }.boxed()
         };
         let workloads = Workloads::new(self.deployments(), source, policy, target, clock);
         let alerts = made(app::alerts(&common.timing, &common.egress))?;
@@ -244,6 +244,16 @@ impl CommandLine {
                 for Object { managed, document } in workloads.objects() {
                     if let Some(writer) = warnings::last_writer(document, &self.settings.container) {
                         checks.ok(&managed.name, format!("{writer} wrote its image last"));
+                    }
+                    let notice = managed.image.support_notice(Utc::now());
+                    if let Some((_, rule)) = notice.zip(self.settings.common.source.rule_of_support()) {
+                        checks.warn(&managed.name, rule);
+                    }
+                    if let Some(problem) = workloads.undated_because(managed) {
+                        checks.warn(
+                            &managed.name,
+                            format!("cannot ask its registry when its image was released: {problem}"),
+                        );
                     }
                 }
                 for row in &planned {

@@ -11,7 +11,7 @@ use super::run::{LAST_EVENTS, looking, made, make_listeners};
 use super::status::daemon_state;
 use super::{Exit, fail, no_engine, print, print_json};
 use crate::app;
-use crate::config::Settings;
+use crate::config::{AuditTarget, Settings};
 use crate::container::{ApiVersion, Request};
 use crate::engine::{DockerEngine, Engine as _, EngineError};
 use crate::host::hold::{self, Paused, read_records};
@@ -150,7 +150,9 @@ async fn record_of(settings: &Settings, engine: &DockerEngine, delegate: Option<
 pub(super) async fn record(settings: &Settings, pauses: &[Paused]) {
     let mut settings = settings.clone();
     // Standard output is for the result.
-    settings.audit.take_if(|audit| audit.path().is_none());
+    if settings.audit == AuditTarget::Stdout {
+        settings.audit = AuditTarget::Off;
+    }
     // Only a daemon that may upgrade the delegates of an engine looks for pauses.
     let daemon = daemon_state(settings.listen).await;
     let listeners = if !is_cluster() && daemon.is_some_and(|daemon| daemon["mode"] == "upgrade") {

@@ -5,12 +5,12 @@ use std::io::ErrorKind;
 use tokio::net::TcpListener;
 
 use super::status::daemon_state;
-use crate::config::{AuditTarget, Settings, try_file};
+use crate::config::{Settings, try_file};
 
 /// Finds the problems that would make `run` fail, without changing anything.
 pub(super) async fn problems(settings: &Settings) -> Vec<String> {
     let mut problems = Vec::new();
-    if let Some(path) = settings.audit.as_ref().and_then(AuditTarget::path)
+    if let Some(path) = settings.audit.path()
         && let Err(error) = try_file(path)
     {
         problems.push(format!("AUDIT_LOG: cannot write {}: {error}", path.display()));

@@ -13,6 +13,10 @@ use super::variables::Environment;
 /// Where outcomes are recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuditTarget {
+    /// Nowhere: `AUDIT_LOG` is `off`.
+    Off,
+    /// Nowhere: `AUDIT_LOG` is not set, and this user may not write the usual file.
+    NotWritable,
     /// On standard output.
     Stdout,
     /// In a file.
@@ -22,29 +26,36 @@ pub enum AuditTarget {
 impl AuditTarget {
     /// The file if `AUDIT_LOG` is not set: in a directory that systemd makes for the service, and containers have for a volume.
     pub const USUAL: &str = "/var/log/delegate-upgrader/audit.log";
-    /// The value for no audit log.
-    pub const OFF: &str = "off";
 
-    /// The path of the file, if it is one.
-    pub fn path(&self) -> Option<&PathBuf> {
+    /// The path of the file to write, if it is one.
+    pub fn path(&self) -> Option<&Path> {
         match self {
-            Self::Stdout => None,
             Self::File(path) => Some(path),
+            Self::Off | Self::NotWritable | Self::Stdout => None,
+        }
+    }
+
+    /// The path of the file to read: another user may have written it.
+    pub fn readable(&self) -> Option<&Path> {
+        match self {
+            Self::NotWritable => Some(Path::new(Self::USUAL)),
+            other => other.path(),
         }
     }
 }
 
-pub(super) fn audit_log(reader: &mut Reader, env: &Environment) -> Option<AuditTarget> {
-    if !env.audit_log.is_set() {
+pub(super) fn audit_log(reader: &mut Reader, env: &Environment) -> AuditTarget {
+    let Some(path) = reader.text(&env.audit_log) else {
         // Only an explicit setting is an error if it does not work.
-        try_file(Path::new(AuditTarget::USUAL)).ok()?;
+        if try_file(Path::new(AuditTarget::USUAL)).is_err() {
+            return AuditTarget::NotWritable;
+        }
         reader.note(&env.audit_log, AuditTarget::USUAL);
-        return Some(AuditTarget::File(AuditTarget::USUAL.into()));
-    }
-    let path = reader.text(&env.audit_log)?;
+        return AuditTarget::File(AuditTarget::USUAL.into());
+    };
     let why = match &path[..] {
-        AuditTarget::OFF => return None,
-        "-" => return Some(AuditTarget::Stdout),
+        "off" => return AuditTarget::Off,
+        "-" => return AuditTarget::Stdout,
         path if path.ends_with('/') => Some("is a directory"),
         path if !path.starts_with('/') => Some("is relative, and the program's directory may be any"),
         _ => None,
@@ -52,7 +63,7 @@ pub(super) fn audit_log(reader: &mut Reader, env: &Environment) -> Option<AuditT
     if let Some(why) = why {
         reader.problems.wrong(env.audit_log.row, format!("{path}: {why}"));
     }
-    Some(AuditTarget::File(PathBuf::from(path)))
+    AuditTarget::File(PathBuf::from(path))
 }
 
 /// Checks that the file can be written, or created in its directory.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use super::reader::{Given, Reader};
+use super::reader::{Given, Reader, own};
 use super::variables::{Environment, Variable};
 use super::{Egress, ManagerSettings, ProxySettings, Source};
 use super::{no_proxy, parse};
@@ -161,7 +161,7 @@ fn proxy(reader: &mut Reader, env: &Environment) -> Option<ProxySettings> {
     let (username, password) = login(reader, &env.proxy_user, &env.proxy_password).unzip();
     if env.proxy_host.is_set() {
         reader.unused(&[&env.https_proxy], ", since PROXY_HOST is set");
-        let host = reader.read(&env.proxy_host, parse::host)?;
+        let host = reader.read(&env.proxy_host, |text| parse::host(own(text)?))?;
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
         return is_used.then_some(ProxySettings {
             url: format!("{scheme}://{host}{port}"),

@@ -100,8 +100,8 @@ pub struct Settings {
     pub status_hosts: Vec<String>,
     /// `LOG_LEVEL` and `LOG_FORMAT`.
     pub log: LogSettings,
-    /// `AUDIT_LOG`; `None` if nothing is recorded.
-    pub audit: Option<AuditTarget>,
+    /// `AUDIT_LOG`.
+    pub audit: AuditTarget,
     /// `DOCKER_HOST` and its TLS variables.
     pub engine: EngineHost,
     /// Warnings about settings that are allowed but look odd; each starts with the name of the variable.
@@ -128,6 +128,18 @@ pub enum Source {
     Fixed(ImageReference),
     /// No source: with `DISABLE_AUTO_UPGRADE`, and for commands that need no published image.
     None,
+}
+
+impl Source {
+    /// Which versions are supported whatever their dates, if that depends on the Manager.
+    pub(crate) fn rule_of_support(&self) -> Option<&'static str> {
+        match self {
+            Self::Manager(manager) if !manager.is_at_harness() => {
+                Some("if that Manager is self-managed, only the version that it publishes is supported")
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The Manager, and the account whose published image is followed.

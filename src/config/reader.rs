@@ -78,9 +78,7 @@ impl Reader {
             return None;
         };
         let parsed = match variable.row.default {
-            Preset::Required if is_placeholder(text) => {
-                Err("a placeholder: put your own value in its place".to_owned())
-            }
+            Preset::Required => own(text).and_then(parse),
             _ => parse(text),
         };
         match parsed {
@@ -243,16 +241,20 @@ impl Reader {
 
 /// The names that pages, Harness's and ours, show instead of a value.
 const NAMES: &str = "ACCOUNT_ID MANAGER_HOST_AND_PORT UPGRADER_TOKEN UPGRADER_WORKLOAD_NAME DELEGATE_NAME DELEGATE_TOKEN \
-                     HARNESS_MANAGE_ENDPOINT_URL DELEGATE_TO_AUTO_UPGRADE";
+                     HARNESS_MANAGE_ENDPOINT_URL DELEGATE_TO_AUTO_UPGRADE PROXY_HOST";
 
-/// Whether a text stands for a value: `<account_ID>`, `ACCOUNT_ID`, `your-account-id`, `${ACCOUNT_ID}`, `…`.
-fn is_placeholder(text: &str) -> bool {
+/// Returns a text unless it stands for a value: `<account_ID>`, `ACCOUNT_ID`, `your-account-id`, `${ACCOUNT_ID}`, `…`.
+pub(super) fn own(text: &str) -> Result<&str, String> {
     let upper = text.to_ascii_uppercase().replace('-', "_");
     // A delegate may be called `delegate-name`, but not `your-delegate-name`.
     let name = upper
         .strip_prefix("YOUR_")
         .unwrap_or(text.trim_start_matches("https://"));
-    text.contains(['<', '>', '…', '$']) || text == "..." || NAMES.split(' ').any(|known| known == name)
+    let is_placeholder = text.contains(['<', '>', '…', '$']) || text == "...";
+    if is_placeholder || NAMES.split(' ').any(|known| known == name) {
+        return Err("a placeholder: put your own value in its place".to_owned());
+    }
+    Ok(text)
 }
 
 fn secret_file(path: &Path) -> Result<Secret, String> {

@@ -159,12 +159,8 @@ fn health(rollouts: &[Rollout], settings: &Settings, checks: &mut Checks) {
         let Some(serving) = &rollout.serving else { continue };
         let (name, detail) = (&serving.name, &serving.health.detail);
         if let Some(notice) = serving.image.support_notice(Utc::now()) {
-            let rule = match &settings.source {
-                Source::Manager(manager) if !manager.is_at_harness() => {
-                    "; if that Manager is self-managed, only the version that it publishes is supported"
-                }
-                _ => "",
-            };
+            let rule = settings.source.rule_of_support();
+            let rule = rule.map(|rule| format!("; {rule}")).unwrap_or_default();
             checks.warn(
                 "support",
                 format!("{name} runs {}: {notice}{rule}", serving.image),

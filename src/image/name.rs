@@ -4,7 +4,10 @@ use std::fmt;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::{Expiry, ImageReference, ReferenceError};
+use super::support::earliest;
+use super::{
+    Expiry, ImageReference, ReferenceError, TargetSettings, is_mutable_tag, manager_reference, shows_release,
+};
 
 /// The text of a container's `Config.Image`. It is usually an image reference, but it may be an id or anything else that the
 /// engine accepted when the container was created.
@@ -37,6 +40,19 @@ impl ImageName {
     /// Adds the day of the image's release, if that is known: see [`super::release_day`].
     pub fn note_release(&mut self, day: Option<NaiveDate>) {
         self.released = day;
+    }
+
+    /// Returns the reference to ask a registry about if that day is unknown and could give a notice by this day. A tag may have
+    /// moved since the image was pulled.
+    pub fn undated(&self, target: &TargetSettings, today: NaiveDate) -> Option<ImageReference> {
+        let reference = self.reference().ok()?;
+        let could_help = self.released.is_none() && !is_mutable_tag(reference);
+        let may_have_notice = Expiry::of(reference, earliest(reference))?
+            .notice(today)
+            .is_some();
+        let is_worth_it =
+            could_help && may_have_notice && shows_release(&manager_reference(reference, target));
+        is_worth_it.then(|| reference.clone())
     }
 
     /// Returns the support period of the image's version, if that day or the tag shows it.

@@ -45,12 +45,17 @@ pub enum CountedFrom {
 pub fn release_day(image: &ImageReference, created: &Value, now: DateTime<Utc>) -> Option<NaiveDate> {
     let day = DateTime::parse_from_rfc3339(created.as_str()?).ok()?;
     let day = day.to_utc().date_naive();
-    // A version may be built in the last days of the month before.
-    let earliest = match month(image) {
+    (earliest(image)?..=now.date_naive())
+        .contains(&day)
+        .then_some(day)
+}
+
+/// The first day on which an image may have been released: a version may be built in the last days of the month before.
+pub(super) fn earliest(image: &ImageReference) -> Option<NaiveDate> {
+    match month(image) {
         Some(month) => month.checked_sub_months(Months::new(1)),
         None => NaiveDate::from_ymd_opt(FIRST_YEAR, 1, 1),
-    };
-    (earliest?..=now.date_naive()).contains(&day).then_some(day)
+    }
 }
 
 /// The first day of the month in a tag `yy.mm.verno`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request};
 use kube::Client;
-use kube::config::{Config, KubeConfigOptions};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -64,12 +64,12 @@ impl Cluster {
     pub async fn connect() -> Result<Self, ClusterError> {
         // An error means that a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut config = if is_in_cluster() {
-            Config::incluster().map_err(|error| ClusterError::NoCluster(causes(&error)))?
+        let config = if is_in_cluster() {
+            Config::incluster().map_err(|error| causes(&error))
         } else {
-            let config = Config::from_kubeconfig(&KubeConfigOptions::default()).await;
-            config.map_err(|error| ClusterError::NoCluster(causes(&error)))?
+            of_kubeconfig().await.map_err(|error| causes(&error))
         };
+        let mut config = config.map_err(ClusterError::NoCluster)?;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         let namespace = config.default_namespace.clone();
         let client = Client::try_from(config).map_err(|error| ClusterError::NoCluster(causes(&error)))?;
@@ -132,6 +132,19 @@ impl Cluster {
         tracing::debug!(%method, path, outcome, "asked the API server");
         answer
     }
+}
+
+/// Reads the kubeconfig. The proxy in `HTTPS_PROXY` is not for the API server.
+async fn of_kubeconfig() -> Result<Config, KubeconfigError> {
+    let kubeconfig = Kubeconfig::read()?;
+    let mut clusters = kubeconfig
+        .clusters
+        .iter()
+        .filter_map(|named| named.cluster.as_ref());
+    let has_proxy = clusters.any(|cluster| cluster.proxy_url.is_some());
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    config.proxy_url.take_if(|_| !has_proxy);
+    Ok(config)
 }
 
 /// Whether this process runs in a pod that can reach its cluster.

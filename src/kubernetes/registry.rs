@@ -1,6 +1,6 @@
-//! Asks registries for the digest of a tag, since a cluster has no engine to ask.
+//! Asks registries for the digest of a tag and for the release of an image, since a cluster has no engine to ask.
 //!
-//! Each question ends within [`TIMEOUT`]. A login goes only to the registry, or to a token server below its name.
+//! A login goes only to the registry, or to a token server below its name.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue};
-use reqwest::{RequestBuilder, Response, StatusCode, Url};
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -18,17 +18,22 @@ use crate::image::ImageReference;
 use crate::net::client::MAX_SHOWN;
 use crate::net::retry::Retry;
 use crate::net::without_request;
+use crate::reconcile::questions::{Answer, Question};
 use crate::rollout::reason::Reason;
 use crate::text::one_line;
 use crate::text::secret::Secret;
 
-/// The time limit for a question, including the request for a token.
+/// The time limit for a digest, including the request for a token.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest answer of a token server, in bytes. Amazon's tokens have a few thousand.
+/// The time limit for a release: `once`, `plan` and `doctor` wait for it.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest document, in bytes. Amazon's tokens have a few thousand, the configuration of a delegate's image twenty thousand.
 const LONGEST: usize = 256 * 1024;
+/// The most redirects to a document: registries keep images on other servers.
+const REDIRECTS: usize = 3;
 /// An index comes first, since nodes of all platforms pull by its digest.
 const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, \
-                         application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json";
+                         application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json, */*";
 
 /// A client of registries, with the credentials for them.
 pub(crate) struct Registries {
@@ -42,54 +47,55 @@ impl Registries {
         Self { client, credentials }
     }
 
-    /// Returns the digest of a tag, in the form of an engine's answer.
-    ///
-    /// # Errors
-    /// The reason why the digest is unknown.
-    pub(crate) async fn distribution(&self, image: &ImageReference) -> Result<Value, Reason> {
-        let digest = timeout(TIMEOUT, self.digest(image)).await;
-        let digest = digest.unwrap_or_else(|_| Err(format!("no answer within {} s", TIMEOUT.as_secs())));
-        let unknown = |problem| Reason::DigestUnknown {
-            image: image.to_string(),
-            problem,
-            retry: Retry::Later(None),
-        };
-        Ok(json!({ "Descriptor": { "digest": digest.map_err(unknown)? } }))
+    /// Answers a question in the form of an engine's answer.
+    pub(crate) async fn answer(&self, question: Question) -> Answer {
+        match question {
+            Question::Distribution(image) => {
+                let digest = within(TIMEOUT, self.digest(&image)).await;
+                let unknown = |problem| Reason::DigestUnknown {
+                    image: image.to_string(),
+                    problem,
+                    retry: Retry::Later(None),
+                };
+                let distribution = |digest| json!({ "Descriptor": { "digest": digest } });
+                Answer::Distribution(digest.map(distribution).map_err(unknown))
+            }
+            Question::Created(image) => Answer::Created(within(RELEASE_TIMEOUT, self.created(&image)).await),
+            _ => Answer::Upgrader(None),
+        }
     }
 
     async fn digest(&self, image: &ImageReference) -> Result<String, String> {
-        let (base, path) = (base_url(image.registry()), image.path());
         let tag = image.tag().ok_or("it has no tag")?;
-        let url = format!("{base}/v2/{path}/manifests/{tag}");
-        let client = (self.client)(&url)?;
-        let head = || client.head(&url).header(ACCEPT, MANIFESTS);
-        let mut answer = send(head()).await?;
-        if answer.status() == StatusCode::UNAUTHORIZED {
-            let challenge = header(&answer, "www-authenticate").unwrap_or_default();
-            let login = self.credentials.password(image.registry()).await;
-            let login = login
-                .map(|(user, password)| basic(&user, &password))
-                .transpose()?;
-            let authorization = match Challenge::read(challenge) {
-                Challenge::Bearer { realm, service } => {
-                    let realm = Url::parse(realm).ok();
-                    let is_safe = |realm: &Url| realm.scheme() == "https" || is_local(image.registry());
-                    let realm = realm
-                        .filter(is_safe)
-                        .ok_or("it names no token server with https")?;
-                    let login = login.filter(|_| is_trusted(&realm, image.registry()));
-                    self.token(realm, service, path, login).await?
-                }
-                Challenge::Basic => login.ok_or("it requires a login")?,
-                Challenge::Other => return Err("it requires a login of an unknown kind".to_owned()),
-            };
-            answer = send(head().header(AUTHORIZATION, authorization)).await?;
-        }
-        if !answer.status().is_success() {
-            return Err(format!("the registry answers {}", answer.status()));
-        }
+        let mut repository = self.repository(image)?;
+        let answer = repository.ask(Method::HEAD, "manifests", tag).await?;
         let digest = header(&answer, "docker-content-digest");
         Ok(digest.ok_or("the registry names no digest")?.to_owned())
+    }
+
+    /// Returns when an image was built, as the configuration of its first platform says.
+    async fn created(&self, image: &ImageReference) -> Result<Value, String> {
+        let version = image.digest().or(image.tag()).ok_or("it has no tag")?;
+        let mut repository = self.repository(image)?;
+        let mut manifest = repository.document("manifests", version).await?;
+        if let Some(digest) = manifest.pointer("/manifests/0/digest").and_then(Value::as_str) {
+            manifest = repository.document("manifests", digest).await?;
+        }
+        let digest = manifest.pointer("/config/digest").and_then(Value::as_str);
+        let digest = digest.ok_or("the registry names no configuration")?;
+        let mut configuration = repository.document("blobs", digest).await?;
+        Ok(configuration["created"].take())
+    }
+
+    fn repository<'a>(&'a self, image: &'a ImageReference) -> Result<Repository<'a>, String> {
+        let base = format!("{}/v2/{}", base_url(image.registry()), image.path());
+        Ok(Repository {
+            registries: self,
+            image,
+            client: (self.client)(&base)?,
+            base,
+            authorization: None,
+        })
     }
 
     /// Returns the header with a token for pulling from this path.
@@ -108,18 +114,7 @@ impl Registries {
         if let Some(login) = login {
             request = request.header(AUTHORIZATION, login);
         }
-        let mut answer = send(request).await?;
-        if !answer.status().is_success() {
-            return Err(format!("the token server answers {}", answer.status()));
-        }
-        let mut text = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(problem)? {
-            text.extend_from_slice(&chunk);
-            if text.len() > LONGEST {
-                return Err("the token server's answer is too long".to_owned());
-            }
-        }
-        let answer: Value = serde_json::from_slice(&text).unwrap_or_default();
+        let answer = json_of("the token server", send(request).await?).await?;
         let token = answer["token"]
             .as_str()
             .or_else(|| answer["access_token"].as_str());
@@ -128,6 +123,93 @@ impl Registries {
             token.ok_or("the token server sends no token")?
         ))
     }
+}
+
+/// The repository of one image at its registry.
+struct Repository<'a> {
+    registries: &'a Registries,
+    image: &'a ImageReference,
+    client: Client,
+    base: String,
+    /// The login or the token, once the registry has requested one.
+    authorization: Option<HeaderValue>,
+}
+
+impl Repository<'_> {
+    /// Asks, and logs in if the registry requests it. An answer may be a redirect.
+    async fn ask(&mut self, method: Method, kind: &str, name: &str) -> Result<Response, String> {
+        loop {
+            let url = format!("{}/{kind}/{name}", self.base);
+            let mut request = self.client.request(method.clone(), url).header(ACCEPT, MANIFESTS);
+            if let Some(authorization) = &self.authorization {
+                request = request.header(AUTHORIZATION, authorization);
+            }
+            let answer = send(request).await?;
+            let status = answer.status();
+            if status == StatusCode::UNAUTHORIZED && self.authorization.is_none() {
+                self.authorization = Some(self.log_in(&answer).await?);
+            } else if status.is_success() || status.is_redirection() {
+                return Ok(answer);
+            } else {
+                return Err(format!("the registry answers {status}"));
+            }
+        }
+    }
+
+    /// Returns the login or the token that the registry requests with this answer.
+    async fn log_in(&self, answer: &Response) -> Result<HeaderValue, String> {
+        let (registries, registry) = (self.registries, self.image.registry());
+        let challenge = header(answer, "www-authenticate").unwrap_or_default();
+        let login = registries.credentials.password(registry).await;
+        let login = login
+            .map(|(user, password)| basic(&user, &password))
+            .transpose()?;
+        match Challenge::read(challenge) {
+            Challenge::Bearer { realm, service } => {
+                let realm = Url::parse(realm).ok().filter(|realm| is_safe(realm, registry));
+                let realm = realm.ok_or("it names no token server with https")?;
+                let login = login.filter(|_| is_trusted(&realm, registry));
+                registries.token(realm, service, self.image.path(), login).await
+            }
+            Challenge::Basic => Ok(login.ok_or("it requires a login")?),
+            Challenge::Other => Err("it requires a login of an unknown kind".to_owned()),
+        }
+    }
+
+    /// Reads a document. The server that a redirect leads to gets no login.
+    async fn document(&mut self, kind: &str, name: &str) -> Result<Value, String> {
+        let mut answer = self.ask(Method::GET, kind, name).await?;
+        for _ in 0..REDIRECTS {
+            let Some(location) = header(&answer, "location") else {
+                break;
+            };
+            let url = answer.url().join(location).ok();
+            let url = url.filter(|url| is_safe(url, self.image.registry()));
+            let url = url.ok_or("it redirects to no server with https")?;
+            answer = send((self.registries.client)(url.as_str())?.get(url)).await?;
+        }
+        json_of("the registry", answer).await
+    }
+}
+
+async fn within<T>(limit: Duration, answer: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let late = |_| Err(format!("no answer within {} s", limit.as_secs()));
+    timeout(limit, answer).await.unwrap_or_else(late)
+}
+
+/// Reads a JSON document; null if it is none.
+async fn json_of(server: &str, mut answer: Response) -> Result<Value, String> {
+    if !answer.status().is_success() {
+        return Err(format!("{server} answers {}", answer.status()));
+    }
+    let mut text = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(problem)? {
+        text.extend_from_slice(&chunk);
+        if text.len() > LONGEST {
+            return Err(format!("the answer of {server} is too long"));
+        }
+    }
+    Ok(serde_json::from_slice(&text).unwrap_or_default())
 }
 
 /// The kind of login that a registry requests.
@@ -169,6 +251,11 @@ fn host(registry: &str) -> &str {
 fn is_local(registry: &str) -> bool {
     let host = host(registry);
     host == "localhost" || host.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback())
+}
+
+/// Whether a server beside the registry may be asked.
+fn is_safe(url: &Url, registry: &str) -> bool {
+    url.scheme() == "https" || is_local(registry)
 }
 
 /// Whether a token server may receive the login of a registry: it has the registry's name or a name below it.

@@ -135,7 +135,6 @@ fn without_effect(name: &str, variable: &str) -> Option<String> {
         "HEALTH_PROBE" | "HEALTH_PORT" | "HEALTH_COMMAND" | "HEALTH_ACTION" => "the probes of its container",
         "UPGRADE_SOAK" => "minReadySeconds for its pods, and no other replicas",
         "KEEP_IMAGES" => "its nodes, whose kubelets remove images",
-        "UPGRADE_NOW_IF_EXPIRED" => "the month in its tag, and no certain date",
         "PULL" => "imagePullPolicy",
         "DOCKER_HOST" | "DOCKER_TLS_VERIFY" | "DOCKER_CERT_PATH" | "SWARM" => "no Docker engine",
         _ => return None,

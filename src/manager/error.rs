@@ -29,7 +29,7 @@ pub enum ManagerError {
     )]
     ProxyLogin,
     /// No complete answer arrived within this time.
-    #[error("the Manager did not answer within {}; check the proxy and the firewall", duration::text(*.0))]
+    #[error("the Manager did not answer within {}; check the host's DNS, the proxy and the firewall", duration::text(*.0))]
     Timeout(Duration),
     /// 401 `INVALID_TOKEN`: the Manager does not know the token.
     #[error(

@@ -52,11 +52,18 @@ pub(crate) fn authorities(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, St
 /// Returns the certificate chain to present, starting with the client's own certificate.
 pub(crate) fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let chain = pem::certificates(pem)?;
-    if let Some(own) = chain.first() {
-        ParsedCertificate::try_from(own)
-            .map_err(|error| format!("its first certificate cannot be used: {error}"))?;
+    match chain.first().map(ParsedCertificate::try_from) {
+        Some(Err(error)) if !is_of_version_1(&error) => {
+            Err(format!("its first certificate cannot be used: {error}"))
+        }
+        _ => Ok(chain),
     }
-    Ok(chain)
+}
+
+/// Whether a certificate cannot be read because of its version: OpenSSL 3.0 gives version 1 to those that Harness's manual
+/// makes. A server can verify it all the same.
+fn is_of_version_1(error: &rustls::Error) -> bool {
+    error.to_string().contains("UnsupportedCertVersion")
 }
 
 /// Returns the private key to sign with.
@@ -74,13 +81,23 @@ pub(crate) fn identity(
     certificate: &str,
 ) -> Result<CertifiedKey, String> {
     let identity = CertifiedKey::new(chain, key);
-    match identity.keys_match() {
-        Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(identity),
-        Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => Err(format!(
-            "its private key does not belong to the certificate in {certificate}"
-        )),
-        Err(error) => Err(error.to_string()),
-    }
+    let is_match = match identity.keys_match() {
+        Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => true,
+        Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => false,
+        Err(error) if is_of_version_1(&error) => contains_key(&identity),
+        Err(error) => return Err(error.to_string()),
+    };
+    let mismatch = || format!("its private key does not belong to the certificate in {certificate}");
+    is_match.then_some(identity).ok_or_else(mismatch)
+}
+
+/// Whether the public key stands in the certificate.
+fn contains_key(identity: &CertifiedKey) -> bool {
+    let key = identity.key.public_key();
+    let (Some(certificate), Some(key)) = (identity.cert.first(), key.as_deref()) else {
+        return false;
+    };
+    certificate.windows(key.len()).any(|part| part == key)
 }
 
 /// Reads the files of Docker's clients: the trusted CAs from `ca.pem`, and the identity from `cert.pem` and `key.pem`. Fails

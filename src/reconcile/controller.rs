@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 
 use super::alert_link::AlertLink;
 use super::manager_link::ManagerLink;
-use super::questions::{Answer, Registry};
+use super::questions::{Answer, Question, Registry};
 use super::subject::Subject;
 use super::upgrade_run::UpgradeRun;
 use crate::alerts::{AskAlerts, Firing};
@@ -124,7 +124,7 @@ pub trait Controller: Sized {
     fn platforms(&self) -> Option<&[String]>;
 
     /// Notes an answer before the run does.
-    fn note_answer(&mut self, _: &Answer) {}
+    fn note_answer(&mut self, _: &Question, _: &Answer) {}
 
     /// Takes the first step that a delegate needs. If none needs one, the report says why.
     fn step(&mut self, observed: Self::Observed) -> impl Future<Output = Option<Report>>;
@@ -240,7 +240,7 @@ async fn ask_and_answer<C: Controller>(controller: &mut C, observed: &C::Observe
     }
     controller.core_mut().alerts.take();
     while let Some(answered) = controller.core_mut().manager.next_answer(now) {
-        controller.note_answer(&answered.answer);
+        controller.note_answer(&answered.question, &answered.answer);
         let mut run = std::mem::take(&mut controller.core_mut().run);
         run.note(&answered, &controller.core().target, controller.platforms(), now);
         controller.core_mut().run = run;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 use tracing::{debug, info, warn};
 
 use super::concurrency::soaking_of;
@@ -12,7 +13,7 @@ use super::questions::Registry;
 use super::tracked::Budget;
 use super::upgrade_run::UpgradeRun;
 use crate::host::hold::READ_HOLDS;
-use crate::image::ImageReference;
+use crate::image::{ImageReference, release_day};
 use crate::managed::{
     Decided, Decision, Facts, Found, Managed, Object, Orchestrate, Orchestrator, Refusal, Step, is_undecided,
     next,
@@ -48,8 +49,8 @@ struct Tracked {
     budget: Budget,
     last_logged: Option<String>,
     expiry_notice: Option<String>,
-    /// An image, and when it was released.
-    release: Option<(String, Release)>,
+    /// An image, and when it was released or why that is unknown.
+    release: Option<(String, Result<Release, String>)>,
     was_warned: bool,
 }
 
@@ -84,15 +85,34 @@ impl<O: Orchestrate> Driver<O> {
                     .is_none_or(|(image, _)| image != managed.image.as_str())
                 {
                     let release = self.orchestrator.released(&managed.image).await;
-                    *known = Some((managed.image.to_string(), release));
+                    *known = Some((managed.image.to_string(), Ok(release)));
                 }
                 managed
                     .image
-                    .note_release(known.as_ref().and_then(|(_, release)| *release));
+                    .note_release(known.as_ref().and_then(|(_, release)| release.clone().ok()?));
             }
             self.found = found;
         }
         Ok(())
+    }
+
+    /// Notes when a registry says that an image was built.
+    pub(super) fn note_created(&mut self, image: &ImageReference, created: &Result<Value, String>) {
+        debug!(%image, ?created, "its registry says when it was built");
+        let release = created.as_ref().map_err(String::clone);
+        let release = release.map(|created| release_day(image, created, Utc::now()));
+        let objects = self.found.objects.iter_mut().map(|object| &mut object.managed);
+        for managed in objects.filter(|managed| managed.image.refers_to(image)) {
+            let known = (managed.image.to_string(), release.clone());
+            self.tracked.entry(managed.name.clone()).or_default().release = Some(known);
+            managed.image.note_release(release.clone().ok().flatten());
+        }
+    }
+
+    /// Why the release day of this workload's image is unknown, if its registry was asked in vain.
+    pub(super) fn undated_because(&self, name: &str) -> Option<&String> {
+        let (_, release) = self.tracked.get(name)?.release.as_ref()?;
+        release.as_ref().err()
     }
 
     /// Lets a new run try again.
@@ -186,7 +206,9 @@ impl<O: Orchestrate> Driver<O> {
         {
             let managed = &object.managed;
             let (name, workload) = (&managed.name, &managed.workload);
-            if let Some(line) = support_news(&managed.image, &mut self.track(name).expiry_notice, now) {
+            if !core.run.awaits_day(&managed.image)
+                && let Some(line) = support_news(&managed.image, &mut self.track(name).expiry_notice, now)
+            {
                 log!(warn, name, workload, "{line}");
             }
             let (mut decided, mut blockers) = self.decide(core, object, now);

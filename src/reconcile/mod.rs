@@ -48,7 +48,7 @@ use crate::reconcile::clock::{Clock, Timekeeper};
 use crate::reconcile::controller::{Controller, Core, observe_with_answers};
 use crate::reconcile::driver::Driver;
 use crate::reconcile::observation::Observed;
-use crate::reconcile::questions::Answer;
+use crate::reconcile::questions::{Answer, Question};
 use crate::reconcile::subject::Subject;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::UpgradeRun;
@@ -406,7 +406,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
     }
 
     /// Containers with the published image count as delegates from the next observation on.
-    fn note_answer(&mut self, answer: &Answer) {
+    fn note_answer(&mut self, _: &Question, answer: &Answer) {
         let known = &mut self.settings.scope.known_images;
         if let Answer::Published(Ok(image)) = answer
             && !known.contains(image)

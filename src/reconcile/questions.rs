@@ -28,6 +28,8 @@ pub enum Question {
     Upgrader(ImageReference),
     /// Which digest and platforms does the registry have for this reference?
     Distribution(ImageReference),
+    /// When was this image built, according to its registry?
+    Created(ImageReference),
     /// Does a mutable tag still refer, at its registry, to the running image?
     IsCurrent {
         /// The tag.
@@ -42,7 +44,7 @@ impl Question {
     pub(crate) fn awaited(&self, since: Instant, last_error: Option<&str>) -> Reason {
         let (from, last_error) = match self {
             Self::Published(_) | Self::Upgrader(_) => (Awaited::Manager, last_error),
-            Self::IsCurrent { reference, .. } | Self::Distribution(reference) => {
+            Self::IsCurrent { reference, .. } | Self::Distribution(reference) | Self::Created(reference) => {
                 (Awaited::Registry(reference.registry().to_owned()), None)
             }
         };
@@ -63,6 +65,8 @@ pub enum Answer {
     Upgrader(Option<Result<ImageReference, ManagerError>>),
     /// Its digest and platforms, or the registry's problem.
     Distribution(Result<serde_json::Value, Reason>),
+    /// The time in its document, or the registry's problem.
+    Created(Result<serde_json::Value, String>),
     /// Whether the tag is current, or the registry's problem.
     IsCurrent(Result<Currency, Reason>),
 }
@@ -108,21 +112,18 @@ pub trait Registry: Send + Sync + 'static {
     fn answer(&self, question: &Question, current: &CurrentDigests) -> impl Future<Output = Answer> + Send;
 }
 
-/// Asks a registry for the digest of a reference, as [`Question::Distribution`].
-pub(crate) type AskRegistry =
-    Box<dyn Fn(ImageReference) -> BoxFuture<'static, Result<serde_json::Value, Reason>> + Send + Sync>;
+/// Answers a question to a registry.
+pub(crate) type AskRegistry = Box<dyn Fn(Question) -> BoxFuture<'static, Answer> + Send + Sync>;
 
-/// Registries that this process asks directly, without an engine; without a way to ask, a digest stays unknown.
+/// Registries that this process asks directly, without an engine; without a way to ask, nothing is known of them.
 #[derive(Default)]
 pub struct DirectRegistry(pub(crate) Option<AskRegistry>);
 
 impl Registry for DirectRegistry {
     async fn answer(&self, question: &Question, _: &CurrentDigests) -> Answer {
-        match (question, &self.0) {
-            (Question::Distribution(reference), Some(ask)) => {
-                Answer::Distribution(ask(reference.clone()).await)
-            }
-            (Question::Distribution(reference), None) => Answer::Distribution(Err(Reason::DigestUnknown {
+        match (&self.0, question) {
+            (Some(ask), question) => ask(question.clone()).await,
+            (None, Question::Distribution(reference)) => Answer::Distribution(Err(Reason::DigestUnknown {
                 image: reference.to_string(),
                 problem: "no registry is asked".to_owned(),
                 retry: Retry::Never,
@@ -146,7 +147,8 @@ impl<E: Engine> Registry for E {
                 };
                 Answer::Distribution(self.distribution(reference).await.map_err(problem))
             }
-            Question::Published(_) | Question::Upgrader(_) => Answer::Upgrader(None),
+            // A host's engine shows when an image was built.
+            Question::Published(_) | Question::Upgrader(_) | Question::Created(_) => Answer::Upgrader(None),
         }
     }
 }

@@ -38,6 +38,13 @@ pub(super) struct Open {
     pub(super) since: Instant,
 }
 
+impl Open {
+    pub(super) fn new(question: Question) -> Self {
+        let since = Instant::now();
+        Self { question, since }
+    }
+}
+
 /// The image that a delegate should run.
 #[derive(Clone, Debug)]
 pub(super) struct TargetImage {
@@ -71,8 +78,7 @@ impl TargetImage {
 
 impl State {
     fn open(question: Question) -> Self {
-        let since = Instant::now();
-        Self::Open(Box::new(Open { question, since }))
+        Self::Open(Box::new(Open::new(question)))
     }
 }
 
@@ -237,7 +243,9 @@ fn found(
                 platforms.unwrap_or_default(),
             )?);
         }
-        (_, Answer::Distribution(Ok(_))) => Target::Unresolvable("an answer to another question".to_owned()),
+        (_, Answer::Distribution(Ok(_)) | Answer::Created(_)) => {
+            Target::Unresolvable("an answer to another question".to_owned())
+        }
     };
     match (wanted(target, image)?, id) {
         (Wanted::Image(reference), Some(_)) => fixed(reference),

@@ -13,7 +13,7 @@ use super::resolve::{Open, Resolution, TargetImage};
 use super::retries::Retries;
 use super::subject::Subject;
 use crate::container::{ContainerId, ImageId};
-use crate::image::{ImageReference, TargetSettings, is_mutable_tag};
+use crate::image::{ImageName, ImageReference, TargetSettings, is_mutable_tag};
 use crate::managed::Orchestrator;
 use crate::manager::{ManagerError, Query};
 use crate::rollout::reason::Reason;
@@ -32,6 +32,8 @@ pub struct UpgradeRun {
     rejections: HashSet<ContainerId>,
     /// The known target of each delegate, by its key.
     resolutions: HashMap<String, Resolution>,
+    /// The open questions for the release days of running images.
+    days: Vec<Open>,
     /// Why the Manager's last attempt to answer failed, while an answer is awaited.
     pub(super) last_error: Option<String>,
     /// The id behind each pulled reference, or why there is none.
@@ -77,6 +79,19 @@ impl UpgradeRun {
             intent,
             ..Self::default()
         }
+    }
+
+    /// The same run, which also asks when these images were released. It ends no earlier, but no step waits for that.
+    pub(super) fn dating(self, images: impl Iterator<Item = ImageReference>) -> Self {
+        let days = images.map(|image| Open::new(Question::Created(image))).collect();
+        Self { days, ..self }
+    }
+
+    /// Whether the release day of this image is asked for.
+    pub(super) fn awaits_day(&self, image: &ImageName) -> bool {
+        let is_it =
+            |open: &Open| matches!(&open.question, Question::Created(asked) if image.refers_to(asked));
+        self.days.iter().any(is_it)
     }
 
     /// The same run, with the delegates that exist at its start.
@@ -148,12 +163,16 @@ impl UpgradeRun {
 
     /// The open questions.
     pub(super) fn open(&self) -> impl Iterator<Item = &Open> {
-        self.resolutions.values().filter_map(Resolution::open)
+        self.resolutions
+            .values()
+            .filter_map(Resolution::open)
+            .chain(&self.days)
     }
 
     /// The open questions, to note when they were asked.
     pub(super) fn open_mut(&mut self) -> impl Iterator<Item = &mut Open> {
-        self.resolutions.values_mut().filter_map(Resolution::open_mut)
+        let targets = self.resolutions.values_mut().filter_map(Resolution::open_mut);
+        targets.chain(&mut self.days)
     }
 
     /// How long the oldest open question has been waiting; `None` if there is none.
@@ -181,6 +200,7 @@ impl UpgradeRun {
             asked,
         } = answered;
         let asked_at = now - TimeDelta::from_std(asked.elapsed()).unwrap_or_default();
+        self.days.retain(|open| open.question != *question);
         let mut is_ours = false;
         let all = self.resolutions.values_mut();
         for resolution in all.filter(|it| it.open().is_some_and(|open| open.question == *question)) {

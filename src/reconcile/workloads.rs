@@ -15,7 +15,7 @@ use crate::managed::{Managed, Object, Orchestrate};
 use crate::manager::ImageSource;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::operator::image_before;
-use crate::reconcile::questions::DirectRegistry;
+use crate::reconcile::questions::{Answer, DirectRegistry, Question};
 use crate::reconcile::subject::Subject;
 use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::reason::Reason;
@@ -53,7 +53,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         self
     }
 
-    /// Resolves moving tags at their registries.
+    /// Asks registries in this way.
     #[cfg(feature = "kubernetes")]
     #[must_use]
     pub(crate) fn with_registries(mut self, ask: crate::reconcile::questions::AskRegistry) -> Self {
@@ -64,6 +64,11 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     /// The objects of the last observation.
     pub fn objects(&self) -> &[Object] {
         &self.driver.found.objects
+    }
+
+    /// Why the release day of this workload's image could not be asked for, if so.
+    pub fn undated_because(&self, managed: &Managed) -> Option<&String> {
+        self.driver.undated_because(&managed.name)
     }
 
     /// Plans: reports the next step for each workload without taking it. Calls `waiting` with the reason for a long wait.
@@ -163,11 +168,20 @@ impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
 
     async fn new_run(&mut self, intent: Intent, now: &DateTime<Utc>) -> UpgradeRun {
         self.driver.start_run();
-        self.core.run_about(intent, self.subjects(now), *now)
+        let run = self.core.run_about(intent, self.subjects(now), *now);
+        // Without a source, no question is asked.
+        let images = self.driver.managed().filter(|_| self.core.manager.has_source());
+        run.dating(images.filter_map(|managed| managed.image.undated(&self.core.target, now.date_naive())))
     }
 
     fn platforms(&self) -> Option<&[String]> {
         self.driver.orchestrator.platforms()
+    }
+
+    fn note_answer(&mut self, question: &Question, answer: &Answer) {
+        if let (Question::Created(image), Answer::Created(created)) = (question, answer) {
+            self.driver.note_created(image, created);
+        }
     }
 
     async fn step(&mut self, now: DateTime<Utc>) -> Option<Report> {

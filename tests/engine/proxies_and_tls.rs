@@ -290,6 +290,12 @@ fn a_missing_client_certificate_is_distinguished_from_an_untrusted_manager() {
         assert_answered(&with_identity(upgrader).run(&["plan"]));
         assert_eq!(questions(&manager), before + 1);
     }
+    // OpenSSL 3.0 makes such certificates with the commands of Harness's manual.
+    let old = fixture("client-of-version-1.pem");
+    let tls = nginx(&manager.address(), (&certificate, &key), Some(&old));
+    let upgrader = asking(&lab, &format!("https://{}", tls.address())).with("CA_BUNDLE", &ca);
+    let upgrader = with_identity(upgrader).with("CLIENT_CERT", &old);
+    assert_answered(&upgrader.run(&["plan"]));
 }
 
 #[test]

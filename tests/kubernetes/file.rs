@@ -152,11 +152,6 @@ fn warns_about_variables_that_do_nothing_for_a_deployment() {
         ("HEALTH_ACTION", "restart", "the probes of its container"),
         ("MAX_STOP_TIMEOUT", "2h", "terminationGracePeriodSeconds"),
         ("KEEP_IMAGES", "2", "its nodes, whose kubelets remove images"),
-        (
-            "UPGRADE_NOW_IF_EXPIRED",
-            "true",
-            "the month in its tag, and no certain date",
-        ),
         ("PULL", "missing", "imagePullPolicy"),
         ("SWARM", "off", "no Docker engine"),
         ("DOCKER_HOST", "tcp://127.0.0.1:2375", "no Docker engine"),

@@ -12,4 +12,5 @@ mod file;
 mod patch;
 mod pods;
 mod read;
+mod released;
 mod stand_in;

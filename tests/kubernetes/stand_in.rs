@@ -1,5 +1,6 @@
 //! Whole runs against a stand-in for the API server, which replaces pods at once: no cluster is needed.
 
+use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
@@ -18,13 +19,13 @@ const BROKEN: &str = "harness/delegate:26.12.1";
 const REFUSED: &str = "harness/delegate:26.12.2";
 
 /// An API server with one Deployment, a Manager, and a registry with its token server.
-struct StandIn {
-    state: Arc<Mutex<State>>,
+pub(crate) struct StandIn {
+    pub(crate) state: Arc<Mutex<State>>,
     directory: tempfile::TempDir,
-    port: u16,
+    pub(crate) port: u16,
 }
 
-struct State {
+pub(crate) struct State {
     document: Value,
     patches: Vec<Value>,
     /// The number of runs that must send their first patch before one is answered.
@@ -36,9 +37,11 @@ struct State {
     /// The CronJob of the upgrader, if there is one.
     cron_job: Value,
     /// The paths of the requests to the Manager and the registry, each with its login.
-    asked: Vec<String>,
+    pub(crate) asked: Vec<String>,
     /// The registry's digest for each tag, and the host of its token server.
-    registry: Option<(String, String)>,
+    pub(crate) registry: Option<(String, String)>,
+    /// By path, the documents of the registry and of the server that it redirects to, and the addresses of redirects.
+    pub(crate) documents: HashMap<String, Value>,
 }
 
 impl State {
@@ -94,14 +97,23 @@ impl State {
     /// The status, the header and the body of an answer from the registry or its token server.
     fn registry_answer(&mut self, path: &str, login: &str) -> Option<(u16, String, Value)> {
         let is_token = path.starts_with("/token?");
-        if !is_token && !path.starts_with("/v2/") {
+        if !is_token && !path.starts_with("/v2/") && !path.starts_with("/storage/") {
             return None;
         }
         self.asked.push(format!("{path} {login}"));
         let header = |name: &str, value: &str| format!("{name}: {value}\r\n");
         Some(match &self.registry {
             _ if is_token => (200, String::new(), json!({ "token": "t" })),
+            _ if login.is_empty() && path.starts_with("/storage/") => {
+                (200, String::new(), self.documents[path].clone())
+            }
             None => (404, String::new(), Value::Null),
+            Some(_) if login == "Bearer t" && self.documents.contains_key(path) => {
+                match &self.documents[path] {
+                    Value::String(location) => (307, header("Location", location), Value::Null),
+                    document => (200, String::new(), document.clone()),
+                }
+            }
             Some((digest, _)) if login == "Bearer t" => {
                 (200, header("Docker-Content-Digest", digest), Value::Null)
             }
@@ -197,7 +209,7 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) -> Option<()> {
 }
 
 impl StandIn {
-    fn with(annotations: &Value) -> Self {
+    pub(crate) fn with(annotations: &Value) -> Self {
         let mut document = deployment();
         document["metadata"]["annotations"] = annotations.clone();
         document["spec"]["minReadySeconds"] = json!(0);
@@ -211,6 +223,7 @@ impl StandIn {
             cron_job: Value::Null,
             asked: Vec::new(),
             registry: None,
+            documents: HashMap::new(),
         }));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -235,7 +248,12 @@ impl StandIn {
     }
 
     /// Runs one command with these lines in the file and these variables.
-    fn run_with(&self, command: &str, lines: &str, variables: &[(&str, &str)]) -> (Option<i32>, String) {
+    pub(crate) fn run_with(
+        &self,
+        command: &str,
+        lines: &str,
+        variables: &[(&str, &str)],
+    ) -> (Option<i32>, String) {
         let write = |name: &str, text: &str| {
             let path = self.directory.path().join(name);
             std::fs::write(&path, text).unwrap();
@@ -253,6 +271,9 @@ impl StandIn {
             .env("KUBECONFIG", write("kubeconfig", &kubeconfig))
             .envs(variables.iter().copied())
             .env("UPGRADE_HEALTHY_TIME", "1s")
+            // The registry of an image that is old by now is not asked.
+            .env("HTTPS_PROXY", "http://127.0.0.1:9")
+            .env("NO_PROXY", "127.0.0.1,localhost")
             .arg("kubernetes")
             .args(command.split(' '))
             .arg("--config")
@@ -267,7 +288,7 @@ impl StandIn {
     }
 
     /// The images written since the last call, in this order; `None` for a patch of annotations only.
-    fn written(&self) -> Vec<Option<String>> {
+    pub(crate) fn written(&self) -> Vec<Option<String>> {
         let patches = std::mem::take(&mut self.state.lock().unwrap().patches);
         let image = |patch: &Value| {
             let image = patch.pointer("/spec/template/spec/containers/0/image");
@@ -277,7 +298,7 @@ impl StandIn {
     }
 
     /// Gives the Deployment an image, as its owner does.
-    fn give(&self, image: &str) {
+    pub(crate) fn give(&self, image: &str) {
         let document = &mut self.state.lock().unwrap().document;
         document["spec"]["template"]["spec"]["containers"][1]["image"] = json!(image);
     }

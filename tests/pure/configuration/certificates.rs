@@ -32,12 +32,13 @@ const SOURCES: [Vars<'static>; 3] = [
 #[test]
 fn accepts_certificates_with_a_matching_key() {
     let (authority, own) = (fixture("ca.pem"), fixture("own.pem"));
-    let (certificate, key) = (fixture("client.pem"), fixture("client.key"));
+    let (certificate, of_version_1) = (fixture("client.pem"), fixture("client-of-version-1.pem"));
+    let key = fixture("client.key");
     for source in SOURCES {
-        for bundle in [&authority, &own] {
+        for (bundle, certificate) in [(&authority, &certificate), (&own, &of_version_1)] {
             let files: Vars<'_> = &[
                 ("CA_BUNDLE", bundle),
-                ("CLIENT_CERT", &certificate),
+                ("CLIENT_CERT", certificate),
                 ("CLIENT_KEY", &key),
             ];
             let settings = settings(&[source, files].concat());
@@ -47,7 +48,7 @@ fn accepts_certificates_with_a_matching_key() {
                 &settings.egress.client_key,
             ];
             let paths = paths.map(|path| path.as_ref().unwrap().to_str().unwrap());
-            assert_eq!(paths, [bundle.as_str(), &certificate, &key]);
+            assert_eq!(paths, [bundle.as_str(), certificate, &key]);
         }
     }
 }

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use delegate_upgrader::config::{self, HealthAction, LogLevel, Preset, ProbeKind, Source, UpdateOrder};
+use delegate_upgrader::config::{
+    self, AuditTarget, HealthAction, LogLevel, Preset, ProbeKind, Source, UpdateOrder,
+};
 use delegate_upgrader::engine::EngineHost;
 
 use super::certificates::docker_certificates;
@@ -53,7 +55,7 @@ fn empty_and_blank_variables_are_unset() {
 
 #[test]
 fn the_audit_log_can_be_turned_off() {
-    assert_eq!(settings(&[("AUDIT_LOG", "off")]).audit, None);
+    assert_eq!(settings(&[("AUDIT_LOG", "off")]).audit, AuditTarget::Off);
 }
 
 #[test]

@@ -21,7 +21,9 @@ ACCOUNT_ID=<account_ID>
 MANAGER_HOST_AND_PORT=HARNESS_MANAGE_ENDPOINT_URL
 UPGRADER_TOKEN=<delegate token>
 UPGRADER_WORKLOAD_NAME=your-delegate-name
+PROXY_HOST=<proxy_host>
     ACCOUNT_ID: "<account_ID>" (a placeholder: put your own
+    PROXY_HOST: "<proxy_host>" (a placeholder: put your own
     MANAGER_HOST_AND_PORT: (a placeholder
     UPGRADER_TOKEN: its value (not shown) is not a token
     UPGRADER_WORKLOAD_NAME: (a placeholder
@@ -29,7 +31,9 @@ ACCOUNT_ID=ACCOUNT_ID
 MANAGER_HOST_AND_PORT=https://<host>
 UPGRADER_TOKEN=…
 UPGRADER_WORKLOAD_NAME=DELEGATE_TO_AUTO_UPGRADE
+PROXY_HOST=PROXY_HOST
     ACCOUNT_ID: "ACCOUNT_ID" (a placeholder
+    PROXY_HOST: "PROXY_HOST" (a placeholder
     MANAGER_HOST_AND_PORT: (a placeholder
     UPGRADER_TOKEN: its value (not shown) is not a token
     UPGRADER_WORKLOAD_NAME: (a placeholder
