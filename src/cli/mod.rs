@@ -2,6 +2,7 @@
 
 mod asker;
 mod checks;
+mod config;
 mod environment;
 mod exit;
 mod explain;
@@ -32,11 +33,10 @@ use clap::error::ContextKind;
 use clap::{Parser, Subcommand};
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
-use serde_json::{Map, json};
 
 use self::asker::Asker;
 pub use self::exit::Exit;
-use crate::config::{Needs, Settings};
+use crate::config::Needs;
 use crate::engine::EngineError;
 use crate::host::engine_problem;
 use crate::telemetry;
@@ -341,7 +341,7 @@ async fn run_once(command: Command, given: Given) -> Result<Exit, Exit> {
             status::status(variables(), container.as_deref(), json, check).await
         }
         Command::Explain { word } => Ok(explain::explain(word.as_deref(), json)),
-        Command::Version => Ok(version(json)),
+        Command::Version => Ok(config::version(json)),
         Command::Kubernetes { .. } if given.env_file.is_some() => {
             let problem = "--env-file is for Docker hosts; in a cluster, settings are variables of the pod or --config FILE";
             Err(fail(problem, Exit::Usage))
@@ -420,7 +420,7 @@ async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Ex
             write,
         } => from_delegate::from_delegate(&settings, &from, write.as_deref(), json).await,
         Command::Doctor { .. } => Ok(checks::doctor(&settings, json).await),
-        _ => Ok(config(&settings, json).await),
+        _ => Ok(config::config(&settings, json).await),
     }
 }
 
@@ -430,22 +430,6 @@ async fn on_host(_: Command, _: Given) -> Result<Exit, Exit> {
     let problem = "this program is for clusters: see `delegate-upgrader kubernetes --help`; the image delegate-upgrader is the \
                    one for Docker hosts";
     Err(fail(problem, Exit::Usage))
-}
-
-fn version(json: bool) -> Exit {
-    let built = if cfg!(feature = "kubernetes") {
-        "clusters"
-    } else {
-        "Docker hosts"
-    };
-    // Only release builds set the commit.
-    let commit = option_env!("DELEGATE_UPGRADER_COMMIT");
-    let version = env!("CARGO_PKG_VERSION");
-    if json {
-        return print_json(&json!({ "version": version, "commit": commit, "built_for": built }));
-    }
-    let commit = commit.map_or_else(String::new, |commit| format!(", commit {commit}"));
-    print(&format!("delegate-upgrader {version}{commit}, for {built}"))
 }
 
 /// Prints an error. If that fails, the exit code still reports the error.
@@ -471,27 +455,6 @@ fn print_json(value: &impl serde::Serialize) -> Exit {
         Ok(json) => print(&indented(&json)),
         Err(error) => fail(error, Exit::Unavailable),
     }
-}
-
-#[cfg(feature = "docker")]
-async fn config(settings: &Settings, json: bool) -> Exit {
-    let (variables, warnings) = (settings.redacted(), &settings.warnings);
-    let printed = if json {
-        let values = variables
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), json!(value)));
-        print_json(&json!({ "settings": values.collect::<Map<_, _>>(), "warnings": warnings }))
-    } else {
-        let variables = variables.iter().map(|(name, value)| format!("{name}={value}"));
-        let warnings = warnings.iter().map(|warning| format!("# warning: {warning}"));
-        let lines: Vec<String> = variables.chain(warnings).collect();
-        print(&lines.join("\n"))
-    };
-    let problems = trial::problems(settings).await;
-    if problems.is_empty() {
-        return printed;
-    }
-    fail(problems.join("\n"), Exit::Config)
 }
 
 #[cfg(test)]

@@ -272,11 +272,10 @@ impl Scene {
         match role {
             Role::Serving => assert!(rollout.serving.replace(member).is_none()),
             Role::Next => assert!(rollout.candidate.replace(member).is_none()),
-            Role::Candidate | Role::Trial { .. } | Role::Helper { .. } => panic!("{to}"),
+            Role::Candidate | Role::Trial { .. } | Role::Helper { .. } | Role::Former => panic!("{to}"),
             Role::Retired | Role::Draining { .. } => rollout.old.push(member),
             Role::Withdrawn { .. } => rollout.withdrawn.push(member),
             Role::Failed { .. } => rollout.failed.push(member),
-            Role::Former => panic!("{to}"),
         }
         // Draining ones come first, in the order in which they are read.
         rollout

@@ -80,7 +80,7 @@ pub(super) fn words(kind: Kind) -> Words {
         Kind::Pulling => Words("The image is being pulled.", "wait; `status` shows the progress.", ""),
         Kind::Proving => Words("The new container must be healthy for `UPGRADE_HEALTHY_TIME`.", WAIT, ""),
         Kind::Interrupted => Words("The delegate stopped during its replacement. After 15 seconds the new container is withdrawn.", "nothing, or start the delegate.", PEOPLE),
-        Kind::Returning => Words("The old container has ended, and serves again after some seconds.", "nothing; to prevent it, remove the container.", PEOPLE),
+        Kind::Returning => Words("The old container has ended, and soon serves again.", "nothing; to prevent it, remove the container.", PEOPLE),
         Kind::ReplacedByCompose => Words("Compose gives a container such a name while it replaces that container.", "wait. If Compose is gone, rename the container to its own name.", COMPOSE),
         Kind::Draining => Words("The old container is finishing its tasks.", "wait; the line has the deadline.", DRAINS),
         Kind::Stopping => Words("A container that was asked to stop must end first.", WAIT, ""),
