@@ -117,7 +117,7 @@ impl Rollout {
         let failed = self
             .failed
             .iter()
-            .filter(|it| host_problem(&it.life.ending).is_none());
+            .filter(|it| host_problem(&it.life.ending).is_none() && it.reconfigured.is_none());
         let failed = failed.map(|it| {
             let at = it.life.finished_at.unwrap_or(it.created_at);
             RejectedImage::new("rejected", &it.image, at)

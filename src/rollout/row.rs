@@ -57,7 +57,7 @@ rows! {
         WithdrawnRemove
         /// It failed, but another one failed later, or a later release serves and is healthy: remove it.
         FailedRemove
-        /// It has the settings before a change, and the container in service works and is not of that change: remove it.
+        /// It has former settings, and the container in service works and is of no such change, or the delegate is gone: remove it.
         FormerRemove
         /// The exchange of an upgrader by its helper is over: stop the helper and remove it.
         HelperRemove

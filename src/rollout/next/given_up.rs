@@ -34,8 +34,11 @@ impl At<'_> {
             Row::GivenUpStop if member.is_up() => self.stop(member),
             Row::WithdrawnRemove if is_withdrawn => self.remove_after(OTHERS_REMOVE_FIRST, member),
             Row::FormerRemove if matches!(member.role, Role::Former) => {
-                let serving = self.rollout.serving.as_ref().filter(|serving| serving.works());
-                let is_over = serving.is_some_and(|serving| serving.replaces != member.replaces);
+                let rollout = self.rollout;
+                let is_over = match &rollout.serving {
+                    Some(serving) => serving.works() && serving.replaces != member.replaces,
+                    None => rollout.candidate.is_none() && rollout.old.is_empty(),
+                };
                 is_over.then(|| Decision::Act(Step::remove(member)))?
             }
             Row::FailedRemove if self.rollout.is_superseded(member) => Decision::Act(Step::remove(member)),

@@ -130,10 +130,19 @@ async fn a_rollback_brings_the_former_settings_back() {
         assert_eq!(&settings(&host), expected);
         assert!(former(&host).is_some());
     }
-    let name = former(&host).unwrap();
-    host.by_hand(OperatorAction::Remove, &name);
+    host.by_hand(OperatorAction::Remove, "dd.former");
     let gone = taken_back(&host).await.unwrap_err();
     assert!(matches!(gone, OperatorError::FormerGone { .. }), "{gone}");
+}
+
+/// As `docker compose down` does, which does not know the former settings.
+#[tokio::test(start_paused = true)]
+async fn former_settings_go_with_the_delegate() {
+    let host = Way::StartFirst.host();
+    reconfigured(&host, &dd()).await.unwrap();
+    host.by_hand(OperatorAction::Remove, "dd");
+    host.once(OLD).await;
+    assert!(host.names().is_empty(), "{:?}", host.names());
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,6 +194,7 @@ async fn settings_that_fail_on_the_first_replica_reach_no_other_and_say_nothing_
         for name in ["bb", "cc"] {
             assert_eq!(row(&report, name).reason.as_str(), "halted", "{report:?}");
         }
+        assert!(row(&report, "aa").rejected_images.is_empty(), "{report:?}");
         assert_eq!(ids, ["aa", "bb", "cc"].map(|name| host.find(name).id));
         assert_eq!((host.count(Operation::Create), host.fewest_working()), (1, 3));
         // Another delegate may get the image that it has.

@@ -186,7 +186,7 @@ impl Scene {
             Step::Remove { .. } => (
                 !target.is_up()
                     && match target.role {
-                        Role::Former => self.serving_works(),
+                        Role::Former => self.serving_works() || nothing_else && rollout.old.is_empty(),
                         Role::Draining { .. } => self.serving_works() || rollout.relatives.iter().any(Member::works),
                         Role::Serving => row == Row::AutoRemove && target.auto_remove == AutoRemove::ByUpgrader,
                         role => role != Role::Retired && !role.is_candidate(),

@@ -60,6 +60,7 @@ fn failed_and_withdrawn_containers_are_stopped_and_cleaned_up() {
             (reconfigured().former(kept().replaces("old")), AT_REST),
             (failed(down("f1")).former(kept()), "former_remove: remove former"),
             (Scene::new().serving(old().unhealthy(90, 90)).former(kept()), AT_REST),
+            (Scene::new().former(kept()), "former_remove: remove former"),
             (Scene::new().upgrader("old").serving(old()).helper(true, helper().running(90, 80)), "helper_remove: stop helper within 1h"),
             (Scene::new().upgrader("old").serving(old()).helper(true, helper().running(90, 80).exited(5)), "helper_remove: remove helper"),
             (Scene::new().upgrader("old").serving(old()).helper(true, helper().running(90, 80).state(RunState::Removing)), "helper_remove: wait 1s, stopping"),
