@@ -57,16 +57,6 @@ pub enum OperatorError {
         /// The image it was rolled back from.
         from: String,
     },
-    /// An orchestrator changes the settings of its workloads itself.
-    #[error("{name} belongs to {orchestrator}, which changes its settings itself: {command}")]
-    OfOrchestrator {
-        /// The name of the service or Deployment.
-        name: String,
-        /// The orchestrator's name.
-        orchestrator: &'static str,
-        /// The command that does it by the same rules.
-        command: String,
-    },
     /// Its settings cannot be changed.
     #[error("{name} keeps its settings: {problem}")]
     CannotReconfigure {
@@ -78,16 +68,6 @@ pub enum OperatorError {
     /// All have the settings already.
     #[error("nothing to do: these settings are in force already")]
     NothingToChange,
-    /// The container with the settings before the last change was removed.
-    #[error(
-        "the former settings of {name} ({settings}) are gone with its former container; give them with `reconfigure`"
-    )]
-    FormerGone {
-        /// The delegate's container name.
-        name: String,
-        /// The names of the settings.
-        settings: String,
-    },
     /// It already runs that release.
     #[error("{name} runs release {release} already")]
     AlreadyThere {

@@ -49,34 +49,26 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     ) -> Result<Vec<Change>, OperatorError> {
         let Observed { rollouts, .. } = self.observe_all().await?;
         self.may_change().await?;
-        let rollouts_of = |workload: &String| {
-            let is_it = move |rollout: &&Rollout| rollout.workload == *workload && !rollout.is_upgrader();
-            rollouts.iter().filter(is_it).collect::<Vec<_>>()
-        };
         let all = match whom {
             Whom::Container(name) => match self.find(name, &rollouts)? {
                 Found::Container(rollout) => vec![rollout],
                 Found::Service(service) => {
                     let name = service.name;
-                    let command = format!(
-                        "docker service update --update-order start-first --update-failure-action rollback --env-add NAME=VALUE {name}"
+                    let problem = format!(
+                        "its orchestrator changes them by its own rules, as with `docker service update --env-add NAME=VALUE {name}`"
                     );
-                    let orchestrator = service.orchestrator.name();
-                    return Err(OperatorError::OfOrchestrator {
-                        name,
-                        orchestrator,
-                        command,
-                    });
+                    return Err(OperatorError::CannotReconfigure { name, problem });
                 }
             },
-            Whom::Workload(workload) => rollouts_of(workload),
+            Whom::Workload(workload) => {
+                let is_it = |it: &&Rollout| it.workload == *workload && !it.is_upgrader();
+                let all: Vec<_> = rollouts.iter().filter(is_it).collect();
+                if all.is_empty() {
+                    return Err(self.no_such_delegate(workload.clone(), &rollouts));
+                }
+                all
+            }
         };
-        if all.is_empty() {
-            let container = match whom {
-                Whom::Container(name) | Whom::Workload(name) => name.clone(),
-            };
-            return Err(self.no_such_delegate(container, &rollouts));
-        }
         let (mut changes, mut wanted) = (Vec::new(), Vec::new());
         for rollout in all {
             let serving = changeable(rollout)?;
@@ -111,8 +103,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let former = rollout.former.as_ref();
         let former = former.filter(|former| former.replaces == serving.replaces);
         let Some(former) = former else {
-            let (name, settings) = (rollout.name.clone(), names.to_owned());
-            return Err(OperatorError::FormerGone { name, settings });
+            let problem = format!("the former ones ({names}) are gone with {}.former", rollout.name);
+            return Err(cannot(rollout, problem));
         };
         let settings = NewSettings::of(names, &self.engine.inspect(&former.id).await?);
         self.start_reconfiguration(vec![(rollout, settings)], rollouts, request)
@@ -186,11 +178,11 @@ fn elsewhere<'a>(label: impl Fn(&str) -> Option<&'a str>) -> Option<String> {
     if label(compose::PROJECT).is_some() {
         let file = label("com.docker.compose.project.config_files").unwrap_or("its Compose file");
         return Some(format!(
-            "`docker compose up` would undo it: change {file} as well"
+            "the next container that Compose creates has the former settings, unless you change {file} as well"
         ));
     }
     let unit = label("PODMAN_SYSTEMD_UNIT")?;
     Some(format!(
-        "the next start of {unit} would undo it: change its unit file as well"
+        "the next container of {unit} has the former settings, unless you change its file as well"
     ))
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use kit::lab::{Lab, PATIENCE, V1, V2, docker, eventually, image_of, inspect, life, logs, project};
+use kit::lab::{Lab, PATIENCE, Upgrader, V1, V2, docker, eventually, image_of, inspect, life, logs, project};
 
 const OLD: &str = "0ld0ld0ld0ld0ld0ld";
 const NEW: &str = "n3wn3wn3wn3wn3wn3w";
@@ -78,6 +78,11 @@ fn answer(mut stream: &TcpStream, known: &Mutex<BTreeSet<&'static str>>) {
     let status = if is_known { "200 OK" } else { "401 Unauthorized" };
     let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     let _ = stream.write_all(answer.as_bytes());
+}
+
+/// The same upgrader, which gives a new container fifteen seconds.
+fn soon_rejects(upgrader: &Upgrader) -> Upgrader {
+    upgrader.clone().with("UPGRADE_HEALTHY_DEADLINE", "15s")
 }
 
 /// Whether its container says that the Manager refused its token.
@@ -163,7 +168,7 @@ fn a_token_is_rotated_by_the_page_without_a_gap() {
     );
 
     // Now the former settings cannot prove themselves.
-    let back = upgrader.run(&["rollback", &names[0]]).ended(1);
+    let back = soon_rejects(&upgrader).run(&["rollback", &names[0]]).ended(1);
     back.says("with the new settings env.DELEGATE_TOKEN was rejected");
     assert_eq!(life(&names[0]), changed[0]);
     assert_eq!(variable(&names[0], "DELEGATE_TOKEN").as_deref(), Some(NEW));
@@ -189,8 +194,7 @@ fn a_wrong_token_reaches_one_replica_and_serves_on_none() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), "wr0ngwr0ngwr0ng").expect("the token");
     let secret = format!("DELEGATE_TOKEN={}", file.path().display());
-    let run = lab
-        .upgrader(V1)
+    let run = soon_rejects(&lab.upgrader(V1))
         .run(&["reconfigure", "--workload", &lab.name, "--secret", &secret])
         .ended(1);
     run.says("was rejected");
