@@ -75,7 +75,11 @@ fn rows(page: &'static str, table: &str) -> impl Iterator<Item = [&'static str; 
     let lines = table.lines().skip(3).take_while(|line| line.starts_with('|'));
     lines.filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.trim_end_matches('|').splitn(3, " | ");
-        let mut cell = || Some(cells.next()?.trim().trim_matches('`'));
+        let mut cell = || {
+            let cell = cells.next()?.trim();
+            let code = cell.strip_prefix('`').and_then(|cell| cell.strip_suffix('`'));
+            Some(code.filter(|code| !code.contains('`')).unwrap_or(cell))
+        };
         Some([cell()?, cell()?, cell()?])
     })
 }

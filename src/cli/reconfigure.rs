@@ -179,6 +179,9 @@ pub(super) async fn reconfigure(
         Ok(())
     };
     let exit = serve(settings, false, json, start).await?;
+    if exit != Exit::Ok {
+        return Ok(exit);
+    }
     for Change {
         container, elsewhere, ..
     } in elsewhere

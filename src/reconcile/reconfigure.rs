@@ -107,6 +107,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             return Err(cannot(rollout, problem));
         };
         let settings = NewSettings::of(names, &self.engine.inspect(&former.id).await?);
+        let reason = request.reason.or_else(|| Some("rollback".to_owned()));
+        let request = Request { reason, ..request };
         self.start_reconfiguration(vec![(rollout, settings)], rollouts, request)
     }
 

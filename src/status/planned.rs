@@ -7,7 +7,7 @@ use crate::health::HealthStatus;
 use crate::image::Version;
 use crate::managed::{self, Managed};
 use crate::rollout::reason::{Reason, ReasonKind};
-use crate::rollout::{Blocker, ChosenOrder, Decision, Fact, Rollout, Step, StopTimeoutSource};
+use crate::rollout::{Blocker, ChosenOrder, Decision, Fact, Intent, Rollout, Step, StopTimeoutSource};
 use crate::status::report::BlockerReport;
 use crate::text::{duration, time};
 
@@ -130,7 +130,7 @@ impl Planned {
             Decision::Learn(Fact::Holds) if let Some(first) = blockers.first() => {
                 ("leave", first.reason.to_string(), Some(&first.reason))
             }
-            Decision::Act(Step::Pull { reference } | Step::Create { reference, .. }) => {
+            Decision::Act(step @ (Step::Pull { reference } | Step::Create { reference, .. })) => {
                 let older = if runs.is_some_and(|runs| Version::is_older(reference, runs)) {
                     "the older "
                 } else {
@@ -157,9 +157,14 @@ impl Planned {
                     let (limit, source) = (duration::text(serving.stop_timeout), serving.stop_timeout_source);
                     format!("; it has up to {limit} to finish its tasks, by {source}")
                 });
-                let message = format!(
-                    "replace {image} with {older}{reference}, {update_order}{because}{trial}{weak}{time}"
-                );
+                let what = match step {
+                    Step::Create {
+                        intent: Intent::Reconfigure(..),
+                        ..
+                    } => "recreate it".to_owned(),
+                    _ => format!("replace {image} with {older}{reference}"),
+                };
+                let message = format!("{what}, {update_order}{because}{trial}{weak}{time}");
                 ("replace", message, None)
             }
             Decision::Rest(reason) | Decision::Wait { reason, .. } => {

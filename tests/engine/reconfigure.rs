@@ -128,7 +128,7 @@ fn a_token_is_rotated_by_the_page_without_a_gap() {
             &secret,
         ])
         .ended(0);
-    plan.says("DELEGATE_TOKEN changes; replace");
+    plan.says("DELEGATE_TOKEN changes; recreate it, start-first");
     assert_eq!(
         names.each_ref().map(|name| life(name)),
         old,
