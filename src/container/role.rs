@@ -53,7 +53,6 @@ impl Role {
         {
             match suffix {
                 "next" => return (base, Self::Next),
-                "former" => return (base, Self::Former),
                 "helper" => return (base, Self::Helper { is_ready: false }),
                 "helper-ready" => return (base, Self::Helper { is_ready: true }),
                 _ => {}
@@ -63,6 +62,7 @@ impl Role {
             match part {
                 "candidate" if digits::<u32>(number).is_some() => return (base, Self::Candidate),
                 "retired" if digits::<u32>(number).is_some() => return (base, Self::Retired),
+                "former" if digits::<u32>(number).is_some() => return (base, Self::Former),
                 _ => {}
             }
             if let Some(since) = suffix.strip_prefix("draining-").and_then(second) {

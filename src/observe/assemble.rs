@@ -109,7 +109,7 @@ pub(super) fn assemble<H: HealthEndpoint>(
             }
             Role::Retired | Role::Draining { .. } => rollout.old.push(member),
             Role::Failed { .. } => rollout.failed.push(member),
-            Role::Former => rollout.former = Some(member),
+            Role::Former => rollout.former.push(member),
             Role::Withdrawn { .. } | Role::Trial { .. } => rollout.withdrawn.push(member),
             Role::Helper { .. } => rollout.helper = Some(member),
         }

@@ -100,9 +100,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         request: Request,
     ) -> Result<(), OperatorError> {
         let serving = changeable(rollout)?;
-        let former = rollout.former.as_ref();
-        let former = former.filter(|former| former.replaces == serving.replaces);
-        let Some(former) = former else {
+        let Some(former) = rollout.former_of(serving) else {
             let problem = format!("the former ones ({names}) are gone with {}.former", rollout.name);
             return Err(cannot(rollout, problem));
         };

@@ -24,8 +24,8 @@ pub struct Rollout {
     pub withdrawn: Vec<Member>,
     /// Rejected candidates, earliest first. More than one only briefly.
     pub failed: Vec<Member>,
-    /// The settings before a change of these, in a container that was never started.
-    pub former: Option<Member>,
+    /// The settings before a change of these, in a container that was never started. During another change there are two.
+    pub former: Vec<Member>,
     /// The helper, which replaces an upgrader that cannot run twice at once.
     pub helper: Option<Member>,
     /// The owner's settings from its labels.
@@ -140,6 +140,12 @@ impl Rollout {
         old_ones
             .find(|old| candidate.is_successor_of(old))
             .or(self.old.last())
+    }
+
+    /// The container that keeps the settings of the one before this container.
+    pub fn former_of(&self, successor: &Member) -> Option<&Member> {
+        let mut former = self.former.iter();
+        former.find(|former| former.replaces == successor.replaces)
     }
 
     /// The container in service if it was created to replace this one, or a relative that was.

@@ -71,8 +71,6 @@ rows! {
         SuccessorReject
         /// The old container drains or crashes, and the successor works, or this process asked before: ask it to stop; after its timeout, at once.
         DrainingStop
-        /// The old container has ended, and its successor works and has other settings: keep its former ones for a rollback.
-        FormerKeep
         /// The old container has ended, under Compose a while ago, and the container in service works: remove former images beyond `KEEP_IMAGES`, then the container.
         DrainingRemove
         /// Anything else: wait until the container in service works.
@@ -127,6 +125,8 @@ rows! {
         ServingDown
         /// The candidate failed: reject it; stop it first while Docker cannot rename it.
         CandidateReject
+        /// The candidate was created with other settings: keep the former ones.
+        FormerKeep
         /// The candidate was created, and not compared yet: connect its networks, and compare it with the container in service.
         Prepare
         /// The candidate differs in more than its image: withdraw it.

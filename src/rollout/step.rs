@@ -55,7 +55,7 @@ pub enum Step {
     Retire { id: ContainerId, to: String },
     /// Rename a container to record that it is asked to stop.
     Drain { id: ContainerId, to: String },
-    /// Create `NAME.former`, which is never started and has these settings of an old container for a rollback.
+    /// Create `NAME.former`, which is never started and has these settings of the container in service, before they change.
     Keep {
         from: ContainerId,
         /// The names of the settings.
@@ -286,7 +286,9 @@ impl fmt::Display for Step {
                 f,
                 "naming the old container ({id}) {to} before it is asked to stop"
             ),
-            Self::Keep { from, settings } => write!(f, "keeping {settings} of the old container ({from})"),
+            Self::Keep { from, settings } => {
+                write!(f, "keeping {settings} of the container in service ({from})")
+            }
             Self::Withdraw { id, to, .. } => write!(f, "withdrawing the candidate ({id}) as {to}"),
             Self::Announce { id, to } => write!(
                 f,

@@ -113,7 +113,14 @@ pub(super) async fn recreate<E: Engine>(
     from: &ContainerId,
     image: Option<&RememberedImage>,
 ) -> Result<ContainerId, Failure> {
-    let original = inspect(engine, rollout, from).await?;
+    let mut original = inspect(engine, rollout, from).await?;
+    // A candidate with new settings stands for a delegate with the former ones.
+    let candidate = rollout.member(from).filter(|_| image.is_some());
+    let kept = candidate.and_then(|candidate| rollout.former_of(candidate));
+    if let (Some(names), Some(former)) = (original.label(label::RECONFIGURED), kept) {
+        let former = engine.inspect(&former.id).await?;
+        original = NewSettings::of(names, &former).applied_to(&original);
+    }
     let mut labels = vec![
         (label::REPLACES, original.id().as_str().to_owned()),
         (label::NAME, rollout.name.clone()),
@@ -205,7 +212,7 @@ pub(super) async fn keep<E: Engine>(
 ) -> Result<ContainerId, Failure> {
     let old = engine.inspect(from).await?;
     let wanted = NewContainer {
-        name: Role::Former.name(&rollout.name),
+        name: rollout.free_name(Role::Former),
         image: &old.image_id(),
         reference: old.image_reference().to_owned(),
         by_id: true,

@@ -35,8 +35,10 @@ impl At<'_> {
             Row::WithdrawnRemove if is_withdrawn => self.remove_after(OTHERS_REMOVE_FIRST, member),
             Row::FormerRemove if matches!(member.role, Role::Former) => {
                 let rollout = self.rollout;
+                let is_of = |it: &Member| it.replaces == member.replaces;
                 let is_over = match &rollout.serving {
-                    Some(serving) => serving.works() && serving.replaces != member.replaces,
+                    _ if rollout.candidate.as_ref().is_some_and(is_of) => false,
+                    Some(serving) => serving.works() && !is_of(serving),
                     None => rollout.candidate.is_none() && rollout.old.is_empty(),
                 };
                 is_over.then(|| Decision::Act(Step::remove(member)))?

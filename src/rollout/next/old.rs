@@ -43,17 +43,6 @@ impl At<'_> {
             Row::DrainingStop if !stays && old.is_up() && (works || was_asked && !is_retired) => {
                 self.stop(old)
             }
-            Row::FormerKeep if !stays && old.has_ended() && works && serving.is_successor_of(old) => {
-                let names = serving.reconfigured.as_ref()?;
-                let keep = Step::keep(old, names);
-                let is_kept = rollout
-                    .former
-                    .as_ref()
-                    .is_some_and(|it| it.replaces == serving.replaces);
-                // Without them, only the way back is lost.
-                let is_tried = self.facts.backoffs.of(&keep.key()).is_some();
-                (!is_kept && !is_tried).then_some(Decision::Act(keep))?
-            }
             Row::DrainingRemove if !stays && !old.is_up() && works => match rollout.outdated_image(serving) {
                 // Compose may be stopping the container in service, which works until it has ended. Then this one serves again.
                 _ if old.has_ended() && !old.has_ended_for(grace, self.now) => self.remove_after(grace, old),

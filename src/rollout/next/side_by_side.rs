@@ -67,6 +67,12 @@ impl At<'_> {
                 Proof::Failed(cause) => self.reject(candidate, cause.clone()),
                 _ => return None,
             },
+            Row::FormerKeep if is_created && rollout.former_of(candidate).is_none() => {
+                let keep = Step::keep(serving, candidate.reconfigured.as_ref()?);
+                // Without them, only the way back is lost.
+                let is_tried = self.facts.backoffs.of(&keep.key()).is_some();
+                (!is_tried).then_some(Decision::Act(keep))?
+            }
             Row::Prepare if is_created && candidate.history.comparison == Comparison::Pending => {
                 Decision::Act(Step::prepare(candidate))
             }

@@ -1,6 +1,7 @@
 //! `reconfigure`: other settings by the proof of an upgrade, and the way back to the former ones.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use delegate_upgrader::container::{Request, RunState, label};
 use delegate_upgrader::document::{MemoryLimit, NewSettings};
@@ -69,7 +70,10 @@ fn former(host: &Host) -> Option<String> {
     );
     assert!(rest.len() < 2, "{all:?}");
     let (name, state, _) = rest.first()?;
-    assert!(name == "dd.former" && *state == RunState::Created, "{all:?}");
+    assert!(
+        name.starts_with("dd.former") && *state == RunState::Created,
+        "{all:?}"
+    );
     assert_eq!(host.restart_policy(name), "no");
     Some(name.clone())
 }
@@ -130,9 +134,35 @@ async fn a_rollback_brings_the_former_settings_back() {
         assert_eq!(&settings(&host), expected);
         assert!(former(&host).is_some());
     }
-    host.by_hand(OperatorAction::Remove, "dd.former");
+    let name = former(&host).unwrap();
+    host.by_hand(OperatorAction::Remove, &name);
     let gone = taken_back(&host).await.unwrap_err();
     assert!(gone.to_string().ends_with("are gone with dd.former"), "{gone}");
+}
+
+/// Someone removes the delegate while settings prove themselves that do not work.
+#[tokio::test(start_paused = true)]
+async fn a_delegate_that_is_gone_comes_back_with_its_former_settings() {
+    for bad in bad_images().into_iter().take(3) {
+        let host = Way::StartFirst.host();
+        let before = settings(&host);
+        host.twin.set_behaviour(OLD, &bad);
+        let mut upgrader = host.upgrader(OLD);
+        upgrader
+            .reconfigure(&dd(), &new_settings(), Request::default())
+            .await
+            .unwrap();
+        let removed = async {
+            while !host.names().contains(&"dd.candidate".to_owned()) || host.names().len() < 3 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            host.twin.set_behaviour(OLD, &Behaviour::default());
+            host.by_hand(OperatorAction::Remove, "dd");
+        };
+        tokio::join!(host.finish(&mut upgrader), removed);
+        host.once(OLD).await;
+        assert_eq!(settings(&host), before, "{bad:?}");
+    }
 }
 
 /// As `docker compose down` does, which does not know the former settings.
@@ -196,7 +226,8 @@ async fn settings_that_fail_on_the_first_replica_reach_no_other_and_say_nothing_
         }
         assert!(row(&report, "aa").rejected_images.is_empty(), "{report:?}");
         assert_eq!(ids, ["aa", "bb", "cc"].map(|name| host.find(name).id));
-        assert_eq!((host.count(Operation::Create), host.fewest_working()), (1, 3));
+        // One candidate, and what keeps the former settings.
+        assert_eq!((host.count(Operation::Create), host.fewest_working()), (2, 3));
         // Another delegate may get the image that it has.
         host.twin.set_behaviour(OLD, &Behaviour::default());
         host.twin.add_image(OLDER, host.twin.image(Behaviour::default()));

@@ -151,8 +151,8 @@ impl Scene {
                 "the one in service gives up its name to a proven candidate only",
             ),
             Step::Keep { .. } => (
-                target.role.is_old() && target.has_ended() && self.serving_works(),
-                "an old container is kept once it has ended, beside one that works",
+                is(Role::Serving) && rollout.candidate.as_ref().is_some_and(Member::is_created),
+                "settings are kept of the one in service, before they change",
             ),
             Step::Drain { .. } => (
                 is(Role::Serving) && (self.may_give_up_its_name(target, true) || self.is_announced() && target.has_ended())

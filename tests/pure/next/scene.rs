@@ -346,7 +346,7 @@ impl Scene {
 
     /// The settings before a change of these.
     pub fn former(mut self, member: Member) -> Self {
-        self.rollout.former = Some(named(member, Role::Former));
+        self.rollout.former.push(named(member, Role::Former));
         self
     }
 

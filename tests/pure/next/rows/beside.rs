@@ -95,8 +95,6 @@ fn old_containers_are_stopped_once_the_successor_works() {
             // Docker has restarted it, and its name shows that this life was not asked to stop.
             (works().draining(90, old().running(5, 3)), "draining_stop: rename old to d.draining-now"),
             (works().draining(90, old().exited(5)), "draining_remove: remove old"),
-            (reconfigured().draining(90, old().exited(5)), "former_keep: keep memory of old"),
-            (reconfigured().draining(90, old().exited(5)).former(kept().replaces("old")), "draining_remove: remove old"),
             (by_compose().draining(90, old().exited(5)), "draining_remove: wait 10s, stopping"),
             (by_compose().draining(90, old().exited(15)), "draining_remove: remove old"),
             (works().retired(old().exited(5)), "retired_drain: rename old to d.draining-now"),

@@ -50,6 +50,10 @@ fn proven() -> Member {
 #[test]
 #[rustfmt::skip]
 fn a_candidate_proves_itself_beside_the_one_in_service() {
+    let reconfigured = || {
+        let changed = |member: &mut Member| member.reconfigured = Some("memory".to_owned());
+        new().change(changed).change(|m| m.history.comparison = Comparison::Pending)
+    };
     let compared = |comparison: Comparison| with(new().change(|m| m.history.comparison = comparison));
     table(
         "Side by side",
@@ -71,6 +75,8 @@ fn a_candidate_proves_itself_beside_the_one_in_service() {
             (with(new().stopped(30)), "unwanted: withdraw new as d.withdrawn-now: candidate_vanished"),
             (with(new().exited(30)), "candidate_reject: reject new as d.failed-1: exited with code 3 before it had proven itself"),
             (compared(Comparison::Pending), "prepare: prepare new"),
+            (with(reconfigured()), "former_keep: keep memory of old"),
+            (with(reconfigured()).former(new().id("former").policy("no")), "prepare: prepare new"),
             (compared(Comparison::Different("/Env".to_owned())), "different: withdraw new as d.withdrawn-now: configuration_mismatch"),
             (with(new()), "candidate_start: start new"),
             (with(new()).knowing(|facts| facts.free_memory = None), "candidate_start: find out free_memory"),
