@@ -58,11 +58,16 @@ impl Reconfigure {
         }
     }
 
+    /// The new settings, or the exit after the problem was printed.
+    fn settings(&self, file: Option<&Path>) -> Result<NewSettings, Exit> {
+        self.read(file).map_err(|problem| fail(problem, Exit::Usage))
+    }
+
     /// Reads the new settings; `file` has further variables.
     ///
     /// # Errors
     /// The problem, without any value.
-    fn settings(&self, file: Option<&Path>) -> Result<NewSettings, String> {
+    fn read(&self, file: Option<&Path>) -> Result<NewSettings, String> {
         let mut new = NewSettings::default();
         for (name, value) in file.map(read_variables).transpose()?.into_iter().flatten() {
             set(&mut new, &name, Some(value))?;
@@ -134,7 +139,10 @@ fn content(path: &Path) -> Result<String, String> {
     };
     let mut text = String::new();
     let read = source.and_then(|source| source.take(LARGEST).read_to_string(&mut text));
-    read.map_err(|error| format!("{}: {error}", path.display()))?;
+    let length = read.map_err(|error| format!("{}: {error}", path.display()))?;
+    if u64::try_from(length).is_ok_and(|length| length >= LARGEST) {
+        return Err(format!("{}: larger than 1 MiB", path.display()));
+    }
     let text = text.strip_suffix('\n').unwrap_or(&text);
     match text.strip_suffix('\r').unwrap_or(text) {
         "" => Err(format!("{}: it is empty", path.display())),
@@ -162,9 +170,7 @@ pub(super) async fn reconfigure(
     file: Option<PathBuf>,
     json: bool,
 ) -> Result<Exit, Exit> {
-    let new = given
-        .settings(file.as_deref())
-        .map_err(|problem| fail(problem, Exit::Usage))?;
+    let new = given.settings(file.as_deref())?;
     let whom = given.whom();
     let mut elsewhere = Vec::new();
     let start = async |upgrader: &mut Upgrader| {
@@ -202,9 +208,7 @@ pub(super) async fn plan(
     file: Option<PathBuf>,
     json: bool,
 ) -> Result<Exit, Exit> {
-    let new = given
-        .settings(file.as_deref())
-        .map_err(|problem| fail(problem, Exit::Usage))?;
+    let new = given.settings(file.as_deref())?;
     app::learn_place(settings).await;
     let mut upgrader = looking(settings).await?;
     let changes = upgrader
@@ -212,7 +216,10 @@ pub(super) async fn plan(
         .await
         .map_err(failed)?;
     let mut plan = upgrader.planned().await.map_err(failed)?;
-    for (row, change) in plan.iter_mut().zip(&changes) {
+    for (row, change) in plan.iter_mut().filter_map(|row| {
+        let change = changes.iter().find(|change| change.container == row.container)?;
+        Some((row, change))
+    }) {
         if row.action == "replace" {
             row.message = format!("{}; {}", change.changes, row.message);
         }

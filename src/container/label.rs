@@ -56,7 +56,7 @@ pub const ATTEMPT: &str = "io.delegate-upgrader.attempt";
 pub const ROLLED_BACK_FROM: &str = "io.delegate-upgrader.rolled-back-from";
 /// On a container that `rollback` created: the id of the image that it left.
 pub const ROLLED_BACK_FROM_ID: &str = "io.delegate-upgrader.rolled-back-from-id";
-/// On a container that `reconfigure` created: the names of the settings in which it differs from the one that it replaces.
+/// On a container that `reconfigure` created: the names of the settings that it changed.
 pub const RECONFIGURED: &str = "io.delegate-upgrader.reconfigured";
 /// On a container, service or record of ours that an operator asked for: who that was, or `unknown`.
 pub const REQUESTED_BY: &str = "io.delegate-upgrader.requested-by";

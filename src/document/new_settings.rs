@@ -126,7 +126,7 @@ impl NewSettings {
         missing
     }
 
-    /// Whether there is no setting.
+    /// Whether it names no setting.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

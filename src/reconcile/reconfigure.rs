@@ -40,7 +40,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Those that have these settings already stay as they are.
     ///
     /// # Errors
-    /// There is no such delegate, one of them cannot get them, or nothing may be changed. Then no delegate is changed.
+    /// No delegate has that name, the settings of one cannot be changed, or nothing may be changed. Then no delegate is changed.
     pub async fn reconfigure(
         &mut self,
         whom: &Whom,

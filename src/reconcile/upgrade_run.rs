@@ -98,7 +98,12 @@ impl UpgradeRun {
     pub(super) fn over(mut self, rollouts: &[Rollout]) -> Self {
         // A Swarm replaces its own tasks, so a missing one is not lost.
         let is_one = |rollout: &&Rollout| {
-            !rollout.is_upgrader() && rollout.owner.task_of.is_none() && self.is_about(&rollout.name)
+            // A delegate that was gone before is not lost now, even if leftovers of it are there.
+            let is_there = rollout.representative().is_some();
+            is_there
+                && !rollout.is_upgrader()
+                && rollout.owner.task_of.is_none()
+                && self.is_about(&rollout.name)
         };
         let delegates = rollouts.iter().filter(is_one);
         let workload = |rollout: &Rollout| (rollout.name.clone(), rollout.workload.clone());

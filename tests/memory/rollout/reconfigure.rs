@@ -171,7 +171,8 @@ async fn former_settings_go_with_the_delegate() {
     let host = Way::StartFirst.host();
     reconfigured(&host, &dd()).await.unwrap();
     host.by_hand(OperatorAction::Remove, "dd");
-    host.once(OLD).await;
+    let report = host.once(OLD).await;
+    assert!(!report.has_failures(), "{report:?}");
     assert!(host.names().is_empty(), "{:?}", host.names());
 }
 
