@@ -5,20 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::Utc;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use futures_util::FutureExt as _;
 use tracing::{info, warn};
 
 use super::asker::Asker;
 use super::checks::{checks, conclude};
-use super::named_delegate::done;
+use super::named_delegate::{done, failed};
 use super::run::{LAST_EVENTS, Parts, made, make_listeners, serve};
 use super::shutdown::until_shutdown;
+use super::variables::{Variables, add};
 use super::{Exit, fail, history, pause, plan, print};
 use crate::app::{self, ConfiguredSource};
 use crate::container::Request;
 use crate::daemon;
 use crate::doctor::alerts;
+use crate::document::NewSettings;
 use crate::host;
 use crate::host::hold::Paused;
 use crate::host::place::note_cluster;
@@ -31,6 +33,7 @@ use crate::managed::Object;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller as _;
 use crate::reconcile::questions::Question;
+use crate::reconcile::reconfigure::Change;
 use crate::reconcile::workloads::Workloads;
 use crate::rollout::reason::ReasonKind;
 use crate::status::report::Report;
@@ -46,7 +49,12 @@ pub(super) enum Command {
     /// Run on SCHEDULE, until stopped: for a Deployment of the upgrader
     Run,
     /// Show what a run would do, and why not, without changing anything
-    Plan,
+    Plan {
+        #[command(subcommand)]
+        of: Option<PlanOf>,
+    },
+    /// Change variables of the Deployments as an upgrade changes their image: new pods prove themselves first
+    Reconfigure(Reconfigure),
     /// Check the permissions and everything else that an upgrade needs, and say what to do
     Doctor,
     /// Roll back and stay there until a different image is published
@@ -79,6 +87,22 @@ pub(super) enum Command {
     },
 }
 
+/// The plans of other commands than a scheduled run.
+#[derive(Debug, Subcommand)]
+pub(super) enum PlanOf {
+    /// Show what `reconfigure` would change
+    Reconfigure(Reconfigure),
+}
+
+/// New variables of the Deployments.
+#[derive(Debug, Args)]
+pub(super) struct Reconfigure {
+    #[command(flatten)]
+    variables: Variables,
+    #[command(flatten)]
+    asker: Asker,
+}
+
 /// Whether the process runs in a cluster with the documented configuration file. If so, this mode is the default.
 pub(super) fn is_chosen() -> bool {
     is_in_cluster() && Path::new(file::PATH).exists()
@@ -102,9 +126,14 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bo
     match command {
         Command::Once => command_line.once().await,
         Command::Run => command_line.run().await,
-        Command::Plan => command_line.plan(json).await,
+        Command::Plan { of: None } => command_line.plan(json).await,
+        Command::Plan {
+            of: Some(PlanOf::Reconfigure(given)),
+        } => command_line.plan_reconfigure(given, json).await,
         Command::Doctor => command_line.doctor(json).await,
-        Command::Rollback { .. } | Command::Retry { .. } => command_line.operate(command).await,
+        Command::Rollback { .. } | Command::Retry { .. } | Command::Reconfigure(_) => {
+            command_line.operate(command).await
+        }
         Command::History => command_line.history(json).await,
         Command::Pause { until, asker } => {
             let until = until.unwrap_or_else(|| "true".to_owned());
@@ -233,6 +262,14 @@ impl CommandLine {
         Ok(plan::show(&planned, json, "no Deployment"))
     }
 
+    async fn plan_reconfigure(self, given: Reconfigure, json: bool) -> Result<Exit, Exit> {
+        let mut workloads = self.looking()?;
+        let changes = given.start(&mut workloads).await?;
+        let mut planned = workloads.planned();
+        add(&changes, &mut planned);
+        Ok(plan::show(&planned, json, "no Deployment"))
+    }
+
     async fn doctor(self, json: bool) -> Result<Exit, Exit> {
         let mut checks = checks(json);
         checks.configuration(&self.settings.warnings);
@@ -275,7 +312,7 @@ impl CommandLine {
         absent.map_or(Ok(shown), |reason| Err(fail(reason, Exit::NotServed)))
     }
 
-    /// Retries, or rolls back to the given release or to the previous one.
+    /// Retries, gives other settings, or rolls back to the given release or to the previous one.
     async fn operate(self, command: Command) -> Result<Exit, Exit> {
         self.start_log();
         let listeners = make_listeners(&self.settings.common)?;
@@ -289,6 +326,11 @@ impl CommandLine {
                     .start_rollback(to.as_deref(), asker.into(), &records)
                     .await;
                 started.map_err(|problem| fail(problem, Exit::NotServed))?;
+            } else if let Command::Reconfigure(given) = command {
+                for it in given.start(&mut workloads).await? {
+                    let (deployment, elsewhere) = (it.container, it.elsewhere.unwrap_or_default());
+                    info!(deployment, "changing settings: {}; {elsewhere}", it.changes);
+                }
             } else if let Command::Retry { asker } = command {
                 workloads.start_retry(asker.into());
             }
@@ -327,6 +369,23 @@ impl CommandLine {
         } else {
             "Upgrades have resumed."
         }))
+    }
+}
+
+impl Reconfigure {
+    /// Starts the change of the variables.
+    async fn start(self, workloads: &mut Upgraded) -> Result<Vec<Change>, Exit> {
+        let mut new = NewSettings::default();
+        let read = self.variables.read(&mut new);
+        read.map_err(|problem| fail(problem, Exit::Usage))?;
+        if new.is_empty() {
+            return Err(fail(
+                "nothing to change: give --env, --secret or --unset",
+                Exit::Usage,
+            ));
+        }
+        let started = workloads.reconfigure(&new, self.asker.into()).await;
+        started.map_err(failed)
     }
 }
 

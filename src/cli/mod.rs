@@ -23,6 +23,7 @@ mod shutdown;
 mod status;
 #[cfg(feature = "docker")]
 mod trial;
+mod variables;
 
 use std::fmt::Display;
 use std::future::ready;

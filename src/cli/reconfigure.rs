@@ -1,7 +1,5 @@
 //! `reconfigure`: gives delegates other settings, by the proof of an upgrade; and `plan reconfigure`.
 
-use std::fs::File;
-use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -11,16 +9,13 @@ use super::asker::Asker;
 use super::named_delegate::{failed, serve};
 use super::plan::show;
 use super::run::looking;
+use super::variables::{Variables, add, pair, set};
 use super::{Exit, fail};
 use crate::app::{self, Upgrader};
 use crate::config::{Settings, read_variables};
 use crate::container::label;
-use crate::document::{IDENTITY, MemoryLimit, NewSettings};
+use crate::document::{MemoryLimit, NewSettings};
 use crate::reconcile::reconfigure::{Change, Whom};
-use crate::text::redact::looks_secret;
-
-/// The size limit of a secret, in bytes.
-const LARGEST: u64 = 1024 * 1024;
 
 /// The delegates, and their new settings.
 #[derive(Debug, Args)]
@@ -31,15 +26,8 @@ pub(super) struct Reconfigure {
     /// All replicas with this DELEGATE_NAME, one at a time; a failure halts the others
     #[arg(long, value_name = "DELEGATE_NAME", conflicts_with = "container")]
     workload: Option<String>,
-    /// Set a variable. `ps` shows the value: --secret and --env-file hide it
-    #[arg(long, value_name = "NAME=VALUE")]
-    env: Vec<String>,
-    /// Set a variable to the content of a file (`-`: standard input)
-    #[arg(long, value_name = "NAME=FILE")]
-    secret: Vec<String>,
-    /// Remove a variable
-    #[arg(long, value_name = "NAME")]
-    unset: Vec<String>,
+    #[command(flatten)]
+    variables: Variables,
     /// Set a label
     #[arg(long, value_name = "NAME=VALUE")]
     label: Vec<String>,
@@ -72,22 +60,7 @@ impl Reconfigure {
         for (name, value) in file.map(read_variables).transpose()?.into_iter().flatten() {
             set(&mut new, &name, Some(value))?;
         }
-        for given in &self.env {
-            let (name, value) = pair("--env", given)?;
-            if looks_secret(name) {
-                return Err(format!(
-                    "--env {name}: `ps` would show what may be a secret; use --secret {name}=FILE"
-                ));
-            }
-            set(&mut new, name, Some(value.to_owned()))?;
-        }
-        for given in &self.secret {
-            let (name, file) = pair("--secret", given)?;
-            set(&mut new, name, Some(content(Path::new(file))?))?;
-        }
-        for name in &self.unset {
-            set(&mut new, name, None)?;
-        }
+        self.variables.read(&mut new)?;
         for given in &self.label {
             let (name, value) = pair("--label", given)?;
             if label::OURS.contains(&name) || name.contains([',', ' ']) {
@@ -107,46 +80,6 @@ impl Reconfigure {
             );
         }
         Ok(new)
-    }
-}
-
-fn set(new: &mut NewSettings, name: &str, value: Option<String>) -> Result<(), String> {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-    if name.is_empty() || !name.chars().all(is_name) {
-        return Err(format!("{name:?} is not the name of a variable"));
-    }
-    if IDENTITY.contains(&name) {
-        return Err(format!(
-            "{name}: with another one it would be another delegate; start that one yourself"
-        ));
-    }
-    if new.env.insert(name.to_owned(), value).is_some() {
-        return Err(format!("{name} is given twice"));
-    }
-    Ok(())
-}
-
-fn pair<'a>(option: &str, given: &'a str) -> Result<(&'a str, &'a str), String> {
-    let pair = given.split_once('=').filter(|(name, _)| !name.is_empty());
-    pair.ok_or_else(|| format!("{option}: expected NAME=…, with an equals sign"))
-}
-
-/// The content of a file, without the line break at its end.
-fn content(path: &Path) -> Result<String, String> {
-    let source: Result<Box<dyn Read>, _> = match path.to_str() {
-        Some("-") => Ok(Box::new(stdin())),
-        _ => File::open(path).map(|file| Box::new(file) as Box<dyn Read>),
-    };
-    let mut text = String::new();
-    let read = source.and_then(|source| source.take(LARGEST).read_to_string(&mut text));
-    let length = read.map_err(|error| format!("{}: {error}", path.display()))?;
-    if u64::try_from(length).is_ok_and(|length| length >= LARGEST) {
-        return Err(format!("{}: larger than 1 MiB", path.display()));
-    }
-    let text = text.strip_suffix('\n').unwrap_or(&text);
-    match text.strip_suffix('\r').unwrap_or(text) {
-        "" => Err(format!("{}: it is empty", path.display())),
-        text => Ok(text.to_owned()),
     }
 }
 
@@ -188,14 +121,14 @@ pub(super) async fn reconfigure(
     if exit != Exit::Ok {
         return Ok(exit);
     }
-    for Change {
-        container, elsewhere, ..
-    } in elsewhere
-    {
-        if let Some(what) = elsewhere {
-            warn!(container, "{what}");
-        } else {
-            info!(container, "its script, unit or playbook must be changed as well");
+    for it in elsewhere {
+        let name = it.container;
+        match it.elsewhere {
+            Some(what) => warn!(container = name, "{what}"),
+            None => info!(
+                container = name,
+                "its script, unit or playbook must be changed as well"
+            ),
         }
     }
     Ok(exit)
@@ -216,14 +149,6 @@ pub(super) async fn plan(
         .await
         .map_err(failed)?;
     let mut plan = upgrader.planned().await.map_err(failed)?;
-    for (row, change) in plan.iter_mut().filter_map(|row| {
-        let change = changes.iter().find(|change| change.container == row.container)?;
-        Some((row, change))
-    }) {
-        if row.action == "replace" {
-            row.message = format!("{}; {}", change.changes, row.message);
-        }
-        row.warnings.extend(change.elsewhere.clone());
-    }
+    add(&changes, &mut plan);
     Ok(show(&plan, json, ""))
 }

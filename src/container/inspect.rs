@@ -66,6 +66,11 @@ impl Inspected {
         }))
     }
 
+    /// Makes a partial document of a container with these variables, a list as in Docker's documents.
+    pub fn with_variables(env: Value) -> Self {
+        Self(serde_json::json!({ "Config": { "Env": env } }), false)
+    }
+
     /// Returns the whole document.
     pub fn document(&self) -> &Value {
         &self.0

@@ -71,18 +71,7 @@ impl NewSettings {
     pub fn applied_to(&self, container: &Inspected) -> Inspected {
         let mut container = container.clone();
         if !self.env.is_empty() {
-            let mut entries = container.list("/Config/Env").to_vec();
-            entries.retain(|entry| {
-                !entry
-                    .as_str()
-                    .is_some_and(|it| self.env.contains_key(env_name(it)))
-            });
-            let set = self
-                .env
-                .iter()
-                .filter_map(|(name, value)| Some((name, value.as_ref()?)));
-            entries.extend(set.map(|(name, value)| Value::from(format!("{name}={value}"))));
-            container.replace("/Config/Env", Value::Array(entries));
+            container.replace("/Config/Env", self.variables(container.list("/Config/Env")));
         }
         if !self.labels.is_empty() {
             let mut labels: Map<_, _> = container.object("/Config/Labels").cloned().unwrap_or_default();
@@ -104,6 +93,21 @@ impl NewSettings {
             }
         }
         container
+    }
+
+    /// The list of a container's or service's variables with the new ones.
+    pub(crate) fn variables(&self, entries: &[Value]) -> Value {
+        let is_kept = |entry: &&Value| {
+            !entry
+                .as_str()
+                .is_some_and(|it| self.env.contains_key(env_name(it)))
+        };
+        let set = self
+            .env
+            .iter()
+            .filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        let set = set.map(|(name, value)| Value::from(format!("{name}={value}")));
+        entries.iter().filter(is_kept).cloned().chain(set).collect()
     }
 
     /// The settings for which this container has other values.

@@ -28,15 +28,19 @@ pub(super) fn outcomes_of_managed(
         .tasks
         .complete_since()
         .filter(|since| now - *since >= healthy_time);
-    if let Some(attempt) = record.attempt.as_ref().filter(|attempt| attempt.to == image)
+    if let Some(attempt) = managed.applied()
         && let (Progress::Settled { .. }, Some(since)) = (&managed.progress, lasting)
     {
-        let (action, done) = match attempt.intent {
-            Intent::Rollback(_) => (Action::RolledBack, "rolled back"),
-            _ => (Action::Upgraded, "upgraded"),
+        let from = &attempt.from;
+        let (action, message) = match attempt.intent {
+            Intent::Rollback(_) => (Action::RolledBack, format!("rolled back from {from} to {image}")),
+            Intent::Reconfigure(..) => {
+                let names = &managed.settings.names;
+                (Action::Reconfigured, format!("changed the settings {names}"))
+            }
+            _ => (Action::Upgraded, format!("upgraded from {from} to {image}")),
         };
         let begun = attempt.since.to_rfc3339();
-        let message = format!("{done} from {} to {image}", attempt.from);
         let mut event = event(action, &[&managed.id, image, &begun], message);
         event.from = Some(attempt.from.clone());
         event.to = Some(image.to_owned());
@@ -52,22 +56,30 @@ pub(super) fn outcomes_of_managed(
             since: attempt.since,
         });
     }
-    if let Some(failed) = &record.failed {
-        let at = failed.at.to_rfc3339();
-        let message = format!("{} was rejected: {}", failed.image, failed.cause);
-        let mut event = event(Action::Rejected, &[&managed.id, &failed.image, &at], message);
-        event.to = Some(failed.image.clone());
+    let failed = record.failed.as_ref();
+    let failed = failed.map(|it| (&it.image, it.image.clone(), it.at, &it.cause, None));
+    let settings = record.attempt.as_ref().filter(|it| it.is_of_settings());
+    let settings = settings.and_then(|it| {
+        let release = Some(record.release);
+        Some((&it.to, it.tried(), it.since, it.failed.as_ref()?, release))
+    });
+    for (failed, tried, failed_at, cause, release) in failed.into_iter().chain(settings) {
+        let at = failed_at.to_rfc3339();
+        let message = format!("{tried} was rejected: {cause}");
+        let mut event = event(Action::Rejected, &[&managed.id, failed, &at], message);
+        event.to = Some(failed.clone());
         event.reason = Some("rollout_failed".to_owned());
-        let is_it = |past: &&Past| past.ending == Ending::Rejected && past.at == failed.at;
-        event.release = record.history.iter().rfind(is_it).map(|past| past.release);
+        let is_it = |past: &&Past| past.ending == Ending::Rejected && past.at == failed_at;
+        let recorded = record.history.iter().rfind(is_it);
+        event.release = release.or(recorded.map(|past| past.release));
         // The current image may belong to a later attempt.
         let before = event.release.and_then(|release| record.before(release));
         event.previous_release = before.map(|past| past.release);
         event.from = Some(before.map_or(image, |past| &past.image).to_owned());
         outcomes.push(Outcome {
             event,
-            is_fresh: now - failed.at < healthy_time,
-            since: failed.at,
+            is_fresh: now - failed_at < healthy_time,
+            since: failed_at,
         });
     }
     if let (Some(from), None) = (&record.rolled_back_from, &record.attempt) {
@@ -97,6 +109,7 @@ pub(super) fn past_of_managed(managed: &Managed, origin: &Origin) -> Vec<Event> 
             Ending::Original => (None, ""),
             Ending::Upgraded => (Some(Action::Upgraded), "upgraded to it"),
             Ending::RolledBack => (Some(Action::RolledBack), "rolled back to it"),
+            Ending::Reconfigured => (Some(Action::Reconfigured), "changed its settings"),
             Ending::Rejected => (Some(Action::Rejected), "it was rejected"),
             Ending::Withdrawn => (Some(Action::Withdrawn), "someone else rolled back from it"),
         };

@@ -12,8 +12,11 @@ use tracing::{debug, warn};
 use super::cluster::{Cluster, ClusterError};
 use super::pods::{self, Failing};
 use super::settings::ClusterSettings;
-use super::{patch, path, read, warnings};
+use super::{patch, path, read, replica_sets, warnings};
+use crate::container::Inspected;
+use crate::document::NewSettings;
 use crate::host::hold::{Holds, Paused};
+use crate::managed::label::SETTINGS;
 use crate::managed::{Decision, Found, Object, Orchestrate, Orchestrator, Refusal, Step};
 use crate::rollout::reason::Reason;
 use crate::schedule::until;
@@ -187,6 +190,49 @@ impl Deployments {
         }
     }
 
+    /// Returns the pod template with the former settings, which is in a ReplicaSet.
+    async fn former_template(&self, document: &Value) -> Result<Value, Refusal> {
+        let all = self.replica_sets(document).await?;
+        let former = replica_sets::former(&all, document, &self.settings.container);
+        former.cloned().ok_or_else(|| {
+            let problem =
+                "Kubernetes no longer has the ReplicaSet with the former settings (revisionHistoryLimit)";
+            Refusal::Refused(problem.to_owned())
+        })
+    }
+
+    async fn replica_sets(&self, document: &Value) -> Result<Vec<Value>, Refusal> {
+        let path = path("apps/v1", &self.namespace, "replicasets", "");
+        let selector = pods::selector(document).unwrap_or_default();
+        let path = format!("{}?labelSelector={selector}", path.trim_end_matches('/'));
+        let mut list = self.cluster.get(&path).await.map_err(refusal)?;
+        Ok(match list["items"].take() {
+            Value::Array(all) => all,
+            _ => Vec::new(),
+        })
+    }
+
+    /// Checks that the API server would keep new settings as they are, and that the former ones could be found again.
+    async fn try_settings(&self, object: &Object, patch: &Value, new: &NewSettings) -> Result<(), Refusal> {
+        let Object { managed, document } = object;
+        self.replica_sets(document).await?;
+        if read::count(document, "/spec/revisionHistoryLimit") == Some(0) {
+            let problem = "with its revisionHistoryLimit of 0, Kubernetes would forget the former settings";
+            return Err(Refusal::Refused(problem.to_owned()));
+        }
+        let tried = self.cluster.try_patch(&self.path(&managed.name), patch).await;
+        let tried = tried.map_err(refusal)?;
+        let container = read::container_of(&tried["spec"]["template"], &self.settings.container);
+        let missing = container.map(|container| new.missing_in(&read::variables(container)));
+        match missing.filter(|missing| !missing.is_empty()) {
+            Some(missing) => Err(Refusal::Refused(format!(
+                "an admission policy sets {} in another way",
+                missing.names()
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Logs the last lines of the failed pod, if they may be read.
     async fn log_last_lines(&self, deployment: &str) {
         let known = self.known.get(deployment);
@@ -206,6 +252,15 @@ impl Deployments {
                 return;
             }
         }
+    }
+}
+
+fn refusal(error: ClusterError) -> Refusal {
+    match error {
+        ClusterError::Conflict(problem) => Refusal::Conflict(problem),
+        ClusterError::Forbidden(problem) => Refusal::NotPermitted(problem),
+        ClusterError::Refused(problem) => Refusal::Refused(problem),
+        error => Refusal::Failed(error.to_string()),
     }
 }
 
@@ -254,15 +309,41 @@ impl Orchestrate for Deployments {
 
     async fn lock(
         &mut self,
-        _: &Object,
+        object: &Object,
         decision: &Decision,
         _: DateTime<Utc>,
     ) -> Option<(Reason, Option<DateTime<Utc>>)> {
         let Decision::Act(step) = decision else {
             return None;
         };
-        let step = step.words(Self::ORCHESTRATOR);
+        let step = step.words(&object.managed);
         self.settings.dry_run.then_some((Reason::DryRun { step }, None))
+    }
+
+    fn settings(&self, object: &Object) -> Inspected {
+        let template = &object.document["spec"]["template"];
+        let container = read::container_of(template, &self.settings.container);
+        read::variables(container.unwrap_or(&Value::Null))
+    }
+
+    async fn former_settings(&mut self, object: &Object) -> Result<Inspected, String> {
+        let former = self.former_template(&object.document).await;
+        let former = former.map_err(|refusal| refusal.to_string())?;
+        let container = read::container_of(&former, &self.settings.container);
+        Ok(read::variables(container.unwrap_or(&Value::Null)))
+    }
+
+    fn refuses(&self, object: &Object, new: &NewSettings) -> Option<String> {
+        let template = &object.document["spec"]["template"];
+        let env = &read::container_of(template, &self.settings.container)?["env"];
+        let mut env = env.as_array()?.iter();
+        let name = env.find_map(|it| {
+            let name = it["name"].as_str()?;
+            (it.get("valueFrom").is_some() && new.env.contains_key(name)).then_some(name)
+        })?;
+        Some(format!(
+            "{name} comes from a Secret, a ConfigMap or the pod (valueFrom); change it there, and run `kubectl rollout restart`"
+        ))
     }
 
     fn warnings(&self, object: &Object) -> Vec<String> {
@@ -280,13 +361,19 @@ impl Orchestrate for Deployments {
             }
             _ => {}
         }
-        let patch = patch::patch(object, container, step, now);
-        match self.patch(&managed.name, &patch).await {
-            Ok(_) => Ok(()),
-            Err(ClusterError::Conflict(problem)) => Err(Refusal::Conflict(problem)),
-            Err(ClusterError::Forbidden(problem)) => Err(Refusal::NotPermitted(problem)),
-            Err(ClusterError::Refused(problem)) => Err(Refusal::Refused(problem)),
-            Err(error) => Err(Refusal::Failed(error.to_string())),
+        let mut patch = patch::patch(object, container, step, now);
+        if let Some((new, mark)) = step.new_settings(managed) {
+            patch::add_settings(&mut patch, new, Some(&mark));
+            self.try_settings(object, &patch, new).await?;
+        } else if let (Step::RollBack { .. }, Some(_)) = (step, managed.changed_settings()) {
+            let former = self.former_template(document).await?;
+            let variables = read::container_of(&former, container).map(read::variables);
+            let names = &managed.settings.names;
+            let new = variables.map(|variables| NewSettings::of(names, &variables));
+            let mark = read::annotation(&former, SETTINGS);
+            patch::add_settings(&mut patch, &new.unwrap_or_default(), mark);
         }
+        self.patch(&managed.name, &patch).await.map_err(refusal)?;
+        Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! Upgrades Kubernetes Deployments that run delegates: reads the API server's documents, and patches them.
 //!
 //! [`managed`](crate::managed) makes the decisions, as it does for Swarm services. `read` turns a Deployment into a
-//! [`Managed`](crate::managed::Managed), `patch` turns a step into a patch, `pods` finds out why pods fail, and `file` reads
-//! the configuration file that the documented manifest and the chart mount; all of these are pure. `cluster` talks to the
+//! [`Managed`](crate::managed::Managed), `patch` turns a step into a patch, `pods` finds out why pods fail, `replica_sets`
+//! finds former settings, and `file` reads the configuration file that the documented manifest and the chart mount; all of these are pure. `cluster` talks to the
 //! API server, and `deployments` gives [the driver](crate::reconcile::driver) access to Deployments.
 
 pub mod cluster;
@@ -14,6 +14,7 @@ pub mod patch;
 pub mod pods;
 pub mod read;
 pub(crate) mod registry;
+pub mod replica_sets;
 pub mod settings;
 pub mod warnings;
 

@@ -1,12 +1,14 @@
 //! Turns a step into the patch that carries it out. Pure.
 //!
 //! Each patch names the observed version of the Deployment, so the API server refuses it if the Deployment has changed. It is
-//! safe to repeat, and its container is sure to exist: a strategic merge would otherwise add it. Only the image is written to
-//! the pod template; everything else goes to the Deployment itself.
+//! safe to repeat, and its container is sure to exist: a strategic merge would otherwise add it. Only the image, or other
+//! variables with their mark, are written to the pod template; everything else goes to the Deployment itself.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
+use crate::document::NewSettings;
+use crate::managed::label::SETTINGS;
 use crate::managed::{Object, Step};
 
 /// The annotation that `kubectl rollout history` shows.
@@ -45,6 +47,17 @@ pub fn patch(
         });
     }
     patch
+}
+
+/// Adds other variables to a patch of the image, with the mark of this change, if there is one.
+pub fn add_settings(patch: &mut Value, new: &NewSettings, mark: Option<&str>) {
+    let entry = |(name, value): (&String, &Option<String>)| match value {
+        Some(value) => json!({ "name": name, "value": value }),
+        None => json!({ "name": name, "$patch": "delete" }),
+    };
+    let template = &mut patch["spec"]["template"];
+    template["metadata"] = json!({ "annotations": { SETTINGS: mark } });
+    template["spec"]["containers"][0]["env"] = new.env.iter().map(entry).collect();
 }
 
 /// Returns the patch that pauses a Deployment or ends its pause.

@@ -3,7 +3,8 @@
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::read::{LONGEST, condition};
+use super::read::{LONGEST, condition, container_of, settings, variables};
+use crate::container::Inspected;
 use crate::managed::TaskFailure;
 use crate::text::redact::Redactor;
 use crate::text::{one_line, time};
@@ -69,15 +70,9 @@ fn redactor(environment: &[(String, String)]) -> Redactor {
 }
 
 fn environment(pod: &Value, container: &str) -> Vec<(String, String)> {
-    let containers = pod.pointer("/spec/containers").and_then(Value::as_array);
-    let mut containers = containers.into_iter().flatten();
-    let ours = containers.find(|other| other["name"].as_str() == Some(container));
-    let env = ours.and_then(|ours| ours["env"].as_array());
-    let pair = |variable: &Value| {
-        let value = variable["value"].as_str()?;
-        Some((variable["name"].as_str()?.to_owned(), value.to_owned()))
-    };
-    env.into_iter().flatten().filter_map(pair).collect()
+    let ours = container_of(pod, container).map(variables);
+    let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    ours.iter().flat_map(Inspected::environment).map(pair).collect()
 }
 
 /// Redacts a termination message like the log, since it may be the end of the log.
@@ -88,12 +83,13 @@ fn failure(pod: &Value, container: &str, redactor: &Redactor) -> Option<TaskFail
             .flatten()
             .find(|entry| entry["name"].as_str() == Some(container))
     };
-    let image = named("/spec/containers")?["image"].as_str()?;
+    let image = container_of(pod, container)?["image"].as_str()?;
     let created = time::of(&pod["metadata"]["creationTimestamp"]);
     let of = |at: Option<DateTime<Utc>>, error: String| {
         Some(TaskFailure {
             at: at.or(created)?,
             image: image.to_owned(),
+            settings: settings(pod).release,
             error: one_line(&redactor.line(&error), LONGEST),
             ran_for: None,
         })

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::container::Inspected;
 use crate::image::ImageName;
-use crate::managed::{Managed, NO_TASK, Orchestrator, Progress, Record, TaskFailure, Tasks};
+use crate::managed::label::SETTINGS;
+use crate::managed::{Managed, NO_TASK, Orchestrator, Progress, Record, SettingsChange, TaskFailure, Tasks};
 use crate::observe;
 use crate::rollout::reason::Reason;
 use crate::schedule::zone::Zone;
@@ -32,21 +34,22 @@ pub fn read(
 ) -> Result<Managed, Reason> {
     let text = |path: &str| document.pointer(path).and_then(Value::as_str);
     let name = text("/metadata/name").unwrap_or_default().to_owned();
-    let containers = document.pointer("/spec/template/spec/containers");
-    let containers = containers.and_then(Value::as_array).map(Vec::as_slice);
-    let containers = containers.unwrap_or_default();
-    let named = |container: &Value| container["name"].as_str().unwrap_or_default().to_owned();
-    let Some(ours) = containers.iter().find(|other| named(other) == container) else {
+    let template = &document["spec"]["template"];
+    let Some(ours) = container_of(template, container) else {
+        let found = template["spec"]["containers"].as_array().into_iter().flatten();
+        let found: Vec<&str> = found.filter_map(|found| found["name"].as_str()).collect();
         return Err(Reason::NoSuchContainer {
             deployment: name,
             container: container.to_owned(),
-            found: containers.iter().map(named).collect::<Vec<_>>().join(", "),
+            found: found.join(", "),
         });
     };
     let image = ours["image"].as_str().unwrap_or_default();
+    let settings = settings(template);
     let mut tasks = tasks(document);
     if let Some(failure) = &mut tasks.last_failure {
         image.clone_into(&mut failure.image);
+        failure.settings = settings.release;
     }
     let annotation = |name: &str| annotation(document, name);
     let limits = observe::owner_by(
@@ -60,6 +63,7 @@ pub fn read(
         id: text("/metadata/uid").unwrap_or_default().to_owned(),
         workload: variable(ours, "DELEGATE_NAME").unwrap_or(workload).to_owned(),
         image: ImageName::from(image),
+        settings,
         progress: progress(document),
         tasks,
         record: Record::read(annotation),
@@ -68,6 +72,24 @@ pub fn read(
         pace: Duration::from_secs(count(document, "/spec/minReadySeconds").unwrap_or_default()),
         name,
     })
+}
+
+/// Returns the container with this name in a pod or a pod template.
+pub(super) fn container_of<'a>(pod: &'a Value, name: &str) -> Option<&'a Value> {
+    let mut containers = pod.pointer("/spec/containers")?.as_array()?.iter();
+    containers.find(|container| container["name"].as_str() == Some(name))
+}
+
+/// Returns the last change of the settings of a pod or a pod template.
+pub(super) fn settings(pod: &Value) -> SettingsChange {
+    SettingsChange::read(annotation(pod, SETTINGS))
+}
+
+/// Returns the variables of a container that are set there, as in Docker's documents.
+pub(super) fn variables(container: &Value) -> Inspected {
+    let env = container["env"].as_array().into_iter().flatten();
+    let set = |it: &Value| Some(format!("{}={}", it["name"].as_str()?, it["value"].as_str()?));
+    Inspected::with_variables(env.filter_map(set).map(Value::from).collect())
 }
 
 /// Returns a container's variable if it is set there rather than in a ConfigMap.
@@ -195,6 +217,7 @@ fn refused(document: &Value) -> Option<TaskFailure> {
     Some(TaskFailure {
         at: time::of(&failure["lastUpdateTime"])?,
         image: String::new(),
+        settings: 0,
         error: one_line(
             &format!("{NO_TASK}{}: {}", text("reason"), text("message")),
             LONGEST,

@@ -35,7 +35,9 @@ pub enum Ending {
     Upgraded,
     /// The workload ran the image because an operator requested a rollback to it.
     RolledBack,
-    /// The image failed.
+    /// An operator changed the settings.
+    Reconfigured,
+    /// The image or the settings failed.
     Rejected,
     /// Someone else rolled the image back.
     Withdrawn,

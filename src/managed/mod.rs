@@ -12,6 +12,7 @@ mod orchestrate;
 mod pinned;
 mod record;
 mod row;
+mod settings;
 mod step;
 
 use std::fmt;
@@ -25,6 +26,7 @@ pub use orchestrate::{Found, Object, Orchestrate, Refusal};
 pub use pinned::pinned;
 pub use record::{Attempt, FailedImage, Record};
 pub use row::Row;
+pub use settings::SettingsChange;
 pub use step::{NO_TASK, Step};
 
 use crate::health::HealthStatus;
@@ -66,6 +68,8 @@ pub struct Managed {
     pub workload: String,
     /// The image in its spec.
     pub image: ImageName,
+    /// The last change of the settings in its spec.
+    pub settings: SettingsChange,
     /// The progress of the orchestrator's last change.
     pub progress: Progress,
     /// Its tasks.
@@ -131,6 +135,8 @@ pub struct TaskFailure {
     pub at: DateTime<Utc>,
     /// The image of the task.
     pub image: String,
+    /// The release that last changed the settings of the task, as in [`SettingsChange`].
+    pub settings: u64,
     /// The orchestrator's message.
     pub error: String,
     /// How long the task had existed, including its start, if that is known.
@@ -161,10 +167,31 @@ impl fmt::Display for Tasks {
 }
 
 impl Managed {
-    /// Returns the last attempt if its image is the one in the workload's spec.
-    fn applied(&self) -> Option<&Attempt> {
+    /// Returns the last attempt if its image, or the settings that it changed, are those in the workload's spec.
+    pub(crate) fn applied(&self) -> Option<&Attempt> {
         let attempt = self.record.attempt.as_ref();
-        attempt.filter(|attempt| attempt.to == self.image.as_str())
+        attempt.filter(|attempt| {
+            let has_settings = self.settings.release == self.record.release;
+            attempt.to == self.image.as_str() && (has_settings || !attempt.is_of_settings())
+        })
+    }
+
+    /// Returns the last attempt if the image and the settings before it are in use: it was not applied yet, or was taken back. A
+    /// change of settings that failed stays in the record, and ends here.
+    fn taken_back(&self) -> Option<&Attempt> {
+        let attempt = self.record.attempt.as_ref();
+        let attempt = attempt.filter(|it| it.from == self.image.as_str() && self.applied() != Some(it))?;
+        let is_back = !matches!(
+            self.progress,
+            Progress::Updating | Progress::RollingBack | Progress::Paused { .. }
+        );
+        let is_over = attempt.is_of_settings() && attempt.failed.is_some() && is_back;
+        (!is_over).then_some(attempt)
+    }
+
+    /// Returns the last attempt if it changed the settings that its tasks have now.
+    pub fn changed_settings(&self) -> Option<&Attempt> {
+        self.applied().filter(|attempt| attempt.is_of_settings())
     }
 
     /// Whether the orchestrator is working on a change, or is about to, no matter who requested it.
@@ -227,17 +254,20 @@ impl Managed {
             Orchestrator::Swarm => format!("docker service logs {name}"),
             Orchestrator::Kubernetes => format!("kubectl logs deployment/{name}"),
         };
-        let before = self
-            .previous_image()
-            .filter(|_| self.record.rolled_back_from.is_none());
+        let before = match self.applied() {
+            Some(attempt) if attempt.is_of_settings() => Some("its former settings"),
+            _ => self
+                .previous_image()
+                .filter(|_| self.record.rolled_back_from.is_none()),
+        };
         next_step(&logs, name, before)
     }
 
     /// Returns the image before the present one, if this program replaced that image.
     pub fn previous_image(&self) -> Option<&str> {
         match self.applied() {
-            Some(attempt) => Some(&attempt.from),
-            None => self.record.previous_image.as_deref(),
+            Some(attempt) if !attempt.is_of_settings() => Some(&attempt.from),
+            _ => self.record.previous_image.as_deref(),
         }
     }
 
@@ -260,7 +290,9 @@ impl Managed {
         let over = match &self.record.attempt {
             Some(attempt) if attempt.is_applied => {
                 let ending = match attempt.intent {
+                    _ if attempt.failed.is_some() => Ending::Rejected,
                     Intent::Rollback(_) => Ending::RolledBack,
+                    Intent::Reconfigure(..) => Ending::Reconfigured,
                     _ => Ending::Upgraded,
                 };
                 Some((ending, attempt.to.clone(), attempt.since))
@@ -273,11 +305,15 @@ impl Managed {
             release: self.record.release + 1,
             history: history.unwrap_or_else(|| self.record.history.clone()),
             previous_image: self.previous_image().map(str::to_owned),
-            rolled_back_from: matches!(intent, Intent::Rollback(_)).then(|| {
-                // A second rollback still counts as a rollback from the first image, which is the published one.
-                let first = self.record.rolled_back_from.clone();
-                first.filter(|first| first != to).unwrap_or_else(|| from.clone())
-            }),
+            rolled_back_from: match intent {
+                Intent::Rollback(_) => {
+                    // A second rollback still counts as a rollback from the first image, which is the published one.
+                    let first = self.record.rolled_back_from.clone();
+                    first.filter(|first| first != to).or_else(|| Some(from.clone()))
+                }
+                Intent::Reconfigure(..) => self.record.rolled_back_from.clone(),
+                _ => None,
+            },
             attempt: Some(Attempt {
                 from,
                 to: to.to_owned(),
@@ -290,8 +326,13 @@ impl Managed {
         }
     }
 
-    /// Returns the record to write after this image failed and the update ended. If no task could start, no image is blamed.
+    /// Returns the record to write after this image failed and the update ended. If no task could start, or if the settings failed,
+    /// no image is blamed.
     pub fn quarantined(&self, image: &str, cause: &str, now: DateTime<Utc>) -> Record {
+        if self.record.attempt.as_ref().is_some_and(Attempt::is_of_settings) {
+            let failed = |attempt: &mut Attempt| attempt.failed = Some(cause.to_owned());
+            return self.record.clone().with_attempt(failed);
+        }
         if cause.contains(NO_TASK) {
             return Record {
                 attempt: None,
@@ -334,7 +375,9 @@ impl Managed {
         Record {
             attempt: None,
             history: self.history_with(Ending::Withdrawn, from.to_owned(), now),
-            rolled_back_from: Some(from.to_owned()),
+            rolled_back_from: Some(from.to_owned())
+                .filter(|from| from != self.image.as_str())
+                .or_else(|| self.record.rolled_back_from.clone()),
             ..self.record.clone()
         }
     }

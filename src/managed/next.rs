@@ -71,7 +71,7 @@ pub fn is_undecided(managed: &Managed, policy: &Policy, now: DateTime<Utc>) -> b
     };
     // The outcome of a paused update depends on someone else.
     let is_paused = matches!(managed.progress, Progress::Paused { .. });
-    let went_back = at.taken_back().is_some_and(|attempt| attempt.is_applied) && !is_paused;
+    let went_back = managed.taken_back().is_some_and(|attempt| attempt.is_applied) && !is_paused;
     managed.is_in_progress() || managed.left_alone.is_none() && (at.unproven().is_some() || went_back)
 }
 
@@ -146,13 +146,13 @@ impl At<'_> {
             }
             Row::RollingBack => wait(self.rolling_back()?, soon),
             Row::Failed => {
-                let attempt = self.taken_back()?;
+                let attempt = self.managed.taken_back()?;
                 let cause = attempt.failed.clone().or_else(|| self.rolled_back(attempt))?;
                 let image = attempt.to.clone();
                 Decision::Act(Step::Quarantine { image, cause })
             }
             Row::WentBack => {
-                let attempt = self.taken_back()?;
+                let attempt = self.managed.taken_back()?;
                 match progress {
                     Progress::RolledBack { .. } | Progress::RollbackPaused { .. } => note_rollback(attempt),
                     Progress::Settled { .. } if attempt.is_applied => note_rollback(attempt),
@@ -162,7 +162,7 @@ impl At<'_> {
             Row::ThirdImage => note_rollback(self.overruled()?),
             Row::UpdatedElsewhere => match (progress, self.in_other_hands()?) {
                 // The orchestrator may be about to report that a task of ours failed.
-                (Progress::RollingBack, reason) if self.taken_back().is_some() => wait(reason, soon),
+                (Progress::RollingBack, reason) if self.managed.taken_back().is_some() => wait(reason, soon),
                 (Progress::Updating | Progress::RollingBack, reason) => {
                     wait(reason, self.now + span(self.policy.healthy_time))
                 }
@@ -188,8 +188,10 @@ impl At<'_> {
                 let (to, intent) = self.wanted()?;
                 let (to, intent) = (to.clone(), intent.clone());
                 // The attempt with this image may already be recorded.
-                let is_noted = |attempt: &Attempt| attempt.to == to.to_string();
-                Decision::Act(if self.taken_back().is_some_and(is_noted) {
+                let is_noted = |attempt: &Attempt| {
+                    attempt.to == to.to_string() && !matches!(intent, Intent::Reconfigure(..))
+                };
+                Decision::Act(if self.managed.taken_back().is_some_and(is_noted) {
                     Step::Apply { to }
                 } else {
                     Step::Begin { to, intent }
@@ -246,15 +248,9 @@ impl At<'_> {
         span(self.policy.healthy_deadline) + span(self.managed.pace)
     }
 
-    /// Returns the last attempt if the previous image is in use: the new image was not applied yet, or was rolled back.
-    fn taken_back(&self) -> Option<&Attempt> {
-        let (attempt, image) = (self.managed.record.attempt.as_ref()?, self.managed.image.as_str());
-        (attempt.from == image && attempt.to != image).then_some(attempt)
-    }
-
     /// Returns the reason to wait while the orchestrator rolls a failed image back.
     fn rolling_back(&self) -> Option<Reason> {
-        let attempt = self.taken_back()?;
+        let attempt = self.managed.taken_back()?;
         let has_failed = attempt.failed.is_some();
         let is_on_its_way = match &self.managed.progress {
             // Without a failure, someone else requested the rollback.
@@ -270,7 +266,7 @@ impl At<'_> {
         };
         is_on_its_way.then(|| Reason::RollingBack {
             orchestrator: self.orchestrator(),
-            image: attempt.to.clone(),
+            image: attempt.tried(),
             to: attempt.from.clone(),
         })
     }
@@ -368,7 +364,11 @@ impl At<'_> {
 
     fn failure_of(&self, attempt: &Attempt) -> Option<&TaskFailure> {
         let failure = self.managed.tasks.last_failure.as_ref();
-        failure.filter(|failure| failure.image == attempt.to && failure.at >= attempt.since)
+        failure.filter(|failure| {
+            let is_tried = failure.image == attempt.to
+                && (!attempt.is_of_settings() || failure.settings == self.managed.record.release);
+            is_tried && failure.at >= attempt.since
+        })
     }
 
     /// Whether a task of this image ended recently after a short run. Otherwise, tasks that no longer run were lost with

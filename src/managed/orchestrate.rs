@@ -4,6 +4,8 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::{Decision, Managed, Orchestrator, Step};
+use crate::container::Inspected;
+use crate::document::NewSettings;
 use crate::host::hold::Holds;
 use crate::image::ImageName;
 use crate::rollout::Release;
@@ -28,15 +30,19 @@ pub struct Found {
 }
 
 /// The reason why a step failed, with the orchestrator's message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The workload has changed since it was observed.
+    #[error("{0}")]
     Conflict(String),
     /// This program lacks the permission.
+    #[error("{0}")]
     NotPermitted(String),
     /// The API refused the step, and would refuse it again.
+    #[error("{0}")]
     Refused(String),
     /// Anything else.
+    #[error("{0}")]
     Failed(String),
 }
 
@@ -97,6 +103,21 @@ pub trait Orchestrate {
     /// Describes briefly how well a new task is proven. `None` if that is up to the owner.
     fn proof(&self, object: &Object) -> Option<String> {
         let _ = object;
+        None
+    }
+
+    /// Returns the workload's variables, in the form of a container's document.
+    fn settings(&self, object: &Object) -> Inspected;
+
+    /// Returns the same from before the last change of settings.
+    ///
+    /// # Errors
+    /// The orchestrator no longer has them, as a sentence.
+    fn former_settings(&mut self, object: &Object) -> impl Future<Output = Result<Inspected, String>>;
+
+    /// Returns the reason why a workload cannot get these settings, if so.
+    fn refuses(&self, object: &Object, new: &NewSettings) -> Option<String> {
+        let _ = (object, new);
         None
     }
 

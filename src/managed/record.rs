@@ -46,6 +46,22 @@ pub struct Attempt {
     pub failed: Option<String>,
 }
 
+impl Attempt {
+    /// Whether it changes settings, and keeps the image.
+    pub fn is_of_settings(&self) -> bool {
+        matches!(self.intent, Intent::Reconfigure(..))
+    }
+
+    /// Returns the text for what it tried.
+    pub fn tried(&self) -> String {
+        if self.is_of_settings() {
+            format!("{} with new settings", self.to)
+        } else {
+            self.to.clone()
+        }
+    }
+}
+
 /// An image that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedImage {

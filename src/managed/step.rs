@@ -4,7 +4,8 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 
-use super::{Attempt, Managed, Orchestrator, Record};
+use super::{Attempt, Managed, Record, SettingsChange};
+use crate::document::NewSettings;
 use crate::image::ImageReference;
 use crate::rollout::Intent;
 
@@ -22,11 +23,12 @@ pub enum Step {
         /// The text that identifies the image.
         image: String,
     },
-    /// Record the next attempt. If [`Orchestrator::begins_at_once`], also do [`Step::Apply`].
+    /// Record the next attempt. If [`Orchestrator::begins_at_once`], also do [`Step::Apply`]; the same with other settings, which no
+    /// other process knows.
     Begin { to: ImageReference, intent: Intent },
     /// Give the workload the image of the recorded attempt.
     Apply { to: ImageReference },
-    /// Make the orchestrator go back to the previous image.
+    /// Make the orchestrator go back to the previous image, or to the former settings.
     RollBack { to: String, cause: String },
     /// Record that an image failed, after the update ended. If no task could be created ([`NO_TASK`]), forget it instead.
     Quarantine { image: String, cause: String },
@@ -41,13 +43,37 @@ impl Step {
     }
 
     /// Returns the text for the log. If one write both records and applies an attempt, the text describes the second part.
-    pub fn words(&self, orchestrator: Orchestrator) -> String {
+    pub fn words(&self, managed: &Managed) -> String {
+        let attempt = managed.record.attempt.as_ref();
+        let is_of_settings = attempt.is_some_and(Attempt::is_of_settings);
         match self {
-            Self::Begin { to, .. } if orchestrator.begins_at_once() => {
+            Self::Begin { intent, .. } if let Some(new) = intent.new_settings(&managed.id) => {
+                format!("changing the settings {}", new.names())
+            }
+            Self::Begin { to, .. } if managed.orchestrator.begins_at_once() => {
                 Self::Apply { to: to.clone() }.to_string()
+            }
+            Self::RollBack { cause, .. } if is_of_settings => {
+                format!("taking the former settings back: {cause}")
+            }
+            Self::Quarantine { cause, .. } if is_of_settings => {
+                format!("noting that the new settings failed: {cause}")
             }
             step => step.to_string(),
         }
+    }
+
+    /// Returns the settings to change with this step, and the mark of the change.
+    pub fn new_settings(&self, managed: &Managed) -> Option<(&NewSettings, String)> {
+        let Self::Begin { intent, .. } = self else {
+            return None;
+        };
+        let new = intent.new_settings(&managed.id)?;
+        let mark = SettingsChange {
+            release: managed.record.release + 1,
+            names: new.names(),
+        };
+        Some((new, mark.to_string()))
     }
 
     /// Returns the record and the image to write on the workload. `None` if the step writes no record there.
@@ -58,7 +84,7 @@ impl Step {
             Self::NoteFirstSeen { .. } => return None,
             Self::Begin { to, intent } => {
                 let begun = managed.begin(&to.to_string(), intent, now);
-                if managed.orchestrator.begins_at_once() {
+                if managed.orchestrator.begins_at_once() || self.new_settings(managed).is_some() {
                     (applied(begun), Some(to.to_string()))
                 } else {
                     (begun, None)

@@ -199,6 +199,9 @@ impl<O: Orchestrate> Driver<O> {
         report: &mut Report,
         now: DateTime<Utc>,
     ) -> bool {
+        for object in &mut self.found.objects {
+            core.run.complete(&mut object.managed);
+        }
         let Found { objects, absent } = self.found.clone();
         for object in objects
             .iter()
@@ -230,7 +233,7 @@ impl<O: Orchestrate> Driver<O> {
                 continue;
             }
             let words = match &decision {
-                Decision::Act(step) => Some(step.words(O::ORCHESTRATOR)),
+                Decision::Act(step) => Some(step.words(managed)),
                 Decision::Learn(_) => Some(READ_HOLDS.to_owned()),
                 Decision::Wait { .. } | Decision::Rest(_) => None,
             };
@@ -271,7 +274,7 @@ impl<O: Orchestrate> Driver<O> {
                 log!(warn, name, workload, "{warning}");
             }
         }
-        let words = step.words(O::ORCHESTRATOR);
+        let words = step.words(&object.managed);
         let (mut release, last_successful_release) = releases(&object.managed);
         if let Step::Begin { .. } = step {
             release += 1;
@@ -284,8 +287,19 @@ impl<O: Orchestrate> Driver<O> {
         match self.orchestrator.apply(object, step, now).await {
             Ok(()) => {
                 self.track(name).backoff = None;
-                if let Step::Quarantine { cause, .. } = step {
-                    run.note_failed(&object.managed, cause);
+                let managed = &object.managed;
+                match step {
+                    Step::Quarantine { cause, .. } => run.note_failed(managed, cause),
+                    Step::RollBack { cause, .. } if managed.changed_settings().is_some() => {
+                        run.note_failed(managed, cause);
+                    }
+                    Step::Begin { .. } if step.new_settings(managed).is_some() => {
+                        let written = step.writes(managed, now);
+                        written
+                            .into_iter()
+                            .for_each(|(record, _)| run.note_begun(managed, record));
+                    }
+                    _ => {}
                 }
             }
             Err(refusal) => {

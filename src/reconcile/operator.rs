@@ -25,6 +25,9 @@ pub enum OperatorError {
     /// The engine could not be observed.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// A workload of an orchestrator is missing or could not be observed.
+    #[error("{0}")]
+    NotObserved(String),
     /// `DISABLE_AUTO_UPGRADE`: nothing may be changed.
     #[error(
         "DISABLE_AUTO_UPGRADE=true, so nothing may be changed; run the command with DISABLE_AUTO_UPGRADE=false"
@@ -281,6 +284,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             && let Some(names) = rollout.serving.as_ref().and_then(|it| it.reconfigured.as_ref())
         {
             return self.take_settings_back(rollout, names, &rollouts, request).await;
+        }
+        if let (Found::Service(service), None) = (&found, release)
+            && service.changed_settings().is_some()
+        {
+            return self.take_settings_of_service_back(&service.id, request).await;
         }
         let earlier = rollback_target(self.engine.as_ref(), &found, release, records).await?;
         self.start_rollback(vec![(found, earlier)], &rollouts, request);

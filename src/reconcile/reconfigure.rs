@@ -1,16 +1,20 @@
 //! An operator's command that gives delegates other settings, by the proof of an upgrade.
 
-use std::collections::BTreeMap;
+mod of_orchestrators;
+
 use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
 
 use super::Reconciler;
 use super::observation::Observed;
 use super::operator::{Found, OperatorError};
 use super::upgrade_run::UpgradeRun;
-use crate::container::{Request, compose};
+use crate::container::{ImageId, Request, compose};
 use crate::document::NewSettings;
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
+use crate::image::ImageName;
 use crate::manager::ImageSource;
 use crate::rollout::{AutoRemove, Intent, Member, Rollout};
 use crate::status::planned::Planned;
@@ -18,7 +22,7 @@ use crate::status::planned::Planned;
 /// The delegates that get other settings.
 #[derive(Clone, Debug)]
 pub enum Whom {
-    /// The one with this container name or id.
+    /// The one with this name or id of a container or service.
     Container(String),
     /// All with this `DELEGATE_NAME`.
     Workload(String),
@@ -27,12 +31,50 @@ pub enum Whom {
 /// The change of one delegate's settings.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The container's name.
+    /// The name of the container, service or Deployment.
     pub container: String,
     /// The settings that change, without values that may be secrets.
     pub changes: String,
-    /// The tool that would undo the change, and what to change there; `None` if the container does not show one.
+    /// The tool that would undo the change, and what to change there; `None` if the delegate does not show one.
     pub elsewhere: Option<String>,
+}
+
+/// The new settings of one delegate.
+pub(super) struct Wanted {
+    change: Change,
+    /// Its key in the run.
+    key: String,
+    /// The id of its container or workload.
+    id: String,
+    image: ImageName,
+    /// The id of the image on the host. Orchestrators know images only by name.
+    image_id: Option<ImageId>,
+    settings: NewSettings,
+}
+
+/// Returns a run that gives these their settings.
+pub(super) fn run_of(
+    all: Vec<Wanted>,
+    request: Request,
+    now: DateTime<Utc>,
+) -> Result<(UpgradeRun, Vec<Change>), OperatorError> {
+    if all.is_empty() {
+        return Err(OperatorError::NothingToChange);
+    }
+    let settings = all.iter().map(|it| (it.id.clone(), it.settings.clone()));
+    let mut run = UpgradeRun::new(Intent::Reconfigure(request, Arc::new(settings.collect())));
+    for it in &all {
+        let image = it.image.reference();
+        let image = image.map_err(|problem| cannot(&it.change.container, problem))?;
+        run = run.taking_back(&it.key, image.clone(), it.image_id.clone(), now);
+    }
+    Ok((run, all.into_iter().map(|it| it.change).collect()))
+}
+
+/// Returns the request of a rollback, whose change is recorded as one of settings.
+pub(super) fn of_rollback(request: Request) -> Request {
+    let reason = request.reason.or_else(|| Some("rollback".to_owned()));
+    Request { reason, ..request }
 }
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
@@ -49,46 +91,31 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     ) -> Result<Vec<Change>, OperatorError> {
         let Observed { rollouts, .. } = self.observe_all().await?;
         self.may_change().await?;
-        let all = match whom {
+        let (containers, services): (Vec<&Rollout>, Vec<String>) = match whom {
             Whom::Container(name) => match self.find(name, &rollouts)? {
-                Found::Container(rollout) => vec![rollout],
-                Found::Service(service) => {
-                    let name = service.name;
-                    let problem = format!(
-                        "its orchestrator changes them by its own rules, as with `docker service update --env-add NAME=VALUE {name}`"
-                    );
-                    return Err(OperatorError::CannotReconfigure { name, problem });
-                }
+                Found::Container(rollout) => (vec![rollout], Vec::new()),
+                Found::Service(service) => (Vec::new(), vec![service.id]),
             },
             Whom::Workload(workload) => {
                 let is_it = |it: &&Rollout| it.workload == *workload && !it.is_upgrader();
-                let all: Vec<_> = rollouts.iter().filter(is_it).collect();
-                if all.is_empty() {
-                    return Err(self.no_such_delegate(workload.clone(), &rollouts));
-                }
-                all
+                // The orchestrator recreates the tasks of a service.
+                let is_own = |it: &&Rollout| it.owner.task_of.is_none();
+                let services = self.services.managed().filter(|it| it.workload == *workload);
+                let services: Vec<_> = services.map(|service| service.id.clone()).collect();
+                (rollouts.iter().filter(is_it).filter(is_own).collect(), services)
             }
         };
-        let (mut changes, mut wanted) = (Vec::new(), Vec::new());
-        for rollout in all {
-            let serving = changeable(rollout)?;
-            let container = self.engine.inspect(&serving.id).await?;
-            let missing = settings.missing_in(&container);
-            if missing.is_empty() {
-                continue;
-            }
-            changes.push(Change {
-                container: rollout.name.clone(),
-                changes: missing.as_changes_of(&container),
-                elsewhere: elsewhere(|name| container.label(name)),
-            });
-            wanted.push((rollout, missing));
+        if let (Whom::Workload(workload), true) = (whom, containers.is_empty() && services.is_empty()) {
+            return Err(self.no_such_delegate(workload.clone(), &rollouts));
         }
-        if wanted.is_empty() {
-            return Err(OperatorError::NothingToChange);
+        let mut wanted = Vec::new();
+        for rollout in containers {
+            wanted.extend(self.change(rollout, settings).await?);
         }
-        self.start_reconfiguration(wanted, &rollouts, request)?;
-        Ok(changes)
+        for id in &services {
+            wanted.extend(self.services.change(id, settings)?);
+        }
+        self.start_reconfiguration(wanted, &rollouts, request)
     }
 
     /// Starts a run that gives a delegate the settings that it had before the last change.
@@ -101,37 +128,62 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     ) -> Result<(), OperatorError> {
         let serving = changeable(rollout)?;
         let Some(former) = rollout.former_of(serving) else {
-            let problem = format!("the former ones ({names}) are gone with {}.former", rollout.name);
-            return Err(cannot(rollout, problem));
+            let name = &rollout.name;
+            let problem = format!("the former ones ({names}) are gone with {name}.former");
+            return Err(cannot(name, problem));
         };
         let settings = NewSettings::of(names, &self.engine.inspect(&former.id).await?);
-        let reason = request.reason.or_else(|| Some("rollback".to_owned()));
-        let request = Request { reason, ..request };
-        self.start_reconfiguration(vec![(rollout, settings)], rollouts, request)
+        let wanted = self.change(rollout, &settings).await?;
+        self.start_reconfiguration(wanted.into_iter().collect(), rollouts, of_rollback(request))?;
+        Ok(())
+    }
+
+    /// The same for a service.
+    pub(super) async fn take_settings_of_service_back(
+        &mut self,
+        id: &str,
+        request: Request,
+    ) -> Result<(), OperatorError> {
+        let settings = self.services.former(id).await?;
+        let wanted = self.services.change(id, &settings)?;
+        self.start_reconfiguration(wanted.into_iter().collect(), &[], of_rollback(request))?;
+        Ok(())
+    }
+
+    /// The change of a delegate's settings; `None` if it has them.
+    async fn change(
+        &self,
+        rollout: &Rollout,
+        settings: &NewSettings,
+    ) -> Result<Option<Wanted>, OperatorError> {
+        let serving = changeable(rollout)?;
+        let container = self.engine.inspect(&serving.id).await?;
+        let missing = settings.missing_in(&container);
+        let wanted = (!missing.is_empty()).then(|| Wanted {
+            change: Change {
+                container: rollout.name.clone(),
+                changes: missing.as_changes_of(&container),
+                elsewhere: elsewhere(|name| container.label(name)),
+            },
+            key: rollout.name.clone(),
+            id: serving.id.as_str().to_owned(),
+            image: serving.image.clone(),
+            image_id: Some(serving.image_id.clone()),
+            settings: missing,
+        });
+        Ok(wanted)
     }
 
     fn start_reconfiguration(
         &mut self,
-        all: Vec<(&Rollout, NewSettings)>,
+        all: Vec<Wanted>,
         rollouts: &[Rollout],
         request: Request,
-    ) -> Result<(), OperatorError> {
-        let now = self.now();
-        let (mut settings, mut images) = (BTreeMap::new(), Vec::new());
-        for (rollout, new) in all {
-            let serving = changeable(rollout)?;
-            let image = serving.image.reference().cloned();
-            let image = image.map_err(|problem| cannot(rollout, problem.to_string()))?;
-            images.push((&rollout.name, image, serving.image_id.clone()));
-            settings.insert(serving.id.clone(), new);
-        }
+    ) -> Result<Vec<Change>, OperatorError> {
+        let (run, changes) = run_of(all, request, self.now())?;
         self.forget_last_run();
-        let run = UpgradeRun::new(Intent::Reconfigure(request, Arc::new(settings)));
-        let run = images.into_iter().fold(run, |run, (name, image, id)| {
-            run.taking_back(name, image, Some(id), now)
-        });
         self.core.run = run.over(rollouts);
-        Ok(())
+        Ok(changes)
     }
 
     /// Plans the run that was started, without doing anything.
@@ -141,35 +193,34 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub async fn planned(&mut self) -> Result<Vec<Planned>, OperatorError> {
         let observed = self.observe_all().await?;
         let mut survey = self.learned(observed).await?;
-        let run = &self.core.run;
+        let (run, now) = (&self.core.run, survey.now);
         survey.rollouts.retain(|rollout| run.is_about(&rollout.name));
-        Ok(self.rows(survey))
+        let services = self.services.planned(&self.core, now);
+        Ok(self.rows(survey).into_iter().chain(services).collect())
     }
 }
 
 /// The container in service, if its settings can be changed.
 fn changeable(rollout: &Rollout) -> Result<&Member, OperatorError> {
+    let name = &rollout.name;
     if rollout.is_upgrader() {
-        return Err(cannot(
-            rollout,
-            "it is the upgrader; recreate it yourself".to_owned(),
-        ));
+        return Err(cannot(name, "it is the upgrader; recreate it yourself"));
     }
     if let Some(reason) = rollout.owner.left_alone() {
-        return Err(cannot(rollout, reason.to_string()));
+        return Err(cannot(name, reason));
     }
     let serving = rollout.serving.as_ref().filter(|_| rollout.candidate.is_none());
-    let serving = serving.ok_or_else(|| OperatorError::InProgress(rollout.name.clone()))?;
+    let serving = serving.ok_or_else(|| OperatorError::InProgress(name.clone()))?;
     if serving.auto_remove != AutoRemove::No {
         let problem =
             "it was started with --rm, so its former settings would vanish with it; recreate it yourself";
-        return Err(cannot(rollout, problem.to_owned()));
+        return Err(cannot(name, problem));
     }
     Ok(serving)
 }
 
-fn cannot(rollout: &Rollout, problem: String) -> OperatorError {
-    let name = rollout.name.clone();
+fn cannot(name: &str, problem: impl ToString) -> OperatorError {
+    let (name, problem) = (name.to_owned(), problem.to_string());
     OperatorError::CannotReconfigure { name, problem }
 }
 
@@ -177,12 +228,12 @@ fn cannot(rollout: &Rollout, problem: String) -> OperatorError {
 fn elsewhere<'a>(label: impl Fn(&str) -> Option<&'a str>) -> Option<String> {
     if label(compose::PROJECT).is_some() {
         let file = label("com.docker.compose.project.config_files").unwrap_or("its Compose file");
-        return Some(format!(
-            "the next container that Compose creates has the former settings, unless you change {file} as well"
-        ));
+        return Some(brought_back_by("container that Compose creates", file));
     }
     let unit = label("PODMAN_SYSTEMD_UNIT")?;
-    Some(format!(
-        "the next container of {unit} has the former settings, unless you change its file as well"
-    ))
+    Some(brought_back_by(&format!("container of {unit}"), "its file"))
+}
+
+fn brought_back_by(what: &str, file: &str) -> String {
+    format!("the next {what} has the former settings, unless you change {file} as well")
 }

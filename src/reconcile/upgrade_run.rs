@@ -14,7 +14,7 @@ use super::retries::Retries;
 use super::subject::Subject;
 use crate::container::{ContainerId, ImageId};
 use crate::image::{ImageName, ImageReference, TargetSettings, is_mutable_tag};
-use crate::managed::Orchestrator;
+use crate::managed::{Orchestrator, Record};
 use crate::manager::{ManagerError, Query};
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
@@ -46,6 +46,8 @@ pub struct UpgradeRun {
     created: HashSet<String>,
     /// The workloads of an orchestrator, by key, whose attempt has ended: an operator's request covers one.
     ended: HashSet<String>,
+    /// The workloads of an orchestrator, by key, to which this run gave other settings, with the record of that.
+    begun: HashMap<String, Record>,
     /// The delegates that this run does not try again, by key.
     skipped: HashMap<String, Reason>,
     /// The containers (`None`) or the orchestrator's workloads with this `DELEGATE_NAME` of which the others keep their image: the

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use super::controller::{Controller, Core, observe_with_answers};
 use super::driver::Driver;
 use crate::container::Request;
+use crate::document::NewSettings;
 use crate::events::Event;
 use crate::events::history::History;
 use crate::events::ledger::Ledger;
@@ -14,8 +15,9 @@ use crate::image::TargetSettings;
 use crate::managed::{Managed, Object, Orchestrate};
 use crate::manager::ImageSource;
 use crate::reconcile::clock::Clock;
-use crate::reconcile::operator::image_before;
+use crate::reconcile::operator::{OperatorError, image_before};
 use crate::reconcile::questions::{Answer, DirectRegistry, Question};
+use crate::reconcile::reconfigure::{Change, of_rollback, run_of};
 use crate::reconcile::subject::Subject;
 use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::reason::Reason;
@@ -112,9 +114,11 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         request: Request,
         records: &[Event],
     ) -> Result<(), String> {
-        self.observe().await.map_err(|error| error.to_string())?;
-        if let Some((_, reason)) = self.driver.found.absent.first() {
-            return Err(reason.to_string());
+        self.observe_all().await?;
+        let has_changed = |managed: &Managed| managed.changed_settings().is_some();
+        if release.is_none() && self.driver.managed().any(has_changed) {
+            let started = self.take_settings_back(request).await;
+            return started.map_err(|error| error.to_string());
         }
         let before = |managed: &Managed| {
             let image = image_before(managed, release, records.iter().cloned());
@@ -124,6 +128,52 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         let run = UpgradeRun::new(Intent::Rollback(request));
         self.core.run = Driver::<O>::rollback(run, all?, (self.clock)());
         Ok(())
+    }
+}
+
+impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
+    /// Starts a run that gives all workloads other settings.
+    ///
+    /// # Errors
+    /// One of them is missing, or its settings cannot be changed. Then none is changed.
+    pub async fn reconfigure(
+        &mut self,
+        settings: &NewSettings,
+        request: Request,
+    ) -> Result<Vec<Change>, OperatorError> {
+        self.observe_all().await.map_err(OperatorError::NotObserved)?;
+        let ids: Vec<String> = self.driver.managed().map(|managed| managed.id.clone()).collect();
+        let changes = ids.iter().map(|id| self.driver.change(id, settings));
+        let wanted: Result<Vec<_>, _> = changes.filter_map(Result::transpose).collect();
+        let (run, changes) = run_of(wanted?, request, (self.clock)())?;
+        self.core.run = run;
+        Ok(changes)
+    }
+
+    /// Starts a run that takes the last change of settings back, for each workload whose last attempt that was.
+    async fn take_settings_back(&mut self, request: Request) -> Result<(), OperatorError> {
+        let changed = self.driver.managed().filter(|it| it.changed_settings().is_some());
+        let changed: Vec<String> = changed.map(|managed| managed.id.clone()).collect();
+        let mut wanted = Vec::new();
+        for id in &changed {
+            let former = self.driver.former(id).await?;
+            wanted.extend(self.driver.change(id, &former)?);
+        }
+        let (run, _) = run_of(wanted, of_rollback(request), (self.clock)())?;
+        self.core.run = run;
+        Ok(())
+    }
+
+    /// The plan of the run that was started.
+    pub fn planned(&self) -> Vec<Planned> {
+        self.driver.planned(&self.core, (self.clock)())
+    }
+
+    /// Observes all workloads, and returns why one is missing.
+    async fn observe_all(&mut self) -> Result<(), String> {
+        self.observe().await.map_err(|error| error.to_string())?;
+        let absent = self.driver.found.absent.first();
+        absent.map_or(Ok(()), |(_, reason)| Err(reason.to_string()))
     }
 }
 

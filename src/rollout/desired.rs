@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Member;
 use super::reason::Reason;
-use crate::container::{ContainerId, ImageId, Request};
+use crate::container::{ImageId, Request};
 use crate::document::NewSettings;
 use crate::image::ImageReference;
 
@@ -72,8 +72,9 @@ pub enum Intent {
     Retry(Request),
     /// An operator returns to the previous image: `rollback`.
     Rollback(Request),
-    /// An operator wants the same image with other settings: `reconfigure`. The containers to be replaced, and what each gets.
-    Reconfigure(Request, Arc<BTreeMap<ContainerId, NewSettings>>),
+    /// An operator wants the same image with other settings: `reconfigure`. The ids of the containers to be replaced, or of the
+    /// orchestrators' workloads, and what each gets.
+    Reconfigure(Request, Arc<BTreeMap<String, NewSettings>>),
 }
 
 impl Intent {
@@ -82,6 +83,7 @@ impl Intent {
         match name {
             "retry" => Self::Retry(request),
             "rollback" => Self::Rollback(request),
+            "reconfigure" => Self::Reconfigure(request, Arc::default()),
             _ => Self::Upgrade,
         }
     }
@@ -99,10 +101,10 @@ impl Intent {
         }
     }
 
-    /// The settings that an operator wants for this container.
-    pub(super) fn new_settings(&self, container: &ContainerId) -> Option<&NewSettings> {
+    /// The settings that an operator wants for the container or workload with this id.
+    pub(crate) fn new_settings(&self, id: &str) -> Option<&NewSettings> {
         match self {
-            Self::Reconfigure(_, all) => all.get(container),
+            Self::Reconfigure(_, all) => all.get(id),
             _ => None,
         }
     }

@@ -32,6 +32,9 @@ pub enum FailureCause {
     /// For an upgrader: to stay up is not enough.
     #[error("it did not take the upgrader's name within {}, so it is not an upgrader that works here", duration::text(*within))]
     NameNotTaken { within: Duration },
+    /// For a workload of an orchestrator, in whose words the problem is.
+    #[error("{problem}")]
+    RolloutFailed { problem: String },
     /// Only the process that rejected it knows.
     #[error("another delegate-upgrader rejected it; its log has the cause")]
     RejectedByAnother,

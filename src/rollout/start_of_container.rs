@@ -8,7 +8,7 @@ use super::reason::Reason;
 use super::{
     Blocker, BlockerRow, ChosenOrder, Desired, FailureCause, Intent, Member, RunFacts, Start, Surroundings,
 };
-use crate::container::{ContainerId, ImageId, Role};
+use crate::container::{ImageId, Role};
 use crate::document::NewSettings;
 use crate::image::ImageReference;
 
@@ -64,12 +64,12 @@ impl InService<'_> {
     }
 
     /// Whether the settings were changed, if an operator wants another container of these to get other ones.
-    fn reconfigured(&self, replaced: &BTreeMap<ContainerId, NewSettings>) -> Reason {
+    fn reconfigured(&self, replaced: &BTreeMap<String, NewSettings>) -> Reason {
         let is_done = self
             .serving
             .replaces
             .as_ref()
-            .is_some_and(|id| replaced.contains_key(id));
+            .is_some_and(|id| replaced.contains_key(id.as_str()));
         match self.serving.reconfigured.clone().filter(|_| is_done) {
             Some(settings) => Reason::Reconfigured { settings },
             None => Reason::CreateRefused {
@@ -126,7 +126,7 @@ impl Surroundings for InService<'_> {
         let image = reference.to_string();
         Some(match row {
             BlockerRow::Current if let Intent::Reconfigure(_, all) = intent => {
-                (!all.contains_key(&self.serving.id)).then(|| self.reconfigured(all))?
+                (!all.contains_key(self.serving.id.as_str())).then(|| self.reconfigured(all))?
             }
             BlockerRow::Current if id == Some(&self.serving.image_id) => {
                 self.serving.unchanged_reason(reference, intent)

@@ -64,8 +64,12 @@ impl Planned {
             {
                 ("leave", first.reason.to_string(), Some(&first.reason))
             }
-            Decision::Act(Step::Begin { to, .. } | Step::Apply { to }) => {
-                let message = format!("have {} replace {image} with {to}", managed.orchestrator.name());
+            Decision::Act(step @ (Step::Begin { to, .. } | Step::Apply { to })) => {
+                let by = managed.orchestrator.name();
+                let message = match step.new_settings(managed) {
+                    Some(_) => format!("have {by} recreate its tasks"),
+                    None => format!("have {by} replace {image} with {to}"),
+                };
                 ("replace", message, None)
             }
             Decision::Rest(reason) | Decision::Wait { reason, .. } => {

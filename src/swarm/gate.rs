@@ -9,6 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
+use super::read::version;
 use super::spec::{Defaults, nanoseconds, with_image};
 use crate::config::{HealthSettings, ProbeKind};
 
@@ -145,14 +146,22 @@ pub fn with_health_check(spec: &Value, check: Option<Value>) -> Value {
     spec
 }
 
-/// Returns the spec for going back to this image. It has the task template that Swarm remembers, so that old tasks which
-/// still run are not replaced. If someone changed the service since, only the image and the health check are restored.
-pub fn way_back(service: &Value, image: &str, defaults: Defaults) -> Value {
-    let (spec, before) = (&service["Spec"], &service["PreviousSpec"]["TaskTemplate"]);
-    if before.pointer("/ContainerSpec/Image").and_then(Value::as_str) != Some(image) {
-        return with_image(&with_health_check(spec, None), image, defaults);
+/// Returns the spec for going back to this image, or to the former settings of the same image. It has the task template that
+/// Swarm remembers, so that old tasks which still run are not replaced. If someone changed the service since, only the image and
+/// the health check are restored, and the former settings are lost: `None`.
+pub fn way_back(service: &Value, image: &str, defaults: Defaults) -> Option<Value> {
+    let mut spec = service["Spec"].clone();
+    if let Some(before) = before(service, image) {
+        spec["TaskTemplate"] = before.clone();
+        return Some(spec);
     }
-    let mut spec = spec.clone();
-    spec["TaskTemplate"] = before.clone();
-    spec
+    let is_of_image = version(&spec["TaskTemplate"]).is_some_and(|(tried, _)| tried != image);
+    is_of_image.then(|| with_image(&with_health_check(&spec, None), image, defaults))
+}
+
+/// Returns the task template before the last change of the service, if it has this image and differs in the image or the settings.
+pub fn before<'a>(service: &'a Value, image: &str) -> Option<&'a Value> {
+    let before = service.get("PreviousSpec")?.get("TaskTemplate")?;
+    let (runs, now) = (version(before)?, version(&service["Spec"]["TaskTemplate"])?);
+    (runs.0 == image && runs != now).then_some(before)
 }

@@ -8,7 +8,7 @@ mod orchestrate;
 mod read;
 mod spec;
 
-pub use gate::{Gate, Tools, has_health_check, way_back, with_health_check};
+pub use gate::{Gate, Tools, before, has_health_check, way_back, with_health_check};
 pub use orchestrate::Swarm;
-pub use read::{objects, read};
-pub use spec::{Defaults, warnings, with_image, with_record};
+pub use read::{objects, read, version};
+pub use spec::{Defaults, warnings, with_image, with_record, with_settings};

@@ -10,10 +10,10 @@ use tokio::time::{Instant, timeout};
 use tracing::warn;
 
 use super::{
-    Defaults, Gate, Tools, has_health_check, objects, warnings, way_back, with_health_check, with_image,
-    with_record,
+    Defaults, Gate, Tools, before, has_health_check, objects, warnings, way_back, with_health_check,
+    with_image, with_record, with_settings,
 };
-use crate::container::ContainerId;
+use crate::container::{ContainerId, Inspected};
 use crate::document::platform;
 use crate::engine::{Engine, EngineError, ServiceUpdate};
 use crate::health::NOT_EXECUTED;
@@ -29,6 +29,9 @@ const STALE: TimeDelta = TimeDelta::milliseconds(300);
 
 /// The time limit for trying a command in a task.
 const EXEC: Duration = Duration::from_secs(10);
+
+/// The former settings are in the spec that Swarm keeps until the next change.
+const SETTINGS_LOST: &str = "Swarm no longer has the former settings, because the service was updated since; set them with `docker service update`";
 
 /// How soon to observe a Swarm again that has no leader.
 const UNREACHABLE: TimeDelta = TimeDelta::seconds(5);
@@ -209,6 +212,10 @@ fn version(service: &Object) -> u64 {
     index.and_then(Value::as_u64).unwrap_or_default()
 }
 
+fn settings_of(task: &Value) -> Inspected {
+    Inspected::with_variables(task["ContainerSpec"]["Env"].clone())
+}
+
 fn refusal(error: EngineError) -> Refusal {
     match error {
         EngineError::Conflict(_) => Refusal::Conflict(error.to_string()),
@@ -289,6 +296,15 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         Some((Reason::EngineError { step, problem }, Some(now + pause)))
     }
 
+    fn settings(&self, service: &Object) -> Inspected {
+        settings_of(&service.document["Spec"]["TaskTemplate"])
+    }
+
+    async fn former_settings(&mut self, service: &Object) -> Result<Inspected, String> {
+        let before = before(&service.document, service.managed.image.as_str());
+        before.map(settings_of).ok_or_else(|| SETTINGS_LOST.to_owned())
+    }
+
     fn proof(&self, service: &Object) -> Option<String> {
         Some(self.gate.proof(&service.document["Spec"]))
     }
@@ -308,10 +324,15 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         };
         // Do not use Swarm's own rollback: it also restores the earlier labels, and so would lose the cause.
         let spec = match (&image, step) {
-            (Some(image), Step::RollBack { .. }) => way_back(document, image, self.defaults),
+            (Some(image), Step::RollBack { .. }) => way_back(document, image, self.defaults)
+                .ok_or_else(|| Refusal::Refused(SETTINGS_LOST.to_owned()))?,
             (Some(image), _) => {
                 let check = self.health_check(service, image, now).await;
-                with_image(&with_health_check(&document["Spec"], check), image, self.defaults)
+                let spec = with_image(&with_health_check(&document["Spec"], check), image, self.defaults);
+                match step.new_settings(managed) {
+                    Some((new, mark)) => with_settings(&spec, new, &mark),
+                    None => spec,
+                }
             }
             (None, _) => document["Spec"].clone(),
         };

@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::image::{ImageName, is_delegate_image};
-use crate::managed::{Managed, Object, Orchestrator, Progress, Record, TaskFailure, Tasks};
+use crate::managed::label::SETTINGS;
+use crate::managed::{Managed, Object, Orchestrator, Progress, Record, SettingsChange, TaskFailure, Tasks};
 use crate::observe::{self, Scope};
 use crate::rollout::reason::Reason;
 use crate::text::time;
@@ -22,6 +23,15 @@ pub fn objects(services: impl IntoIterator<Item = Value>, tasks: &[Value], scope
     services.into_iter().filter_map(object).collect()
 }
 
+/// Returns the image and the last change of the settings in a task's spec.
+pub fn version(task: &Value) -> Option<(&str, SettingsChange)> {
+    let container = task.get("ContainerSpec")?;
+    let mark = container
+        .get("Labels")
+        .and_then(|labels| labels.get(SETTINGS)?.as_str());
+    Some((container["Image"].as_str()?, SettingsChange::read(mark)))
+}
+
 /// Reads a service if it belongs to one of the scope's workloads. `tasks` are the tasks of all services.
 pub fn read(service: &Value, tasks: &[Value], scope: &Scope) -> Option<Managed> {
     let text = |path: &str| service.pointer(path).and_then(Value::as_str);
@@ -36,7 +46,7 @@ pub fn read(service: &Value, tasks: &[Value], scope: &Scope) -> Option<Managed> 
     };
     let workload = scope.workload(variable)?;
     let id = text("/ID")?;
-    let image = text("/Spec/TaskTemplate/ContainerSpec/Image")?;
+    let (image, settings) = version(&service["Spec"]["TaskTemplate"])?;
     // Unlike a container, a service is not asked whether it answers like a delegate.
     if scope.has_every_workload() && !is_delegate_image(&image.into(), &scope.known_images) {
         return None;
@@ -61,7 +71,8 @@ pub fn read(service: &Value, tasks: &[Value], scope: &Scope) -> Option<Managed> 
         workload: workload.to_owned(),
         image: ImageName::from(image),
         progress: progress(service),
-        tasks: tasks_of(service, image, tried, &own),
+        tasks: tasks_of(service, (image, &settings), tried, &own),
+        settings,
         record,
         left_alone: limits.left_alone().or(job),
         limits,
@@ -101,18 +112,14 @@ fn progress(service: &Value) -> Progress {
 
 fn tasks_of<'a>(
     service: &Value,
-    image: &str,
+    (image, settings): (&str, &SettingsChange),
     tried: Option<&str>,
     own: &(impl Iterator<Item = &'a Value> + Clone),
 ) -> Tasks {
     let state = |task: &Value| task["Status"]["State"].as_str().unwrap_or_default().to_owned();
     let is_desired = |task: &&Value| task["DesiredState"].as_str() == Some("running");
-    let image_of = |task: &Value| {
-        task.pointer("/Spec/ContainerSpec/Image")
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-    };
-    let is_present = |task: &&Value| is_desired(task) && image_of(task).as_deref() == Some(image);
+    let is_present =
+        |task: &&Value| is_desired(task) && version(&task["Spec"]) == Some((image, settings.clone()));
     let in_state = |wanted: &'static str| {
         let present = own.clone().filter(is_present);
         present.filter(move |task| state(task) == wanted)
@@ -130,9 +137,11 @@ fn tasks_of<'a>(
             .or(task["Status"]["Message"].as_str());
         has_failed.then_some(())?;
         let at = time::of(&task["Status"]["Timestamp"])?;
+        let (image, settings) = version(&task["Spec"])?;
         Some(TaskFailure {
             at,
-            image: image_of(task)?,
+            image: image.to_owned(),
+            settings: settings.release,
             error: error.unwrap_or(&state).to_owned(),
             ran_for: time::of(&task["CreatedAt"]).and_then(|created| (at - created).to_std().ok()),
         })
@@ -142,7 +151,7 @@ fn tasks_of<'a>(
     // A health check counts from the container's start, after the pull. But after a failure, repeated starts do not count.
     let has_failed = last_failure
         .as_ref()
-        .is_some_and(|failure| failure.image == image);
+        .is_some_and(|failure| failure.image == image && failure.settings == settings.release);
     let starting = in_state("starting").filter(|_| !has_failed);
     Tasks {
         wanted,

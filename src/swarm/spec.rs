@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use crate::document::NewSettings;
 use crate::managed::Record;
+use crate::managed::label::SETTINGS;
 use crate::text::duration;
 
 /// Defaults for settings that the owner of a service left unset.
@@ -69,6 +71,19 @@ pub fn with_image(spec: &Value, image: &str, defaults: Defaults) -> Value {
         container
             .entry("StopGracePeriod")
             .or_insert_with(|| nanoseconds(defaults.stop_grace_period));
+    }
+    spec
+}
+
+/// Returns the spec with other variables, and with the mark of this change. This replaces the tasks.
+pub fn with_settings(spec: &Value, new: &NewSettings, mark: &str) -> Value {
+    let mut spec = spec.clone();
+    if let Some(container) = spec.pointer_mut("/TaskTemplate/ContainerSpec") {
+        let env = container["Env"].as_array().map(Vec::as_slice);
+        container["Env"] = new.variables(env.unwrap_or_default());
+        if let Some(labels) = object(container, "Labels") {
+            labels.insert(SETTINGS.to_owned(), json!(mark));
+        }
     }
     spec
 }

@@ -8,27 +8,31 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::alerts::{Alert, AskAlerts};
 use delegate_upgrader::config::Timing;
-use delegate_upgrader::container::Request;
+use delegate_upgrader::container::{Inspected, Request};
+use delegate_upgrader::document::NewSettings;
+use delegate_upgrader::events::history::Release;
 use delegate_upgrader::host::hold::Holds;
 use delegate_upgrader::image::ImageName;
 use delegate_upgrader::managed::{
-    Decision, Found, Managed, Object, Orchestrate, Orchestrator, Progress, Record, Refusal, Step, Tasks,
+    Decision, Found, Managed, Object, Orchestrate, Orchestrator, Progress, Record, Refusal, SettingsChange,
+    Step, TaskFailure, Tasks,
 };
 use delegate_upgrader::manager::FixedImage;
 use delegate_upgrader::reconcile::Settings;
 use delegate_upgrader::reconcile::controller::Controller as _;
+use delegate_upgrader::reconcile::operator::OperatorError;
 use delegate_upgrader::reconcile::workloads::Workloads;
 use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::reason::ReasonKind::{
-    self, AlertFiring, Halted, NoContainer, NotPermitted, Proving, Quarantined, RolledBack, Soaking,
-    UpToDate, WaitingForReplica,
+    self, AlertFiring, Halted, NoContainer, NotPermitted, Proving, Quarantined, Reconfigured, Rejected,
+    RolledBack, Soaking, UpToDate, WaitingForReplica,
 };
 use delegate_upgrader::rollout::{OwnerSettings, Policy};
 use delegate_upgrader::schedule::wave::Place;
 use delegate_upgrader::status::report::Report;
 use futures_util::FutureExt as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::settings::settings;
@@ -48,6 +52,10 @@ struct Memory {
     misses_one: bool,
     /// No task of this image ever runs.
     broken: Option<&'static str>,
+    /// The variables of all workloads: those before each change of settings, and those now.
+    variables: Arc<Mutex<Vec<Inspected>>>,
+    /// Whether tasks with other settings run; if not, whether the orchestrator takes them back by itself.
+    refuses_settings: Option<bool>,
 }
 
 impl Memory {
@@ -59,6 +67,7 @@ impl Memory {
             name: (*name).to_owned(),
             workload: "delegate".to_owned(),
             image: ImageName::from(OLD),
+            settings: SettingsChange::default(),
             progress: Progress::Settled { completed_at: None },
             tasks: Tasks {
                 wanted: 1,
@@ -77,6 +86,8 @@ impl Memory {
             steps: Arc::default(),
             misses_one: true,
             broken: None,
+            variables: Arc::new(Mutex::new(vec![Inspected::with_variables(json!(["TOKEN=old"]))])),
+            refuses_settings: None,
         }
     }
 
@@ -86,6 +97,10 @@ impl Memory {
             .iter()
             .map(|managed| managed.image.to_string())
             .collect()
+    }
+
+    fn settings_now(&self) -> Inspected {
+        self.variables.lock().unwrap().last().unwrap().clone()
     }
 
     fn steps(&self) -> Vec<String> {
@@ -140,6 +155,15 @@ impl Orchestrate for Memory {
         None
     }
 
+    fn settings(&self, _: &Object) -> Inspected {
+        self.settings_now()
+    }
+
+    async fn former_settings(&mut self, _: &Object) -> Result<Inspected, String> {
+        let all = self.variables.lock().unwrap();
+        all.iter().rev().nth(1).cloned().ok_or_else(|| "gone".to_owned())
+    }
+
     fn warnings(&self, _: &Object) -> Vec<String> {
         vec!["a warning".to_owned()]
     }
@@ -158,10 +182,29 @@ impl Orchestrate for Memory {
             .iter_mut()
             .find(|managed| managed.name == *name)
             .unwrap();
-        let (record, image) = step.writes(managed, now).unwrap();
-        managed.record = record;
+        let (record, image) = step.writes(&object.managed, now).unwrap();
+        let before = std::mem::replace(
+            managed,
+            Managed {
+                record,
+                ..managed.clone()
+            },
+        );
+        if let Progress::RolledBack { .. } = managed.progress {
+            managed.progress = Progress::Settled { completed_at: None };
+        }
         if let Some(image) = image {
-            let works = self.broken != Some(image.as_str());
+            let mut works = self.broken != Some(image.as_str());
+            if let Some((new, mark)) = step.new_settings(&before) {
+                let mut all = self.variables.lock().unwrap();
+                let last = new.applied_to(all.last().unwrap());
+                all.push(last);
+                managed.settings = SettingsChange::read(Some(&mark));
+                works = self.refuses_settings.is_none();
+            } else if before.changed_settings().is_some() {
+                self.variables.lock().unwrap().pop();
+                managed.settings = SettingsChange::default();
+            }
             managed.tasks.running = u64::from(works);
             managed.progress = if works {
                 Progress::Settled { completed_at: None }
@@ -170,6 +213,21 @@ impl Orchestrate for Memory {
             };
             managed.tasks.last_started_at = Some(now);
             managed.image = ImageName::from(image.as_str());
+            if !works && self.refuses_settings == Some(true) {
+                self.variables.lock().unwrap().pop();
+                managed.tasks.last_failure = Some(TaskFailure {
+                    at: now,
+                    image,
+                    settings: managed.settings.release,
+                    error: "non-zero exit (1)".to_owned(),
+                    ran_for: None,
+                });
+                managed.tasks.running = 1;
+                managed.progress = Progress::RolledBack {
+                    message: "rollback completed".to_owned(),
+                };
+                (managed.record, managed.settings) = (before.record, before.settings);
+            }
         }
         Ok(())
     }
@@ -293,6 +351,95 @@ async fn rollback_ends_with_what_it_did_and_stays() {
         );
     }
     assert_eq!(memory.images(), [OLD]);
+}
+
+fn token(value: &str) -> NewSettings {
+    let mut new = NewSettings::default();
+    new.env.insert("TOKEN".to_owned(), Some(value.to_owned()));
+    new
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_settings_are_an_attempt_that_an_upgrade_keeps_and_a_rollback_takes_back() {
+    let memory = Memory {
+        misses_one: false,
+        ..Memory::with(&["a"])
+    };
+    let value = || memory.settings_now().env("TOKEN").map(str::to_owned);
+    let mut upgrader = publishing(&memory, OLD);
+    upgrader
+        .reconfigure(&token("new"), Request::default())
+        .await
+        .unwrap();
+    assert_eq!(reasons(&finish(&mut upgrader).await), [Reconfigured]);
+    assert_eq!(
+        (memory.steps(), value().as_deref()),
+        (vec!["begin a".to_owned()], Some("new"))
+    );
+    let again = upgrader.reconfigure(&token("new"), Request::default()).await;
+    assert_eq!(again.unwrap_err(), OperatorError::NothingToChange);
+
+    // Another process takes the change back, and a second time the new settings come again.
+    for expected in ["old", "new"] {
+        let mut other = publishing(&memory, OLD);
+        other.start_rollback(None, Request::default(), &[]).await.unwrap();
+        assert_eq!(reasons(&finish(&mut other).await), [Reconfigured]);
+        assert_eq!(value().as_deref(), Some(expected));
+    }
+    let mut upgrader = publishing(&memory, NEW);
+    upgrader.start_run(Intent::Upgrade);
+    assert_eq!(reasons(&finish(&mut upgrader).await), [UpToDate]);
+    let now = memory.workloads.lock().unwrap()[0].clone();
+    assert_eq!(
+        (now.image.as_str(), now.settings.release, value().as_deref()),
+        (NEW, 3, Some("new"))
+    );
+    // The way back from an upgrade is an image.
+    upgrader
+        .start_rollback(None, Request::default(), &[])
+        .await
+        .unwrap();
+    finish(&mut upgrader).await;
+    assert_eq!(
+        (memory.images(), value().as_deref()),
+        (vec![OLD.to_owned()], Some("new"))
+    );
+}
+
+/// Swarm may take the settings back by itself, and restores the labels from before the attempt.
+#[tokio::test(start_paused = true)]
+async fn settings_that_fail_are_taken_back_and_are_no_word_on_the_image() {
+    for by_itself in [false, true] {
+        let memory = Memory {
+            refuses_settings: Some(by_itself),
+            misses_one: false,
+            ..Memory::with(&["a", "b"])
+        };
+        let mut upgrader = publishing(&memory, OLD);
+        upgrader
+            .reconfigure(&token("new"), Request::default())
+            .await
+            .unwrap();
+        let report = finish(&mut upgrader).await;
+        assert_eq!(reasons(&report), [Rejected, Halted], "{by_itself}");
+        let message = &report.delegates[0].message;
+        assert!(
+            message.contains("with the new settings env.TOKEN was rejected"),
+            "{message}"
+        );
+        assert_eq!(memory.settings_now().env("TOKEN"), Some("old"));
+        let last = if by_itself { "quarantine a" } else { "roll_back a" };
+        assert_eq!(memory.steps(), ["begin a", last]);
+        let record = memory.workloads.lock().unwrap()[0].record.clone();
+        assert!(record.failed.is_none() && record.attempt.unwrap().failed.is_some());
+        // The image is free, also for another process.
+        let mut daemon = publishing(&memory, NEW);
+        daemon.start_run(Intent::Upgrade);
+        assert_eq!(reasons(&finish(&mut daemon).await), [UpToDate, UpToDate]);
+        let history = daemon.history([]).await.unwrap().0.remove(0).releases;
+        let is_it = |it: &Release| (it.release, it.outcome) == (1, "rejected");
+        assert!(history.iter().any(is_it), "{history:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

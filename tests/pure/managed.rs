@@ -14,8 +14,8 @@ use delegate_upgrader::config::{Timing, UpdateOrder};
 use delegate_upgrader::container::Request;
 use delegate_upgrader::image::{ImageName, ImageReference};
 use delegate_upgrader::managed::{
-    Attempt, Decision, Ending, Facts, FailedImage, Managed, Orchestrator, Past, Progress, Record, Step,
-    TaskFailure, Tasks, next,
+    Attempt, Decision, Ending, Facts, FailedImage, Managed, Orchestrator, Past, Progress, Record,
+    SettingsChange, Step, TaskFailure, Tasks, next,
 };
 use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
 use delegate_upgrader::rollout::{Desired, Intent, OwnerSettings, Policy};
@@ -55,6 +55,7 @@ fn service() -> Managed {
         name: "delegate".to_owned(),
         workload: "docker-delegate".to_owned(),
         image: ImageName::from(OLD),
+        settings: SettingsChange::default(),
         progress: settled(),
         tasks: tasks(2, 3600),
         record: Record::default(),
@@ -69,6 +70,7 @@ fn failure(image: &str, seconds: i64) -> TaskFailure {
     TaskFailure {
         at: ago(seconds),
         image: image.to_owned(),
+        settings: 0,
         error: "task: non-zero exit (2)".to_owned(),
         ran_for: None,
     }

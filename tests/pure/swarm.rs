@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::DateTime;
 use delegate_upgrader::config::{HealthSettings, ProbeKind};
+use delegate_upgrader::document::NewSettings;
 use delegate_upgrader::managed::{Managed, Progress, Record, Tasks};
 use delegate_upgrader::observe::Scope;
 use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
@@ -335,16 +336,40 @@ fn a_rollback_restores_the_previous_tasks_unless_the_service_changed() {
     let mut service = json!({ "Spec": checked(&ours), "PreviousSpec": checked(&Value::Null) });
     service["Spec"]["Labels"] = json!({ "x": "y" });
     service["Spec"]["TaskTemplate"]["ContainerSpec"]["Image"] = json!(NEW);
-    let back = swarm::way_back(&service, OLD, DEFAULTS);
+    let back = swarm::way_back(&service, OLD, DEFAULTS).unwrap();
     assert_eq!(back["TaskTemplate"], service["PreviousSpec"]["TaskTemplate"]);
     assert_eq!(back["Labels"], json!({ "x": "y" }));
     service["PreviousSpec"] = service["Spec"].clone();
     service["Spec"]["TaskTemplate"]["ContainerSpec"]["Env"] = json!(["A=b"]);
-    let back = swarm::way_back(&service, OLD, DEFAULTS);
+    let back = swarm::way_back(&service, OLD, DEFAULTS).unwrap();
     assert_eq!(
         back["TaskTemplate"]["ContainerSpec"],
         json!({ "Image": OLD, "Env": ["A=b"], "StopGracePeriod": 3_600_000_000_000_u64 })
     );
+}
+
+#[test]
+fn former_settings_come_back_only_from_the_spec_that_swarm_keeps() {
+    let former = checked(&Value::Null);
+    let mut new = NewSettings::default();
+    new.env.insert("TOKEN".to_owned(), Some("new".to_owned()));
+    let now = swarm::with_settings(&former, &new, "3 env.TOKEN");
+    let container = &now["TaskTemplate"]["ContainerSpec"];
+    assert_eq!(
+        container["Env"].as_array().unwrap().last(),
+        Some(&json!("TOKEN=new"))
+    );
+    assert_eq!(
+        container["Labels"],
+        json!({ "io.delegate-upgrader.settings": "3 env.TOKEN" })
+    );
+    let image = former["TaskTemplate"]["ContainerSpec"]["Image"].as_str().unwrap();
+    let service = json!({ "Spec": now, "PreviousSpec": former });
+    let back = swarm::way_back(&service, image, DEFAULTS).unwrap();
+    assert_eq!(back["TaskTemplate"], former["TaskTemplate"]);
+    // Someone has updated the service since.
+    let service = json!({ "Spec": now, "PreviousSpec": now });
+    assert_eq!(swarm::way_back(&service, image, DEFAULTS), None);
 }
 
 /// A pull takes time, so a container is judged from its start; but a failing one is not judged from each new start.

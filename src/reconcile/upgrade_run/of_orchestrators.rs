@@ -1,13 +1,17 @@
 //! A run's part for the workloads of orchestrators: their images, failures and facts.
 
 use super::UpgradeRun;
-use crate::managed::{Managed, NO_TASK};
+use crate::managed::{Attempt, Managed, NO_TASK, Record};
 use crate::rollout::reason::Reason;
-use crate::rollout::{Desired, Intent, RunFacts};
+use crate::rollout::wanted::not_asked;
+use crate::rollout::{Desired, FailureCause, Intent, RunFacts};
 
 impl UpgradeRun {
     /// The image that this run wants for a workload of an orchestrator.
     pub(in crate::reconcile) fn desired_of(&self, managed: &Managed) -> Desired {
+        if let Intent::Reconfigure(..) = self.intent {
+            return self.reconfigured(managed);
+        }
         let intent = if self.intent.is_requested() && self.ended.contains(&managed.id) {
             Intent::Upgrade
         } else {
@@ -26,8 +30,56 @@ impl UpgradeRun {
         }
     }
 
+    /// The same in a run that changes settings, each once: the image stays.
+    fn reconfigured(&self, managed: &Managed) -> Desired {
+        let new = self.intent.new_settings(&managed.id);
+        match (new, self.begun.get(&managed.id), managed.image.reference()) {
+            (Some(_), None, Ok(reference)) => Desired::Image {
+                reference: reference.clone(),
+                id: None,
+                intent: self.intent.clone(),
+            },
+            (Some(new), Some(begun), _) if managed.settings.release == begun.release => {
+                let settings = new.names();
+                Desired::Keep(Reason::Reconfigured { settings })
+            }
+            _ => Desired::Keep(not_asked()),
+        }
+    }
+
+    /// Notes that this run gave a workload other settings.
+    pub(in crate::reconcile) fn note_begun(&mut self, managed: &Managed, record: Record) {
+        self.begun.insert(managed.id.clone(), record);
+    }
+
+    /// Completes the record of a workload that this run gave other settings: if Swarm takes them back by itself, it also restores the
+    /// labels from before the attempt.
+    pub(in crate::reconcile) fn complete(&self, managed: &mut Managed) {
+        let begun = self.begun.get(&managed.id);
+        if let Some(begun) = begun.filter(|begun| managed.record.release < begun.release) {
+            managed.record = begun.clone();
+        }
+    }
+
     /// Notes that an attempt at an orchestrator's workload failed. If it got no task, only the next run tries it again.
+    /// Settings that failed end a run that changes settings, and concern no other.
     pub(in crate::reconcile) fn note_failed(&mut self, managed: &Managed, cause: &str) {
+        let new = self.intent.new_settings(&managed.id);
+        if let Some(new) = new {
+            let problem = cause.to_owned();
+            let rejected = Reason::Rejected {
+                image: format!("{} with the new settings {}", managed.image, new.names()),
+                rejection: FailureCause::RolloutFailed { problem }.into(),
+            };
+            self.skipped.insert(managed.id.clone(), rejected);
+        } else if managed
+            .record
+            .attempt
+            .as_ref()
+            .is_some_and(Attempt::is_of_settings)
+        {
+            return;
+        }
         let (name, because) = (managed.name.clone(), cause.to_owned());
         let replicas = (Some(managed.orchestrator), managed.workload.clone());
         self.halt(replicas, &managed.name, Reason::Halted { name, because });

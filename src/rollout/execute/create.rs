@@ -62,7 +62,7 @@ pub(super) fn labels(
     if !former.is_empty() {
         labels.push((label::FORMER_IMAGES, former));
     }
-    if let Some(settings) = intent.new_settings(&old.id()) {
+    if let Some(settings) = intent.new_settings(old.id().as_str()) {
         labels.push((label::RECONFIGURED, settings.names()));
         let left = [label::ROLLED_BACK_FROM, label::ROLLED_BACK_FROM_ID];
         labels.extend(

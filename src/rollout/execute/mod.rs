@@ -70,7 +70,7 @@ pub async fn execute<E: Engine>(
                 by_id: matches!(intent, Intent::Rollback(_) | Intent::Reconfigure(..)),
                 labels: labels(rollout, &old, image, *release, intent),
             };
-            let Some(settings) = intent.new_settings(from) else {
+            let Some(settings) = intent.new_settings(from.as_str()) else {
                 return Ok(Effect::Created(create(engine, &old, wanted).await?));
             };
             let id = create(engine, &settings.applied_to(&old), wanted).await?;

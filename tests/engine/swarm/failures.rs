@@ -7,7 +7,7 @@ use super::{PATIENCE, Service};
 
 /// Swarm watches a task for as long as a new one must be healthy. Within this time, even on a busy machine, it notices the end of
 /// a task, which comes a second after its start. A rollback takes as long.
-const CRASH_IS_NOTICED: &str = "20s";
+pub(super) const CRASH_IS_NOTICED: &str = "20s";
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]

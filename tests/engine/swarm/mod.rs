@@ -6,6 +6,7 @@ mod page;
 mod people;
 mod proof;
 mod registry;
+mod settings;
 mod upgrades;
 
 use std::process::Command;

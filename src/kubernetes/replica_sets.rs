@@ -1,0 +1,28 @@
+//! Finds the former settings of a Deployment in the ReplicaSets that Kubernetes keeps of it (`revisionHistoryLimit`). Pure.
+
+use serde_json::Value;
+
+use super::read::{annotation, container_of, settings};
+
+/// On a ReplicaSet: the number of the Deployment's change that used it last.
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+/// Returns the pod template that a Deployment had last with the same image and other settings.
+pub fn former<'a>(all: &'a [Value], deployment: &Value, container: &str) -> Option<&'a Value> {
+    let image = |pod: &Value| Some(container_of(pod, container)?["image"].clone());
+    let now = &deployment["spec"]["template"];
+    let is_own = |set: &&Value| {
+        let mut owners = set["metadata"]["ownerReferences"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        owners.any(|owner| owner["uid"] == deployment["metadata"]["uid"])
+    };
+    let is_former = |set: &&Value| {
+        let template = &set["spec"]["template"];
+        image(template) == image(now) && settings(template) != settings(now)
+    };
+    let revision = |set: &&Value| annotation(set, REVISION)?.parse::<u64>().ok();
+    let former = all.iter().filter(is_own).filter(is_former).max_by_key(revision)?;
+    Some(&former["spec"]["template"])
+}

@@ -1,0 +1,95 @@
+//! New settings for the workloads of orchestrators.
+
+use chrono::{DateTime, Utc};
+
+use super::{Change, Wanted, brought_back_by, cannot};
+use crate::document::NewSettings;
+use crate::managed::{Managed, Object, Orchestrate, Orchestrator};
+use crate::reconcile::controller::Core;
+use crate::reconcile::driver::Driver;
+use crate::reconcile::operator::{OperatorError, is_free};
+use crate::status::planned::Planned;
+use crate::text::redact::looks_secret;
+
+impl<O: Orchestrate> Driver<O> {
+    /// The change of a workload's settings; `None` if it has them.
+    pub(in crate::reconcile) fn change(
+        &self,
+        id: &str,
+        settings: &NewSettings,
+    ) -> Result<Option<Wanted>, OperatorError> {
+        let object = self.with_id(id)?;
+        let Object { managed, document } = object;
+        let name = &managed.name;
+        if let Some(reason) = &managed.left_alone {
+            return Err(cannot(name, reason));
+        }
+        is_free(managed)?;
+        if !settings.labels.is_empty() || settings.memory.is_some() {
+            let problem = format!("of {} only variables are changed", O::ORCHESTRATOR.name());
+            return Err(cannot(name, problem));
+        }
+        let present = self.orchestrator.settings(object);
+        let mut names = settings
+            .env
+            .iter()
+            .filter(|(_, value)| value.is_some())
+            .map(|(name, _)| name);
+        if let Some(secret) = names.find(|name| looks_secret(name) && present.env(name).is_none()) {
+            let problem = format!(
+                "{secret} is not among its variables, and everyone who may read those could read a secret; change it where it comes from"
+            );
+            return Err(cannot(name, problem));
+        }
+        if let Some(problem) = self.orchestrator.refuses(object, settings) {
+            return Err(cannot(name, problem));
+        }
+        let missing = settings.missing_in(&present);
+        let stack = document.pointer("/Spec/Labels/com.docker.stack.namespace");
+        let elsewhere = match (O::ORCHESTRATOR, stack) {
+            (Orchestrator::Swarm, None) => None,
+            (Orchestrator::Swarm, Some(_)) => Some(brought_back_by("`docker stack deploy`", "its file")),
+            (Orchestrator::Kubernetes, _) => Some(brought_back_by(
+                "`kubectl apply` or `helm upgrade`",
+                "its manifest or values",
+            )),
+        };
+        let wanted = (!missing.is_empty()).then(|| Wanted {
+            change: Change {
+                container: name.clone(),
+                changes: missing.as_changes_of(&present),
+                elsewhere,
+            },
+            key: id.to_owned(),
+            id: id.to_owned(),
+            image: managed.image.clone(),
+            image_id: None,
+            settings: missing,
+        });
+        Ok(wanted)
+    }
+
+    /// The settings that a workload had before their last change.
+    pub(in crate::reconcile) async fn former(&mut self, id: &str) -> Result<NewSettings, OperatorError> {
+        let object = self.with_id(id)?.clone();
+        let Managed { name, settings, .. } = &object.managed;
+        let former = self.orchestrator.former_settings(&object).await;
+        let former = former.map_err(|problem| cannot(name, problem))?;
+        Ok(NewSettings::of(&settings.names, &former))
+    }
+
+    /// The plan of the workloads that the run names.
+    pub(in crate::reconcile) fn planned<R, M>(&self, core: &Core<R, M>, now: DateTime<Utc>) -> Vec<Planned> {
+        let named = self.managed().filter(|managed| core.run.is_about(&managed.id));
+        let named: Vec<&String> = named.map(|managed| &managed.name).collect();
+        let mut rows = self.plan(core, now);
+        rows.retain(|row| named.contains(&&row.container));
+        rows
+    }
+
+    fn with_id(&self, id: &str) -> Result<&Object, OperatorError> {
+        let mut objects = self.found.objects.iter();
+        let object = objects.find(|object| object.managed.id == id);
+        object.ok_or_else(|| cannot(id, "it is gone"))
+    }
+}
