@@ -12,7 +12,7 @@ use crate::host;
 const SELF: &str = "SELF_UPGRADE does nothing";
 
 /// The calls that the account needs: group, resource, verb, and the loss without the call if the rest still works.
-const CALLS: [(&str, &str, &str, Option<&str>); 6] = [
+const CALLS: [(&str, &str, &str, Option<&str>); 7] = [
     ("apps", "deployments", "get", None),
     ("apps", "deployments", "patch", None),
     ("", "pods", "list", Some("reports do not say why pods fail")),
@@ -21,6 +21,12 @@ const CALLS: [(&str, &str, &str, Option<&str>); 6] = [
         "pods/log",
         "get",
         Some("the last log lines of a pod that fails are not shown"),
+    ),
+    (
+        "apps",
+        "replicasets",
+        "list",
+        Some("`kubernetes reconfigure` is refused"),
     ),
     ("batch", "cronjobs", "get", Some(SELF)),
     ("batch", "cronjobs", "patch", Some(SELF)),

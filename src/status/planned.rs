@@ -67,7 +67,7 @@ impl Planned {
             Decision::Act(step @ (Step::Begin { to, .. } | Step::Apply { to })) => {
                 let by = managed.orchestrator.name();
                 let message = match step.new_settings(managed) {
-                    Some(_) => format!("have {by} recreate its tasks"),
+                    Some(_) => format!("have {by} roll it out"),
                     None => format!("have {by} replace {image} with {to}"),
                 };
                 ("replace", message, None)

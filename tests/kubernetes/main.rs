@@ -13,4 +13,5 @@ mod patch;
 mod pods;
 mod read;
 mod released;
+mod settings;
 mod stand_in;

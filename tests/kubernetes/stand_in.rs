@@ -26,7 +26,7 @@ pub(crate) struct StandIn {
 }
 
 pub(crate) struct State {
-    document: Value,
+    pub(crate) document: Value,
     patches: Vec<Value>,
     /// The number of runs that must send their first patch before one is answered.
     together: usize,
@@ -36,6 +36,10 @@ pub(crate) struct State {
     policy: Option<(u16, &'static str)>,
     /// The CronJob of the upgrader, if there is one.
     cron_job: Value,
+    /// The ReplicaSets of the Deployment, which hold its former pod templates.
+    pub(crate) replica_sets: Vec<Value>,
+    /// An admission policy gives this variable a value of its own.
+    pub(crate) sets: Option<&'static str>,
     /// The paths of the requests to the Manager and the registry, each with its login.
     pub(crate) asked: Vec<String>,
     /// The registry's digest for each tag, and the host of its token server.
@@ -53,6 +57,7 @@ impl State {
                 Some(json!({ "status": { "allowed": true } }))
             }
             "/apis/batch/v1/namespaces/ns/cronjobs/delegate%2Dupgrader%2Djob" => Some(self.cron_job.clone()),
+            _ if path.contains("/replicasets?labelSelector=") => Some(json!({ "items": self.replica_sets })),
             _ if path.starts_with("/api/upgrade-check/") => {
                 self.asked.push(path.to_owned());
                 Some(
@@ -81,6 +86,13 @@ impl State {
                     409,
                     json!({ "kind": "Status", "code": 409, "reason": "Conflict", "message": message }),
                 );
+            }
+            if path.contains("dryRun=All") {
+                let before = (self.document.clone(), self.replica_sets.clone());
+                self.apply(&patch);
+                let after = std::mem::replace(&mut self.document, before.0);
+                self.replica_sets = before.1;
+                return (200, after);
             }
             self.patches.push(patch.clone());
             if let Some((code, message)) = self.policy {
@@ -127,6 +139,7 @@ impl State {
     }
 
     fn apply(&mut self, patch: &Value) {
+        let template = self.document["spec"]["template"].clone();
         let document = &mut self.document;
         let version = document["metadata"]["resourceVersion"].clone();
         let next = version.as_str().unwrap().parse::<u64>().unwrap() + 1;
@@ -137,8 +150,38 @@ impl State {
         }
         annotations.retain(|_, value| !value.is_null());
         if let Some(image) = patch.pointer("/spec/template/spec/containers/0/image") {
-            document["spec"]["template"]["spec"]["containers"][1]["image"] = image.clone();
+            let revision = self.replica_sets.len() + 1;
+            self.replica_sets.push(json!({
+                "metadata": {
+                    "annotations": { "deployment.kubernetes.io/revision": revision.to_string() },
+                    "ownerReferences": [{ "uid": "7a5b" }],
+                },
+                "spec": { "template": template },
+            }));
+            let container = &mut document["spec"]["template"]["spec"]["containers"][1];
+            container["image"] = image.clone();
+            let env = patch.pointer("/spec/template/spec/containers/0/env");
+            for new in env.and_then(Value::as_array).into_iter().flatten() {
+                let env = container["env"].as_array_mut().unwrap();
+                env.retain(|old| old["name"] != new["name"]);
+                let is_set = self.sets == new["name"].as_str();
+                match new.get("$patch") {
+                    Some(_) => {}
+                    None if is_set => env.push(json!({ "name": new["name"], "value": "of the policy" })),
+                    None => env.push(new.clone()),
+                }
+            }
+            let fails = container["env"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|it| it["name"] == "FAILS");
+            let metadata = patch.pointer("/spec/template/metadata").cloned();
+            if let Some(metadata) = metadata {
+                document["spec"]["template"]["metadata"] = metadata;
+            }
             let (reason, updated, available) = match image.as_str() {
+                _ if fails => ("ProgressDeadlineExceeded", 2, 0),
                 Some(BROKEN) => ("ProgressDeadlineExceeded", 2, 0),
                 Some(REFUSED) => ("ProgressDeadlineExceeded", 0, 2),
                 _ => ("NewReplicaSetAvailable", 2, 2),
@@ -221,6 +264,8 @@ impl StandIn {
             may_patch: true,
             policy: None,
             cron_job: Value::Null,
+            replica_sets: Vec::new(),
+            sets: None,
             asked: Vec::new(),
             registry: None,
             documents: HashMap::new(),
@@ -243,7 +288,7 @@ impl StandIn {
     }
 
     /// Runs one command with this published image; returns its exit code and its output.
-    fn run(&self, command: &str, published: &str) -> (Option<i32>, String) {
+    pub(crate) fn run(&self, command: &str, published: &str) -> (Option<i32>, String) {
         self.run_with(command, "", &[("PUBLISHED_IMAGE", published)])
     }
 
@@ -301,6 +346,14 @@ impl StandIn {
     pub(crate) fn give(&self, image: &str) {
         let document = &mut self.state.lock().unwrap().document;
         document["spec"]["template"]["spec"]["containers"][1]["image"] = json!(image);
+    }
+
+    /// The value of a variable of the Deployment.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        let document = &self.state.lock().unwrap().document;
+        let env = document["spec"]["template"]["spec"]["containers"][1]["env"].clone();
+        let variable = env.as_array().unwrap().iter().find(|it| it["name"] == name)?;
+        Some(variable["value"].as_str().unwrap_or_default().to_owned())
     }
 
     fn annotation(&self, name: &str) -> Option<String> {

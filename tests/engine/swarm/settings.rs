@@ -33,7 +33,7 @@ fn a_token_is_rotated_and_comes_back() {
     let plan = service
         .run(V1, &[&["plan", "reconfigure"], &new[..]].concat())
         .ended(0);
-    plan.says("DELEGATE_TOKEN changes; have Swarm recreate its tasks");
+    plan.says("DELEGATE_TOKEN changes; have Swarm roll it out");
     assert_eq!(service.tasks("{{.ID}}"), tasks, "a plan changes nothing");
     let run = service.run(V1, &[&["reconfigure"], &new[..]].concat()).ended(0);
     run.says("changing the settings env.DELEGATE_TOKEN");

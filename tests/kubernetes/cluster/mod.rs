@@ -8,4 +8,5 @@ mod pod;
 mod proxy;
 mod rights;
 mod rollouts;
+mod settings;
 mod site;

@@ -16,6 +16,7 @@ pub(crate) const DETAILED: &str = "
 - {apiGroups: [apps], resources: [deployments], resourceNames: [delegate], verbs: [get, patch]}
 - {apiGroups: [''], resources: [pods], verbs: [list]}
 - {apiGroups: [''], resources: [pods/log], verbs: [get]}
+- {apiGroups: [apps], resources: [replicasets], verbs: [list]}
 ";
 
 #[test]

@@ -1,0 +1,97 @@
+//! `kubernetes reconfigure`: other variables of a Deployment by the proof of an upgrade.
+
+use serde_json::json;
+
+use crate::stand_in::StandIn;
+
+const A: &str = "harness/delegate:26.10.1";
+const B: &str = "harness/delegate:26.11.1";
+
+/// A Deployment with a plain variable, and one from a Secret.
+fn delegate() -> StandIn {
+    let delegate = StandIn::with(&json!({}));
+    {
+        let mut state = delegate.state.lock().unwrap();
+        let env = &mut state.document["spec"]["template"]["spec"]["containers"][1]["env"];
+        let env = env.as_array_mut().unwrap();
+        env.push(json!({ "name": "JAVA_OPTS", "value": "-Xmx1g" }));
+        env.push(
+            json!({ "name": "TOKEN_PART", "valueFrom": { "secretKeyRef": { "name": "s", "key": "k" } } }),
+        );
+    }
+    delegate
+}
+
+#[test]
+fn a_variable_changes_and_comes_back_and_an_upgrade_keeps_it() {
+    let delegate = delegate();
+    let command = "reconfigure --env JAVA_OPTS=-Xmx2g --unset UNUSED";
+    let (code, text) = delegate.run(&format!("plan {command}"), A);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(
+        text.contains("JAVA_OPTS changes; have Kubernetes roll it out"),
+        "{text}"
+    );
+    assert!(delegate.written().is_empty(), "{text}");
+    for (command, value) in [
+        (command, "-Xmx2g"),
+        ("rollback", "-Xmx1g"),
+        ("rollback", "-Xmx2g"),
+    ] {
+        let (code, text) = delegate.run(command, A);
+        let now = delegate.variable("JAVA_OPTS");
+        assert_eq!((code, now.as_deref()), (Some(0), Some(value)), "{text}");
+    }
+    delegate.written();
+    let (code, text) = delegate.run(command, A);
+    assert!(
+        code == Some(0) && text.contains("these settings are in force already"),
+        "{text}"
+    );
+    assert_eq!(delegate.run("once", B).0, Some(0));
+    assert_eq!(delegate.written().last(), Some(&Some(B.to_owned())));
+    assert_eq!(delegate.variable("JAVA_OPTS").as_deref(), Some("-Xmx2g"));
+    let (_, history) = delegate.run("history", B);
+    assert!(history.contains("changed its settings"), "{history}");
+}
+
+#[test]
+fn settings_that_fail_are_taken_back_once() {
+    let delegate = delegate();
+    let (code, text) = delegate.run("reconfigure --env FAILS=true", A);
+    assert_eq!((code, delegate.variable("FAILS")), (Some(1), None), "{text}");
+    assert!(
+        text.contains("with the new settings env.FAILS was rejected"),
+        "{text}"
+    );
+    assert_eq!(delegate.written().len(), 2, "{text}");
+    // Neither a second run nor another image is held by that.
+    assert_eq!(delegate.run("once", A).0, Some(0));
+    assert!(delegate.written().is_empty());
+    assert_eq!(delegate.run("once", B).0, Some(0));
+    assert_eq!(delegate.written(), [Some(B.to_owned())]);
+}
+
+#[test]
+fn refuses_a_change_that_cannot_be_kept_or_taken_back() {
+    let delegate = delegate();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "s3cr3ts3cr3t").unwrap();
+    let secret = format!("--secret NEW_TOKEN={}", file.path().display());
+    delegate.state.lock().unwrap().sets = Some("OF_POLICY");
+    let refused = |given: &str, words: &str| {
+        let (code, text) = delegate.run(&format!("reconfigure {given}"), A);
+        assert!(code != Some(0) && text.contains(words), "{given}: {text}");
+        assert!(!text.contains("s3cr3t"), "{text}");
+        assert!(delegate.written().is_empty(), "{given}: {text}");
+    };
+    refused(&secret, "NEW_TOKEN is not among its variables");
+    refused("--unset TOKEN_PART", "TOKEN_PART comes from a Secret");
+    refused("--env DELEGATE_NAME=other", "it would be another delegate");
+    refused(
+        "--env OF_POLICY=mine",
+        "an admission policy sets env.OF_POLICY in another way",
+    );
+    delegate.state.lock().unwrap().document["spec"]["revisionHistoryLimit"] = json!(0);
+    refused("--env A=b", "would forget the former settings");
+}
