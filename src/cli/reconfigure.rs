@@ -123,12 +123,13 @@ pub(super) async fn reconfigure(
     }
     for it in elsewhere {
         let name = it.container;
-        match it.elsewhere {
-            Some(what) => warn!(container = name, "{what}"),
-            None => info!(
+        if let Some(what) = it.elsewhere {
+            warn!(container = name, "{what}");
+        } else {
+            info!(
                 container = name,
                 "its script, unit or playbook must be changed as well"
-            ),
+            );
         }
     }
     Ok(exit)

@@ -67,7 +67,7 @@ impl Inspected {
     }
 
     /// Makes a partial document of a container with these variables, a list as in Docker's documents.
-    pub fn with_variables(env: Value) -> Self {
+    pub fn with_variables(env: &Value) -> Self {
         Self(serde_json::json!({ "Config": { "Env": env } }), false)
     }
 

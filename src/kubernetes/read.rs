@@ -89,7 +89,7 @@ pub(super) fn settings(pod: &Value) -> SettingsChange {
 pub(super) fn variables(container: &Value) -> Inspected {
     let env = container["env"].as_array().into_iter().flatten();
     let set = |it: &Value| Some(format!("{}={}", it["name"].as_str()?, it["value"].as_str()?));
-    Inspected::with_variables(env.filter_map(set).map(Value::from).collect())
+    Inspected::with_variables(&env.filter_map(set).map(Value::from).collect())
 }
 
 /// Returns a container's variable if it is set there rather than in a ConfigMap.

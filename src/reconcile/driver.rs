@@ -294,10 +294,7 @@ impl<O: Orchestrate> Driver<O> {
                         run.note_failed(managed, cause);
                     }
                     Step::Begin { .. } if step.new_settings(managed).is_some() => {
-                        let written = step.writes(managed, now);
-                        written
-                            .into_iter()
-                            .for_each(|(record, _)| run.note_begun(managed, record));
+                        run.note_begun(managed, step.writes(managed, now));
                     }
                     _ => {}
                 }

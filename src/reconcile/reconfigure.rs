@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::image::ImageName;
 use crate::manager::ImageSource;
-use crate::rollout::{AutoRemove, Intent, Member, Rollout};
+use crate::rollout::{Intent, Member, Rollout};
 use crate::status::planned::Planned;
 
 /// The delegates that get other settings.
@@ -65,7 +65,7 @@ pub(super) fn run_of(
     let mut run = UpgradeRun::new(Intent::Reconfigure(request, Arc::new(settings.collect())));
     for it in &all {
         let image = it.image.reference();
-        let image = image.map_err(|problem| cannot(&it.change.container, problem))?;
+        let image = image.map_err(|problem| cannot(&it.change.container, &problem))?;
         run = run.taking_back(&it.key, image.clone(), it.image_id.clone(), now);
     }
     Ok((run, all.into_iter().map(|it| it.change).collect()))
@@ -130,7 +130,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let Some(former) = rollout.former_of(serving) else {
             let name = &rollout.name;
             let problem = format!("the former ones ({names}) are gone with {name}.former");
-            return Err(cannot(name, problem));
+            return Err(cannot(name, &problem));
         };
         let settings = NewSettings::of(names, &self.engine.inspect(&former.id).await?);
         let wanted = self.change(rollout, &settings).await?;
@@ -204,22 +204,16 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 fn changeable(rollout: &Rollout) -> Result<&Member, OperatorError> {
     let name = &rollout.name;
     if rollout.is_upgrader() {
-        return Err(cannot(name, "it is the upgrader; recreate it yourself"));
+        return Err(cannot(name, &"it is the upgrader; recreate it yourself"));
     }
     if let Some(reason) = rollout.owner.left_alone() {
-        return Err(cannot(name, reason));
+        return Err(cannot(name, &reason));
     }
     let serving = rollout.serving.as_ref().filter(|_| rollout.candidate.is_none());
-    let serving = serving.ok_or_else(|| OperatorError::InProgress(name.clone()))?;
-    if serving.auto_remove != AutoRemove::No {
-        let problem =
-            "it was started with --rm, so its former settings would vanish with it; recreate it yourself";
-        return Err(cannot(name, problem));
-    }
-    Ok(serving)
+    serving.ok_or_else(|| OperatorError::InProgress(name.clone()))
 }
 
-fn cannot(name: &str, problem: impl ToString) -> OperatorError {
+fn cannot(name: &str, problem: &dyn ToString) -> OperatorError {
     let (name, problem) = (name.to_owned(), problem.to_string());
     OperatorError::CannotReconfigure { name, problem }
 }

@@ -213,7 +213,7 @@ fn version(service: &Object) -> u64 {
 }
 
 fn settings_of(task: &Value) -> Inspected {
-    Inspected::with_variables(task["ContainerSpec"]["Env"].clone())
+    Inspected::with_variables(&task["ContainerSpec"]["Env"])
 }
 
 fn refusal(error: EngineError) -> Refusal {

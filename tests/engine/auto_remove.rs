@@ -78,6 +78,30 @@ fn bad_image_leaves_a_delegate_in_service() {
     }
 }
 
+/// Docker removes the old container of a stop-first change, so its former settings are in `NAME.former` alone.
+#[test]
+fn settings_change_and_come_back_and_end_with_the_delegate() {
+    for (test, way) in WAYS {
+        let lab = Lab::new(&format!("{test}-settings"));
+        let name = delegate(&lab, way);
+        let has = |variable: &str| inspect(&name)["Config"]["Env"].to_string().contains(variable);
+        let upgrader = lab.upgrader(V1);
+        let failing = ["reconfigure", &name, "--env", "CRASH_AFTER_SECONDS=1"];
+        upgrader.run(&failing).ended(1).says("was rejected");
+        assert!(life(&name).2 && !has("CRASH_AFTER_SECONDS"), "{way}");
+        let command = ["reconfigure", &name, "--env", "JAVA_OPTS=-Xmx1g"];
+        upgrader.run(&command).ended(0);
+        assert!(life(&name).2 && has("JAVA_OPTS=-Xmx1g"), "{way}");
+        upgrader.run(&["rollback", &name]).ended(0);
+        assert!(life(&name).2 && !has("JAVA_OPTS"), "{way}");
+        assert_eq!(removed_by(&name), (false, true), "{way}");
+        docker(&["stop", &name]);
+        let mut daemon = upgrader.with("RUN_ON_START", "true").start();
+        eventually("all of it is removed", PATIENCE, || lab.names().is_empty());
+        daemon.signal(Signal::TERM);
+    }
+}
+
 /// While Docker restarts a container with `--rm`, inspect shows it without that option.
 #[test]
 fn a_restart_during_replacement_keeps_the_rm_option() {

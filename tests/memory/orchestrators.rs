@@ -86,7 +86,7 @@ impl Memory {
             steps: Arc::default(),
             misses_one: true,
             broken: None,
-            variables: Arc::new(Mutex::new(vec![Inspected::with_variables(json!(["TOKEN=old"]))])),
+            variables: Arc::new(Mutex::new(vec![Inspected::with_variables(&json!(["TOKEN=old"]))])),
             refuses_settings: None,
         }
     }
@@ -408,7 +408,7 @@ async fn other_settings_are_an_attempt_that_an_upgrade_keeps_and_a_rollback_take
 
 /// Swarm may take the settings back by itself, and restores the labels from before the attempt.
 #[tokio::test(start_paused = true)]
-async fn settings_that_fail_are_taken_back_and_are_no_word_on_the_image() {
+async fn settings_that_fail_are_taken_back_and_blame_no_image() {
     for by_itself in [false, true] {
         let memory = Memory {
             refuses_settings: Some(by_itself),

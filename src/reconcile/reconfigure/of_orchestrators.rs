@@ -22,12 +22,12 @@ impl<O: Orchestrate> Driver<O> {
         let Object { managed, document } = object;
         let name = &managed.name;
         if let Some(reason) = &managed.left_alone {
-            return Err(cannot(name, reason));
+            return Err(cannot(name, &reason));
         }
         is_free(managed)?;
         if !settings.labels.is_empty() || settings.memory.is_some() {
             let problem = format!("of {} only variables are changed", O::ORCHESTRATOR.name());
-            return Err(cannot(name, problem));
+            return Err(cannot(name, &problem));
         }
         let present = self.orchestrator.settings(object);
         let mut names = settings
@@ -37,12 +37,12 @@ impl<O: Orchestrate> Driver<O> {
             .map(|(name, _)| name);
         if let Some(secret) = names.find(|name| looks_secret(name) && present.env(name).is_none()) {
             let problem = format!(
-                "{secret} is not among its variables, and everyone who may read those could read a secret; change it where it comes from"
+                "{secret} is not among its variables, and everyone who may read those could read a secret; change it at its source"
             );
-            return Err(cannot(name, problem));
+            return Err(cannot(name, &problem));
         }
         if let Some(problem) = self.orchestrator.refuses(object, settings) {
-            return Err(cannot(name, problem));
+            return Err(cannot(name, &problem));
         }
         let missing = settings.missing_in(&present);
         let stack = document.pointer("/Spec/Labels/com.docker.stack.namespace");
@@ -74,7 +74,7 @@ impl<O: Orchestrate> Driver<O> {
         let object = self.with_id(id)?.clone();
         let Managed { name, settings, .. } = &object.managed;
         let former = self.orchestrator.former_settings(&object).await;
-        let former = former.map_err(|problem| cannot(name, problem))?;
+        let former = former.map_err(|problem| cannot(name, &problem))?;
         Ok(NewSettings::of(&settings.names, &former))
     }
 
@@ -90,6 +90,6 @@ impl<O: Orchestrate> Driver<O> {
     fn with_id(&self, id: &str) -> Result<&Object, OperatorError> {
         let mut objects = self.found.objects.iter();
         let object = objects.find(|object| object.managed.id == id);
-        object.ok_or_else(|| cannot(id, "it is gone"))
+        object.ok_or_else(|| cannot(id, &"it is gone"))
     }
 }

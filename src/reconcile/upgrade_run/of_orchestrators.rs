@@ -47,9 +47,14 @@ impl UpgradeRun {
         }
     }
 
-    /// Notes that this run gave a workload other settings.
-    pub(in crate::reconcile) fn note_begun(&mut self, managed: &Managed, record: Record) {
-        self.begun.insert(managed.id.clone(), record);
+    /// Notes that this run gave a workload other settings, with this record.
+    pub(in crate::reconcile) fn note_begun(
+        &mut self,
+        managed: &Managed,
+        written: Option<(Record, Option<String>)>,
+    ) {
+        self.begun
+            .extend(written.map(|(record, _)| (managed.id.clone(), record)));
     }
 
     /// Completes the record of a workload that this run gave other settings: if Swarm takes them back by itself, it also restores the

@@ -12,7 +12,7 @@ use delegate_upgrader::status::report::Report;
 use serde_json::{Value, json};
 
 use super::faults::{Way, killed_during, points};
-use super::host::{GROUP, HOUR, Host, NEW, OLD, auto_remove, bad_images, row};
+use super::host::{GROUP, HOUR, Host, NEW, OLD, bad_images, row};
 use kit::twin::{Behaviour, Call, Operation, OperatorAction};
 
 const OLDER: &str = "harness/delegate:26.01.1";
@@ -283,9 +283,6 @@ async fn another_process_completes_it_after_a_kill_at_any_change() {
 #[tokio::test(start_paused = true)]
 async fn refuses_what_it_cannot_keep_or_verify() {
     let host = Host::new();
-    host.run_with("dd", auto_remove);
-    let refused = reconfigured(&host, &dd()).await.unwrap_err().to_string();
-    assert!(refused.contains("--rm"), "{refused}");
     let nobody = reconfigured(&host, &Whom::Workload("others".to_owned()))
         .await
         .unwrap_err();

@@ -92,7 +92,7 @@ fn manager_errors() -> Vec<ManagerError> {
 }
 
 #[rustfmt::skip]
-fn failures() -> [FailureCause; 9] {
+fn failures() -> [FailureCause; 10] {
     let ending = || "exited with code 3".to_owned();
     let health = "http://172.17.0.2:3460/api/health answers 503".to_owned();
     [
@@ -104,6 +104,7 @@ fn failures() -> [FailureCause; 9] {
         FailureCause::UnhealthyAfterCommit { lasting: Duration::from_secs(600), health },
         FailureCause::HelperFailed { ending: ending() },
         FailureCause::NameNotTaken { within: Duration::from_secs(30) },
+        FailureCause::RolloutFailed { problem: "1 of 2 ran after 10m (task: non-zero exit (1))".to_owned() },
         FailureCause::RejectedByAnother,
     ]
 }
