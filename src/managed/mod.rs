@@ -194,6 +194,11 @@ impl Managed {
         self.applied().filter(|attempt| attempt.is_of_settings())
     }
 
+    /// Returns the number of the next attempt. The mark on the tasks outlives a record that someone removed.
+    pub(crate) fn next_release(&self) -> u64 {
+        self.record.release.max(self.settings.release) + 1
+    }
+
     /// Whether the orchestrator is working on a change, or is about to, no matter who requested it.
     pub fn is_in_progress(&self) -> bool {
         let is_begun = |attempt: &Attempt| !attempt.is_applied && attempt.from == self.image.as_str();
@@ -302,7 +307,7 @@ impl Managed {
         };
         let history = over.map(|(ending, image, at)| self.history_with(ending, image, at));
         Record {
-            release: self.record.release + 1,
+            release: self.next_release(),
             history: history.unwrap_or_else(|| self.record.history.clone()),
             previous_image: self.previous_image().map(str::to_owned),
             rolled_back_from: match intent {

@@ -70,7 +70,7 @@ impl Step {
         };
         let new = intent.new_settings(&managed.id)?;
         let mark = SettingsChange {
-            release: managed.record.release + 1,
+            release: managed.next_release(),
             names: new.names(),
         };
         Some((new, mark.to_string()))

@@ -277,7 +277,7 @@ impl<O: Orchestrate> Driver<O> {
         let words = step.words(&object.managed);
         let (mut release, last_successful_release) = releases(&object.managed);
         if let Step::Begin { .. } = step {
-            release += 1;
+            release = object.managed.next_release();
         }
         if let Step::RollBack { .. } | Step::Quarantine { .. } = step {
             log!(warn, name, workload, release, last_successful_release, "{words}");

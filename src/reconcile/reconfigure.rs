@@ -113,7 +113,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             wanted.extend(self.change(rollout, settings).await?);
         }
         for id in &services {
-            wanted.extend(self.services.change(id, settings)?);
+            wanted.extend(self.services.change_to(id, settings)?);
         }
         self.start_reconfiguration(wanted, &rollouts, request)
     }

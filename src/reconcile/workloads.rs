@@ -143,7 +143,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     ) -> Result<Vec<Change>, OperatorError> {
         self.observe_all().await.map_err(OperatorError::NotObserved)?;
         let ids: Vec<String> = self.driver.managed().map(|managed| managed.id.clone()).collect();
-        let changes = ids.iter().map(|id| self.driver.change(id, settings));
+        let changes = ids.iter().map(|id| self.driver.change_to(id, settings));
         let wanted: Result<Vec<_>, _> = changes.filter_map(Result::transpose).collect();
         let (run, changes) = run_of(wanted?, request, (self.clock)())?;
         self.core.run = run;

@@ -12,19 +12,14 @@ use crate::status::planned::Planned;
 use crate::text::redact::looks_secret;
 
 impl<O: Orchestrate> Driver<O> {
-    /// The change of a workload's settings; `None` if it has them.
-    pub(in crate::reconcile) fn change(
+    /// The change of a workload to an operator's settings; `None` if it has them.
+    pub(in crate::reconcile) fn change_to(
         &self,
         id: &str,
         settings: &NewSettings,
     ) -> Result<Option<Wanted>, OperatorError> {
         let object = self.with_id(id)?;
-        let Object { managed, document } = object;
-        let name = &managed.name;
-        if let Some(reason) = &managed.left_alone {
-            return Err(cannot(name, &reason));
-        }
-        is_free(managed)?;
+        let name = &object.managed.name;
         if !settings.labels.is_empty() || settings.memory.is_some() {
             let problem = format!("of {} only variables are changed", O::ORCHESTRATOR.name());
             return Err(cannot(name, &problem));
@@ -44,6 +39,23 @@ impl<O: Orchestrate> Driver<O> {
         if let Some(problem) = self.orchestrator.refuses(object, settings) {
             return Err(cannot(name, &problem));
         }
+        self.change(id, settings)
+    }
+
+    /// The change of a workload's settings; `None` if it has them.
+    pub(in crate::reconcile) fn change(
+        &self,
+        id: &str,
+        settings: &NewSettings,
+    ) -> Result<Option<Wanted>, OperatorError> {
+        let object = self.with_id(id)?;
+        let Object { managed, document } = object;
+        let name = &managed.name;
+        if let Some(reason) = &managed.left_alone {
+            return Err(cannot(name, reason));
+        }
+        is_free(managed)?;
+        let present = self.orchestrator.settings(object);
         let missing = settings.missing_in(&present);
         let stack = document.pointer("/Spec/Labels/com.docker.stack.namespace");
         let elsewhere = match (O::ORCHESTRATOR, stack) {

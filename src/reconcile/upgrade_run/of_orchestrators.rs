@@ -43,6 +43,9 @@ impl UpgradeRun {
                 let settings = new.names();
                 Desired::Keep(Reason::Reconfigured { settings })
             }
+            (_, Some(_), _) => Desired::Keep(Reason::CreateRefused {
+                problem: "someone else has changed it meanwhile; run the command again".to_owned(),
+            }),
             _ => Desired::Keep(not_asked()),
         }
     }
