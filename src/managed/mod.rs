@@ -201,9 +201,13 @@ impl Managed {
 
     /// Whether the orchestrator is working on a change, or is about to, no matter who requested it.
     pub fn is_in_progress(&self) -> bool {
-        let is_begun = |attempt: &Attempt| !attempt.is_applied && attempt.from == self.image.as_str();
-        matches!(self.progress, Progress::Updating | Progress::RollingBack)
-            || self.record.attempt.as_ref().is_some_and(is_begun)
+        matches!(self.progress, Progress::Updating | Progress::RollingBack) || self.is_noted()
+    }
+
+    /// Whether an attempt is recorded whose image the workload does not have yet.
+    pub(crate) fn is_noted(&self) -> bool {
+        let is_noted = |attempt: &Attempt| !attempt.is_applied && attempt.from == self.image.as_str();
+        self.record.attempt.as_ref().is_some_and(is_noted)
     }
 
     /// Returns its health as the orchestrator reports it.

@@ -489,6 +489,25 @@ async fn nothing_begins_before_a_failure_is_recorded() {
     );
 }
 
+/// Two upgraders may note an attempt each, for another workload, at the same moment.
+#[tokio::test(start_paused = true)]
+async fn workloads_that_both_wait_for_the_other_go_on_by_their_names() {
+    let memory = Memory::with(&["b", "a"]);
+    for managed in memory.workloads.lock().unwrap().iter_mut() {
+        managed.record = managed.begin(NEW, &Intent::Upgrade, at(Duration::ZERO));
+    }
+    let mut upgrader = workloads(&memory);
+    upgrader.start_run(Intent::Upgrade);
+    finish(&mut upgrader).await;
+    assert_eq!(
+        (memory.images(), memory.steps()),
+        (
+            vec![NEW.to_owned(); 2],
+            vec!["apply a".to_owned(), "apply b".to_owned()]
+        )
+    );
+}
+
 /// The orchestrator may report nothing right after the update, and the end of it before the image is proven.
 #[tokio::test(start_paused = true)]
 async fn nothing_begins_before_the_image_is_proven() {

@@ -1,7 +1,7 @@
 //! A run's part for the workloads of orchestrators: their images, failures and facts.
 
 use super::UpgradeRun;
-use crate::managed::{Attempt, Managed, NO_TASK, Record};
+use crate::managed::{Attempt, Managed, NO_TASK, Progress, Record};
 use crate::rollout::reason::Reason;
 use crate::rollout::wanted::not_asked;
 use crate::rollout::{Desired, FailureCause, Intent, RunFacts};
@@ -111,7 +111,13 @@ impl UpgradeRun {
         let kind = Some(managed.orchestrator);
         let halted = self.halted.get(&(kind, managed.workload.clone()));
         let halted = halted.filter(|(failed, _)| replicas.iter().any(|other| other.name == *failed));
-        let replaced = replicas.iter().find(|other| is_undecided(other));
+        // Two upgraders may have noted an attempt each, at the same moment: then the first name comes first.
+        let comes_first = |other: &Managed| {
+            let both = managed.is_noted() && other.is_noted() && other.progress != Progress::Updating;
+            both && managed.name < other.name
+        };
+        let mut replaced = replicas.iter().filter(|other| !comes_first(other));
+        let replaced = replaced.find(|other| is_undecided(other));
         RunFacts {
             given_up: self.skipped.get(&managed.id).cloned(),
             halted: halted.map(|(_, because)| because.clone()),
