@@ -21,6 +21,7 @@ use crate::managed::{Decision, Found, Object, Orchestrate, Orchestrator, Refusal
 use crate::rollout::reason::Reason;
 use crate::schedule::until;
 use crate::schedule::wave::Place;
+use crate::text::redact::Redactor;
 use crate::text::time;
 
 /// How long to wait before reading a condition again that may be false.
@@ -196,7 +197,7 @@ impl Deployments {
         let former = replica_sets::former(&all, document, &self.settings.container);
         former.cloned().ok_or_else(|| {
             let problem =
-                "Kubernetes no longer has the ReplicaSet with the former settings (revisionHistoryLimit)";
+                "someone has changed it since, or Kubernetes no longer has the ReplicaSet with the former settings";
             Refusal::Refused(problem.to_owned())
         })
     }
@@ -252,6 +253,16 @@ impl Deployments {
                 return;
             }
         }
+    }
+}
+
+/// A policy may quote the values that it refuses.
+fn without_values(refusal: Refusal, new: &NewSettings) -> Refusal {
+    let env = new.env.iter();
+    let redactor = Redactor::new(env.filter_map(|(name, value)| Some((name.as_str(), value.as_deref()?))));
+    match refusal {
+        Refusal::Refused(problem) => Refusal::Refused(redactor.line(&problem)),
+        other => other,
     }
 }
 
@@ -364,7 +375,9 @@ impl Orchestrate for Deployments {
         let mut patch = patch::patch(object, container, step, now);
         if let Some((new, mark)) = step.new_settings(managed) {
             patch::add_settings(&mut patch, new, Some(&mark));
-            self.try_settings(object, &patch, new).await?;
+            self.try_settings(object, &patch, new)
+                .await
+                .map_err(|refusal| without_values(refusal, new))?;
         } else if let (Step::RollBack { .. }, Some(_)) = (step, managed.changed_settings()) {
             let former = self.former_template(document).await?;
             let variables = read::container_of(&former, container).map(read::variables);

@@ -88,7 +88,13 @@ pub(super) fn settings(pod: &Value) -> SettingsChange {
 /// Returns the variables of a container that are set there, as in Docker's documents.
 pub(super) fn variables(container: &Value) -> Inspected {
     let env = container["env"].as_array().into_iter().flatten();
-    let set = |it: &Value| Some(format!("{}={}", it["name"].as_str()?, it["value"].as_str()?));
+    // Kubernetes omits an empty value.
+    let is_set = |it: &&Value| it.get("valueFrom").is_none();
+    let env = env.filter(is_set);
+    let set = |it: &Value| {
+        let value = it["value"].as_str().unwrap_or_default();
+        Some(format!("{}={value}", it["name"].as_str()?))
+    };
     Inspected::with_variables(&env.filter_map(set).map(Value::from).collect())
 }
 

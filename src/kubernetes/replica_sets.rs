@@ -7,7 +7,8 @@ use super::read::{annotation, container_of, settings};
 /// On a ReplicaSet: the number of the Deployment's change that used it last.
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-/// Returns the pod template that a Deployment had last with the same image and other settings.
+/// Returns the pod template that a Deployment had last with the same image and other settings. `None` if someone else has changed the
+/// template since: then there are several with the present settings.
 pub fn former<'a>(all: &'a [Value], deployment: &Value, container: &str) -> Option<&'a Value> {
     let image = |pod: &Value| Some(container_of(pod, container)?["image"].clone());
     let now = &deployment["spec"]["template"];
@@ -18,11 +19,11 @@ pub fn former<'a>(all: &'a [Value], deployment: &Value, container: &str) -> Opti
             .flatten();
         owners.any(|owner| owner["uid"] == deployment["metadata"]["uid"])
     };
-    let is_former = |set: &&Value| {
-        let template = &set["spec"]["template"];
-        image(template) == image(now) && settings(template) != settings(now)
-    };
+    let is_of_image = |set: &&Value| image(&set["spec"]["template"]) == image(now);
+    let is_present = |set: &&Value| settings(&set["spec"]["template"]) == settings(now);
     let revision = |set: &&Value| annotation(set, REVISION)?.parse::<u64>().ok();
-    let former = all.iter().filter(is_own).filter(is_former).max_by_key(revision)?;
-    Some(&former["spec"]["template"])
+    let own = all.iter().filter(is_own).filter(is_of_image);
+    let (present, former): (Vec<_>, Vec<_>) = own.partition(is_present);
+    let former = former.into_iter().max_by_key(revision)?;
+    (present.len() < 2).then_some(&former["spec"]["template"])
 }

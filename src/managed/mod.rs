@@ -176,17 +176,16 @@ impl Managed {
         })
     }
 
-    /// Returns the last attempt if the image and the settings before it are in use: it was not applied yet, or was taken back. A
-    /// change of settings that failed stays in the record, and ends here.
-    fn taken_back(&self) -> Option<&Attempt> {
+    /// Returns the last attempt if the image and the settings before it are in use: it was not applied yet, or was taken back.
+    fn behind(&self) -> Option<&Attempt> {
         let attempt = self.record.attempt.as_ref();
-        let attempt = attempt.filter(|it| it.from == self.image.as_str() && self.applied() != Some(it))?;
-        let is_back = !matches!(
-            self.progress,
-            Progress::Updating | Progress::RollingBack | Progress::Paused { .. }
-        );
-        let is_over = attempt.is_of_settings() && attempt.failed.is_some() && is_back;
-        (!is_over).then_some(attempt)
+        attempt.filter(|it| it.from == self.image.as_str() && self.applied() != Some(it))
+    }
+
+    /// The same, unless its outcome is recorded: settings that failed stay in the record.
+    pub(crate) fn taken_back(&self) -> Option<&Attempt> {
+        let is_open = |attempt: &&Attempt| !attempt.is_of_settings() || attempt.failed.is_none();
+        self.behind().filter(is_open)
     }
 
     /// Returns the last attempt if it changed the settings that its tasks have now.

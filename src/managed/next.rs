@@ -188,9 +188,12 @@ impl At<'_> {
                 let (to, intent) = self.wanted()?;
                 let (to, intent) = (to.clone(), intent.clone());
                 // The attempt with this image may already be recorded.
-                let is_noted = |attempt: &Attempt| {
-                    attempt.to == to.to_string() && !matches!(intent, Intent::Reconfigure(..))
-                };
+                let is_noted = |attempt: &Attempt| attempt.to == to.to_string();
+                if matches!(intent, Intent::Reconfigure(..)) && self.managed.is_noted() {
+                    // Another process is about to change the image, and the attempt must not be lost.
+                    let orchestrator = self.orchestrator();
+                    return Some(Decision::Rest(Reason::UpdatedElsewhere { orchestrator }));
+                }
                 Decision::Act(if self.managed.taken_back().is_some_and(is_noted) {
                     Step::Apply { to }
                 } else {
@@ -250,7 +253,7 @@ impl At<'_> {
 
     /// Returns the reason to wait while the orchestrator rolls a failed image back.
     fn rolling_back(&self) -> Option<Reason> {
-        let attempt = self.managed.taken_back()?;
+        let attempt = self.managed.behind()?;
         let has_failed = attempt.failed.is_some();
         let is_on_its_way = match &self.managed.progress {
             // Without a failure, someone else requested the rollback.

@@ -200,7 +200,10 @@ impl<O: Orchestrate> Driver<O> {
         now: DateTime<Utc>,
     ) -> bool {
         for object in &mut self.found.objects {
-            core.run.complete(&mut object.managed);
+            let new = core.run.new_settings(&object.managed.id);
+            let missing = new.map(|new| new.missing_in(&self.orchestrator.settings(object)));
+            let has_new = missing.is_some_and(|missing| missing.is_empty());
+            core.run.follow(&mut object.managed, has_new);
         }
         let Found { objects, absent } = self.found.clone();
         for object in objects
@@ -290,9 +293,6 @@ impl<O: Orchestrate> Driver<O> {
                 let managed = &object.managed;
                 match step {
                     Step::Quarantine { cause, .. } => run.note_failed(managed, cause),
-                    Step::RollBack { cause, .. } if managed.changed_settings().is_some() => {
-                        run.note_failed(managed, cause);
-                    }
                     Step::Begin { .. } if step.new_settings(managed).is_some() => {
                         run.note_begun(managed, step.writes(managed, now));
                     }

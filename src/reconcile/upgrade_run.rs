@@ -13,6 +13,7 @@ use super::resolve::{Open, Resolution, TargetImage};
 use super::retries::Retries;
 use super::subject::Subject;
 use crate::container::{ContainerId, ImageId};
+use crate::document::NewSettings;
 use crate::image::{ImageName, ImageReference, TargetSettings, is_mutable_tag};
 use crate::managed::{Orchestrator, Record};
 use crate::manager::{ManagerError, Query};
@@ -361,6 +362,11 @@ impl UpgradeRun {
         if let Some(retries) = &mut self.retries {
             retries.schedule(reason, now);
         }
+    }
+
+    /// The settings that this run gives the container or workload with this id.
+    pub(super) fn new_settings(&self, id: &str) -> Option<&NewSettings> {
+        self.intent.new_settings(id)
     }
 
     /// Whether a retry is due; if so, counts it.

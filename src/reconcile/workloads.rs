@@ -135,7 +135,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     /// Starts a run that gives all workloads other settings.
     ///
     /// # Errors
-    /// One of them is missing, or its settings cannot be changed. Then none is changed.
+    /// One of them is missing, or its settings cannot be changed. Then none is changed. What only the API server knows comes later.
     pub async fn reconfigure(
         &mut self,
         settings: &NewSettings,

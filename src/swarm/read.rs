@@ -147,7 +147,14 @@ fn tasks_of<'a>(
         })
     });
     // Tasks of another image may fail later, for example with their node, which says nothing about the image that was tried.
-    let last_failure = failures.max_by_key(|failure| (tried == Some(failure.image.as_str()), failure.at));
+    // The same holds for the settings that were changed last.
+    let last_failure = failures.max_by_key(|failure| {
+        (
+            tried == Some(failure.image.as_str()),
+            failure.settings,
+            failure.at,
+        )
+    });
     // A health check counts from the container's start, after the pull. But after a failure, repeated starts do not count.
     let has_failed = last_failure
         .as_ref()

@@ -15,6 +15,7 @@ fn delegate() -> StandIn {
         let env = &mut state.document["spec"]["template"]["spec"]["containers"][1]["env"];
         let env = env.as_array_mut().unwrap();
         env.push(json!({ "name": "JAVA_OPTS", "value": "-Xmx1g" }));
+        env.push(json!({ "name": "EMPTY" }));
         env.push(
             json!({ "name": "TOKEN_PART", "valueFrom": { "secretKeyRef": { "name": "s", "key": "k" } } }),
         );
@@ -25,7 +26,7 @@ fn delegate() -> StandIn {
 #[test]
 fn a_variable_changes_and_comes_back_and_an_upgrade_keeps_it() {
     let delegate = delegate();
-    let command = "reconfigure --env JAVA_OPTS=-Xmx2g --unset UNUSED";
+    let command = "reconfigure --env JAVA_OPTS=-Xmx2g --unset UNUSED --env EMPTY=";
     let (code, text) = delegate.run(&format!("plan {command}"), A);
     assert_eq!(code, Some(0), "{text}");
     assert!(
@@ -65,6 +66,15 @@ fn settings_that_fail_are_taken_back_once() {
         "{text}"
     );
     assert_eq!(delegate.written().len(), 2, "{text}");
+    // Whoever pauses it now is left alone.
+    let pause = |paused: bool| delegate.state.lock().unwrap().document["spec"]["paused"] = json!(paused);
+    pause(true);
+    let (_, text) = delegate.run("once", A);
+    assert!(
+        delegate.written().is_empty() && text.contains("update_paused"),
+        "{text}"
+    );
+    pause(false);
     // Neither a second run nor another image is held by that.
     assert_eq!(delegate.run("once", A).0, Some(0));
     assert!(delegate.written().is_empty());
@@ -94,4 +104,28 @@ fn refuses_a_change_that_cannot_be_kept_or_taken_back() {
     );
     delegate.state.lock().unwrap().document["spec"]["revisionHistoryLimit"] = json!(0);
     refused("--env A=b", "would forget the former settings");
+}
+
+/// A change of the template by someone else leaves two ReplicaSets with the present settings.
+#[test]
+fn settings_stay_if_someone_else_has_changed_the_template_since() {
+    let delegate = delegate();
+    assert_eq!(delegate.run("reconfigure --env JAVA_OPTS=-Xmx2g", A).0, Some(0));
+    {
+        let mut state = delegate.state.lock().unwrap();
+        let template = state.document["spec"]["template"].clone();
+        for revision in ["7", "8"] {
+            let annotations = json!({ "deployment.kubernetes.io/revision": revision });
+            state.replica_sets.push(json!({
+                "metadata": { "annotations": annotations, "ownerReferences": [{ "uid": "7a5b" }] },
+                "spec": { "template": template },
+            }));
+        }
+    }
+    let (code, text) = delegate.run("rollback", A);
+    assert_eq!(delegate.variable("JAVA_OPTS").as_deref(), Some("-Xmx2g"));
+    assert!(
+        code == Some(1) && text.contains("someone has changed it since"),
+        "{text}"
+    );
 }

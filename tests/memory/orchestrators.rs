@@ -1,6 +1,6 @@
 //! The driver of services and Deployments with an orchestrator in memory, which shows how to add a third one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -52,8 +52,8 @@ struct Memory {
     misses_one: bool,
     /// No task of this image ever runs.
     broken: Option<&'static str>,
-    /// The variables of all workloads: those before each change of settings, and those now.
-    variables: Arc<Mutex<Vec<Inspected>>>,
+    /// The variables of each workload: those before each change of settings, and those now.
+    variables: Arc<Mutex<BTreeMap<String, Vec<Inspected>>>>,
     /// Whether tasks with other settings run; if not, whether the orchestrator takes them back by itself.
     refuses_settings: Option<bool>,
 }
@@ -86,7 +86,17 @@ impl Memory {
             steps: Arc::default(),
             misses_one: true,
             broken: None,
-            variables: Arc::new(Mutex::new(vec![Inspected::with_variables(&json!(["TOKEN=old"]))])),
+            variables: Arc::new(Mutex::new(
+                names
+                    .iter()
+                    .map(|name| {
+                        (
+                            name.to_string(),
+                            vec![Inspected::with_variables(&json!(["TOKEN=old"]))],
+                        )
+                    })
+                    .collect(),
+            )),
             refuses_settings: None,
         }
     }
@@ -99,8 +109,8 @@ impl Memory {
             .collect()
     }
 
-    fn settings_now(&self) -> Inspected {
-        self.variables.lock().unwrap().last().unwrap().clone()
+    fn settings_of(&self, name: &str) -> Inspected {
+        self.variables.lock().unwrap()[name].last().unwrap().clone()
     }
 
     fn steps(&self) -> Vec<String> {
@@ -155,12 +165,12 @@ impl Orchestrate for Memory {
         None
     }
 
-    fn settings(&self, _: &Object) -> Inspected {
-        self.settings_now()
+    fn settings(&self, object: &Object) -> Inspected {
+        self.settings_of(&object.managed.name)
     }
 
-    async fn former_settings(&mut self, _: &Object) -> Result<Inspected, String> {
-        let all = self.variables.lock().unwrap();
+    async fn former_settings(&mut self, object: &Object) -> Result<Inspected, String> {
+        let all = &self.variables.lock().unwrap()[&object.managed.name];
         all.iter().rev().nth(1).cloned().ok_or_else(|| "gone".to_owned())
     }
 
@@ -174,7 +184,8 @@ impl Orchestrate for Memory {
         let mut refusals = self.refusals.lock().unwrap();
         let is_refused = refusals.front().is_some_and(|(step, _)| *step == step_of);
         self.steps.lock().unwrap().push(step_of);
-        if is_refused && let Some((_, refusal)) = refusals.pop_front() {
+        let refusal = is_refused.then(|| refusals.pop_front().unwrap().1);
+        if let Some(refusal) = refusal.clone().filter(|it| *it != lost_answer()) {
             return Err(refusal);
         }
         let mut workloads = self.workloads.lock().unwrap();
@@ -196,13 +207,17 @@ impl Orchestrate for Memory {
         if let Some(image) = image {
             let mut works = self.broken != Some(image.as_str());
             if let Some((new, mark)) = step.new_settings(&before) {
-                let mut all = self.variables.lock().unwrap();
-                let last = new.applied_to(all.last().unwrap());
-                all.push(last);
+                let changed = new.applied_to(&self.settings_of(name));
+                self.variables
+                    .lock()
+                    .unwrap()
+                    .get_mut(name)
+                    .unwrap()
+                    .push(changed);
                 managed.settings = SettingsChange::read(Some(&mark));
                 works = self.refuses_settings.is_none();
             } else if before.changed_settings().is_some() {
-                self.variables.lock().unwrap().pop();
+                self.variables.lock().unwrap().get_mut(name).unwrap().pop();
                 managed.settings = SettingsChange::default();
             }
             managed.tasks.running = u64::from(works);
@@ -214,7 +229,7 @@ impl Orchestrate for Memory {
             managed.tasks.last_started_at = Some(now);
             managed.image = ImageName::from(image.as_str());
             if !works && self.refuses_settings == Some(true) {
-                self.variables.lock().unwrap().pop();
+                self.variables.lock().unwrap().get_mut(name).unwrap().pop();
                 managed.tasks.last_failure = Some(TaskFailure {
                     at: now,
                     image,
@@ -229,7 +244,7 @@ impl Orchestrate for Memory {
                 (managed.record, managed.settings) = (before.record, before.settings);
             }
         }
-        Ok(())
+        refusal.map_or(Ok(()), Err)
     }
 }
 
@@ -263,6 +278,11 @@ async fn finish(workloads: &mut Workloads<Memory, FixedImage>) -> Report {
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
+}
+
+/// The step was taken, and this process does not know.
+fn lost_answer() -> Refusal {
+    Refusal::Failed("the answer is lost".to_owned())
 }
 
 fn conflict() -> Refusal {
@@ -365,7 +385,7 @@ async fn other_settings_are_an_attempt_that_an_upgrade_keeps_and_a_rollback_take
         misses_one: false,
         ..Memory::with(&["a"])
     };
-    let value = || memory.settings_now().env("TOKEN").map(str::to_owned);
+    let value = || memory.settings_of("a").env("TOKEN").map(str::to_owned);
     let mut upgrader = publishing(&memory, OLD);
     upgrader
         .reconfigure(&token("new"), Request::default())
@@ -427,7 +447,7 @@ async fn settings_that_fail_are_taken_back_and_blame_no_image() {
             message.contains("with the new settings env.TOKEN was rejected"),
             "{message}"
         );
-        assert_eq!(memory.settings_now().env("TOKEN"), Some("old"));
+        assert_eq!(memory.settings_of("a").env("TOKEN"), Some("old"));
         let last = if by_itself { "quarantine a" } else { "roll_back a" };
         assert_eq!(memory.steps(), ["begin a", last]);
         let record = memory.workloads.lock().unwrap()[0].record.clone();
@@ -440,6 +460,48 @@ async fn settings_that_fail_are_taken_back_and_blame_no_image() {
         let is_it = |it: &Release| (it.release, it.outcome) == (1, "rejected");
         assert!(history.iter().any(is_it), "{history:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_that_another_process_takes_back_halt_the_rest() {
+    let memory = Memory {
+        refuses_settings: Some(false),
+        misses_one: false,
+        ..Memory::with(&["a", "b"])
+    };
+    let mut upgrader = publishing(&memory, OLD);
+    let mut daemon = publishing(&memory, OLD);
+    upgrader
+        .reconfigure(&token("new"), Request::default())
+        .await
+        .unwrap();
+    upgrader.reconcile().await.unwrap();
+    tokio::time::sleep(settings().policy.healthy_deadline).await;
+    daemon.start_run(Intent::Upgrade);
+    finish(&mut daemon).await;
+    assert_eq!(memory.steps(), ["begin a", "roll_back a"]);
+    assert_eq!(reasons(&finish(&mut upgrader).await), [Rejected, Halted]);
+    assert_eq!(memory.steps(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_whose_answer_is_lost_is_made_once() {
+    let memory = Memory {
+        misses_one: false,
+        ..Memory::with(&["a"])
+    };
+    memory
+        .refusals
+        .lock()
+        .unwrap()
+        .push_back(("begin a", lost_answer()));
+    let mut upgrader = publishing(&memory, OLD);
+    upgrader
+        .reconfigure(&token("new"), Request::default())
+        .await
+        .unwrap();
+    assert_eq!(reasons(&finish(&mut upgrader).await), [Reconfigured]);
+    assert_eq!(memory.steps(), ["begin a"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -33,19 +33,16 @@ impl UpgradeRun {
     /// The same in a run that changes settings, each once: the image stays.
     fn reconfigured(&self, managed: &Managed) -> Desired {
         let new = self.intent.new_settings(&managed.id);
-        match (new, self.begun.get(&managed.id), managed.image.reference()) {
-            (Some(_), None, Ok(reference)) => Desired::Image {
+        match (new, managed.image.reference()) {
+            (Some(new), _) if self.begun.contains_key(&managed.id) => {
+                let settings = new.names();
+                Desired::Keep(Reason::Reconfigured { settings })
+            }
+            (Some(_), Ok(reference)) => Desired::Image {
                 reference: reference.clone(),
                 id: None,
                 intent: self.intent.clone(),
             },
-            (Some(new), Some(begun), _) if managed.settings.release == begun.release => {
-                let settings = new.names();
-                Desired::Keep(Reason::Reconfigured { settings })
-            }
-            (_, Some(_), _) => Desired::Keep(Reason::CreateRefused {
-                problem: "someone else has changed it meanwhile; run the command again".to_owned(),
-            }),
             _ => Desired::Keep(not_asked()),
         }
     }
@@ -60,43 +57,53 @@ impl UpgradeRun {
             .extend(written.map(|(record, _)| (managed.id.clone(), record)));
     }
 
-    /// Completes the record of a workload that this run gave other settings: if Swarm takes them back by itself, it also restores the
-    /// labels from before the attempt.
-    pub(in crate::reconcile) fn complete(&self, managed: &mut Managed) {
-        let begun = self.begun.get(&managed.id);
-        if let Some(begun) = begun.filter(|begun| managed.record.release < begun.release) {
-            managed.record = begun.clone();
+    /// Follows a workload in a run that changes settings. `has_new` says whether its spec has the new ones, whoever wrote them; another
+    /// process may also take them back.
+    pub(in crate::reconcile) fn follow(&mut self, managed: &mut Managed, has_new: bool) {
+        let Some(new) = self.intent.new_settings(&managed.id) else {
+            return;
+        };
+        match self.begun.get(&managed.id) {
+            // If Swarm takes settings back by itself, it also restores the labels from before the attempt.
+            Some(begun) if managed.record.release < begun.release => managed.record = begun.clone(),
+            None if has_new => drop(self.begun.insert(managed.id.clone(), managed.record.clone())),
+            _ => {}
+        }
+        let is_back = !has_new && !managed.is_in_progress() && managed.taken_back().is_none();
+        if is_back && self.begun.contains_key(&managed.id) && !self.skipped.contains_key(&managed.id) {
+            let failed = managed.record.attempt.as_ref().and_then(|it| it.failed.clone());
+            let problem = failed.unwrap_or_else(|| "someone else took the former settings back".to_owned());
+            let reason = Reason::Rejected {
+                image: format!("{} with the new settings {}", managed.image, new.names()),
+                rejection: FailureCause::RolloutFailed {
+                    problem: problem.clone(),
+                }
+                .into(),
+            };
+            self.skipped.insert(managed.id.clone(), reason);
+            self.halt_others(managed, problem);
         }
     }
 
-    /// Notes that an attempt at an orchestrator's workload failed. If it got no task, only the next run tries it again.
-    /// Settings that failed end a run that changes settings, and concern no other.
+    /// Notes that an attempt to give an orchestrator's workload an image failed. If it got no task, only the next run tries it again.
     pub(in crate::reconcile) fn note_failed(&mut self, managed: &Managed, cause: &str) {
-        let new = self.intent.new_settings(&managed.id);
-        if let Some(new) = new {
-            let problem = cause.to_owned();
-            let rejected = Reason::Rejected {
-                image: format!("{} with the new settings {}", managed.image, new.names()),
-                rejection: FailureCause::RolloutFailed { problem }.into(),
-            };
-            self.skipped.insert(managed.id.clone(), rejected);
-        } else if managed
-            .record
-            .attempt
-            .as_ref()
-            .is_some_and(Attempt::is_of_settings)
-        {
+        let attempt = managed.record.attempt.as_ref();
+        if matches!(self.intent, Intent::Reconfigure(..)) || attempt.is_some_and(Attempt::is_of_settings) {
             return;
         }
-        let (name, because) = (managed.name.clone(), cause.to_owned());
-        let replicas = (Some(managed.orchestrator), managed.workload.clone());
-        self.halt(replicas, &managed.name, Reason::Halted { name, because });
+        self.halt_others(managed, cause.to_owned());
         if cause.contains(NO_TASK) {
             let problem = cause.to_owned();
             self.skipped
                 .insert(managed.id.clone(), Reason::CreateRefused { problem });
         }
         self.ended.insert(managed.id.clone());
+    }
+
+    fn halt_others(&mut self, managed: &Managed, because: String) {
+        let name = managed.name.clone();
+        let replicas = (Some(managed.orchestrator), managed.workload.clone());
+        self.halt(replicas, &managed.name, Reason::Halted { name, because });
     }
 
     /// This run's facts about upgrading an orchestrator's workload. `others` are upgraded one at a time with it.
