@@ -66,7 +66,7 @@ fn settings_that_fail_are_taken_back_once() {
         "{text}"
     );
     assert_eq!(delegate.written().len(), 2, "{text}");
-    // Whoever pauses it now is left alone.
+    // A pause after that is left alone.
     let pause = |paused: bool| delegate.state.lock().unwrap().document["spec"]["paused"] = json!(paused);
     pause(true);
     let (_, text) = delegate.run("once", A);

@@ -57,7 +57,7 @@ impl UpgradeRun {
             .extend(written.map(|(record, _)| (managed.id.clone(), record)));
     }
 
-    /// Follows a workload in a run that changes settings. `has_new` says whether its spec has the new ones, whoever wrote them; another
+    /// Follows a workload in a run that changes settings. `has_new` says whether its spec has the new ones; another
     /// process may also take them back.
     pub(in crate::reconcile) fn follow(&mut self, managed: &mut Managed, has_new: bool) {
         let Some(new) = self.intent.new_settings(&managed.id) else {
