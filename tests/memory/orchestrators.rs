@@ -553,7 +553,7 @@ async fn nothing_begins_before_a_failure_is_recorded() {
 
 /// Two upgraders may note an attempt each, for another workload, at the same moment.
 #[tokio::test(start_paused = true)]
-async fn noted_attempts_go_on_in_the_order_of_names() {
+async fn noted_attempts_continue_in_the_order_of_names() {
     let memory = Memory::with(&["b", "a"]);
     for managed in memory.workloads.lock().unwrap().iter_mut() {
         managed.record = managed.begin(NEW, &Intent::Upgrade, at(Duration::ZERO));

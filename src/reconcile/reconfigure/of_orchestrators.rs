@@ -21,7 +21,7 @@ impl<O: Orchestrate> Driver<O> {
         let object = self.with_id(id)?;
         let name = &object.managed.name;
         if !settings.labels.is_empty() || settings.memory.is_some() {
-            let problem = format!("of {} only variables are changed", O::ORCHESTRATOR.name());
+            let problem = "`docker service update` changes labels and limits of a service";
             return Err(cannot(name, &problem));
         }
         let present = self.orchestrator.settings(object);

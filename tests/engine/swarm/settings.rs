@@ -104,8 +104,14 @@ fn a_change_that_a_service_cannot_keep_is_refused_by_name() {
     std::fs::write(file.path(), "s3cr3ts3cr3t").expect("the token");
     let secret = format!("DELEGATE_TOKEN={}", file.path().display());
     for (given, words) in [
-        (["--memory", "1g"], "of Swarm only variables are changed"),
-        (["--label", "a=b"], "of Swarm only variables are changed"),
+        (
+            ["--memory", "1g"],
+            "`docker service update` changes labels and limits",
+        ),
+        (
+            ["--label", "a=b"],
+            "`docker service update` changes labels and limits",
+        ),
         (["--secret", &secret], "DELEGATE_TOKEN is not among its variables"),
     ] {
         let command = ["reconfigure", &service.name, given[0], given[1]];
