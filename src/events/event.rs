@@ -5,6 +5,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
+use super::outcome::Subject;
 use crate::container::Request;
 use crate::text::time;
 
@@ -69,30 +70,51 @@ pub struct Event {
 }
 
 impl Event {
-    /// The event that `notify --test` sends.
-    pub fn test(host: String, workload: String, now: DateTime<Utc>) -> Self {
+    /// An event about a delegate, without details. `id` makes its id, beside the action.
+    pub(super) fn new(
+        host: &str,
+        subject: Subject<'_>,
+        (action, id): (Action, &[&str]),
+        now: DateTime<Utc>,
+        message: String,
+    ) -> Self {
         Self {
-            id: EventId::of(Action::Test, &[&host, &now.to_rfc3339()]),
+            id: EventId::of(action, id),
             time: now,
-            host,
+            host: host.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            actor: Actor::Operator,
+            actor: Actor::System,
             request: None,
-            action: Action::Test,
-            workload,
-            container: "test".to_owned(),
+            action,
+            workload: subject.workload.to_owned(),
+            container: subject.name.to_owned(),
             container_id: None,
             from: None,
             to: None,
             image_id: None,
             previous_image_id: None,
             reason: None,
-            message: "this is a test of the notifications; nothing has happened".to_owned(),
+            message,
             seconds: Seconds::default(),
             release: None,
             previous_release: None,
             tasks_cut_short: None,
             resolved: false,
+        }
+    }
+
+    /// The event that `notify --test` sends.
+    pub fn test(host: &str, workload: &str, now: DateTime<Utc>) -> Self {
+        let subject = Subject {
+            name: "test",
+            workload,
+            image: None,
+        };
+        let id = [host, &now.to_rfc3339()];
+        let message = "this is a test of the notifications; nothing has happened".to_owned();
+        Self {
+            actor: Actor::Operator,
+            ..Self::new(host, subject, (Action::Test, &id), now, message)
         }
     }
 

@@ -17,7 +17,7 @@ use super::histograms::{self, Durations};
 use super::listeners::Listeners;
 use super::managed::outcomes_of_managed;
 use super::note::Notes;
-use super::outcome::{At, Origin, Outcome, Subject, recorded_before};
+use super::outcome::{At, Outcome, Subject, recorded_before};
 use super::pauses::outcome_of_pause;
 use crate::container::ImageId;
 use crate::health::HealthStatus;
@@ -31,7 +31,7 @@ const INTERVALS: i32 = 2;
 
 /// Finds, records and reports outcomes.
 pub struct Ledger {
-    origin: Origin,
+    host: String,
     audit: Option<AuditLog>,
     listeners: Arc<Listeners>,
     /// Whether it also reports lasting states, such as lost health.
@@ -63,9 +63,9 @@ struct Open {
 
 impl fmt::Debug for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { origin, counts, .. } = self;
+        let Self { host, counts, .. } = self;
         f.debug_struct("Ledger")
-            .field("origin", origin)
+            .field("host", host)
             .field("counts", counts)
             .finish_non_exhaustive()
     }
@@ -75,7 +75,7 @@ impl Ledger {
     /// A ledger that only counts. `health_interval` is the longest time between two health checks.
     pub fn new(host: String, health_interval: Duration) -> Self {
         Self {
-            origin: Origin { host },
+            host,
             audit: None,
             listeners: Arc::default(),
             reports_states: true,
@@ -148,7 +148,7 @@ impl Ledger {
         At {
             rollout,
             notes: &self.notes,
-            origin: &self.origin,
+            host: &self.host,
             now,
         }
     }
@@ -169,7 +169,7 @@ impl Ledger {
         let found: Vec<Outcome> = rollouts
             .iter()
             .flat_map(|rollout| self.at(rollout, now).outcomes(&self.seen))
-            .chain(managed.flat_map(|managed| outcomes_of_managed(managed, healthy_time, &self.origin, now)))
+            .chain(managed.flat_map(|managed| outcomes_of_managed(managed, healthy_time, &self.host, now)))
             .collect();
         if self.is_first {
             self.is_first = false;
@@ -192,7 +192,7 @@ impl Ledger {
     ) {
         let is_shown = |pause: &&Paused| pause.delegate.as_deref().is_none_or(&is_own);
         self.pauses = Paused::lasting(pauses, now).filter(is_shown).cloned().collect();
-        let outcome = |pause| outcome_of_pause(pause, &self.origin, now);
+        let outcome = |pause| outcome_of_pause(pause, &self.host, now);
         let mut found: Vec<Outcome> = pauses.iter().map(outcome).collect();
         if std::mem::take(&mut self.awaits_pauses) {
             self.begin(&found, &[]).await;
@@ -276,9 +276,8 @@ impl Ledger {
         if let (Step::RemoveImage { id }, Effect::Done) = (step, effect) {
             let what = [id.as_str(), rollout.name.as_str()];
             let message = format!("removed the former image {id}");
-            let mut event = self
-                .origin
-                .event(rollout.into(), (Action::ImageRemoved, &what), now, message);
+            let action = (Action::ImageRemoved, &what[..]);
+            let mut event = Event::new(&self.host, rollout.into(), action, now, message);
             event.image_id = Some(id.as_str().to_owned());
             self.report(event).await;
         }
@@ -312,7 +311,7 @@ impl Ledger {
         };
         let at = now.to_rfc3339();
         let what = [subject.name, word, at.as_str()];
-        let mut event = self.origin.event(subject, (Action::Skipped, &what), now, message);
+        let mut event = Event::new(&self.host, subject, (Action::Skipped, &what), now, message);
         event.reason = Some(word.to_owned());
         event.resolved = is_over;
         event.from = subject.image.map(str::to_owned);
@@ -354,7 +353,7 @@ impl Ledger {
         open.is_unhealthy = action == Action::HealthLost;
         let at = now.to_rfc3339();
         let what = [serving.id.as_str(), at.as_str()];
-        let mut event = self.origin.event(rollout.into(), (action, &what), now, message);
+        let mut event = Event::new(&self.host, rollout.into(), (action, &what), now, message);
         event.container_id = Some(serving.id.as_str().to_owned());
         event.to = Some(serving.image.to_string());
         event.image_id = Some(serving.image_id.as_str().to_owned());

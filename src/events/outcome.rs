@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::event::{Action, Actor, Event, EventId, Seconds, seconds};
+use super::event::{Action, Event, EventId, Seconds, seconds};
 use super::note::Notes;
 use crate::container::Role;
 use crate::managed::Managed;
@@ -53,48 +53,6 @@ impl<'a> From<&'a Managed> for Subject<'a> {
     }
 }
 
-/// The facts that all events of a process share.
-#[derive(Clone, Debug)]
-pub struct Origin {
-    /// The host's name.
-    pub host: String,
-}
-
-impl Origin {
-    /// Makes an event about a delegate, without details.
-    pub(super) fn event(
-        &self,
-        subject: Subject<'_>,
-        (action, id): (Action, &[&str]),
-        now: DateTime<Utc>,
-        message: String,
-    ) -> Event {
-        Event {
-            id: EventId::of(action, id),
-            time: now,
-            host: self.host.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            actor: Actor::System,
-            request: None,
-            action,
-            workload: subject.workload.to_owned(),
-            container: subject.name.to_owned(),
-            container_id: None,
-            from: None,
-            to: None,
-            image_id: None,
-            previous_image_id: None,
-            reason: None,
-            message,
-            seconds: Seconds::default(),
-            release: None,
-            previous_release: None,
-            tasks_cut_short: None,
-            resolved: false,
-        }
-    }
-}
-
 /// The ids of outcomes that may have been recorded, but that these containers no longer show: they were recorded before
 /// the step (see [`Ledger::before`](super::ledger)), or the container no longer works.
 pub fn recorded_before(rollout: &Rollout) -> impl Iterator<Item = EventId> {
@@ -134,7 +92,8 @@ fn restored_id(old: &Member) -> [&str; 2] {
 pub(super) struct At<'a> {
     pub(super) rollout: &'a Rollout,
     pub(super) notes: &'a Notes,
-    pub(super) origin: &'a Origin,
+    /// The host's name.
+    pub(super) host: &'a str,
     pub(super) now: DateTime<Utc>,
 }
 
@@ -156,9 +115,7 @@ impl At<'_> {
         Event {
             container_id: Some(member.id.as_str().to_owned()),
             release: Some(member.release).filter(|release| *release > 0),
-            ..self
-                .origin
-                .event(self.rollout.into(), (action, id), self.now, message)
+            ..Event::new(self.host, self.rollout.into(), (action, id), self.now, message)
         }
     }
 
