@@ -7,7 +7,7 @@ use crate::alerts::{self, AskAlerts};
 use crate::config::{self, AuditTarget, HealthAction, ManagerSettings, Notifications, Settings, Source};
 #[cfg(feature = "kubernetes")]
 use crate::engine::Credentials;
-use crate::engine::{DockerEngine, Engine, EngineError, EngineHost};
+use crate::engine::{DockerEngine, EngineError, EngineHost};
 use crate::events::audit::{self, AuditLog};
 use crate::events::ledger::Ledger;
 use crate::events::webhook::{Timing, Webhook};
@@ -132,6 +132,7 @@ pub(crate) async fn upgrader(
 
 /// Makes an upgrader for a command that only reads: an operator waits for its answer, and the Manager must not show it as active.
 pub(crate) async fn looking(settings: &Settings) -> Result<Upgrader, SetupError> {
+    learn_place(settings).await;
     let source = impatient_source(settings, host::place::host())?;
     upgrader_with(settings, source, Arc::new(chrono::Utc::now)).await
 }
@@ -147,7 +148,7 @@ pub(crate) async fn upgrader_with(
         replaces_itself: settings.self_upgrade.then_some(settings.listen),
         ..scope(settings)
     };
-    let endpoint = health_endpoint(&engine, &scope).await?;
+    let endpoint = HttpEndpoint::new(host::host_address(&engine, scope.own_id.as_ref()).await)?;
     let settings = reconcile::Settings {
         scope,
         policy: policy(settings),
@@ -242,16 +243,6 @@ pub(crate) fn scope(settings: &Settings) -> Scope {
     }
 }
 
-/// The client for the delegates' health endpoints, at the addresses that can be reached from here.
-pub(crate) async fn health_endpoint<E: Engine>(
-    engine: &E,
-    scope: &Scope,
-) -> Result<HttpEndpoint, SetupError> {
-    Ok(HttpEndpoint::new(
-        host::host_address(engine, scope.own_id.as_ref()).await,
-    )?)
-}
-
 /// Makes the engine's client, with the registry logins. It does not call the engine.
 pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, SetupError> {
     Ok(DockerEngine::connect(&settings.engine)?.with_credentials(settings.credentials.clone()))
@@ -278,7 +269,16 @@ pub(crate) fn source(
         Source::None => return Ok(None),
         Source::Fixed(image) => Published::Fixed(FixedImage(image.clone())),
         Source::Manager(manager) => {
-            let config = manager_config(manager, &settings.egress, reports_upgrader, issuer)?;
+            let ManagerSettings {
+                base_url,
+                account_id,
+                token,
+            } = manager.clone();
+            let config = ManagerConfig {
+                reports_upgrader,
+                connection: settings.egress.connection()?,
+                ..ManagerConfig::new(base_url, account_id, token, issuer)
+            };
             let mut manager = HttpManager::new(config).map_err(EgressError::from)?;
             if let Some(limit) = limit {
                 manager.ask_once_within(limit);
@@ -325,21 +325,4 @@ pub(crate) fn registry_access(settings: &Settings) -> (Credentials, MakeClient) 
     };
     let client = move |url: &str| egress.client(url).map_err(|error| error.to_string());
     (settings.credentials.clone(), Box::new(client))
-}
-
-fn manager_config(
-    manager: &ManagerSettings,
-    egress: &Egress,
-    reports_upgrader: bool,
-    issuer: String,
-) -> Result<ManagerConfig, SetupError> {
-    let mut config = ManagerConfig::new(
-        &manager.base_url,
-        &manager.account_id,
-        manager.token.clone(),
-        issuer,
-    );
-    config.reports_upgrader = reports_upgrader;
-    config.connection = egress.connection()?;
-    Ok(config)
 }

@@ -234,15 +234,7 @@ pub async fn once<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error>
     completed(reconciler, Ok(first), true, &|_| false).await
 }
 
-/// Reconciles until nothing is in progress.
-///
-/// # Errors
-/// The engine was unreachable for two minutes.
-pub async fn run_to_completion<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error> {
-    run_until(reconciler, &|_| false).await
-}
-
-/// Like [`run_to_completion`], but also ends as soon as `is_enough` returns true.
+/// Reconciles until nothing is in progress, or `is_enough` returns true.
 ///
 /// # Errors
 /// The engine was unreachable for two minutes.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 
 use super::pause::no_name;
-use super::run::looking;
+use super::run::made;
 use super::{Exit, print, print_json};
 use crate::app;
 use crate::config::Settings;
@@ -18,8 +18,7 @@ use crate::status::view::Tone;
 use crate::text::time;
 
 pub(super) async fn history(settings: &Settings, container: Option<&str>, json: bool) -> Result<Exit, Exit> {
-    app::learn_place(settings).await;
-    let mut upgrader = looking(settings).await?;
+    let mut upgrader = made(app::looking(settings).await)?;
     let histories = upgrader.history(container, app::records(settings)).await;
     let histories = histories.map_err(no_name)?;
     let nothing = none_found(&settings.workload_names, &[]);

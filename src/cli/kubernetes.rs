@@ -292,7 +292,7 @@ impl CommandLine {
             } else if let Command::Retry { asker } = command {
                 workloads.start_retry(asker.into());
             }
-            let report = daemon::run_to_completion(&mut workloads).await;
+            let report = daemon::run_until(&mut workloads, &|_| false).await;
             listeners.finish(LAST_EVENTS).await;
             report
                 .map(|report| done(&report))

@@ -6,7 +6,6 @@ mod config;
 mod environment;
 mod exit;
 mod explain;
-#[cfg(feature = "docker")]
 mod from_delegate;
 mod habits;
 mod history;
@@ -21,7 +20,6 @@ mod reconfigure;
 mod run;
 mod shutdown;
 mod status;
-#[cfg(feature = "docker")]
 mod trial;
 
 use std::fmt::Display;

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use super::pause::no_name;
-use super::run::looking;
+use super::run::made;
 use super::{Exit, no_engine, print, print_json};
 use crate::app;
 use crate::config::Settings;
@@ -16,8 +16,7 @@ use crate::status::terminal::with_word;
 use crate::status::view::Tone;
 
 pub(super) async fn plan(settings: &Settings, container: Option<&str>, json: bool) -> Result<Exit, Exit> {
-    app::learn_place(settings).await;
-    let mut upgrader = looking(settings).await?;
+    let mut upgrader = made(app::looking(settings).await)?;
     let plan = upgrader.plan(print_awaited).await;
     let mut plan = plan.map_err(|error| no_engine(&error))?;
     if let Some(container) = container {

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::net::TcpListener;
-use tokio::signal::unix::Signal;
+use tokio::signal::unix::{Signal, SignalKind};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
-use super::shutdown::{hang_ups, shutdown, until_shutdown};
+use super::shutdown::{receive, shutdown, until_shutdown};
 use super::{Exit, environment, fail, no_engine, print_json};
 use crate::app::{self, SetupError, Upgrader};
 use crate::config::{Needs, Settings, Source};
@@ -42,7 +42,7 @@ pub(super) async fn run(settings: Settings, env_file: Option<PathBuf>) -> Result
     telemetry::start(&settings.log, false);
     log_settings(&settings, "delegate-upgrader starts");
     let mut shutdown = pin!(shutdown()?);
-    let mut hang_ups = hang_ups()?;
+    let mut hang_ups = receive(SignalKind::hangup())?;
     let started_at = Utc::now();
     let mut daemon = Box::pin(upgrader(settings, None))
         .await
@@ -317,14 +317,6 @@ pub(super) async fn single_run(settings: &Settings, ledger: Ledger, json: bool) 
     log_warnings(settings);
     let upgrader = app::upgrader(settings, !settings.disable_auto_upgrade, Arc::new(Utc::now)).await;
     Ok(made(upgrader)?.with_ledger(ledger))
-}
-
-/// The upgrader for a command that only reads.
-///
-/// # Errors
-/// The exit of the command, after the error was printed.
-pub(super) async fn looking(settings: &Settings) -> Result<Upgrader, Exit> {
-    made(app::looking(settings).await)
 }
 
 /// Prints the error if a part could not be made, and turns it into an exit.

@@ -5,7 +5,6 @@
 //! containers do not show, for example that a delegate was reported as unhealthy.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +29,7 @@ use crate::rollout::{Effect, Rollout, Step};
 const INTERVALS: i32 = 2;
 
 /// Finds, records and reports outcomes.
+#[derive(Debug)]
 pub struct Ledger {
     host: String,
     audit: Option<AuditLog>,
@@ -59,16 +59,6 @@ pub struct Ledger {
 struct Open {
     is_unhealthy: bool,
     skipped: Option<String>,
-}
-
-impl fmt::Debug for Ledger {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, counts, .. } = self;
-        f.debug_struct("Ledger")
-            .field("host", host)
-            .field("counts", counts)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Ledger {
