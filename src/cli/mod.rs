@@ -15,7 +15,6 @@ mod named_delegate;
 mod notify;
 mod pause;
 mod plan;
-#[cfg(feature = "docker")]
 mod reconfigure;
 mod run;
 mod shutdown;
@@ -224,7 +223,6 @@ enum Command {
 }
 
 /// The plans of other commands than a scheduled run.
-#[cfg(feature = "docker")]
 #[derive(Debug, Subcommand)]
 enum PlanOf {
     /// Show what `reconfigure` would change
@@ -233,7 +231,6 @@ enum PlanOf {
 }
 
 /// The end of the help of `reconfigure`.
-#[cfg(feature = "docker")]
 const RECONFIGURE: &str = "\
 With --env-file, FILE has variables of the delegate.
 

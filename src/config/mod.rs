@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use ring::digest::{Context, SHA256};
 use strum::{Display, EnumString};
+use tracing::level_filters::LevelFilter;
 
 use crate::engine::{Credentials, EngineHost};
 use crate::image::{ImageReference, TargetSettings};
@@ -33,7 +34,6 @@ pub use crate::net::egress::{Egress, ProxySettings};
 pub use alerts::AlertHold;
 pub use audit::AuditTarget;
 pub(crate) use audit::try_file;
-#[cfg(feature = "docker")]
 pub(crate) use dotenv::read as read_variables;
 pub use notifications::{Notifications, SigningKey, WebhookFormat, WebhookSettings};
 pub use problems::{ConfigErrors, Problem};
@@ -221,27 +221,9 @@ pub enum ProbeKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSettings {
     /// The level of this crate; libraries log only warnings and errors.
-    pub level: LogLevel,
+    pub level: LevelFilter,
     /// The format of a line.
     pub format: LogFormat,
-}
-
-/// The lowest severity that is logged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
-#[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
-pub enum LogLevel {
-    /// Failures only.
-    Error,
-    /// Also oddities.
-    #[strum(to_string = "warn", serialize = "warning")]
-    Warn,
-    /// Also what happens.
-    #[default]
-    Info,
-    /// Also why it happens, and every engine call.
-    Debug,
-    /// Everything.
-    Trace,
 }
 
 /// How a log line looks.
@@ -253,18 +235,6 @@ pub enum LogFormat {
     Text,
     /// One JSON object.
     Json,
-}
-
-impl From<LogLevel> for tracing::Level {
-    fn from(level: LogLevel) -> Self {
-        match level {
-            LogLevel::Error => Self::ERROR,
-            LogLevel::Warn => Self::WARN,
-            LogLevel::Info => Self::INFO,
-            LogLevel::Debug => Self::DEBUG,
-            LogLevel::Trace => Self::TRACE,
-        }
-    }
 }
 
 /// Every variable, in the order of the documentation.

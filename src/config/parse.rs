@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
+use tracing::level_filters::LevelFilter;
 
 use super::ProxySettings;
 use crate::container::EVERY_WORKLOAD;
@@ -36,6 +37,17 @@ pub(super) fn duration(text: &str, least: Duration) -> Result<Duration, String> 
             .map(|meant| format!("write {meant}"))
             .unwrap_or_default()),
     }
+}
+
+pub(super) fn log_level(text: &str) -> Result<LevelFilter, String> {
+    Ok(match text.to_ascii_lowercase().as_str() {
+        "error" => LevelFilter::ERROR,
+        "warn" | "warning" => LevelFilter::WARN,
+        "info" => LevelFilter::INFO,
+        "debug" => LevelFilter::DEBUG,
+        "trace" => LevelFilter::TRACE,
+        _ => return Err(String::new()),
+    })
 }
 
 pub(super) fn port(text: &str) -> Result<u16, String> {

@@ -4,6 +4,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use tracing::level_filters::LevelFilter;
+
 use super::aliases::DRY_RUNS;
 use super::notifications::notifications;
 use super::problems::{ConfigErrors, Problems};
@@ -77,7 +79,9 @@ pub(super) fn settings(
     let listen = reader.read(&env.listen_addr, parse::listen_address);
     let status_hosts = reader.read_as(&env.status_hosts, parse::hosts, |hosts| hosts.join(","));
     let log = LogSettings {
-        level: reader.word(&env.log_level),
+        level: reader
+            .read(&env.log_level, parse::log_level)
+            .unwrap_or(LevelFilter::INFO),
         format: reader.word(&env.log_format),
     };
     let audit = audit::audit_log(&mut reader, env);
@@ -162,7 +166,7 @@ fn schedule(reader: &mut Reader, env: &Environment) -> Option<Schedule> {
         Some(zone)
     };
     let zone = zone.unwrap_or_else(Zone::utc);
-    let parse = |text: &str| Schedule::parse(text, zone.clone()).map_err(|error| error.to_string());
+    let parse = |text: &str| Schedule::parse(text, zone.clone());
     let schedule = reader.read_as(&env.schedule, parse, |schedule| schedule.as_str().to_owned())?;
     for warning in schedule.warnings() {
         reader.problems.warn(&env.schedule, warning);

@@ -50,7 +50,7 @@ impl Timing {
 
 /// Reads these settings. The windows are in this time zone.
 pub(super) fn timing(reader: &mut Reader, env: &Environment, zone: &Zone) -> Timing {
-    let parse = |text: &str| UpgradeWindow::parse(text, zone.clone()).map_err(|error| error.to_string());
+    let parse = |text: &str| UpgradeWindow::parse(text, zone.clone());
     // Nobody waits for an image for seconds.
     if let Some(days) = env.upgrade_delay.get().and_then(|text| text.parse::<u16>().ok())
         && days > 0

@@ -38,13 +38,8 @@ pub struct Trigger {
     task: JoinHandle<()>,
 }
 
-/// The scheduler did not start.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot start the scheduler: {0}")]
-pub struct TriggerError(#[from] JobSchedulerError);
-
 /// Starts the scheduler. Each run is delayed by a random time of up to `jitter`.
-pub async fn start(schedule: Schedule, jitter: Duration) -> Result<Trigger, TriggerError> {
+pub async fn start(schedule: Schedule, jitter: Duration) -> Result<Trigger, JobSchedulerError> {
     let scheduler = JobScheduler::new().await?;
     let (sender, ticks) = mpsc::channel(1);
     let first = schedule.next(Utc::now()).map(|first| first.to_utc());

@@ -31,27 +31,13 @@ struct Range {
     to: u32,
 }
 
-/// Why a text is not a window.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the sentence of each says what it is")]
-pub enum WindowError {
-    #[error("{0:?} has no hours such as 02:00-05:00")]
-    NoHours(String),
-    #[error("{0:?} is not a time of day such as 02:00")]
-    Time(String),
-    #[error("{0:?} is not a weekday such as Mon or a range such as Mon-Fri")]
-    Day(String),
-    #[error("{0:?} ends when it starts; the whole day is 00:00-24:00")]
-    Empty(String),
-}
-
 impl UpgradeWindow {
     /// Reads windows such as `Mon-Fri 02:00-05:00, Sun 22:00-06:00`. A window without days applies to every day, and
     /// one that ends before it starts ends on the next day.
     ///
     /// # Errors
-    /// The first part that is not a window.
-    pub fn parse(text: &str, zone: Zone) -> Result<Self, WindowError> {
+    /// The first part that is not a window, and why.
+    pub fn parse(text: &str, zone: Zone) -> Result<Self, String> {
         let ranges = text.split(',').map(|part| Range::parse(part.trim()));
         Ok(Self {
             text: text.trim().to_owned(),
@@ -106,22 +92,24 @@ impl fmt::Display for UpgradeWindow {
 }
 
 impl Range {
-    fn parse(text: &str) -> Result<Self, WindowError> {
+    fn parse(text: &str) -> Result<Self, String> {
         let (days, hours) = match text.rsplit_once(char::is_whitespace) {
             Some((days, hours)) => (parse_days(days.trim())?, hours),
             None => ([true; 7], text),
         };
-        let no_hours = || WindowError::NoHours(text.to_owned());
+        let no_hours = || format!("{text:?} has no hours such as 02:00-05:00");
         let (from, to) = hours.split_once('-').ok_or_else(no_hours)?;
         if !from.contains(':') && !to.contains(':') {
             return Err(no_hours());
         }
         let (begin, end) = (minute_of_day(from)?, minute_of_day(to)?);
         if begin == DAY {
-            return Err(WindowError::Time(from.to_owned()));
+            return Err(no_time(from));
         }
         if begin == end {
-            return Err(WindowError::Empty(hours.to_owned()));
+            return Err(format!(
+                "{hours:?} ends when it starts; the whole day is 00:00-24:00"
+            ));
         }
         Ok(Self {
             days,
@@ -144,10 +132,10 @@ impl Range {
     }
 }
 
-fn parse_days(text: &str) -> Result<[bool; 7], WindowError> {
+fn parse_days(text: &str) -> Result<[bool; 7], String> {
     let day = |name: &str| {
         let day: Result<Weekday, _> = name.trim().parse();
-        day.map_err(|_| WindowError::Day(text.to_owned()))
+        day.map_err(|_| format!("{text:?} is not a weekday such as Mon or a range such as Mon-Fri"))
     };
     let (first, last) = match text.split_once('-') {
         Some((first, last)) => (day(first)?, day(last)?),
@@ -165,8 +153,8 @@ fn parse_days(text: &str) -> Result<[bool; 7], WindowError> {
 }
 
 /// Reads a time of day such as `02:00`, or `24:00` for the end of the day.
-fn minute_of_day(text: &str) -> Result<u32, WindowError> {
-    let wrong = || WindowError::Time(text.to_owned());
+fn minute_of_day(text: &str) -> Result<u32, String> {
+    let wrong = || no_time(text);
     let number = |text: &str, digits| {
         let is_number = (1..=2).contains(&text.len())
             && text.len() >= digits
@@ -180,4 +168,8 @@ fn minute_of_day(text: &str) -> Result<u32, WindowError> {
     );
     let of_day = hour * 60 + minute;
     (minute < 60 && of_day <= DAY).then_some(of_day).ok_or_else(wrong)
+}
+
+fn no_time(text: &str) -> String {
+    format!("{text:?} is not a time of day such as 02:00")
 }

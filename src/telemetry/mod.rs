@@ -33,7 +33,7 @@ static QUEUE: OnceLock<Queue> = OnceLock::new();
 ///
 /// With `beside_json`, logs to standard error, since standard output is for JSON. `NO_COLOR` turns colour off.
 pub fn start(settings: &LogSettings, beside_json: bool) {
-    let level = LevelFilter::from_level(settings.level.into());
+    let level = settings.level;
     let targets = Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target("delegate_upgrader", level);
