@@ -135,10 +135,10 @@ pub async fn run<C: Controller, T>(
             status.steps = counted(&ledger.steps_taken);
             status.manager = reconciler.manager_status();
             status.upgrader_image = reconciler.upgrader_image().cloned();
-            status.outcomes = counted(ledger.counts());
-            status.events = ledger.recent().iter().cloned().collect();
-            status.pauses = ledger.pauses().to_vec();
-            status.durations.clone_from(ledger.durations());
+            status.outcomes = counted(&ledger.counts);
+            status.events = ledger.recent.iter().cloned().collect();
+            status.pauses = ledger.pauses.clone();
+            status.durations.clone_from(&ledger.durations);
             status.audit_log =
                 Some(ledger.unwritten()).filter(|unwritten| *unwritten != Unwritten::default());
             status.webhook = options.listeners.webhook.as_ref().map(Webhook::counts);

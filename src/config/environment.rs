@@ -66,7 +66,10 @@ impl Environment {
                 .into_iter()
                 .find(|known| name.eq_ignore_ascii_case(known));
             if let Some(known) = dry_run.filter(|_| !value.is_empty() && parse::boolean(value) != Ok(false)) {
-                problems.dry_run(known);
+                let given = "not a setting of this program, which would upgrade".to_owned();
+                let accepted = "it unset: `delegate-upgrader plan` shows what a run would do, and DISABLE_AUTO_UPGRADE=true \
+                                upgrades nothing";
+                problems.push(known, given, accepted);
             }
         }
         let pairs = texts.into_iter().map(|(name, text)| (name.to_owned(), text));

@@ -16,7 +16,7 @@ use super::{HealthSettings, LogSettings, Needs, ProbeKind, Settings, Source, aud
 use crate::image::{ImagePolicy, ImageReference, MaxVersion, TargetSettings};
 use crate::schedule::Schedule;
 use crate::schedule::zone::Zone;
-use crate::text::duration;
+use crate::text::{duration, quoted};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// The longest default of `SCHEDULE_JITTER`.
@@ -64,7 +64,12 @@ pub(super) fn settings(
     if self_upgrade {
         check_writes(&mut reader, &env.self_upgrade, disable_auto_upgrade);
         if matches!(source, Some(Source::Fixed(_))) && self_image.is_none() {
-            reader.problems.needs_image(env.self_upgrade.row);
+            let given =
+                "\"true\", but with PUBLISHED_IMAGE no Manager says which image the upgrader should run";
+            let accepted = "an image reference such as registry.example/delegate-upgrader:1.2.0, or false";
+            reader
+                .problems
+                .push(env.self_upgrade.row.name, given.to_owned(), accepted);
         }
     }
     target.self_image = self_image;
@@ -275,6 +280,11 @@ fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSe
 /// Refuses a setting that needs more than `GET` requests, since `DISABLE_AUTO_UPGRADE` promises no others.
 fn check_writes(reader: &mut Reader, variable: &Variable, health_only: bool) {
     if health_only && let Some(value) = variable.get() {
-        reader.problems.needs_writes(variable.row, value);
+        let given = format!(
+            "{}, but DISABLE_AUTO_UPGRADE=true sends the engine nothing but GET requests, and restarts with HEALTH_ACTION=restart",
+            quoted(value, 100)
+        );
+        let accepted = "another value, or DISABLE_AUTO_UPGRADE=false";
+        reader.problems.push(variable.row.name, given, accepted);
     }
 }

@@ -1,13 +1,16 @@
 //! One outcome, in the form that all its reports share.
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
-use super::outcome::Subject;
 use crate::container::Request;
-use crate::text::time;
+use crate::managed::Managed;
+use crate::rollout::Rollout;
+use crate::text::{duration, time};
 
 /// One outcome. Fields that do not apply are absent. `docs/reference/event.schema.json` is the schema.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -139,6 +142,37 @@ impl Event {
     }
 }
 
+/// The delegate that an event is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The name of its container, or of its service.
+    pub name: &'a str,
+    /// Its `DELEGATE_NAME`.
+    pub workload: &'a str,
+    /// The image that it runs, if any.
+    pub image: Option<&'a str>,
+}
+
+impl<'a> From<&'a Rollout> for Subject<'a> {
+    fn from(rollout: &'a Rollout) -> Self {
+        Self {
+            name: &rollout.name,
+            workload: &rollout.workload,
+            image: rollout.representative().map(|member| member.image.as_str()),
+        }
+    }
+}
+
+impl<'a> From<&'a Managed> for Subject<'a> {
+    fn from(managed: &'a Managed) -> Self {
+        Self {
+            name: &managed.name,
+            workload: &managed.workload,
+            image: Some(managed.image.as_str()),
+        }
+    }
+}
+
 /// How long the parts of an outcome took, in seconds, if known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seconds {
@@ -171,6 +205,15 @@ impl Seconds {
             ("drain", self.drain),
             ("downtime", self.downtime),
         ]
+    }
+
+    /// The parts in words, separated by commas.
+    pub(super) fn words(&self) -> String {
+        let parts = self.parts().into_iter().filter_map(|(name, seconds)| {
+            let span = Duration::try_from_secs_f64(seconds?).ok()?;
+            Some(format!("{name} {}", duration::text(span)))
+        });
+        parts.collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -13,7 +13,7 @@ use super::outcome::{At, Outcome};
 use crate::host::place;
 use crate::managed::Managed;
 use crate::rollout::Rollout;
-use crate::text::{duration, time};
+use crate::text::time;
 
 /// The history of one delegate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -199,12 +199,7 @@ impl Release {
 
 /// How long the parts of the outcome took, in brackets.
 fn took(event: &Event) -> String {
-    let parts = event.seconds.parts().into_iter();
-    let parts = parts.filter_map(|(part, seconds)| {
-        let took = Duration::try_from_secs_f64(seconds?.round()).unwrap_or_default();
-        Some(format!("{part} {}", duration::text(took)))
-    });
-    match parts.collect::<Vec<_>>().join(", ") {
+    match event.seconds.words() {
         parts if parts.is_empty() => parts,
         parts => format!(" ({parts})"),
     }

@@ -11,12 +11,12 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::audit::{AuditLog, Known, Unwritten, remember};
-use super::event::{Action, Event, EventId};
+use super::event::{Action, Event, EventId, Subject};
 use super::histograms::{self, Durations};
 use super::listeners::Listeners;
 use super::managed::outcomes_of_managed;
 use super::note::Notes;
-use super::outcome::{At, Outcome, Subject, recorded_before};
+use super::outcome::{At, Outcome, recorded_before};
 use super::pauses::outcome_of_pause;
 use crate::container::ImageId;
 use crate::health::HealthStatus;
@@ -45,11 +45,14 @@ pub struct Ledger {
     is_first: bool,
     /// Whether no pauses were observed yet.
     awaits_pauses: bool,
-    /// The pauses that held at the last observation.
-    pauses: Vec<Paused>,
-    counts: BTreeMap<&'static str, u64>,
-    durations: Durations,
-    recent: VecDeque<Event>,
+    /// The pauses that held at the last observation: of the whole host, and of these delegates.
+    pub pauses: Vec<Paused>,
+    /// How many events of each kind there were since the start.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// How long the parts of replacements took since the start.
+    pub durations: Durations,
+    /// The last events, the earliest first, as far as the audit log and this process know them.
+    pub recent: VecDeque<Event>,
     /// How often each kind of step was attempted.
     pub steps_taken: BTreeMap<&'static str, u64>,
 }
@@ -107,26 +110,6 @@ impl Ledger {
             reports_states: false,
             ..self
         }
-    }
-
-    /// How many events of each kind there were since the start.
-    pub fn counts(&self) -> &BTreeMap<&'static str, u64> {
-        &self.counts
-    }
-
-    /// The pauses that held at the last observation: of the whole host, and of these delegates.
-    pub fn pauses(&self) -> &[Paused] {
-        &self.pauses
-    }
-
-    /// How long the parts of replacements took since the start.
-    pub fn durations(&self) -> &Durations {
-        &self.durations
-    }
-
-    /// The last events, the earliest first, as far as the audit log and this process know them.
-    pub fn recent(&self) -> &VecDeque<Event> {
-        &self.recent
     }
 
     /// How many events are missing from the audit log.

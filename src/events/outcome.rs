@@ -7,7 +7,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::event::{Action, Event, EventId, Seconds, seconds};
 use super::note::Notes;
 use crate::container::Role;
-use crate::managed::Managed;
 use crate::rollout::{Member, Rollout};
 use crate::text::duration::span;
 
@@ -20,37 +19,6 @@ pub struct Outcome {
     pub is_fresh: bool,
     /// When the container that shows the outcome was created. The outcome cannot be older.
     pub since: DateTime<Utc>,
-}
-
-/// The delegate that an event is about.
-#[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
-    /// The name of its container, or of its service.
-    pub name: &'a str,
-    /// Its `DELEGATE_NAME`.
-    pub workload: &'a str,
-    /// The image that it runs, if any.
-    pub image: Option<&'a str>,
-}
-
-impl<'a> From<&'a Rollout> for Subject<'a> {
-    fn from(rollout: &'a Rollout) -> Self {
-        Self {
-            name: &rollout.name,
-            workload: &rollout.workload,
-            image: rollout.representative().map(|member| member.image.as_str()),
-        }
-    }
-}
-
-impl<'a> From<&'a Managed> for Subject<'a> {
-    fn from(managed: &'a Managed) -> Self {
-        Self {
-            name: &managed.name,
-            workload: &managed.workload,
-            image: Some(managed.image.as_str()),
-        }
-    }
 }
 
 /// The ids of outcomes that may have been recorded, but that these containers no longer show: they were recorded before

@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::event::{Action, Event};
-use super::outcome::{Outcome, Subject};
+use super::event::{Action, Event, Subject};
+use super::outcome::Outcome;
 use crate::host::hold::Paused;
 use crate::text::time;
 
