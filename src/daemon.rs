@@ -170,7 +170,6 @@ pub async fn run<C: Controller, T>(
             () = tokio::time::sleep(wait) => {}
         }
     };
-    trigger.shutdown().await;
     options.listeners.finish(LAST_EVENTS).await;
     ended
 }
