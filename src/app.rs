@@ -193,8 +193,8 @@ pub(crate) async fn learn_place(settings: &Settings) {
 /// Makes the ledger, which records and reports outcomes.
 pub(crate) fn ledger(settings: &Settings, listeners: &Arc<Listeners>) -> Result<Ledger, SetupError> {
     let audit = audit_log(&settings.audit)?;
-    let ledger = Ledger::new(host::place::host(), settings.health.interval);
-    Ok(ledger.with_audit(audit).with_listeners(Arc::clone(listeners)))
+    let (host, interval) = (host::place::host(), settings.health.interval);
+    Ok(Ledger::new(host, interval, audit, Arc::clone(listeners)))
 }
 
 fn audit_log(target: &AuditTarget) -> Result<Option<AuditLog>, SetupError> {

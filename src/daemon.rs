@@ -137,7 +137,7 @@ pub async fn run<C: Controller, T>(
             status.upgrader_image = reconciler.upgrader_image().cloned();
             status.outcomes = counted(&ledger.counts);
             status.events = ledger.recent.iter().cloned().collect();
-            status.pauses = ledger.pauses.clone();
+            status.pauses.clone_from(&ledger.pauses);
             status.durations.clone_from(&ledger.durations);
             status.audit_log =
                 Some(ledger.unwritten()).filter(|unwritten| *unwritten != Unwritten::default());

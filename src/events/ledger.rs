@@ -65,12 +65,18 @@ struct Open {
 }
 
 impl Ledger {
-    /// A ledger that only counts. `health_interval` is the longest time between two health checks.
-    pub fn new(host: String, health_interval: Duration) -> Self {
+    /// A ledger that records in this audit log and reports to these listeners; without them, it only counts. `health_interval` is
+    /// the longest time between two health checks.
+    pub fn new(
+        host: String,
+        health_interval: Duration,
+        audit: Option<AuditLog>,
+        listeners: Arc<Listeners>,
+    ) -> Self {
         Self {
             host,
-            audit: None,
-            listeners: Arc::default(),
+            audit,
+            listeners,
             reports_states: true,
             health_interval: TimeDelta::from_std(health_interval).unwrap_or_default(),
             notes: Notes::default(),
@@ -89,18 +95,6 @@ impl Ledger {
     /// Counts an attempt at a step of this kind.
     pub fn count(&mut self, step: &'static str) {
         *self.steps_taken.entry(step).or_default() += 1;
-    }
-
-    /// Records all outcomes in this audit log.
-    #[must_use]
-    pub fn with_audit(self, audit: Option<AuditLog>) -> Self {
-        Self { audit, ..self }
-    }
-
-    /// Reports all outcomes to these listeners.
-    #[must_use]
-    pub fn with_listeners(self, listeners: Arc<Listeners>) -> Self {
-        Self { listeners, ..self }
     }
 
     /// The ledger of an operator's command. It reports no lasting states, since the daemon does.

@@ -70,9 +70,7 @@ impl Look {
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }
-}
 
-impl Look {
     /// A text after `begin`, which takes `indent` columns. If it does not fit the terminal, it continues on lines with
     /// the same indent.
     pub fn paragraph(self, begin: &str, indent: usize, text: &str) -> Vec<String> {

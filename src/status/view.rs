@@ -204,27 +204,16 @@ impl Headline {
 /// Statements about the delegates. The most important come first.
 fn parts(report: &Report, now: DateTime<Utc>) -> Vec<String> {
     let delegates = report.counted();
-    let of_health = |health| {
-        let found = delegates
-            .iter()
-            .copied()
-            .filter(move |delegate| delegate.health == health);
-        found.collect::<Vec<_>>()
+    let those = |is_one: fn(&DelegateReport) -> bool| -> Vec<&DelegateReport> {
+        let all = delegates.iter().copied();
+        all.filter(|delegate| is_one(delegate)).collect()
     };
-    let failed: Vec<&DelegateReport> = delegates
-        .iter()
-        .copied()
-        .filter(|delegate| delegate.failed)
-        .collect();
-    let replaced = delegates
-        .iter()
-        .copied()
-        .filter(|delegate| delegate.in_progress)
-        .count();
+    let failed = those(|delegate| delegate.failed);
+    let replaced = those(|delegate| delegate.in_progress).len();
     let total = delegates.len();
     let mut parts = Vec::new();
-    let unhealthy = of_health(HealthStatus::Unhealthy);
-    let starting = of_health(HealthStatus::Starting);
+    let unhealthy = those(|delegate| delegate.health == HealthStatus::Unhealthy);
+    let starting = those(|delegate| delegate.health == HealthStatus::Starting);
     match (unhealthy.as_slice(), starting.as_slice(), total) {
         ([], [], 1) => parts.push(format!(
             "{} is healthy{}",
