@@ -118,7 +118,9 @@ pub async fn run<C: Controller, T>(
             if is_running && report.has_succeeded() {
                 is_running = false;
                 publish_success(&status, &options.schedule, Some(Utc::now()));
-                options.listeners.run_succeeded();
+                if let Some(dead_man) = &options.listeners.dead_man {
+                    dead_man.ask();
+                }
             }
         }
         let mut wait = match &outcome {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use sd_notify::NotifyState;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind};
 use tokio::sync::watch;
@@ -30,7 +31,7 @@ use crate::status::liveness::Liveness;
 use crate::status::report::Report;
 use crate::status::server::Server;
 use crate::status::{Mode, Status};
-use crate::systemd::{self, State};
+use crate::systemd;
 use crate::telemetry;
 use crate::text::time;
 
@@ -56,7 +57,7 @@ pub(super) async fn run(settings: Settings, env_file: Option<PathBuf>) -> Result
             tokio::select! {
                 biased;
                 () = &mut shutdown => {
-                    systemd::notify(State::Stopping).await;
+                    systemd::notify(NotifyState::Stopping).await;
                     None
                 }
                 next = reloaded(&mut hang_ups, env_file.as_deref(), &settings, &listener) => Some(next),
@@ -175,7 +176,7 @@ impl<C: Controller> Daemon<C> {
         let (settings, liveness) = (self.settings, self.liveness);
         let state = Status {
             config_hash: settings.hash(),
-            timing: settings.timing.words(),
+            timing: settings.putting_off(),
             zone: settings.schedule.zone().clone(),
             engine_calls: self.engine_calls,
             manager_requests: self.manager_requests,
@@ -217,7 +218,7 @@ async fn reloaded(
             pending::<()>().await;
         }
         info!("SIGHUP: reading the settings again");
-        systemd::notify(State::Reloading).await;
+        systemd::notify(NotifyState::Reloading).await;
         let next = match environment::read(environment::variables(env_file), env_file, Needs::All) {
             Ok(settings) => {
                 let same = settings.listen == now.listen;
@@ -242,7 +243,7 @@ async fn reloaded(
                     "reload failed: invalid settings; keeping the current ones"
                 );
                 systemd::show_rejection(&problem).await;
-                systemd::notify(State::Ready).await;
+                systemd::notify(NotifyState::Ready).await;
             }
         }
     }

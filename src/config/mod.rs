@@ -36,14 +36,10 @@ pub use audit::AuditTarget;
 pub(crate) use audit::try_file;
 pub(crate) use dotenv::read as read_variables;
 pub use notifications::{Notifications, SigningKey, WebhookFormat, WebhookSettings};
+pub(crate) use parse::listen_address;
 pub use problems::{ConfigErrors, Problem};
 pub use timing::Timing;
-pub use variables::{Preset, Row};
-
-/// Reads a value of `LISTEN_ADDR`; `None` if it is invalid.
-pub(crate) fn listen_address(text: &str) -> Option<SocketAddr> {
-    parse::listen_address(text).ok()
-}
+pub use variables::{Preset, Row, documented as variables};
 
 /// All settings, validated: a field for each variable or group of variables.
 #[derive(Clone, Debug)]
@@ -237,11 +233,6 @@ pub enum LogFormat {
     Json,
 }
 
-/// Every variable, in the order of the documentation.
-pub fn variables() -> impl Iterator<Item = &'static Row> {
-    variables::documented()
-}
-
 impl Settings {
     /// Reads and checks `LISTEN_ADDR` alone, for the commands that query a running daemon.
     pub fn listen_from_env(
@@ -267,6 +258,17 @@ impl Settings {
     /// it is set, or names its file.
     pub fn redacted(&self) -> &[(&'static str, String)] {
         &self.effective
+    }
+
+    /// Those settings that put upgrades off, as `config` prints them.
+    pub fn putting_off(&self) -> Vec<String> {
+        let is_one = |name| {
+            const NAMES: &str = "UPGRADE_WINDOW UPGRADE_DELAY UPGRADE_WAVE UPGRADE_SOAK HOLD_ON_ALERTS";
+            NAMES.split(' ').any(|known| known == name)
+        };
+        let all = self.effective.iter();
+        let set = all.filter(|(name, value)| is_one(*name) && !matches!(value.as_str(), "(unset)" | "0s"));
+        set.map(|(name, value)| format!("{name}={value}")).collect()
     }
 
     /// The first 48 bits of the SHA-256 of [`Self::redacted`]: a metric, which is a float, can hold them exactly.

@@ -57,7 +57,8 @@ pub(super) fn port(text: &str) -> Result<u16, String> {
     }
 }
 
-pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
+/// Reads a value of `LISTEN_ADDR`.
+pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     if let Some(port) = text.strip_prefix("localhost:").and_then(|port| port.parse().ok()) {
         return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
     }

@@ -114,9 +114,13 @@ impl Reader {
 
     /// Reads a duration of at least `least`, with a default.
     pub(super) fn duration(&mut self, variable: &Variable, least: Duration) -> Duration {
+        self.optional_duration(variable, least).unwrap_or_default()
+    }
+
+    /// Reads a duration of at least `least`.
+    pub(super) fn optional_duration(&mut self, variable: &Variable, least: Duration) -> Option<Duration> {
         let parse = |text: &str| parse::duration(text, least);
         self.read_as(variable, parse, |value| duration::text(*value))
-            .unwrap_or_default()
     }
 
     /// Reads any text.
@@ -157,7 +161,7 @@ impl Reader {
         if self.problems.names(row) {
             return None;
         }
-        let secret = match (variable.verbatim(), &variable.file) {
+        let secret = match (&variable.text, &variable.file) {
             (Some(_), Some(_)) => {
                 let given = format!("set together with {}", row.name);
                 self.problems.wrong_file(row, given);

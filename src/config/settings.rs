@@ -42,7 +42,8 @@ pub(super) fn settings(
     let schedule_jitter = schedule_jitter(&mut reader, env, schedule.as_ref());
     let run_on_start = reader.flag(&env.run_on_start);
     let stop_timeout = reader.duration(&env.container_stop_timeout, SECOND);
-    let max_stop_timeout = max_stop_timeout(&mut reader, env, stop_timeout);
+    // It must not be lower than `CONTAINER_STOP_TIMEOUT`, which applies to every delegate.
+    let max_stop_timeout = reader.optional_duration(&env.max_stop_timeout, stop_timeout);
     let keep_images = reader.value(&env.keep_images, keep_images);
     let update_order = reader.word(&env.update_order);
     let zone = schedule
@@ -204,12 +205,6 @@ fn check_deadline(reader: &mut Reader, env: &Environment, time: Duration, deadli
         let given = format!("UPGRADE_HEALTHY_DEADLINE is {deadline}, UPGRADE_HEALTHY_TIME is {time}");
         reader.problems.wrong(variable.row, given);
     }
-}
-
-/// Reads `MAX_STOP_TIMEOUT`: it must not be lower than `CONTAINER_STOP_TIMEOUT`, which applies to every delegate.
-fn max_stop_timeout(reader: &mut Reader, env: &Environment, least: Duration) -> Option<Duration> {
-    let parse = |text: &str| parse::duration(text, least);
-    reader.read_as(&env.max_stop_timeout, parse, |value| duration::text(*value))
 }
 
 fn keep_images(text: &str) -> Result<usize, String> {

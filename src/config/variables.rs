@@ -38,13 +38,6 @@ pub enum Preset {
     Derived(&'static str),
 }
 
-impl Row {
-    /// Whether quotes around a value are allowed: as part of a command or password, or because the parser removes them.
-    pub(super) fn may_be_quoted(&self) -> bool {
-        matches!(self.name, "HEALTH_COMMAND" | "SCHEDULE") || self.name.ends_with("PASSWORD")
-    }
-}
-
 impl Preset {
     /// The default as a Markdown table cell; empty if there is none.
     pub fn text(&self) -> String {
@@ -73,6 +66,11 @@ const fn row(name: &'static str, default: Preset, accepted: &'static str, help: 
 }
 
 impl Row {
+    /// Whether quotes around a value are allowed: as part of a command or password, or because the parser removes them.
+    pub(super) fn may_be_quoted(&self) -> bool {
+        matches!(self.name, "HEALTH_COMMAND" | "SCHEDULE") || self.name.ends_with("PASSWORD")
+    }
+
     const fn secret(self, file: &'static str) -> Self {
         Self {
             file: Some(file),
@@ -93,7 +91,8 @@ impl Row {
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
     pub(super) row: &'static Row,
-    text: Option<String>,
+    /// The text as it is: the blanks around a secret may belong to it.
+    pub(super) text: Option<String>,
     /// The path of a file that holds the value, from the variable for that.
     pub(super) file: Option<String>,
 }
@@ -110,11 +109,6 @@ impl Variable {
     /// The text without surrounding blanks.
     pub(super) fn get(&self) -> Option<&str> {
         self.text.as_deref().map(str::trim)
-    }
-
-    /// The text as it is: the blanks around a secret may belong to it.
-    pub(super) fn verbatim(&self) -> Option<&str> {
-        self.text.as_deref()
     }
 
     /// The name of the variable that is set: for a secret in a file, the one that names the file.
@@ -339,8 +333,8 @@ variables! {
     }
 }
 
-/// The rows that the page and `config` list.
-pub(super) fn documented() -> impl Iterator<Item = &'static Row> {
+/// The rows that the page and `config` list, in the order of the documentation.
+pub fn documented() -> impl Iterator<Item = &'static Row> {
     TABLE
         .iter()
         .filter(|(section, _)| *section != "system")

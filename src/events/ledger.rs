@@ -334,7 +334,9 @@ impl Ledger {
         }
         *self.counts.entry(event.action.as_str()).or_default() += 1;
         histograms::note(&self.durations, &event.seconds);
-        self.listeners.tell(&event);
+        if let Some(webhook) = &self.listeners.webhook {
+            webhook.send(&event);
+        }
         // Ids that contain a time never occur again, and the number of such events has no limit.
         if !matches!(
             event.action,

@@ -1,5 +1,6 @@
 //! Delivers queued events, one at a time per delegate, and retries each for an hour.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -94,12 +95,6 @@ pub(super) struct State {
     not_before: Option<Instant>,
 }
 
-/// The next action after an attempt.
-enum Next {
-    Done { delivered: bool },
-    Retry { after: Duration },
-}
-
 impl Delivery {
     pub(super) fn new(settings: WebhookSettings, client: Client, timing: Timing) -> Self {
         Self {
@@ -156,8 +151,8 @@ impl Delivery {
                 self.attempt(message).await
             };
             let wait = match self.note(container, message, answer) {
-                Next::Done { delivered } => return delivered,
-                Next::Retry { after } => jittered(pause).max(after),
+                ControlFlow::Break(delivered) => return delivered,
+                ControlFlow::Continue(after) => jittered(pause).max(after),
             };
             if Instant::now() + wait > give_up_at {
                 warn!(
@@ -174,8 +169,9 @@ impl Delivery {
         }
     }
 
-    /// Counts an answer, and logs it if it is news.
-    fn note(&self, container: &str, message: &Message, answer: Answer) -> Next {
+    /// Counts an answer, and logs it if it is news. Returns whether the event was delivered, or how long to wait at least before
+    /// the next attempt.
+    fn note(&self, container: &str, message: &Message, answer: Answer) -> ControlFlow<bool, Duration> {
         let mut state = self.state();
         let (problem, next) = match answer {
             Answer::Accepted => {
@@ -183,7 +179,7 @@ impl Delivery {
                 if state.counts.last_error.take().is_some() {
                     info!("webhook: the receiver accepts events again");
                 }
-                return Next::Done { delivered: true };
+                return ControlFlow::Break(true);
             }
             Answer::Failed { why, retry_after } => {
                 let after = retry_after
@@ -200,7 +196,7 @@ impl Delivery {
                         "webhook: delivery failed; retrying for up to {patience}"
                     );
                 }
-                (why, Next::Retry { after })
+                (why, ControlFlow::Continue(after))
             }
             Answer::Rejected(why) => {
                 if state.counts.last_error.as_ref() != Some(&why) {
@@ -212,7 +208,7 @@ impl Delivery {
                         "webhook: the receiver rejected an event, which is not sent again; check WEBHOOK_URL and WEBHOOK_FORMAT"
                     );
                 }
-                (why, Next::Done { delivered: false })
+                (why, ControlFlow::Break(false))
             }
             Answer::Gone(why) => {
                 if !state.is_gone {
@@ -224,7 +220,7 @@ impl Delivery {
                 }
                 state.is_gone = true;
                 state.counts.given_up += state.queue.clear();
-                (why, Next::Done { delivered: false })
+                (why, ControlFlow::Break(false))
             }
         };
         state.counts.failed_attempts += 1;
