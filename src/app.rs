@@ -120,13 +120,14 @@ impl ImageSource for ConfiguredSource {
 /// How long each request of `doctor` or `plan` may take, so that `doctor` ends within ten seconds even if nothing answers.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Makes the upgrader. `reports_upgrader`: whether its requests make the Manager show an active upgrader.
-pub(crate) async fn upgrader(
-    settings: &Settings,
-    reports_upgrader: bool,
-    clock: Clock,
-) -> Result<Upgrader, SetupError> {
-    let source = source(settings, reports_upgrader, None, host::place::host())?;
+/// Makes the upgrader. If it may upgrade, its requests make the Manager show an active upgrader.
+pub(crate) async fn upgrader(settings: &Settings, clock: Clock) -> Result<Upgrader, SetupError> {
+    let source = source(
+        settings,
+        !settings.disable_auto_upgrade,
+        None,
+        host::place::host(),
+    )?;
     upgrader_with(settings, source, clock).await
 }
 
@@ -256,7 +257,8 @@ pub(crate) fn impatient_source(
     source(settings, false, Some(PATIENCE), issuer)
 }
 
-/// The source of published images; `None` without one. For `reports_upgrader`, see [`upgrader`]. With `limit`, it asks the Manager
+/// The source of published images; `None` without one. `reports_upgrader`: whether its requests make the Manager show an active
+/// upgrader. With `limit`, it asks the Manager
 /// only once, and waits no longer than this for the answer. The Manager knows this upgrader and the next one in its place as
 /// `issuer`: the host, or in a cluster the namespace.
 pub(crate) fn source(

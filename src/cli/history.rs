@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::ErrorKind;
 
-use super::pause::no_name;
+use super::named_delegate::failed;
 use super::run::made;
 use super::{Exit, print, print_json};
 use crate::app;
@@ -20,7 +20,7 @@ use crate::text::time;
 pub(super) async fn history(settings: &Settings, container: Option<&str>, json: bool) -> Result<Exit, Exit> {
     let mut upgrader = made(app::looking(settings).await)?;
     let histories = upgrader.history(container, app::records(settings)).await;
-    let histories = histories.map_err(no_name)?;
+    let histories = histories.map_err(failed)?;
     let nothing = none_found(&settings.workload_names, &[]);
     Ok(show(&histories, json, &nothing, note(settings).as_deref()))
 }

@@ -12,7 +12,7 @@ use tracing::{info, warn};
 use super::asker::Asker;
 use super::checks::{checks, conclude};
 use super::named_delegate::done;
-use super::run::{LAST_EVENTS, Parts, made, make_listeners, serve};
+use super::run::{LAST_EVENTS, Parts, log_warnings, made, make_listeners, serve};
 use super::shutdown::until_shutdown;
 use super::{Exit, fail, history, pause, plan, print};
 use crate::app::{self, ConfiguredSource};
@@ -127,9 +127,7 @@ struct CommandLine {
 impl CommandLine {
     fn start_log(&self) {
         telemetry::start(&self.settings.common.log, false);
-        for warning in &self.settings.warnings {
-            warn!("{warning}");
-        }
+        log_warnings(&self.settings.warnings);
     }
 
     fn source(&self, reports_upgrader: bool) -> Result<Option<ConfiguredSource>, Exit> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 
+use super::named_delegate::failed;
 use super::run::{LAST_EVENTS, made, make_listeners};
 use super::status::daemon_state;
 use super::{Exit, fail, no_engine, print, print_json};
@@ -170,16 +171,7 @@ pub(super) async fn record(settings: &Settings, pauses: &[Paused]) {
 /// The name of this delegate, which must be on this host, and the Swarm service to which it belongs, if any.
 async fn delegate_name(settings: &Settings, container: &str) -> Result<(String, Option<String>), Exit> {
     let mut upgrader = made(app::looking(settings).await)?;
-    upgrader.delegate_name(container).await.map_err(no_name)
-}
-
-/// The exit if no delegate could be found by that name.
-pub(super) fn no_name(error: OperatorError) -> Exit {
-    match error {
-        OperatorError::NoSuchDelegate { .. } => fail(error, Exit::Usage),
-        OperatorError::Engine(error) => no_engine(&error),
-        error => fail(error, Exit::Unavailable),
-    }
+    upgrader.delegate_name(container).await.map_err(failed)
 }
 
 /// Refuses the command with `DISABLE_AUTO_UPGRADE`, under which the engine must receive no writes.

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::pause::no_name;
+use super::named_delegate::failed;
 use super::run::made;
 use super::{Exit, no_engine, print, print_json};
 use crate::app;
@@ -20,7 +20,7 @@ pub(super) async fn plan(settings: &Settings, container: Option<&str>, json: boo
     let plan = upgrader.plan(print_awaited).await;
     let mut plan = plan.map_err(|error| no_engine(&error))?;
     if let Some(container) = container {
-        let (name, _) = upgrader.delegate_name(container).await.map_err(no_name)?;
+        let (name, _) = upgrader.delegate_name(container).await.map_err(failed)?;
         plan.retain(|planned| planned.container == name);
     }
     let nothing = none_found(&settings.workload_names, &upgrader.other_workloads());

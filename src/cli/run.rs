@@ -121,7 +121,7 @@ async fn upgrader(
 ) -> Result<Daemon<Upgrader>, String> {
     app::learn_place(&settings).await;
     let make = async |settings: &Settings, Parts { clock, ledger }| {
-        let upgrader = app::upgrader(settings, !settings.disable_auto_upgrade, clock).await;
+        let upgrader = app::upgrader(settings, clock).await;
         let upgrader = upgrader.map_err(|error| error.to_string())?;
         let upgrader = upgrader.with_ledger(ledger).watching().with_retries();
         let counts = (upgrader.engine_calls(), upgrader.manager_requests());
@@ -280,11 +280,12 @@ fn log_settings(settings: &Settings, what: &str) {
         "{}",
         settings.schedule.describe()
     );
-    log_warnings(settings);
+    log_warnings(&settings.warnings);
 }
 
-fn log_warnings(settings: &Settings) {
-    for warning in &settings.warnings {
+/// Logs warnings about the settings.
+pub(super) fn log_warnings(warnings: &[String]) {
+    for warning in warnings {
         warn!("{warning}");
     }
 }
@@ -313,8 +314,8 @@ pub(super) async fn once(settings: &Settings, json: bool) -> Result<Exit, Exit> 
 /// The exit of the command, after the error was printed.
 pub(super) async fn single_run(settings: &Settings, ledger: Ledger, json: bool) -> Result<Upgrader, Exit> {
     telemetry::start(&settings.log, json);
-    log_warnings(settings);
-    let upgrader = app::upgrader(settings, !settings.disable_auto_upgrade, Arc::new(Utc::now)).await;
+    log_warnings(&settings.warnings);
+    let upgrader = app::upgrader(settings, Arc::new(Utc::now)).await;
     Ok(made(upgrader)?.with_ledger(ledger))
 }
 
