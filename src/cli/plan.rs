@@ -57,31 +57,16 @@ fn text(plan: &[Planned], nothing: &str) -> String {
             "leave" => Tone::Good,
             _ => Tone::Busy,
         };
+        let (name, health) = (planned.container.as_str(), planned.health.as_str());
         let what = planned.reason.map(|reason| with_word(reason, &planned.message));
-        let cells = [
-            &planned.container,
-            planned.health.as_str(),
-            planned.action,
-            what.as_ref().unwrap_or(&planned.message),
-        ];
-        table.row(tone, cells.map(str::to_owned).into());
-        for also in planned
-            .blockers
-            .iter()
-            .skip(1)
-            .filter(|_| planned.action == "leave")
-        {
-            let cells = [
-                &planned.container,
-                "",
-                "also",
-                &with_word(also.reason, &also.message),
-            ];
-            table.row(tone, cells.map(str::to_owned).into());
+        let what = what.as_ref().unwrap_or(&planned.message);
+        table.row(tone, [name, health, planned.action, what]);
+        let others = planned.blockers.iter().skip(1);
+        for also in others.filter(|_| planned.action == "leave") {
+            table.row(tone, [name, "", "also", &with_word(also.reason, &also.message)]);
         }
         for warning in &planned.warnings {
-            let cells = [&planned.container, "", "warning", warning];
-            table.row(Tone::Attention, cells.map(str::to_owned).into());
+            table.row(Tone::Attention, [name, "", "warning", warning]);
         }
     }
     table.lines(Look::of_stdout()).join("\n")

@@ -13,14 +13,11 @@ use super::plan::show;
 use super::run::made;
 use super::{Exit, fail};
 use crate::app::{self, Upgrader};
-use crate::config::{Settings, read_variables};
+use crate::config::{Settings, read_variables, whole_text};
 use crate::container::label;
 use crate::document::{IDENTITY, MemoryLimit, NewSettings};
 use crate::reconcile::reconfigure::{Change, Whom};
 use crate::text::redact::looks_secret;
-
-/// The size limit of a secret, in bytes.
-const LARGEST: u64 = 1024 * 1024;
 
 /// The delegates, and their new settings.
 #[derive(Debug, Args)]
@@ -137,12 +134,7 @@ fn content(path: &Path) -> Result<String, String> {
         Some("-") => Ok(Box::new(stdin())),
         _ => File::open(path).map(|file| Box::new(file) as Box<dyn Read>),
     };
-    let mut text = String::new();
-    let read = source.and_then(|source| source.take(LARGEST).read_to_string(&mut text));
-    let length = read.map_err(|error| format!("{}: {error}", path.display()))?;
-    if u64::try_from(length).is_ok_and(|length| length >= LARGEST) {
-        return Err(format!("{}: larger than 1 MiB", path.display()));
-    }
+    let text = whole_text(path, source)?;
     let text = text.strip_suffix('\n').unwrap_or(&text);
     match text.strip_suffix('\r').unwrap_or(text) {
         "" => Err(format!("{}: it is empty", path.display())),

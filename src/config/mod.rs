@@ -34,7 +34,7 @@ pub use crate::net::egress::{Egress, ProxySettings};
 pub use alerts::AlertHold;
 pub use audit::AuditTarget;
 pub(crate) use audit::try_file;
-pub(crate) use dotenv::read as read_variables;
+pub(crate) use dotenv::{read as read_variables, whole_text};
 pub use notifications::{Notifications, SigningKey, WebhookFormat, WebhookSettings};
 pub(crate) use parse::listen_address;
 pub use problems::{ConfigErrors, Problem};

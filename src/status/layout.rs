@@ -106,8 +106,8 @@ impl Table {
     }
 
     /// Adds a row with a cell for each heading.
-    pub fn row(&mut self, tone: Tone, cells: Vec<String>) {
-        let cells = cells.into_iter().map(|cell| Foreign(&cell).to_string());
+    pub fn row(&mut self, tone: Tone, cells: impl IntoIterator<Item = impl AsRef<str>>) {
+        let cells = cells.into_iter().map(|cell| Foreign(cell.as_ref()).to_string());
         self.rows.push((tone, cells.collect()));
     }
 
