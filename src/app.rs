@@ -37,14 +37,9 @@ pub(crate) enum SetupError {
     /// The proxy or the certificates for connections to other servers are wrong.
     #[error(transparent)]
     Egress(#[from] EgressError),
-    /// The audit log cannot be opened.
-    #[error("AUDIT_LOG: cannot open {path}: {error}")]
-    AuditLog {
-        /// The path in `AUDIT_LOG`.
-        path: String,
-        /// The system's error.
-        error: std::io::Error,
-    },
+    /// The audit log cannot be opened: the path in `AUDIT_LOG`, and the system's error.
+    #[error("AUDIT_LOG: cannot open {0}: {1}")]
+    AuditLog(String, std::io::Error),
     /// The HTTP client for health endpoints cannot start.
     #[error("the HTTP client cannot start: {0}")]
     Http(#[from] reqwest::Error),
@@ -204,10 +199,8 @@ fn audit_log(target: &AuditTarget) -> Result<Option<AuditLog>, SetupError> {
         AuditTarget::Stdout => return Ok(Some(AuditLog::Stdout)),
         AuditTarget::File(path) => path,
     };
-    let opened = AuditLog::open(path).map_err(|error| SetupError::AuditLog {
-        path: path.display().to_string(),
-        error,
-    });
+    let opened = AuditLog::open(path);
+    let opened = opened.map_err(|error| SetupError::AuditLog(path.display().to_string(), error));
     opened.map(Some)
 }
 

@@ -1,6 +1,7 @@
 //! The wording that the page and the terminal share: the headline, which tells whether all is well, and times as people
 //! say them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -82,11 +83,8 @@ impl Tone {
 
 /// The rows of a report. Those that need attention come first.
 pub fn rows(status: &Status) -> Vec<&DelegateReport> {
-    let mut rows = Vec::new();
-    for tone in [Tone::Bad, Tone::Attention, Tone::Busy, Tone::Good] {
-        let all = status.report.iter().flat_map(Report::rows);
-        rows.extend(all.filter(|delegate| Tone::of(delegate) == tone));
-    }
+    let mut rows: Vec<_> = status.report.iter().flat_map(Report::rows).collect();
+    rows.sort_by_key(|delegate| Reverse(Tone::of(delegate)));
     rows
 }
 
