@@ -38,7 +38,7 @@ use crate::engine::EngineError;
 use crate::host::engine_problem;
 use crate::telemetry;
 use crate::text::foreign::lines;
-use crate::text::json::{indented, text as json_text};
+use crate::text::json::indented;
 
 /// Keeps Harness Docker delegates healthy and current: a new container proves itself before the old one drains.
 ///
@@ -430,8 +430,8 @@ fn print(text: &str) -> Exit {
 }
 
 fn print_json(value: &impl serde::Serialize) -> Exit {
-    match json_text(value) {
-        Ok(json) => print(&indented(&json)),
+    match indented(value) {
+        Ok(json) => print(&json),
         Err(error) => fail(error, Exit::Unavailable),
     }
 }

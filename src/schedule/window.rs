@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveTime, TimeDelta, Timelike, Utc, Weekday};
+use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveTime, TimeDelta, Timelike, Utc, Weekday, WeekdaySet};
 
 use super::dst;
 use super::zone::Zone;
@@ -23,8 +23,8 @@ pub struct UpgradeWindow {
 /// A range of time on certain weekdays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Range {
-    /// Whether it starts on each day of the week, beginning with Monday.
-    days: [bool; 7],
+    /// The days on which it starts.
+    days: WeekdaySet,
     /// The minute of the day at which it starts.
     from: u32,
     /// The minute of the day at which it ends, exclusive. If it is not later than `from`, the window ends on the next day.
@@ -76,7 +76,7 @@ impl UpgradeWindow {
         let of_day = self
             .ranges
             .iter()
-            .filter(move |range| range.begins_on(day.weekday()));
+            .filter(move |range| range.days.contains(day.weekday()));
         of_day.flat_map(move |range| {
             let time = NaiveTime::from_num_seconds_from_midnight_opt(range.from * 60, 0);
             self.zone.instants(day.and_time(time.unwrap_or_default()))
@@ -95,7 +95,7 @@ impl Range {
     fn parse(text: &str) -> Result<Self, String> {
         let (days, hours) = match text.rsplit_once(char::is_whitespace) {
             Some((days, hours)) => (parse_days(days.trim())?, hours),
-            None => ([true; 7], text),
+            None => (WeekdaySet::ALL, text),
         };
         let no_hours = || format!("{text:?} has no hours such as 02:00-05:00");
         let (from, to) = hours.split_once('-').ok_or_else(no_hours)?;
@@ -118,21 +118,17 @@ impl Range {
         })
     }
 
-    fn begins_on(&self, day: Weekday) -> bool {
-        self.days[day.num_days_from_monday() as usize]
-    }
-
     fn contains(&self, today: Weekday, minute: u32) -> bool {
         if self.from < self.to {
-            self.begins_on(today) && (self.from..self.to).contains(&minute)
+            self.days.contains(today) && (self.from..self.to).contains(&minute)
         } else {
-            let since_today = self.begins_on(today) && minute >= self.from;
-            since_today || self.begins_on(today.pred()) && minute < self.to
+            let since_today = self.days.contains(today) && minute >= self.from;
+            since_today || self.days.contains(today.pred()) && minute < self.to
         }
     }
 }
 
-fn parse_days(text: &str) -> Result<[bool; 7], String> {
+fn parse_days(text: &str) -> Result<WeekdaySet, String> {
     let day = |name: &str| {
         let day: Result<Weekday, _> = name.trim().parse();
         day.map_err(|_| format!("{text:?} is not a weekday such as Mon or a range such as Mon-Fri"))
@@ -141,10 +137,10 @@ fn parse_days(text: &str) -> Result<[bool; 7], String> {
         Some((first, last)) => (day(first)?, day(last)?),
         None => (day(text)?, day(text)?),
     };
-    let mut days = [false; 7];
+    let mut days = WeekdaySet::EMPTY;
     let mut next = first;
     loop {
-        days[next.num_days_from_monday() as usize] = true;
+        days.insert(next);
         if next == last {
             return Ok(days);
         }
