@@ -129,12 +129,15 @@ pub enum Source {
 impl Source {
     /// Which versions are supported whatever their dates, if that depends on the Manager.
     pub(crate) fn rule_of_support(&self) -> Option<&'static str> {
-        match self {
-            Self::Manager(manager) if !manager.is_at_harness() => {
-                Some("if that Manager is self-managed, only the version that it publishes is supported")
-            }
-            _ => None,
-        }
+        let Self::Manager(manager) = self else {
+            return None;
+        };
+        // Otherwise it is a self-managed one, or is reached by another name.
+        let url = reqwest::Url::parse(&manager.base_url);
+        let is_at_harness =
+            url.is_ok_and(|url| url.host_str().is_some_and(|host| host.ends_with(".harness.io")));
+        let rule = "if that Manager is self-managed, only the version that it publishes is supported";
+        (!is_at_harness).then_some(rule)
     }
 }
 
@@ -147,14 +150,6 @@ pub struct ManagerSettings {
     pub base_url: String,
     /// `UPGRADER_TOKEN`.
     pub token: DelegateToken,
-}
-
-impl ManagerSettings {
-    /// Whether the Manager has a name at Harness. Otherwise it is a self-managed one, or is reached by another name.
-    pub fn is_at_harness(&self) -> bool {
-        let url = reqwest::Url::parse(&self.base_url).ok();
-        url.is_some_and(|url| url.host_str().is_some_and(|host| host.ends_with(".harness.io")))
-    }
 }
 
 /// How a delegate is replaced.

@@ -240,9 +240,7 @@ fn secret_file(path: &Path) -> Result<Secret, String> {
     const LARGEST: u64 = 64 * 1024;
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LARGEST).read_to_string(&mut text));
-    if let Err(error) = read {
-        return Err(format!("{}: {error}", path.display()));
-    }
+    read.map_err(|error| format!("{}: {error}", path.display()))?;
     let secret = text.strip_suffix('\n').unwrap_or(&text);
     let secret = secret.strip_suffix('\r').unwrap_or(secret);
     if secret.trim().is_empty() {

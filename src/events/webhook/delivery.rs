@@ -72,6 +72,7 @@ pub struct WebhookCounts {
 }
 
 /// State that the tasks of all delegates share.
+#[derive(Debug)]
 pub(super) struct Delivery {
     pub(super) receiver: Receiver,
     pub(super) format: WebhookFormat,
@@ -83,7 +84,7 @@ pub(super) struct Delivery {
     pub(super) state: Mutex<State>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) queue: Queue,
     pub(super) counts: WebhookCounts,
