@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use reqwest::Client;
 use reqwest::header::CONTENT_TYPE;
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{error, info, warn};
 
@@ -79,8 +79,6 @@ pub(super) struct Delivery {
     pub(super) key: Option<SigningKey>,
     pub(super) timing: Timing,
     pub(super) permits: Semaphore,
-    /// Notified whenever a delegate has no events left.
-    pub(super) idle: Notify,
     pub(super) state: Mutex<State>,
 }
 
@@ -104,7 +102,6 @@ impl Delivery {
             key: settings.key,
             timing,
             permits: Semaphore::new(MAX_REQUESTS),
-            idle: Notify::new(),
             state: Mutex::default(),
         }
     }
@@ -117,7 +114,6 @@ impl Delivery {
     pub(super) async fn serve(self: Arc<Self>, container: String) {
         loop {
             let Some(message) = self.state().queue.next(&container) else {
-                self.idle.notify_waiters();
                 return;
             };
             let is_delivered = self.deliver(&container, &message).await;
