@@ -7,7 +7,7 @@ use crate::alerts::{self, AskAlerts};
 use crate::config::{self, AuditTarget, HealthAction, ManagerSettings, Notifications, Settings, Source};
 #[cfg(feature = "kubernetes")]
 use crate::engine::Credentials;
-use crate::engine::{DockerEngine, Engine, EngineError, EngineHost};
+use crate::engine::{DockerEngine, EngineError, EngineHost};
 use crate::events::audit::{self, AuditLog};
 use crate::events::ledger::Ledger;
 use crate::events::webhook::{Timing, Webhook};
@@ -37,14 +37,9 @@ pub(crate) enum SetupError {
     /// The proxy or the certificates for connections to other servers are wrong.
     #[error(transparent)]
     Egress(#[from] EgressError),
-    /// The audit log cannot be opened.
-    #[error("AUDIT_LOG: cannot open {path}: {error}")]
-    AuditLog {
-        /// The path in `AUDIT_LOG`.
-        path: String,
-        /// The system's error.
-        error: std::io::Error,
-    },
+    /// The audit log cannot be opened: the path in `AUDIT_LOG`, and the system's error.
+    #[error("AUDIT_LOG: cannot open {0}: {1}")]
+    AuditLog(String, std::io::Error),
     /// The HTTP client for health endpoints cannot start.
     #[error("the HTTP client cannot start: {0}")]
     Http(#[from] reqwest::Error),
@@ -120,18 +115,20 @@ impl ImageSource for ConfiguredSource {
 /// How long each request of `doctor` or `plan` may take, so that `doctor` ends within ten seconds even if nothing answers.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Makes the upgrader. `reports_upgrader`: whether its requests make the Manager show an active upgrader.
-pub(crate) async fn upgrader(
-    settings: &Settings,
-    reports_upgrader: bool,
-    clock: Clock,
-) -> Result<Upgrader, SetupError> {
-    let source = source(settings, reports_upgrader, None, host::place::host())?;
+/// Makes the upgrader. If it may upgrade, its requests make the Manager show an active upgrader.
+pub(crate) async fn upgrader(settings: &Settings, clock: Clock) -> Result<Upgrader, SetupError> {
+    let source = source(
+        settings,
+        !settings.disable_auto_upgrade,
+        None,
+        host::place::host(),
+    )?;
     upgrader_with(settings, source, clock).await
 }
 
 /// Makes an upgrader for a command that only reads: an operator waits for its answer, and the Manager must not show it as active.
 pub(crate) async fn looking(settings: &Settings) -> Result<Upgrader, SetupError> {
+    learn_place(settings).await;
     let source = impatient_source(settings, host::place::host())?;
     upgrader_with(settings, source, Arc::new(chrono::Utc::now)).await
 }
@@ -147,7 +144,7 @@ pub(crate) async fn upgrader_with(
         replaces_itself: settings.self_upgrade.then_some(settings.listen),
         ..scope(settings)
     };
-    let endpoint = health_endpoint(&engine, &scope).await?;
+    let endpoint = HttpEndpoint::new(host::host_address(&engine, scope.own_id.as_ref()).await)?;
     let settings = reconcile::Settings {
         scope,
         policy: policy(settings),
@@ -192,8 +189,8 @@ pub(crate) async fn learn_place(settings: &Settings) {
 /// Makes the ledger, which records and reports outcomes.
 pub(crate) fn ledger(settings: &Settings, listeners: &Arc<Listeners>) -> Result<Ledger, SetupError> {
     let audit = audit_log(&settings.audit)?;
-    let ledger = Ledger::new(host::place::host(), settings.health.interval);
-    Ok(ledger.with_audit(audit).with_listeners(Arc::clone(listeners)))
+    let (host, interval) = (host::place::host(), settings.health.interval);
+    Ok(Ledger::new(host, interval, audit, Arc::clone(listeners)))
 }
 
 fn audit_log(target: &AuditTarget) -> Result<Option<AuditLog>, SetupError> {
@@ -202,10 +199,8 @@ fn audit_log(target: &AuditTarget) -> Result<Option<AuditLog>, SetupError> {
         AuditTarget::Stdout => return Ok(Some(AuditLog::Stdout)),
         AuditTarget::File(path) => path,
     };
-    let opened = AuditLog::open(path).map_err(|error| SetupError::AuditLog {
-        path: path.display().to_string(),
-        error,
-    });
+    let opened = AuditLog::open(path);
+    let opened = opened.map_err(|error| SetupError::AuditLog(path.display().to_string(), error));
     opened.map(Some)
 }
 
@@ -242,16 +237,6 @@ pub(crate) fn scope(settings: &Settings) -> Scope {
     }
 }
 
-/// The client for the delegates' health endpoints, at the addresses that can be reached from here.
-pub(crate) async fn health_endpoint<E: Engine>(
-    engine: &E,
-    scope: &Scope,
-) -> Result<HttpEndpoint, SetupError> {
-    Ok(HttpEndpoint::new(
-        host::host_address(engine, scope.own_id.as_ref()).await,
-    )?)
-}
-
 /// Makes the engine's client, with the registry logins. It does not call the engine.
 pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, SetupError> {
     Ok(DockerEngine::connect(&settings.engine)?.with_credentials(settings.credentials.clone()))
@@ -265,7 +250,8 @@ pub(crate) fn impatient_source(
     source(settings, false, Some(PATIENCE), issuer)
 }
 
-/// The source of published images; `None` without one. For `reports_upgrader`, see [`upgrader`]. With `limit`, it asks the Manager
+/// The source of published images; `None` without one. `reports_upgrader`: whether its requests make the Manager show an active
+/// upgrader. With `limit`, it asks the Manager
 /// only once, and waits no longer than this for the answer. The Manager knows this upgrader and the next one in its place as
 /// `issuer`: the host, or in a cluster the namespace.
 pub(crate) fn source(
@@ -278,7 +264,16 @@ pub(crate) fn source(
         Source::None => return Ok(None),
         Source::Fixed(image) => Published::Fixed(FixedImage(image.clone())),
         Source::Manager(manager) => {
-            let config = manager_config(manager, &settings.egress, reports_upgrader, issuer)?;
+            let ManagerSettings {
+                base_url,
+                account_id,
+                token,
+            } = manager.clone();
+            let config = ManagerConfig {
+                reports_upgrader,
+                connection: settings.egress.connection()?,
+                ..ManagerConfig::new(base_url, account_id, token, issuer)
+            };
             let mut manager = HttpManager::new(config).map_err(EgressError::from)?;
             if let Some(limit) = limit {
                 manager.ask_once_within(limit);
@@ -325,21 +320,4 @@ pub(crate) fn registry_access(settings: &Settings) -> (Credentials, MakeClient) 
     };
     let client = move |url: &str| egress.client(url).map_err(|error| error.to_string());
     (settings.credentials.clone(), Box::new(client))
-}
-
-fn manager_config(
-    manager: &ManagerSettings,
-    egress: &Egress,
-    reports_upgrader: bool,
-    issuer: String,
-) -> Result<ManagerConfig, SetupError> {
-    let mut config = ManagerConfig::new(
-        &manager.base_url,
-        &manager.account_id,
-        manager.token.clone(),
-        issuer,
-    );
-    config.reports_upgrader = reports_upgrader;
-    config.connection = egress.connection()?;
-    Ok(config)
 }

@@ -118,7 +118,9 @@ pub async fn run<C: Controller, T>(
             if is_running && report.has_succeeded() {
                 is_running = false;
                 publish_success(&status, &options.schedule, Some(Utc::now()));
-                options.listeners.run_succeeded();
+                if let Some(dead_man) = &options.listeners.dead_man {
+                    dead_man.ask();
+                }
             }
         }
         let mut wait = match &outcome {
@@ -135,10 +137,10 @@ pub async fn run<C: Controller, T>(
             status.steps = counted(&ledger.steps_taken);
             status.manager = reconciler.manager_status();
             status.upgrader_image = reconciler.upgrader_image().cloned();
-            status.outcomes = counted(ledger.counts());
-            status.events = ledger.recent().iter().cloned().collect();
-            status.pauses = ledger.pauses().to_vec();
-            status.durations.clone_from(ledger.durations());
+            status.outcomes = counted(&ledger.counts);
+            status.events = ledger.recent.iter().cloned().collect();
+            status.pauses.clone_from(&ledger.pauses);
+            status.durations.clone_from(&ledger.durations);
             status.audit_log =
                 Some(ledger.unwritten()).filter(|unwritten| *unwritten != Unwritten::default());
             status.webhook = options.listeners.webhook.as_ref().map(Webhook::counts);
@@ -170,7 +172,6 @@ pub async fn run<C: Controller, T>(
             () = tokio::time::sleep(wait) => {}
         }
     };
-    trigger.shutdown().await;
     options.listeners.finish(LAST_EVENTS).await;
     ended
 }
@@ -234,15 +235,7 @@ pub async fn once<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error>
     completed(reconciler, Ok(first), true, &|_| false).await
 }
 
-/// Reconciles until nothing is in progress.
-///
-/// # Errors
-/// The engine was unreachable for two minutes.
-pub async fn run_to_completion<C: Controller>(reconciler: &mut C) -> Result<Report, C::Error> {
-    run_until(reconciler, &|_| false).await
-}
-
-/// Like [`run_to_completion`], but also ends as soon as `is_enough` returns true.
+/// Reconciles until nothing is in progress, or `is_enough` returns true.
 ///
 /// # Errors
 /// The engine was unreachable for two minutes.

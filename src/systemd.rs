@@ -31,23 +31,12 @@ pub(crate) async fn show_rejection(problem: &str) {
     };
     rejection().clone_from(&start);
     if !start.is_empty() {
-        notify(State::Status(start + "keeping the previous settings")).await;
+        notify(NotifyState::Status(&(start + "keeping the previous settings"))).await;
     }
 }
 
 fn rejection() -> MutexGuard<'static, String> {
     REJECTION.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A notification to systemd.
-pub(crate) enum State {
-    Status(String),
-    /// After the start, and after a reload with new settings, [`report`] sends it once there is an observation.
-    Ready,
-    Alive,
-    /// The daemon is reading its settings again. This state lasts until `Ready`.
-    Reloading,
-    Stopping,
 }
 
 /// Keeps systemd informed about the daemon for as long as this is polled. Ends at once if systemd does not listen.
@@ -65,16 +54,16 @@ pub(crate) async fn report(mut status: Reader, liveness: Liveness) {
             (line, status.report.is_some())
         };
         if line != last {
-            last.clone_from(&line);
-            notify(State::Status(line)).await;
+            notify(NotifyState::Status(&line)).await;
+            last = line;
         }
         if has_observed && !is_ready {
             is_ready = true;
-            notify(State::Ready).await;
+            notify(NotifyState::Ready).await;
         }
         // Without these notifications, systemd kills and restarts the daemon after a while.
         if interval.is_some() && liveness.problem().is_none() {
-            notify(State::Alive).await;
+            notify(NotifyState::Watchdog).await;
         }
         let pause = async {
             match interval {
@@ -94,19 +83,19 @@ fn is_listening() -> bool {
 }
 
 /// Notifies systemd. This may block while the socket is full, so it runs on another thread.
-pub(crate) async fn notify(state: State) {
+pub(crate) async fn notify(state: NotifyState<'_>) {
     if !is_listening() {
         return;
     }
-    let notified = spawn_blocking(move || match &state {
-        // A line break would start another notification.
-        State::Status(line) => sd_notify::notify(&[NotifyState::Status(&Foreign(line).to_string())]),
-        State::Ready => sd_notify::notify(&[NotifyState::Ready]),
-        State::Alive => sd_notify::notify(&[NotifyState::Watchdog]),
-        // `Type=notify-reload` requires the time.
-        State::Reloading => sd_notify::notify(&[NotifyState::Reloading, NotifyState::monotonic_usec_now()?]),
-        State::Stopping => sd_notify::notify(&[NotifyState::Stopping]),
-    });
+    // A line break would start another notification.
+    let mut text = Foreign(&state.to_string()).to_string();
+    if matches!(state, NotifyState::Reloading)
+        && let Ok(time) = NotifyState::monotonic_usec_now()
+    {
+        // `Type=notify-reload` requires it.
+        text = format!("{text}\n{time}");
+    }
+    let notified = spawn_blocking(move || sd_notify::notify(&[NotifyState::Custom(&text)]));
     if let Ok(Err(error)) = notified.await {
         debug!(%error, "cannot notify systemd");
     }

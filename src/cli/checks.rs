@@ -3,18 +3,15 @@
 use serde_json::Value;
 
 use super::status::daemon_state;
-#[cfg(feature = "docker")]
 use super::trial;
 use super::{Exit, print, print_json};
 use crate::config::Settings;
-#[cfg(feature = "docker")]
 use crate::doctor::run_checks;
 use crate::doctor::{Check, Checks, Severity};
 use crate::status::layout::Look;
 use crate::status::view::Tone;
 
 /// Checks everything an upgrade needs.
-#[cfg(feature = "docker")]
 pub(super) async fn doctor(settings: &Settings, json: bool) -> Exit {
     let mut checks = checks(json);
     checks.configuration(&settings.warnings);

@@ -1,13 +1,8 @@
 //! `config` and `version`: what this program is set to and is.
 
-#[cfg(feature = "docker")]
-use serde_json::Map;
-use serde_json::json;
+use serde_json::{Map, json};
 
-use super::{Exit, print, print_json};
-#[cfg(feature = "docker")]
-use super::{fail, trial};
-#[cfg(feature = "docker")]
+use super::{Exit, fail, print, print_json, trial};
 use crate::config::Settings;
 
 /// Prints the version, and what the program was built for.
@@ -28,7 +23,6 @@ pub(super) fn version(json: bool) -> Exit {
 }
 
 /// Prints the effective settings, without secrets.
-#[cfg(feature = "docker")]
 pub(super) async fn config(settings: &Settings, json: bool) -> Exit {
     let (variables, warnings) = (settings.redacted(), &settings.warnings);
     let printed = if json {

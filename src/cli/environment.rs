@@ -37,7 +37,6 @@ pub(super) fn variables(file: Option<&Path>) -> Variables {
 }
 
 /// The settings of a command. A given `delegate` replaces `UPGRADER_WORKLOAD_NAME`, which the command does not use.
-#[cfg(feature = "docker")]
 pub(super) fn settings(file: Option<&Path>, needs: Needs, delegate: Option<&str>) -> Result<Settings, Exit> {
     let mut variables = variables(file);
     let workload = delegate.map(|delegate| ("UPGRADER_WORKLOAD_NAME".into(), delegate.into()));
@@ -66,7 +65,7 @@ pub(super) fn read(
     })
 }
 
-#[cfg(all(test, feature = "docker"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -4,26 +4,20 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::VariantArray)]
 pub enum Exit {
     /// Success, or nothing to do.
-    Ok,
+    Ok = 0,
     /// A delegate could not be served.
-    NotServed,
+    NotServed = 1,
     /// The command line is wrong.
-    Usage,
+    Usage = 2,
     /// The engine, or the daemon, is unreachable.
-    Unavailable,
+    Unavailable = 69,
     /// The configuration is wrong.
-    Config,
+    Config = 78,
 }
 
 impl Exit {
     /// The process's exit code.
     pub fn code(self) -> u8 {
-        match self {
-            Self::Ok => 0,
-            Self::NotServed => 1,
-            Self::Usage => 2,
-            Self::Unavailable => 69,
-            Self::Config => 78,
-        }
+        self as u8
     }
 }

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::ErrorKind;
 
-use super::pause::no_name;
-use super::run::looking;
+use super::named_delegate::failed;
+use super::run::made;
 use super::{Exit, print, print_json};
 use crate::app;
 use crate::config::Settings;
@@ -18,10 +18,9 @@ use crate::status::view::Tone;
 use crate::text::time;
 
 pub(super) async fn history(settings: &Settings, container: Option<&str>, json: bool) -> Result<Exit, Exit> {
-    app::learn_place(settings).await;
-    let mut upgrader = looking(settings).await?;
+    let mut upgrader = made(app::looking(settings).await)?;
     let histories = upgrader.history(container, app::records(settings)).await;
-    let histories = histories.map_err(no_name)?;
+    let histories = histories.map_err(failed)?;
     let nothing = none_found(&settings.workload_names, &[]);
     Ok(show(&histories, json, &nothing, note(settings).as_deref()))
 }

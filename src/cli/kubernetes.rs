@@ -12,7 +12,7 @@ use tracing::{info, warn};
 use super::asker::Asker;
 use super::checks::{checks, conclude};
 use super::named_delegate::{done, failed};
-use super::run::{LAST_EVENTS, Parts, made, make_listeners, serve};
+use super::run::{LAST_EVENTS, Parts, log_warnings, made, make_listeners, serve};
 use super::shutdown::until_shutdown;
 use super::variables::{Variables, add};
 use super::{Exit, fail, history, pause, plan, print};
@@ -156,9 +156,7 @@ struct CommandLine {
 impl CommandLine {
     fn start_log(&self) {
         telemetry::start(&self.settings.common.log, false);
-        for warning in &self.settings.warnings {
-            warn!("{warning}");
-        }
+        log_warnings(&self.settings.warnings);
     }
 
     fn source(&self, reports_upgrader: bool) -> Result<Option<ConfiguredSource>, Exit> {
@@ -334,7 +332,7 @@ impl CommandLine {
             } else if let Command::Retry { asker } = command {
                 workloads.start_retry(asker.into());
             }
-            let report = daemon::run_to_completion(&mut workloads).await;
+            let report = daemon::run_until(&mut workloads, &|_| false).await;
             listeners.finish(LAST_EVENTS).await;
             report
                 .map(|report| done(&report))

@@ -6,7 +6,6 @@ mod config;
 mod environment;
 mod exit;
 mod explain;
-#[cfg(feature = "docker")]
 mod from_delegate;
 mod habits;
 mod history;
@@ -16,12 +15,10 @@ mod named_delegate;
 mod notify;
 mod pause;
 mod plan;
-#[cfg(feature = "docker")]
 mod reconfigure;
 mod run;
 mod shutdown;
 mod status;
-#[cfg(feature = "docker")]
 mod trial;
 mod variables;
 
@@ -42,7 +39,7 @@ use crate::engine::EngineError;
 use crate::host::engine_problem;
 use crate::telemetry;
 use crate::text::foreign::lines;
-use crate::text::json::{indented, text as json_text};
+use crate::text::json::indented;
 
 /// Keeps Harness Docker delegates healthy and current: a new container proves itself before the old one drains.
 ///
@@ -227,7 +224,6 @@ enum Command {
 }
 
 /// The plans of other commands than a scheduled run.
-#[cfg(feature = "docker")]
 #[derive(Debug, Subcommand)]
 enum PlanOf {
     /// Show what `reconfigure` would change
@@ -236,7 +232,6 @@ enum PlanOf {
 }
 
 /// The end of the help of `reconfigure`.
-#[cfg(feature = "docker")]
 const RECONFIGURE: &str = "\
 With --env-file, FILE has variables of the delegate.
 
@@ -272,11 +267,7 @@ pub fn main() -> Exit {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let exit = match runtime {
         Ok(runtime) => {
-            let given = Given {
-                env_file: cli.env_file,
-                json: cli.json,
-            };
-            let ended = runtime.block_on(dispatch(cli.command.unwrap_or_else(default_command), given));
+            let ended = runtime.block_on(dispatch(cli));
             // A thread may still be resolving a host name. Do not wait for it.
             runtime.shutdown_background();
             ended.unwrap_or_else(|exit| exit)
@@ -293,12 +284,6 @@ fn parse() -> Result<Cli, clap::Error> {
     Cli::try_parse()
 }
 
-/// The options that all commands have in common.
-struct Given {
-    env_file: Option<PathBuf>,
-    json: bool,
-}
-
 /// The default command: `run`, or `kubernetes once` in a pod of the documented manifest or of the chart.
 fn default_command() -> Command {
     #[cfg(feature = "kubernetes")]
@@ -313,26 +298,26 @@ fn default_command() -> Command {
 
 /// Runs a command. `Err` is the exit of a command that cannot continue and has printed its error. The daemon's future
 /// is boxed separately, so that it does not take the space of the other commands' futures.
-fn dispatch(command: Command, given: Given) -> LocalBoxFuture<'static, Result<Exit, Exit>> {
+fn dispatch(mut cli: Cli) -> LocalBoxFuture<'static, Result<Exit, Exit>> {
+    let command = cli.command.take().unwrap_or_else(default_command);
     match command {
         #[cfg(feature = "docker")]
-        Command::Run if given.json => {
+        Command::Run if cli.json => {
             let problem = "run prints its log, which is JSON with LOG_FORMAT=json";
             ready(Err(fail(problem, Exit::Usage))).boxed_local()
         }
         #[cfg(feature = "docker")]
         Command::Run => async move {
-            let settings = environment::settings(given.env_file.as_deref(), Needs::All, None)?;
-            run::run(settings, given.env_file).await
+            let settings = environment::settings(cli.env_file.as_deref(), Needs::All, None)?;
+            run::run(settings, cli.env_file).await
         }
         .boxed_local(),
-        command => run_once(command, given).boxed_local(),
+        command => run_once(command, cli).boxed_local(),
     }
 }
 
-async fn run_once(command: Command, given: Given) -> Result<Exit, Exit> {
-    let variables = || environment::variables(given.env_file.as_deref());
-    let json = given.json;
+async fn run_once(command: Command, Cli { env_file, json, .. }: Cli) -> Result<Exit, Exit> {
+    let variables = || environment::variables(env_file.as_deref());
     // Commands that query a running daemon need only its address, not all settings.
     match command {
         Command::Healthcheck => Ok(status::healthcheck(variables()).await),
@@ -343,7 +328,7 @@ async fn run_once(command: Command, given: Given) -> Result<Exit, Exit> {
         }
         Command::Explain { word } => Ok(explain::explain(word.as_deref(), json)),
         Command::Version => Ok(config::version(json)),
-        Command::Kubernetes { .. } if given.env_file.is_some() => {
+        Command::Kubernetes { .. } if env_file.is_some() => {
             let problem = "--env-file is for Docker hosts; in a cluster, settings are variables of the pod or --config FILE";
             Err(fail(problem, Exit::Usage))
         }
@@ -356,50 +341,40 @@ async fn run_once(command: Command, given: Given) -> Result<Exit, Exit> {
             let problem = "this program is for Docker hosts; the image delegate-upgrader-kubernetes has the commands for clusters";
             Err(fail(problem, Exit::Usage))
         }
-        command => on_host(command, given).await,
+        command => on_host(command, env_file, json).await,
     }
 }
 
 /// The commands for a Docker host, except the daemon.
 #[cfg(feature = "docker")]
-async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Exit, Exit> {
-    let needs = match command {
-        Command::Pause { .. }
-        | Command::Resume { .. }
-        | Command::History { .. }
-        | Command::Rollback { .. }
-        | Command::Reconfigure(_)
-        | Command::Plan { of: Some(_), .. }
-        | Command::Notify { .. }
-        | Command::Doctor { from: Some(_), .. } => Needs::HostOnly,
-        _ => Needs::All,
-    };
-    let from = match &command {
-        Command::Doctor { from, .. } => from.as_deref(),
-        _ => None,
-    };
+async fn on_host(command: Command, env_file: Option<PathBuf>, json: bool) -> Result<Exit, Exit> {
+    let read = |needs, from| environment::settings(env_file.as_deref(), needs, from);
+    let (all, of_host) = (|| read(Needs::All, None), || read(Needs::HostOnly, None));
     // Here the file has the delegate's variables.
-    let (env_file, new) = match &command {
-        Command::Reconfigure(_) | Command::Plan { of: Some(_), .. } => (None, env_file),
-        _ => (env_file, None),
-    };
-    let settings = environment::settings(env_file.as_deref(), needs, from)?;
+    let own = || environment::settings(None, Needs::HostOnly, None);
     match command {
-        Command::Reconfigure(given) => reconfigure::reconfigure(&settings, given, new, json).await,
+        Command::Reconfigure(given) => reconfigure::reconfigure(&own()?, given, env_file, json).await,
         Command::Plan {
             of: Some(PlanOf::Reconfigure(given)),
             ..
-        } => reconfigure::plan(&settings, given, new, json).await,
-        Command::Once => run::once(&settings, json).await,
+        } => reconfigure::plan(&own()?, given, env_file, json).await,
+        Command::Once => run::once(&all()?, json).await,
         Command::Retry {
             container,
             no_wait,
             asker,
-        } => named_delegate::retry(&settings, &container, asker.into(), no_wait, json).await,
+        } => named_delegate::retry(&all()?, &container, asker.into(), no_wait, json).await,
         Command::Rollback {
             container, to, asker, ..
         } => {
-            named_delegate::rollback(&settings, container.as_deref(), to.as_deref(), asker.into(), json).await
+            named_delegate::rollback(
+                &of_host()?,
+                container.as_deref(),
+                to.as_deref(),
+                asker.into(),
+                json,
+            )
+            .await
         }
         Command::Pause {
             container,
@@ -407,27 +382,31 @@ async fn on_host(command: Command, Given { env_file, json }: Given) -> Result<Ex
             duration,
             asker,
         } => {
+            let settings = of_host()?;
             let until = pause::end(until.as_deref(), duration.as_deref(), &settings)?;
             pause::pause(&settings, container.as_deref(), until, &asker.into(), json).await
         }
         Command::Resume { container, asker } => {
-            pause::resume(&settings, container.as_deref(), &asker.into(), json).await
+            pause::resume(&of_host()?, container.as_deref(), &asker.into(), json).await
         }
-        Command::History { container } => history::history(&settings, container.as_deref(), json).await,
-        Command::Plan { container, .. } => plan::plan(&settings, container.as_deref(), json).await,
-        Command::Notify { .. } => notify::test(&settings, json).await,
+        Command::History { container } => history::history(&of_host()?, container.as_deref(), json).await,
+        Command::Plan { container, .. } => plan::plan(&all()?, container.as_deref(), json).await,
+        Command::Notify { .. } => notify::test(&of_host()?, json).await,
         Command::Doctor {
             from: Some(from),
             write,
-        } => from_delegate::from_delegate(&settings, &from, write.as_deref(), json).await,
-        Command::Doctor { .. } => Ok(checks::doctor(&settings, json).await),
-        _ => Ok(config::config(&settings, json).await),
+        } => {
+            let settings = read(Needs::HostOnly, Some(&from))?;
+            from_delegate::from_delegate(&settings, &from, write.as_deref(), json).await
+        }
+        Command::Doctor { .. } => Ok(checks::doctor(&all()?, json).await),
+        _ => Ok(config::config(&all()?, json).await),
     }
 }
 
 /// The program for clusters leaves out the commands for a Docker host, so that its image is smaller.
 #[cfg(not(feature = "docker"))]
-async fn on_host(_: Command, _: Given) -> Result<Exit, Exit> {
+async fn on_host(_: Command, _: Option<PathBuf>, _: bool) -> Result<Exit, Exit> {
     let problem = "this program is for clusters: see `delegate-upgrader kubernetes --help`; the image delegate-upgrader is the \
                    one for Docker hosts";
     Err(fail(problem, Exit::Usage))
@@ -452,8 +431,8 @@ fn print(text: &str) -> Exit {
 }
 
 fn print_json(value: &impl serde::Serialize) -> Exit {
-    match json_text(value) {
-        Ok(json) => print(&indented(&json)),
+    match indented(value) {
+        Ok(json) => print(&json),
         Err(error) => fail(error, Exit::Unavailable),
     }
 }

@@ -143,7 +143,7 @@ pub(super) fn done(report: &Report) -> Exit {
     for delegate in report
         .delegates
         .iter()
-        .filter(|delegate| !delegate.runs_the_target())
+        .filter(|delegate| !delegate.reason.runs_the_target())
     {
         let (name, workload) = (&delegate.container, &delegate.workload);
         let deployment = is_cluster().then_some(name);

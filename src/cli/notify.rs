@@ -14,8 +14,8 @@ pub(super) async fn test(settings: &Settings, json: bool) -> Result<Exit, Exit> 
     let listeners = make_listeners(settings)?;
     let mut answers = Vec::new();
     if let Some(webhook) = &listeners.webhook {
-        let workload = settings.workload_names.first().cloned().unwrap_or_default();
-        let event = Event::test(host::name(), workload, Utc::now());
+        let workload = settings.workload_names.first().map_or("", String::as_str);
+        let event = Event::test(&host::name(), workload, Utc::now());
         answers.push(("WEBHOOK_URL", webhook.test(&event).await));
     }
     if let Some(dead_man) = &listeners.dead_man {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 
-use super::run::{LAST_EVENTS, looking, made, make_listeners};
+use super::named_delegate::failed;
+use super::run::{LAST_EVENTS, made, make_listeners};
 use super::status::daemon_state;
 use super::{Exit, fail, no_engine, print, print_json};
 use crate::app;
@@ -50,7 +51,6 @@ pub(super) async fn pause(
             (name, None) => Some(name),
             // The Swarm starts the tasks of a service itself, so pausing one of their containers would have no effect.
             (name, Some(service)) => {
-                app::learn_place(settings).await;
                 let instead = command(&format!("pause {service}"));
                 let problem =
                     format!("{name} is a task of the Swarm service {service}: run `{instead}` on a manager");
@@ -79,12 +79,12 @@ pub(super) async fn pause(
     } else {
         "\nOn this version of Docker, `docker volume prune` and `docker system prune --volumes` would end the pause."
     };
-    let resume = resume_command(name.as_deref());
+    let resume = command_for("resume", name.as_deref().unwrap_or_default());
     let end = until.map_or_else(
         || format!("until you run `{resume}`"),
         |until| format!("until {} (or run `{resume}`)", time::text(until)),
     );
-    let subject = paused_subject(name.as_deref());
+    let subject = name.as_deref().unwrap_or("this host");
     Ok(print(&format!(
         "Upgrades are paused on {subject} {end}. Running replacements will finish; health checks continue.{note}"
     )))
@@ -120,7 +120,7 @@ pub(super) async fn resume(
             &json!({ "resumed": container.unwrap_or("host"), "was_paused": was_paused }),
         ));
     }
-    let subject = paused_subject(container);
+    let subject = container.unwrap_or("this host");
     let mut text = if was_paused {
         format!("Upgrades have resumed on {subject}.")
     } else {
@@ -168,27 +168,10 @@ pub(super) async fn record(settings: &Settings, pauses: &[Paused]) {
     }
 }
 
-fn resume_command(delegate: Option<&str>) -> String {
-    command_for("resume", delegate.unwrap_or_default())
-}
-
-fn paused_subject(delegate: Option<&str>) -> &str {
-    delegate.unwrap_or("this host")
-}
-
 /// The name of this delegate, which must be on this host, and the Swarm service to which it belongs, if any.
 async fn delegate_name(settings: &Settings, container: &str) -> Result<(String, Option<String>), Exit> {
-    let mut upgrader = looking(settings).await?;
-    upgrader.delegate_name(container).await.map_err(no_name)
-}
-
-/// The exit if no delegate could be found by that name.
-pub(super) fn no_name(error: OperatorError) -> Exit {
-    match error {
-        OperatorError::NoSuchDelegate { .. } => fail(error, Exit::Usage),
-        OperatorError::Engine(error) => no_engine(&error),
-        error => fail(error, Exit::Unavailable),
-    }
+    let mut upgrader = made(app::looking(settings).await)?;
+    upgrader.delegate_name(container).await.map_err(failed)
 }
 
 /// Refuses the command with `DISABLE_AUTO_UPGRADE`, under which the engine must receive no writes.

@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 
-use super::pause::no_name;
-use super::run::looking;
+use super::named_delegate::failed;
+use super::run::made;
 use super::{Exit, no_engine, print, print_json};
 use crate::app;
 use crate::config::Settings;
@@ -16,12 +16,11 @@ use crate::status::terminal::with_word;
 use crate::status::view::Tone;
 
 pub(super) async fn plan(settings: &Settings, container: Option<&str>, json: bool) -> Result<Exit, Exit> {
-    app::learn_place(settings).await;
-    let mut upgrader = looking(settings).await?;
+    let mut upgrader = made(app::looking(settings).await)?;
     let plan = upgrader.plan(print_awaited).await;
     let mut plan = plan.map_err(|error| no_engine(&error))?;
     if let Some(container) = container {
-        let (name, _) = upgrader.delegate_name(container).await.map_err(no_name)?;
+        let (name, _) = upgrader.delegate_name(container).await.map_err(failed)?;
         plan.retain(|planned| planned.container == name);
     }
     let nothing = none_found(&settings.workload_names, &upgrader.other_workloads());
@@ -58,31 +57,16 @@ fn text(plan: &[Planned], nothing: &str) -> String {
             "leave" => Tone::Good,
             _ => Tone::Busy,
         };
+        let (name, health) = (planned.container.as_str(), planned.health.as_str());
         let what = planned.reason.map(|reason| with_word(reason, &planned.message));
-        let cells = [
-            &planned.container,
-            planned.health.as_str(),
-            planned.action,
-            what.as_ref().unwrap_or(&planned.message),
-        ];
-        table.row(tone, cells.map(str::to_owned).into());
-        for also in planned
-            .blockers
-            .iter()
-            .skip(1)
-            .filter(|_| planned.action == "leave")
-        {
-            let cells = [
-                &planned.container,
-                "",
-                "also",
-                &with_word(also.reason, &also.message),
-            ];
-            table.row(tone, cells.map(str::to_owned).into());
+        let what = what.as_ref().unwrap_or(&planned.message);
+        table.row(tone, [name, health, planned.action, what]);
+        let others = planned.blockers.iter().skip(1);
+        for also in others.filter(|_| planned.action == "leave") {
+            table.row(tone, [name, "", "also", &with_word(also.reason, &also.message)]);
         }
         for warning in &planned.warnings {
-            let cells = [&planned.container, "", "warning", warning];
-            table.row(Tone::Attention, cells.map(str::to_owned).into());
+            table.row(Tone::Attention, [name, "", "warning", warning]);
         }
     }
     table.lines(Look::of_stdout()).join("\n")

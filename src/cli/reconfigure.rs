@@ -8,7 +8,7 @@ use tracing::{info, warn};
 use super::asker::Asker;
 use super::named_delegate::{failed, serve};
 use super::plan::show;
-use super::run::looking;
+use super::run::made;
 use super::variables::{Variables, add, pair, set};
 use super::{Exit, fail};
 use crate::app::{self, Upgrader};
@@ -143,8 +143,7 @@ pub(super) async fn plan(
     json: bool,
 ) -> Result<Exit, Exit> {
     let new = given.settings(file.as_deref())?;
-    app::learn_place(settings).await;
-    let mut upgrader = looking(settings).await?;
+    let mut upgrader = made(app::looking(settings).await)?;
     let changes = upgrader
         .reconfigure(&given.whom(), &new, given.asker.into())
         .await

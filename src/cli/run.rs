@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use sd_notify::NotifyState;
 use tokio::net::TcpListener;
-use tokio::signal::unix::Signal;
+use tokio::signal::unix::{Signal, SignalKind};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
-use super::shutdown::{hang_ups, shutdown, until_shutdown};
+use super::shutdown::{receive, shutdown, until_shutdown};
 use super::{Exit, environment, fail, no_engine, print_json};
 use crate::app::{self, SetupError, Upgrader};
 use crate::config::{Needs, Settings, Source};
@@ -24,13 +25,13 @@ use crate::host;
 use crate::manager::ManagerRequests;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller;
-use crate::schedule::trigger::{self, Trigger};
+use crate::schedule::trigger::Trigger;
 use crate::status::hosts::Hosts;
 use crate::status::liveness::Liveness;
 use crate::status::report::Report;
 use crate::status::server::Server;
 use crate::status::{Mode, Status};
-use crate::systemd::{self, State};
+use crate::systemd;
 use crate::telemetry;
 use crate::text::time;
 
@@ -42,7 +43,7 @@ pub(super) async fn run(settings: Settings, env_file: Option<PathBuf>) -> Result
     telemetry::start(&settings.log, false);
     log_settings(&settings, "delegate-upgrader starts");
     let mut shutdown = pin!(shutdown()?);
-    let mut hang_ups = hang_ups()?;
+    let mut hang_ups = receive(SignalKind::hangup())?;
     let started_at = Utc::now();
     let mut daemon = Box::pin(upgrader(settings, None))
         .await
@@ -56,7 +57,7 @@ pub(super) async fn run(settings: Settings, env_file: Option<PathBuf>) -> Result
             tokio::select! {
                 biased;
                 () = &mut shutdown => {
-                    systemd::notify(State::Stopping).await;
+                    systemd::notify(NotifyState::Stopping).await;
                     None
                 }
                 next = reloaded(&mut hang_ups, env_file.as_deref(), &settings, &listener) => Some(next),
@@ -120,7 +121,7 @@ async fn upgrader(
 ) -> Result<Daemon<Upgrader>, String> {
     app::learn_place(&settings).await;
     let make = async |settings: &Settings, Parts { clock, ledger }| {
-        let upgrader = app::upgrader(settings, !settings.disable_auto_upgrade, clock).await;
+        let upgrader = app::upgrader(settings, clock).await;
         let upgrader = upgrader.map_err(|error| error.to_string())?;
         let upgrader = upgrader.with_ledger(ledger).watching().with_retries();
         let counts = (upgrader.engine_calls(), upgrader.manager_requests());
@@ -157,9 +158,7 @@ impl<C: Controller> Daemon<C> {
         let listeners = Arc::new(app::listeners(&settings).map_err(text)?);
         let ledger = app::ledger(&settings, &listeners).map_err(text)?;
         let (controller, engine_calls, manager_requests) = make(&settings, Parts { clock, ledger }).await?;
-        let trigger = trigger::start(settings.schedule.clone(), settings.schedule_jitter)
-            .await
-            .map_err(|error| format!("cannot start the schedule: {error}"))?;
+        let trigger = Trigger::new(settings.schedule.clone(), settings.schedule_jitter);
         Ok(Self {
             settings,
             listener,
@@ -177,7 +176,7 @@ impl<C: Controller> Daemon<C> {
         let (settings, liveness) = (self.settings, self.liveness);
         let state = Status {
             config_hash: settings.hash(),
-            timing: settings.timing.words(),
+            timing: settings.putting_off(),
             zone: settings.schedule.zone().clone(),
             engine_calls: self.engine_calls,
             manager_requests: self.manager_requests,
@@ -219,7 +218,7 @@ async fn reloaded(
             pending::<()>().await;
         }
         info!("SIGHUP: reading the settings again");
-        systemd::notify(State::Reloading).await;
+        systemd::notify(NotifyState::Reloading).await;
         let next = match environment::read(environment::variables(env_file), env_file, Needs::All) {
             Ok(settings) => {
                 let same = settings.listen == now.listen;
@@ -244,7 +243,7 @@ async fn reloaded(
                     "reload failed: invalid settings; keeping the current ones"
                 );
                 systemd::show_rejection(&problem).await;
-                systemd::notify(State::Ready).await;
+                systemd::notify(NotifyState::Ready).await;
             }
         }
     }
@@ -281,11 +280,12 @@ fn log_settings(settings: &Settings, what: &str) {
         "{}",
         settings.schedule.describe()
     );
-    log_warnings(settings);
+    log_warnings(&settings.warnings);
 }
 
-fn log_warnings(settings: &Settings) {
-    for warning in &settings.warnings {
+/// Logs warnings about the settings.
+pub(super) fn log_warnings(warnings: &[String]) {
+    for warning in warnings {
         warn!("{warning}");
     }
 }
@@ -314,17 +314,9 @@ pub(super) async fn once(settings: &Settings, json: bool) -> Result<Exit, Exit> 
 /// The exit of the command, after the error was printed.
 pub(super) async fn single_run(settings: &Settings, ledger: Ledger, json: bool) -> Result<Upgrader, Exit> {
     telemetry::start(&settings.log, json);
-    log_warnings(settings);
-    let upgrader = app::upgrader(settings, !settings.disable_auto_upgrade, Arc::new(Utc::now)).await;
+    log_warnings(&settings.warnings);
+    let upgrader = app::upgrader(settings, Arc::new(Utc::now)).await;
     Ok(made(upgrader)?.with_ledger(ledger))
-}
-
-/// The upgrader for a command that only reads.
-///
-/// # Errors
-/// The exit of the command, after the error was printed.
-pub(super) async fn looking(settings: &Settings) -> Result<Upgrader, Exit> {
-    made(app::looking(settings).await)
 }
 
 /// Prints the error if a part could not be made, and turns it into an exit.

@@ -22,15 +22,11 @@ pub(super) fn shutdown() -> Result<impl Future<Output = ()>, Exit> {
     })
 }
 
-/// The stream of SIGHUPs: requests to reload the settings.
+/// The stream of a signal.
 ///
 /// # Errors
 /// The same as those of [`shutdown`].
-pub(super) fn hang_ups() -> Result<Signal, Exit> {
-    receive(SignalKind::hangup())
-}
-
-fn receive(kind: SignalKind) -> Result<Signal, Exit> {
+pub(super) fn receive(kind: SignalKind) -> Result<Signal, Exit> {
     signal(kind).map_err(|error| fail(format!("cannot receive signals: {error}"), Exit::Unavailable))
 }
 

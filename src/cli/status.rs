@@ -23,14 +23,16 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The most bytes to read of an answer, since another program may listen at the address.
 const LONGEST: usize = 16 << 20;
 
-/// The daemon's answer, or the problem to print and the exit.
-async fn get(address: SocketAddr, path: &str) -> Result<String, (String, Exit)> {
+/// The daemon's answer.
+///
+/// # Errors
+/// The problem.
+async fn get(address: SocketAddr, path: &str) -> Result<String, String> {
     let address = reachable(address);
     let unreachable = |error: reqwest::Error| {
         let cause = innermost(&error);
         let there = "a daemon in a container answers there: `docker exec NAME delegate-upgrader status`";
-        let problem = format!("the daemon does not answer at {address} (LISTEN_ADDR): {cause}; {there}");
-        (problem, Exit::Unavailable)
+        format!("the daemon does not answer at {address} (LISTEN_ADDR): {cause}; {there}")
     };
     let client = plain_client().map_err(unreachable)?;
     let url = format!("http://{address}{path}");
@@ -45,8 +47,7 @@ async fn get(address: SocketAddr, path: &str) -> Result<String, (String, Exit)> 
     if status.is_success() {
         Ok(text)
     } else {
-        let problem = format!("the daemon answers {status}: {}", text.trim());
-        Err((problem, Exit::Unavailable))
+        Err(format!("the daemon answers {status}: {}", text.trim()))
     }
 }
 
@@ -59,9 +60,9 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The address in `LISTEN_ADDR`.
-fn listen(variables: Variables) -> Result<SocketAddr, (String, Exit)> {
-    Settings::listen_from_env(variables).map_err(|errors| (errors.to_string(), Exit::Config))
+/// The address in `LISTEN_ADDR`, or the exit after the problem was printed.
+fn listen(variables: Variables) -> Result<SocketAddr, Exit> {
+    Settings::listen_from_env(variables).map_err(|errors| fail(errors, Exit::Config))
 }
 
 /// The state of the daemon at `LISTEN_ADDR`; `None` if it does not answer within two seconds, or another program answers.
@@ -72,15 +73,12 @@ pub(super) async fn daemon_state(listen: SocketAddr) -> Option<Value> {
 }
 
 pub(super) async fn healthcheck(variables: Variables) -> Exit {
-    let answer = match listen(variables) {
+    let answer = match Settings::listen_from_env(variables) {
         Ok(address) => get(address, "/livez").await,
-        Err(problem) => Err(problem),
+        Err(errors) => Err(errors.to_string()),
     };
-    match answer {
-        Ok(_) => Exit::Ok,
-        // Docker expects 1 for every failure.
-        Err((problem, _)) => fail(problem, Exit::NotServed),
-    }
+    // Docker expects 1 for every failure.
+    answer.map_or_else(|problem| fail(problem, Exit::NotServed), |_| Exit::Ok)
 }
 
 /// Whether an operator means this delegate of a daemon's answer: by its name, or by its id.
@@ -149,13 +147,11 @@ pub(super) async fn status(
     json: bool,
     check: bool,
 ) -> Result<Exit, Exit> {
-    let address = listen(variables).map_err(|(problem, exit)| fail(problem, exit))?;
-    let failed = |(problem, exit)| fail(problem, exit);
+    let address = listen(variables)?;
+    let failed = |problem| fail(problem, Exit::Unavailable);
     let text = get(address, "/status").await.map_err(failed)?;
-    let state: Value = serde_json::from_str(&text).map_err(|error| {
-        let problem = format!("cannot read the daemon's answer: {error}");
-        fail(problem, Exit::Unavailable)
-    })?;
+    let unread = |error| failed(format!("cannot read the daemon's answer: {error}"));
+    let state: Value = serde_json::from_str(&text).map_err(unread)?;
     if let Some(container) = container {
         return one(&state, container, json, check);
     }
@@ -177,10 +173,9 @@ pub(super) async fn status(
 
 /// Shows the state every two seconds until a signal ends the process. On a terminal, each replaces the last.
 pub(super) async fn watch(variables: Variables) -> Result<Exit, Exit> {
-    let address = listen(variables).map_err(|(problem, exit)| fail(problem, exit))?;
+    let address = listen(variables)?;
     loop {
-        let shown = get(address, &lines()).await;
-        let shown = shown.unwrap_or_else(|(problem, _)| problem);
+        let (Ok(shown) | Err(shown)) = get(address, &lines()).await;
         let shown = shown.trim_end();
         let exit = print(&if std::io::stdout().is_terminal() {
             // Move the cursor to the top, clear the rest of each line, and clear everything below.

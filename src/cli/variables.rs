@@ -6,13 +6,11 @@ use std::path::Path;
 
 use clap::Args;
 
+use crate::config::whole_text;
 use crate::document::{IDENTITY, NewSettings};
 use crate::reconcile::reconfigure::Change;
 use crate::status::planned::Planned;
 use crate::text::redact::looks_secret;
-
-/// The size limit of a secret, in bytes.
-const LARGEST: u64 = 1024 * 1024;
 
 /// New values of variables.
 #[derive(Debug, Args)]
@@ -78,12 +76,7 @@ fn content(path: &Path) -> Result<String, String> {
         Some("-") => Ok(Box::new(stdin())),
         _ => File::open(path).map(|file| Box::new(file) as Box<dyn Read>),
     };
-    let mut text = String::new();
-    let read = source.and_then(|source| source.take(LARGEST).read_to_string(&mut text));
-    let length = read.map_err(|error| format!("{}: {error}", path.display()))?;
-    if u64::try_from(length).is_ok_and(|length| length >= LARGEST) {
-        return Err(format!("{}: larger than 1 MiB", path.display()));
-    }
+    let text = whole_text(path, source)?;
     let text = text.strip_suffix('\n').unwrap_or(&text);
     match text.strip_suffix('\r').unwrap_or(text) {
         "" => Err(format!("{}: it is empty", path.display())),

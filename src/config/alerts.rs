@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use super::notifications::url;
-use super::reader::{Given, Reader};
+use super::reader::Reader;
 use super::variables::Environment;
-use crate::text::duration;
 use crate::text::secret::Secret;
 
 /// Which alerts hold upgrades back, and how to ask for them.
@@ -24,12 +23,8 @@ pub struct AlertHold {
 /// Reads these settings. One of the first two without the other is a problem.
 pub(super) fn alert_hold(reader: &mut Reader, env: &Environment) -> Option<AlertHold> {
     let (alerts, url) = (reader.text(&env.hold_on_alerts), url(reader, &env.prometheus_url));
-    let parse = |text: &str| super::parse::duration(text, Duration::ZERO);
-    let timeout = reader.read_as(&env.hold_timeout, parse, |value| duration::text(*value));
-    let token = match reader.secret(&env.prometheus_token) {
-        Given::Value(token) => Some(Secret::new(token.expose().trim())),
-        Given::Wrong | Given::Not => None,
-    };
+    let timeout = reader.optional_duration(&env.hold_timeout, Duration::ZERO);
+    let token = reader.secret(&env.prometheus_token, |text| Ok(Secret::new(text.trim())));
     match (&alerts, &url) {
         (Some(_), None) if !env.prometheus_url.is_set() => {
             reader

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use super::reader::{Given, Reader, own};
+use super::reader::{Reader, one_file, own};
 use super::variables::{Environment, Variable};
 use super::{Egress, ManagerSettings, ProxySettings, Source};
 use super::{no_proxy, parse};
@@ -52,21 +52,12 @@ pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) 
         let warning = format!("it has no scheme; using {url}");
         reader.problems.warn(&env.manager_host_and_port, warning);
     }
-    let token = match reader.secret(&env.upgrader_token) {
-        Given::Value(value) => {
-            let token = DelegateToken::parse(value.expose());
-            if token.is_none() {
-                let given = "its value (not shown) is not a token";
-                reader.problems.wrong_secret(&env.upgrader_token, given);
-            }
-            token
-        }
-        Given::Wrong => None,
-        Given::Not => {
-            reader.problems.missing(env.upgrader_token.row);
-            None
-        }
-    };
+    let token = reader.secret(&env.upgrader_token, |text| {
+        DelegateToken::parse(text).ok_or_else(|| "its value (not shown) is not a token".to_owned())
+    });
+    if token.is_none() {
+        reader.problems.missing(env.upgrader_token.row);
+    }
     Some(Source::Manager(ManagerSettings {
         account_id: account_id?,
         base_url: base_url?,
@@ -96,11 +87,12 @@ pub(super) fn credentials(reader: &mut Reader, env: &Environment, target: &Targe
 
 /// A user name and a password. One without the other is a problem.
 fn login(reader: &mut Reader, user: &Variable, password: &Variable) -> Option<(String, Secret)> {
-    match (reader.text(user), reader.secret(password)) {
-        (Some(user), Given::Value(password)) => return Some((user, password)),
-        (Some(_), Given::Not) => reader.problems.missing_beside(password.row, user),
-        (None, Given::Value(_)) => reader.problems.missing_beside(user.row, password),
-        _ => {}
+    let secret = reader.secret(password, |text| Ok(Secret::new(text)));
+    match (reader.text(user), secret) {
+        (Some(user), Some(password)) => return Some((user, password)),
+        (Some(_), None) => reader.problems.missing_beside(password.row, user),
+        (None, Some(_)) => reader.problems.missing_beside(user.row, password),
+        (None, None) => {}
     }
     None
 }
@@ -119,7 +111,11 @@ pub(super) fn egress(reader: &mut Reader, env: &Environment) -> Egress {
         }
         exceptions
     });
-    let ca_bundle = reader.bundle(&env.ca_bundle, certificates::authorities);
+    let ca_bundle = reader.file(
+        &env.ca_bundle,
+        certificates::read_bundle,
+        certificates::authorities,
+    );
     let (client_cert, client_key) = identity(reader, env).unzip();
     Egress {
         proxy: proxy.filter(|_| !no_proxy.as_deref().is_some_and(no_proxy::is_all)),
@@ -132,8 +128,8 @@ pub(super) fn egress(reader: &mut Reader, env: &Environment) -> Egress {
 
 /// The mTLS client certificate file and its key file.
 fn identity(reader: &mut Reader, env: &Environment) -> Option<(PathBuf, PathBuf)> {
-    let certificate = reader.file(&env.client_cert, certificates::chain);
-    let key = reader.file(&env.client_key, certificates::signing_key);
+    let certificate = reader.file(&env.client_cert, one_file, certificates::chain);
+    let key = reader.file(&env.client_key, one_file, certificates::signing_key);
     for (missing, given) in [
         (&env.client_cert, &env.client_key),
         (&env.client_key, &env.client_cert),

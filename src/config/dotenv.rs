@@ -2,7 +2,7 @@
 //! while the program runs.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read as _};
+use std::io::{self, ErrorKind, Read};
 use std::iter::{self, Peekable};
 use std::path::Path;
 use std::str::Chars;
@@ -15,8 +15,17 @@ const LARGEST: u64 = 1024 * 1024;
 /// # Errors
 /// The reason why it cannot be read. It quotes no values.
 pub(crate) fn read(path: &Path) -> Result<Vec<(String, String)>, String> {
+    let text = whole_text(path, File::open(path))?;
+    parse(&text).map_err(|(line, why)| format!("{}: line {line}: {why}", path.display()))
+}
+
+/// Reads a text that was opened under this name.
+///
+/// # Errors
+/// The reason why it cannot be read, after its name.
+pub(crate) fn whole_text(path: &Path, opened: io::Result<impl Read>) -> Result<String, String> {
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(LARGEST).read_to_string(&mut text));
+    let read = opened.and_then(|source| source.take(LARGEST).read_to_string(&mut text));
     let length = read.map_err(|error| {
         let advice = match error.kind() {
             ErrorKind::PermissionDenied => "; run the command with sudo",
@@ -27,7 +36,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<(String, String)>, String> {
     if u64::try_from(length).is_ok_and(|length| length >= LARGEST) {
         return Err(format!("{}: larger than 1 MiB", path.display()));
     }
-    parse(&text).map_err(|(line, why)| format!("{}: line {line}: {why}", path.display()))
+    Ok(text)
 }
 
 /// Names and values, or the number of the first wrong line and the reason.

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use ring::digest::{Context, SHA256};
 use strum::{Display, EnumString};
+use tracing::level_filters::LevelFilter;
 
 use crate::engine::{Credentials, EngineHost};
 use crate::image::{ImageReference, TargetSettings};
@@ -33,17 +34,12 @@ pub use crate::net::egress::{Egress, ProxySettings};
 pub use alerts::AlertHold;
 pub use audit::AuditTarget;
 pub(crate) use audit::try_file;
-#[cfg(feature = "docker")]
-pub(crate) use dotenv::read as read_variables;
+pub(crate) use dotenv::{read as read_variables, whole_text};
 pub use notifications::{Notifications, SigningKey, WebhookFormat, WebhookSettings};
+pub(crate) use parse::listen_address;
 pub use problems::{ConfigErrors, Problem};
 pub use timing::Timing;
-pub use variables::{Preset, Row};
-
-/// Reads a value of `LISTEN_ADDR`; `None` if it is invalid.
-pub(crate) fn listen_address(text: &str) -> Option<SocketAddr> {
-    parse::listen_address(text).ok()
-}
+pub use variables::{Preset, Row, documented as variables};
 
 /// All settings, validated: a field for each variable or group of variables.
 #[derive(Clone, Debug)]
@@ -133,12 +129,15 @@ pub enum Source {
 impl Source {
     /// Which versions are supported whatever their dates, if that depends on the Manager.
     pub(crate) fn rule_of_support(&self) -> Option<&'static str> {
-        match self {
-            Self::Manager(manager) if !manager.is_at_harness() => {
-                Some("if that Manager is self-managed, only the version that it publishes is supported")
-            }
-            _ => None,
-        }
+        let Self::Manager(manager) = self else {
+            return None;
+        };
+        // Otherwise it is a self-managed one, or is reached by another name.
+        let url = reqwest::Url::parse(&manager.base_url);
+        let is_at_harness =
+            url.is_ok_and(|url| url.host_str().is_some_and(|host| host.ends_with(".harness.io")));
+        let rule = "if that Manager is self-managed, only the version that it publishes is supported";
+        (!is_at_harness).then_some(rule)
     }
 }
 
@@ -151,14 +150,6 @@ pub struct ManagerSettings {
     pub base_url: String,
     /// `UPGRADER_TOKEN`.
     pub token: DelegateToken,
-}
-
-impl ManagerSettings {
-    /// Whether the Manager has a name at Harness. Otherwise it is a self-managed one, or is reached by another name.
-    pub fn is_at_harness(&self) -> bool {
-        let url = reqwest::Url::parse(&self.base_url).ok();
-        url.is_some_and(|url| url.host_str().is_some_and(|host| host.ends_with(".harness.io")))
-    }
 }
 
 /// How a delegate is replaced.
@@ -221,27 +212,9 @@ pub enum ProbeKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSettings {
     /// The level of this crate; libraries log only warnings and errors.
-    pub level: LogLevel,
+    pub level: LevelFilter,
     /// The format of a line.
     pub format: LogFormat,
-}
-
-/// The lowest severity that is logged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
-#[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
-pub enum LogLevel {
-    /// Failures only.
-    Error,
-    /// Also oddities.
-    #[strum(to_string = "warn", serialize = "warning")]
-    Warn,
-    /// Also what happens.
-    #[default]
-    Info,
-    /// Also why it happens, and every engine call.
-    Debug,
-    /// Everything.
-    Trace,
 }
 
 /// How a log line looks.
@@ -253,23 +226,6 @@ pub enum LogFormat {
     Text,
     /// One JSON object.
     Json,
-}
-
-impl From<LogLevel> for tracing::Level {
-    fn from(level: LogLevel) -> Self {
-        match level {
-            LogLevel::Error => Self::ERROR,
-            LogLevel::Warn => Self::WARN,
-            LogLevel::Info => Self::INFO,
-            LogLevel::Debug => Self::DEBUG,
-            LogLevel::Trace => Self::TRACE,
-        }
-    }
-}
-
-/// Every variable, in the order of the documentation.
-pub fn variables() -> impl Iterator<Item = &'static Row> {
-    variables::documented()
 }
 
 impl Settings {
@@ -297,6 +253,17 @@ impl Settings {
     /// it is set, or names its file.
     pub fn redacted(&self) -> &[(&'static str, String)] {
         &self.effective
+    }
+
+    /// Those settings that put upgrades off, as `config` prints them.
+    pub fn putting_off(&self) -> Vec<String> {
+        let is_one = |name| {
+            const NAMES: &str = "UPGRADE_WINDOW UPGRADE_DELAY UPGRADE_WAVE UPGRADE_SOAK HOLD_ON_ALERTS";
+            NAMES.split(' ').any(|known| known == name)
+        };
+        let all = self.effective.iter();
+        let set = all.filter(|(name, value)| is_one(*name) && !matches!(value.as_str(), "(unset)" | "0s"));
+        set.map(|(name, value)| format!("{name}={value}")).collect()
     }
 
     /// The first 48 bits of the SHA-256 of [`Self::redacted`]: a metric, which is a float, can hold them exactly.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use strum::{Display, EnumString};
 
 use super::parse;
-use super::reader::{Given, Reader};
+use super::reader::Reader;
 use super::variables::{Environment, Variable};
 use crate::text::secret::Secret;
 
@@ -96,12 +96,7 @@ pub(super) fn notifications(reader: &mut Reader, env: &Environment) -> Notificat
 fn webhook(reader: &mut Reader, env: &Environment) -> Option<WebhookSettings> {
     let url = url(reader, &env.webhook_url);
     let format = reader.read(&env.webhook_format, format);
-    let key = match reader.secret(&env.webhook_secret) {
-        Given::Value(text) => SigningKey::parse(text.expose().trim())
-            .map_err(|why| reader.problems.wrong_secret(&env.webhook_secret, why))
-            .ok(),
-        Given::Wrong | Given::Not => None,
-    };
+    let key = reader.secret(&env.webhook_secret, |text| SigningKey::parse(text.trim()));
     let events = reader.read_as(&env.webhook_events, actions, |events| events.join(","));
     if url.is_none() && !reader.problems.names(env.webhook_url.row) {
         let unused = [&env.webhook_format, &env.webhook_secret, &env.webhook_events];
@@ -117,15 +112,10 @@ fn webhook(reader: &mut Reader, env: &Environment) -> Option<WebhookSettings> {
 
 /// A URL that is secret as a whole, given in its variable or in a file.
 pub(super) fn url(reader: &mut Reader, variable: &Variable) -> Option<Secret> {
-    let Given::Value(text) = reader.secret(variable) else {
-        return None;
-    };
-    let url = parse::http_url(text.expose().trim()).map_err(|_| {
-        // The parser's error may quote a scheme that is part of a key.
-        let given = "its value (not shown) is not such a URL";
-        reader.problems.wrong_secret(variable, given);
-    });
-    url.ok().map(Secret::new)
+    // The parser's error may quote a scheme that is part of a key.
+    let wrong = |_| "its value (not shown) is not such a URL".to_owned();
+    let parse = |text: &str| parse::http_url(text.trim()).map_err(wrong);
+    reader.secret(variable, parse).map(Secret::new)
 }
 
 /// One of the words, or the template of a JSON object.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
+use tracing::level_filters::LevelFilter;
 
 use super::ProxySettings;
 use crate::container::EVERY_WORKLOAD;
@@ -38,6 +39,17 @@ pub(super) fn duration(text: &str, least: Duration) -> Result<Duration, String> 
     }
 }
 
+pub(super) fn log_level(text: &str) -> Result<LevelFilter, String> {
+    Ok(match text.to_ascii_lowercase().as_str() {
+        "error" => LevelFilter::ERROR,
+        "warn" | "warning" => LevelFilter::WARN,
+        "info" => LevelFilter::INFO,
+        "debug" => LevelFilter::DEBUG,
+        "trace" => LevelFilter::TRACE,
+        _ => return Err(String::new()),
+    })
+}
+
 pub(super) fn port(text: &str) -> Result<u16, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err(String::new()),
@@ -45,7 +57,8 @@ pub(super) fn port(text: &str) -> Result<u16, String> {
     }
 }
 
-pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
+/// Reads a value of `LISTEN_ADDR`.
+pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     if let Some(port) = text.strip_prefix("localhost:").and_then(|port| port.parse().ok()) {
         return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
     }

@@ -75,32 +75,6 @@ impl Problems {
         self.wrong(row, given);
     }
 
-    /// Adds a value that needs more of the engine than `DISABLE_AUTO_UPGRADE=true` allows.
-    pub(super) fn needs_writes(&mut self, row: &'static Row, value: &str) {
-        let given = format!(
-            "{}, but DISABLE_AUTO_UPGRADE=true sends the engine nothing but GET requests, and restarts with HEALTH_ACTION=restart",
-            quoted(value, 100)
-        );
-        self.push(row.name, given, "another value, or DISABLE_AUTO_UPGRADE=false");
-    }
-
-    /// Adds `SELF_UPGRADE=true` without a Manager to ask for the image.
-    pub(super) fn needs_image(&mut self, row: &'static Row) {
-        let given = "\"true\", but with PUBLISHED_IMAGE no Manager says which image the upgrader should run";
-        let accepted = "an image reference such as registry.example/delegate-upgrader:1.2.0, or false";
-        self.push(row.name, given.to_owned(), accepted);
-    }
-
-    /// Adds a variable of other programs that asks for a dry run, while this program would upgrade.
-    pub(super) fn dry_run(&mut self, name: &'static str) {
-        let accepted = "it unset: `delegate-upgrader plan` shows what a run would do, and DISABLE_AUTO_UPGRADE=true upgrades nothing";
-        self.push(
-            name,
-            "not a setting of this program, which would upgrade".to_owned(),
-            accepted,
-        );
-    }
-
     /// Adds a required variable that is not set, unless it is among the problems already.
     pub(super) fn missing(&mut self, row: &'static Row) {
         if !self.names(row) {
@@ -115,7 +89,8 @@ impl Problems {
         }
     }
 
-    fn push(&mut self, variable: &'static str, given: String, accepted: &'static str) {
+    /// Adds a problem with a variable, of which other values than in the table are accepted.
+    pub(super) fn push(&mut self, variable: &'static str, given: String, accepted: &'static str) {
         self.0.problems.push(Problem {
             variable,
             given,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,7 +11,6 @@ use std::time::Duration;
 use super::parse;
 use super::problems::{ConfigErrors, Problems, hidden};
 use super::variables::{Environment, Preset, Variable, documented};
-use crate::net::certificates;
 use crate::text::duration;
 use crate::text::secret::Secret;
 
@@ -21,14 +20,6 @@ pub(super) struct Finished {
     pub(super) warnings: Vec<String>,
     /// Every documented variable with its effective value.
     pub(super) effective: Vec<(&'static str, String)>,
-}
-
-/// A secret that may be given in its variable or in a file.
-pub(super) enum Given {
-    Value(Secret),
-    /// It is among the problems.
-    Wrong,
-    Not,
 }
 
 pub(super) struct Reader {
@@ -123,9 +114,13 @@ impl Reader {
 
     /// Reads a duration of at least `least`, with a default.
     pub(super) fn duration(&mut self, variable: &Variable, least: Duration) -> Duration {
+        self.optional_duration(variable, least).unwrap_or_default()
+    }
+
+    /// Reads a duration of at least `least`.
+    pub(super) fn optional_duration(&mut self, variable: &Variable, least: Duration) -> Option<Duration> {
         let parse = |text: &str| parse::duration(text, least);
         self.read_as(variable, parse, |value| duration::text(*value))
-            .unwrap_or_default()
     }
 
     /// Reads any text.
@@ -133,39 +128,15 @@ impl Reader {
         self.read(variable, |text| Ok(text.to_owned()))
     }
 
-    /// Reads the file that a variable names: its path and its parsed content.
+    /// Reads what a variable names, such as a file: its path and its parsed content.
     pub(super) fn file<T>(
         &mut self,
         variable: &Variable,
+        read: impl FnOnce(&Path) -> io::Result<Vec<u8>>,
         parse: impl FnOnce(&[u8]) -> Result<T, String>,
     ) -> Option<(PathBuf, T)> {
         let path = PathBuf::from(variable.get()?);
-        let content = if path.is_dir() {
-            Err("is a directory".to_owned())
-        } else {
-            fs::read(&path).map_err(|error| error.to_string())
-        };
-        self.content(variable, path, content, parse)
-    }
-
-    /// Like [`Self::file`], but for a file of certificates or a directory of such files.
-    pub(super) fn bundle<T>(
-        &mut self,
-        variable: &Variable,
-        parse: impl FnOnce(&[u8]) -> Result<T, String>,
-    ) -> Option<(PathBuf, T)> {
-        let path = PathBuf::from(variable.get()?);
-        let content = certificates::read_bundle(&path).map_err(|error| error.to_string());
-        self.content(variable, path, content, parse)
-    }
-
-    fn content<T>(
-        &mut self,
-        variable: &Variable,
-        path: PathBuf,
-        content: Result<Vec<u8>, String>,
-        parse: impl FnOnce(&[u8]) -> Result<T, String>,
-    ) -> Option<(PathBuf, T)> {
+        let content = read(&path).map_err(|error| error.to_string());
         match content.and_then(|content| parse(&content)) {
             Ok(value) => {
                 self.note(variable, path.display());
@@ -179,43 +150,43 @@ impl Reader {
         }
     }
 
-    /// Reads a secret from its variable or its file (setting both is an error), otherwise from systemd's credentials.
-    pub(super) fn secret(&mut self, variable: &Variable) -> Given {
+    /// Reads a secret from its variable or its file (setting both is an error), otherwise from systemd's credentials. `None` if
+    /// there is none, or if it is wrong, which adds a problem. The reason that `parse` gives must not show the secret.
+    pub(super) fn secret<T>(
+        &mut self,
+        variable: &Variable,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
         let row = variable.row;
         if self.problems.names(row) {
-            return Given::Wrong;
+            return None;
         }
-        let path = match (variable.verbatim(), &variable.file) {
+        let secret = match (&variable.text, &variable.file) {
             (Some(_), Some(_)) => {
                 let given = format!("set together with {}", row.name);
                 self.problems.wrong_file(row, given);
-                return Given::Wrong;
+                return None;
             }
             (Some(value), None) => {
                 self.note(variable, "(set)");
-                return Given::Value(Secret::new(value));
+                Secret::new(value)
             }
-            (None, Some(path)) => PathBuf::from(path.trim()),
-            (None, None) => {
+            (None, file) => {
                 // The credential for UPGRADER_TOKEN is called `upgrader-token`.
                 let name = row.name.to_ascii_lowercase().replace('_', "-");
                 let credential = self.credentials.as_ref().map(|directory| directory.join(name));
-                match credential.filter(|path| path.exists()) {
-                    Some(path) => path,
-                    None => return Given::Not,
-                }
+                let path = match file {
+                    Some(path) => PathBuf::from(path.trim()),
+                    None => credential.filter(|path| path.exists())?,
+                };
+                let read = secret_file(&path).map_err(|why| self.problems.wrong_file(row, why));
+                let secret = read.ok()?;
+                self.note(variable, format_args!("(in {})", path.display()));
+                secret
             }
         };
-        match secret_file(&path) {
-            Ok(value) => {
-                self.note(variable, format_args!("(in {})", path.display()));
-                Given::Value(value)
-            }
-            Err(why) => {
-                self.problems.wrong_file(row, why);
-                Given::Wrong
-            }
-        }
+        let parsed = parse(secret.expose()).map_err(|why| self.problems.wrong_secret(variable, why));
+        parsed.ok()
     }
 
     /// The effective settings, or all problems.
@@ -257,13 +228,19 @@ pub(super) fn own(text: &str) -> Result<&str, String> {
     Ok(text)
 }
 
+/// Reads a file that may not be a directory.
+pub(super) fn one_file(path: &Path) -> io::Result<Vec<u8>> {
+    if path.is_dir() {
+        return Err(io::Error::other("is a directory"));
+    }
+    fs::read(path)
+}
+
 fn secret_file(path: &Path) -> Result<Secret, String> {
     const LARGEST: u64 = 64 * 1024;
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LARGEST).read_to_string(&mut text));
-    if let Err(error) = read {
-        return Err(format!("{}: {error}", path.display()));
-    }
+    read.map_err(|error| format!("{}: {error}", path.display()))?;
     let secret = text.strip_suffix('\n').unwrap_or(&text);
     let secret = secret.strip_suffix('\r').unwrap_or(secret);
     if secret.trim().is_empty() {

@@ -4,6 +4,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use tracing::level_filters::LevelFilter;
+
 use super::aliases::DRY_RUNS;
 use super::notifications::notifications;
 use super::problems::{ConfigErrors, Problems};
@@ -14,7 +16,7 @@ use super::{HealthSettings, LogSettings, Needs, ProbeKind, Settings, Source, aud
 use crate::image::{ImagePolicy, ImageReference, MaxVersion, TargetSettings};
 use crate::schedule::Schedule;
 use crate::schedule::zone::Zone;
-use crate::text::duration;
+use crate::text::{duration, quoted};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// The longest default of `SCHEDULE_JITTER`.
@@ -40,7 +42,8 @@ pub(super) fn settings(
     let schedule_jitter = schedule_jitter(&mut reader, env, schedule.as_ref());
     let run_on_start = reader.flag(&env.run_on_start);
     let stop_timeout = reader.duration(&env.container_stop_timeout, SECOND);
-    let max_stop_timeout = max_stop_timeout(&mut reader, env, stop_timeout);
+    // It must not be lower than `CONTAINER_STOP_TIMEOUT`, which applies to every delegate.
+    let max_stop_timeout = reader.optional_duration(&env.max_stop_timeout, stop_timeout);
     let keep_images = reader.value(&env.keep_images, keep_images);
     let update_order = reader.word(&env.update_order);
     let zone = schedule
@@ -62,7 +65,12 @@ pub(super) fn settings(
     if self_upgrade {
         check_writes(&mut reader, &env.self_upgrade, disable_auto_upgrade);
         if matches!(source, Some(Source::Fixed(_))) && self_image.is_none() {
-            reader.problems.needs_image(env.self_upgrade.row);
+            let given =
+                "\"true\", but with PUBLISHED_IMAGE no Manager says which image the upgrader should run";
+            let accepted = "an image reference such as registry.example/delegate-upgrader:1.2.0, or false";
+            reader
+                .problems
+                .push(env.self_upgrade.row.name, given.to_owned(), accepted);
         }
     }
     target.self_image = self_image;
@@ -77,7 +85,9 @@ pub(super) fn settings(
     let listen = reader.read(&env.listen_addr, parse::listen_address);
     let status_hosts = reader.read_as(&env.status_hosts, parse::hosts, |hosts| hosts.join(","));
     let log = LogSettings {
-        level: reader.word(&env.log_level),
+        level: reader
+            .read(&env.log_level, parse::log_level)
+            .unwrap_or(LevelFilter::INFO),
         format: reader.word(&env.log_format),
     };
     let audit = audit::audit_log(&mut reader, env);
@@ -162,7 +172,7 @@ fn schedule(reader: &mut Reader, env: &Environment) -> Option<Schedule> {
         Some(zone)
     };
     let zone = zone.unwrap_or_else(Zone::utc);
-    let parse = |text: &str| Schedule::parse(text, zone.clone()).map_err(|error| error.to_string());
+    let parse = |text: &str| Schedule::parse(text, zone.clone());
     let schedule = reader.read_as(&env.schedule, parse, |schedule| schedule.as_str().to_owned())?;
     for warning in schedule.warnings() {
         reader.problems.warn(&env.schedule, warning);
@@ -195,12 +205,6 @@ fn check_deadline(reader: &mut Reader, env: &Environment, time: Duration, deadli
         let given = format!("UPGRADE_HEALTHY_DEADLINE is {deadline}, UPGRADE_HEALTHY_TIME is {time}");
         reader.problems.wrong(variable.row, given);
     }
-}
-
-/// Reads `MAX_STOP_TIMEOUT`: it must not be lower than `CONTAINER_STOP_TIMEOUT`, which applies to every delegate.
-fn max_stop_timeout(reader: &mut Reader, env: &Environment, least: Duration) -> Option<Duration> {
-    let parse = |text: &str| parse::duration(text, least);
-    reader.read_as(&env.max_stop_timeout, parse, |value| duration::text(*value))
 }
 
 fn keep_images(text: &str) -> Result<usize, String> {
@@ -271,6 +275,11 @@ fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSe
 /// Refuses a setting that needs more than `GET` requests, since `DISABLE_AUTO_UPGRADE` promises no others.
 fn check_writes(reader: &mut Reader, variable: &Variable, health_only: bool) {
     if health_only && let Some(value) = variable.get() {
-        reader.problems.needs_writes(variable.row, value);
+        let given = format!(
+            "{}, but DISABLE_AUTO_UPGRADE=true sends the engine nothing but GET requests, and restarts with HEALTH_ACTION=restart",
+            quoted(value, 100)
+        );
+        let accepted = "another value, or DISABLE_AUTO_UPGRADE=false";
+        reader.problems.push(variable.row.name, given, accepted);
     }
 }

@@ -8,7 +8,6 @@ use super::variables::Environment;
 use crate::schedule::wave::Wave;
 use crate::schedule::window::UpgradeWindow;
 use crate::schedule::zone::Zone;
-use crate::text::duration;
 
 /// When a replacement may start according to the settings. Running replacements finish at any time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,30 +26,9 @@ pub struct Timing {
     pub now_if_expired: bool,
 }
 
-impl Timing {
-    /// Those settings that put upgrades off, as `config` prints them.
-    pub fn words(&self) -> Vec<String> {
-        let time = |time: Duration| Some(time).filter(|time| !time.is_zero()).map(duration::text);
-        let all = [
-            ("UPGRADE_WINDOW", self.window.as_ref().map(ToString::to_string)),
-            ("UPGRADE_DELAY", time(self.delay)),
-            ("UPGRADE_WAVE", self.wave.map(|wave| wave.to_string())),
-            ("UPGRADE_SOAK", time(self.soak)),
-            (
-                "HOLD_ON_ALERTS",
-                self.alerts.as_ref().map(|hold| hold.alerts.clone()),
-            ),
-        ];
-        let set = all
-            .into_iter()
-            .filter_map(|(name, value)| Some(format!("{name}={}", value?)));
-        set.collect()
-    }
-}
-
 /// Reads these settings. The windows are in this time zone.
 pub(super) fn timing(reader: &mut Reader, env: &Environment, zone: &Zone) -> Timing {
-    let parse = |text: &str| UpgradeWindow::parse(text, zone.clone()).map_err(|error| error.to_string());
+    let parse = |text: &str| UpgradeWindow::parse(text, zone.clone());
     // Nobody waits for an image for seconds.
     if let Some(days) = env.upgrade_delay.get().and_then(|text| text.parse::<u16>().ok())
         && days > 0

@@ -4,7 +4,7 @@
 //! To add a setting, add a row here, a field of [`Settings`](super::Settings), and a line of `settings.rs` that reads it.
 //! Then run `UPDATE_DOCS=1 cargo test --lib config` to update the pages.
 
-use serde::Deserialize;
+use std::collections::BTreeMap;
 
 use Preset::{Derived, Required, Unset, Value};
 
@@ -38,13 +38,6 @@ pub enum Preset {
     Derived(&'static str),
 }
 
-impl Row {
-    /// Whether quotes around a value are allowed: as part of a command or password, or because the parser removes them.
-    pub(super) fn may_be_quoted(&self) -> bool {
-        matches!(self.name, "HEALTH_COMMAND" | "SCHEDULE") || self.name.ends_with("PASSWORD")
-    }
-}
-
 impl Preset {
     /// The default as a Markdown table cell; empty if there is none.
     pub fn text(&self) -> String {
@@ -73,6 +66,11 @@ const fn row(name: &'static str, default: Preset, accepted: &'static str, help: 
 }
 
 impl Row {
+    /// Whether quotes around a value are allowed: as part of a command or password, or because the parser removes them.
+    pub(super) fn may_be_quoted(&self) -> bool {
+        matches!(self.name, "HEALTH_COMMAND" | "SCHEDULE") || self.name.ends_with("PASSWORD")
+    }
+
     const fn secret(self, file: &'static str) -> Self {
         Self {
             file: Some(file),
@@ -93,20 +91,24 @@ impl Row {
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
     pub(super) row: &'static Row,
-    text: Option<String>,
+    /// The text as it is: the blanks around a secret may belong to it.
+    pub(super) text: Option<String>,
     /// The path of a file that holds the value, from the variable for that.
     pub(super) file: Option<String>,
 }
 
 impl Variable {
+    fn of(row: &'static Row, texts: &mut BTreeMap<&'static str, String>) -> Self {
+        Self {
+            row,
+            text: texts.remove(row.name),
+            file: row.file.and_then(|file| texts.remove(file)),
+        }
+    }
+
     /// The text without surrounding blanks.
     pub(super) fn get(&self) -> Option<&str> {
         self.text.as_deref().map(str::trim)
-    }
-
-    /// The text as it is: the blanks around a secret may belong to it.
-    pub(super) fn verbatim(&self) -> Option<&str> {
-        self.text.as_deref()
     }
 
     /// The name of the variable that is set: for a secret in a file, the one that names the file.
@@ -120,10 +122,9 @@ impl Variable {
     }
 }
 
-/// Makes the table and a struct with the text of each variable, from rows: `field = row;`, with a secret's as
-/// `field, field_file = row;`. A field is the variable's name in lower case, as envy expects it.
+/// Makes the table and a struct with the text of each variable, from rows: `field = row;`.
 macro_rules! variables {
-    ($($section:ident { $($field:ident $(, $file:ident)? = $row:expr;)* })*) => {
+    ($($section:ident { $($field:ident = $row:expr;)* })*) => {
         /// The rows, grouped by the section of the page that lists them.
         pub(super) static TABLE: &[(&str, &[Row])] = &[$((stringify!($section), &[$($row),*])),*];
 
@@ -133,26 +134,14 @@ macro_rules! variables {
             $($(pub(super) $field: Variable,)*)*
         }
 
-        /// The texts that envy reads.
-        #[derive(Default, Deserialize)]
-        #[serde(deny_unknown_fields)]
-        pub(super) struct Texts {
-            $($($field: Option<String>, $($file: Option<String>,)?)*)*
-        }
-
-        impl From<Texts> for Environment {
-            fn from(texts: Texts) -> Self {
+        impl Environment {
+            /// Takes the text of each variable out of these, by its name.
+            pub(super) fn of(texts: &mut BTreeMap<&'static str, String>) -> Self {
                 Self {
-                    $($($field: Variable {
-                        row: const { &$row },
-                        text: texts.$field,
-                        file: None$(.or(texts.$file))?,
-                    },)*)*
+                    $($($field: Variable::of(const { &$row }, texts),)*)*
                 }
             }
-        }
 
-        impl Environment {
             /// All variables, in the order of the table.
             pub(super) fn variables(&self) -> impl Iterator<Item = &Variable> {
                 [$($(&self.$field),*),*].into_iter()
@@ -177,7 +166,7 @@ variables! {
         manager_host_and_port = row("MANAGER_HOST_AND_PORT", Required, "the Manager's URL such as https://app.harness.io",
             "May have a port and a path (`https://app.harness.io/gratis`), but no user, password or query. Without a scheme it is \
              `https://`, with a warning.");
-        upgrader_token, upgrader_token_file = row("UPGRADER_TOKEN", Required,
+        upgrader_token = row("UPGRADER_TOKEN", Required,
             "the delegate token: 32 hex digits, or the base64 of them that the Manager shows",
             "[Authenticates](#the-token) this program to the Manager.").secret("UPGRADER_TOKEN_FILE");
         published_image = row("PUBLISHED_IMAGE", Unset, IMAGE,
@@ -203,9 +192,9 @@ variables! {
             "No upgrade starts while [such an alert](fleet.md#hold-on-alerts) fires in the Prometheus at `PROMETHEUS_URL`.");
         hold_timeout = row("HOLD_TIMEOUT", Unset, DURATION,
             "How long upgrades wait while that Prometheus does not answer. Unset: until it answers.");
-        prometheus_url, prometheus_url_file = row("PROMETHEUS_URL", Unset, HTTP_URL,
+        prometheus_url = row("PROMETHEUS_URL", Unset, HTTP_URL,
             "That Prometheus, perhaps with a user and password. No output shows it.").secret("PROMETHEUS_URL_FILE");
-        prometheus_token, prometheus_token_file = row("PROMETHEUS_TOKEN", Unset, "a bearer token",
+        prometheus_token = row("PROMETHEUS_TOKEN", Unset, "a bearer token",
             "Sent to that Prometheus.").secret("PROMETHEUS_TOKEN_FILE");
         upgrade_now_if_expired = row("UPGRADE_NOW_IF_EXPIRED", Value("false"), BOOL,
             "`true`: a delegate whose version is certainly past its end of life waits for no window and no wave.");
@@ -256,7 +245,7 @@ variables! {
              brought them.");
         registry_username = row("REGISTRY_USERNAME", Unset, "the user name for REGISTRY_PASSWORD",
             "The login for [private registries](private-registries.md).");
-        registry_password, registry_password_file = row("REGISTRY_PASSWORD", Unset, "the password for REGISTRY_USERNAME",
+        registry_password = row("REGISTRY_PASSWORD", Unset, "the password for REGISTRY_USERNAME",
             "Goes with `REGISTRY_USERNAME`.").secret("REGISTRY_PASSWORD_FILE");
         docker_config = row("DOCKER_CONFIG", Derived("`$HOME/.docker`"), "the directory of Docker's config.json",
             "Registry logins; without `DOCKER_CERT_PATH` also the engine's certificates.");
@@ -283,7 +272,7 @@ variables! {
         proxy_scheme = row("PROXY_SCHEME", Value("http"), "http or https", "How to speak to `PROXY_HOST`.");
         proxy_port = row("PROXY_PORT", Derived("the scheme's"), PORT, "The port of `PROXY_HOST`.");
         proxy_user = row("PROXY_USER", Unset, "the user name for PROXY_PASSWORD", "The login at the proxy.");
-        proxy_password, proxy_password_file = row("PROXY_PASSWORD", Unset, "the password for PROXY_USER",
+        proxy_password = row("PROXY_PASSWORD", Unset, "the password for PROXY_USER",
             "Goes with `PROXY_USER`.").secret("PROXY_PASSWORD_FILE");
         proxy_manager = row("PROXY_MANAGER", Value("true"), BOOL, "`false`: `PROXY_HOST` is not used.");
         https_proxy = row("HTTPS_PROXY", Unset, "a proxy URL such as http://proxy.example:3128",
@@ -300,16 +289,16 @@ variables! {
             "Its private key.");
     }
     notifications {
-        webhook_url, webhook_url_file = row("WEBHOOK_URL", Unset, HTTP_URL,
+        webhook_url = row("WEBHOOK_URL", Unset, HTTP_URL,
             "Where [events](notifications.md) are sent. No output shows it: a URL of Slack or Teams holds its own key.")
             .secret("WEBHOOK_URL_FILE");
         webhook_format = row("WEBHOOK_FORMAT", Value("cloudevents"), "cloudevents, slack, teams or a JSON object",
             "How an event is written. A JSON object is [a template](receivers.md) for any other receiver.");
-        webhook_secret, webhook_secret_file = row("WEBHOOK_SECRET", Unset,
+        webhook_secret = row("WEBHOOK_SECRET", Unset,
             "whsec_ and the base64 of at least 24 bytes, or a text of at least 24 bytes",
             "[Signs](notifications.md#signatures) each event. Surrounding blanks are ignored.").secret("WEBHOOK_SECRET_FILE");
         webhook_events = row("WEBHOOK_EVENTS", Derived("all"), super::parse::ACTIONS, "Which events are sent, separated by commas.");
-        deadman_url, deadman_url_file = row("DEADMAN_URL", Unset, HTTP_URL,
+        deadman_url = row("DEADMAN_URL", Unset, HTTP_URL,
             "Requested after [each good scheduled run](notifications.md#a-dead-mans-switch), so that a service can raise an alarm when that does not happen. No \
              output shows it.").secret("DEADMAN_URL_FILE");
     }
@@ -344,8 +333,8 @@ variables! {
     }
 }
 
-/// The rows that the page and `config` list.
-pub(super) fn documented() -> impl Iterator<Item = &'static Row> {
+/// The rows that the page and `config` list, in the order of the documentation.
+pub fn documented() -> impl Iterator<Item = &'static Row> {
     TABLE
         .iter()
         .filter(|(section, _)| *section != "system")

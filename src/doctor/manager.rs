@@ -47,7 +47,11 @@ pub(super) async fn check<'a>(
         answers.push((Query { workload, image }, answer));
     }
     check_answers(settings, &answers, has_asked, checks);
-    check_clock(&source, checks);
+    match source.skew_seconds().map(clock_problem) {
+        None => {}
+        Some(Some(problem)) => checks.fail("clock", problem),
+        Some(None) => checks.ok("clock", "this host's clock and the Manager's agree"),
+    }
     targets
 }
 
@@ -148,15 +152,5 @@ fn check_answers(
                 format!("reachable, token accepted; published image: {images}"),
             );
         }
-    }
-}
-
-fn check_clock(source: &ConfiguredSource, checks: &mut Checks) {
-    let Some(skew) = source.skew_seconds() else {
-        return;
-    };
-    match clock_problem(skew) {
-        Some(problem) => checks.fail("clock", problem),
-        None => checks.ok("clock", "this host's clock and the Manager's agree"),
     }
 }

@@ -1,12 +1,16 @@
 //! One outcome, in the form that all its reports share.
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
 use crate::container::Request;
-use crate::text::time;
+use crate::managed::Managed;
+use crate::rollout::Rollout;
+use crate::text::{duration, time};
 
 /// One outcome. Fields that do not apply are absent. `docs/reference/event.schema.json` is the schema.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,30 +73,51 @@ pub struct Event {
 }
 
 impl Event {
-    /// The event that `notify --test` sends.
-    pub fn test(host: String, workload: String, now: DateTime<Utc>) -> Self {
+    /// An event about a delegate, without details. `id` makes its id, beside the action.
+    pub(super) fn new(
+        host: &str,
+        subject: Subject<'_>,
+        (action, id): (Action, &[&str]),
+        now: DateTime<Utc>,
+        message: String,
+    ) -> Self {
         Self {
-            id: EventId::of(Action::Test, &[&host, &now.to_rfc3339()]),
+            id: EventId::of(action, id),
             time: now,
-            host,
+            host: host.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            actor: Actor::Operator,
+            actor: Actor::System,
             request: None,
-            action: Action::Test,
-            workload,
-            container: "test".to_owned(),
+            action,
+            workload: subject.workload.to_owned(),
+            container: subject.name.to_owned(),
             container_id: None,
             from: None,
             to: None,
             image_id: None,
             previous_image_id: None,
             reason: None,
-            message: "this is a test of the notifications; nothing has happened".to_owned(),
+            message,
             seconds: Seconds::default(),
             release: None,
             previous_release: None,
             tasks_cut_short: None,
             resolved: false,
+        }
+    }
+
+    /// The event that `notify --test` sends.
+    pub fn test(host: &str, workload: &str, now: DateTime<Utc>) -> Self {
+        let subject = Subject {
+            name: "test",
+            workload,
+            image: None,
+        };
+        let id = [host, &now.to_rfc3339()];
+        let message = "this is a test of the notifications; nothing has happened".to_owned();
+        Self {
+            actor: Actor::Operator,
+            ..Self::new(host, subject, (Action::Test, &id), now, message)
         }
     }
 
@@ -114,6 +139,37 @@ impl Event {
             self.request = Some(request.clone());
         }
         self
+    }
+}
+
+/// The delegate that an event is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The name of its container, or of its service.
+    pub name: &'a str,
+    /// Its `DELEGATE_NAME`.
+    pub workload: &'a str,
+    /// The image that it runs, if any.
+    pub image: Option<&'a str>,
+}
+
+impl<'a> From<&'a Rollout> for Subject<'a> {
+    fn from(rollout: &'a Rollout) -> Self {
+        Self {
+            name: &rollout.name,
+            workload: &rollout.workload,
+            image: rollout.representative().map(|member| member.image.as_str()),
+        }
+    }
+}
+
+impl<'a> From<&'a Managed> for Subject<'a> {
+    fn from(managed: &'a Managed) -> Self {
+        Self {
+            name: &managed.name,
+            workload: &managed.workload,
+            image: Some(managed.image.as_str()),
+        }
     }
 }
 
@@ -149,6 +205,15 @@ impl Seconds {
             ("drain", self.drain),
             ("downtime", self.downtime),
         ]
+    }
+
+    /// The parts in words, separated by commas.
+    pub(super) fn words(&self) -> String {
+        let parts = self.parts().into_iter().filter_map(|(name, seconds)| {
+            let span = Duration::try_from_secs_f64(seconds?).ok()?;
+            Some(format!("{name} {}", duration::text(span)))
+        });
+        parts.collect::<Vec<_>>().join(", ")
     }
 }
 

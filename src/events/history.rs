@@ -9,10 +9,11 @@ use serde::Serialize;
 use super::event::{Action, Event};
 use super::managed::{outcomes_of_managed, past_of_managed};
 use super::note::Notes;
-use super::outcome::{At, Origin, Outcome};
+use super::outcome::{At, Outcome};
+use crate::host::place;
 use crate::managed::Managed;
 use crate::rollout::Rollout;
-use crate::text::{duration, time};
+use crate::text::time;
 
 /// The history of one delegate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -70,7 +71,7 @@ impl From<&Rollout> for Present {
         let at = At {
             rollout,
             notes: &Notes::default(),
-            origin: &origin(),
+            host: &place::host(),
             now: DateTime::default(),
         };
         let outcomes = at.outcomes(&BTreeSet::new());
@@ -90,10 +91,11 @@ impl From<&Rollout> for Present {
 
 impl From<&Managed> for Present {
     fn from(managed: &Managed) -> Self {
+        let host = place::host();
         // A healthy time of zero: the update counts as complete as soon as all its tasks run.
-        let outcomes = outcomes_of_managed(managed, Duration::ZERO, &origin(), DateTime::<Utc>::MAX_UTC);
+        let outcomes = outcomes_of_managed(managed, Duration::ZERO, &host, DateTime::<Utc>::MAX_UTC);
         let mut shown = at_their_time(outcomes);
-        let past = past_of_managed(managed, &origin()).into_iter();
+        let past = past_of_managed(managed, &host).into_iter();
         let past: Vec<Event> = past
             .filter(|past| shown.iter().all(|event| event.id != past.id))
             .collect();
@@ -116,12 +118,6 @@ impl From<&Managed> for Present {
             serving: Some(serving),
             last: record.release,
         }
-    }
-}
-
-fn origin() -> Origin {
-    Origin {
-        host: crate::host::place::host(),
     }
 }
 
@@ -203,12 +199,7 @@ impl Release {
 
 /// How long the parts of the outcome took, in brackets.
 fn took(event: &Event) -> String {
-    let parts = event.seconds.parts().into_iter();
-    let parts = parts.filter_map(|(part, seconds)| {
-        let took = Duration::try_from_secs_f64(seconds?.round()).unwrap_or_default();
-        Some(format!("{part} {}", duration::text(took)))
-    });
-    match parts.collect::<Vec<_>>().join(", ") {
+    match event.seconds.words() {
         parts if parts.is_empty() => parts,
         parts => format!(" ({parts})"),
     }

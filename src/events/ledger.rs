@@ -5,19 +5,18 @@
 //! containers do not show, for example that a delegate was reported as unhealthy.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::audit::{AuditLog, Known, Unwritten, remember};
-use super::event::{Action, Event, EventId};
+use super::event::{Action, Event, EventId, Subject};
 use super::histograms::{self, Durations};
 use super::listeners::Listeners;
 use super::managed::outcomes_of_managed;
 use super::note::Notes;
-use super::outcome::{At, Origin, Outcome, Subject, recorded_before};
+use super::outcome::{At, Outcome, recorded_before};
 use super::pauses::outcome_of_pause;
 use crate::container::ImageId;
 use crate::health::HealthStatus;
@@ -30,8 +29,9 @@ use crate::rollout::{Effect, Rollout, Step};
 const INTERVALS: i32 = 2;
 
 /// Finds, records and reports outcomes.
+#[derive(Debug)]
 pub struct Ledger {
-    origin: Origin,
+    host: String,
     audit: Option<AuditLog>,
     listeners: Arc<Listeners>,
     /// Whether it also reports lasting states, such as lost health.
@@ -45,11 +45,14 @@ pub struct Ledger {
     is_first: bool,
     /// Whether no pauses were observed yet.
     awaits_pauses: bool,
-    /// The pauses that held at the last observation.
-    pauses: Vec<Paused>,
-    counts: BTreeMap<&'static str, u64>,
-    durations: Durations,
-    recent: VecDeque<Event>,
+    /// The pauses that held at the last observation: of the whole host, and of these delegates.
+    pub pauses: Vec<Paused>,
+    /// How many events of each kind there were since the start.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// How long the parts of replacements took since the start.
+    pub durations: Durations,
+    /// The last events, the earliest first, as far as the audit log and this process know them.
+    pub recent: VecDeque<Event>,
     /// How often each kind of step was attempted.
     pub steps_taken: BTreeMap<&'static str, u64>,
 }
@@ -61,23 +64,19 @@ struct Open {
     skipped: Option<String>,
 }
 
-impl fmt::Debug for Ledger {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { origin, counts, .. } = self;
-        f.debug_struct("Ledger")
-            .field("origin", origin)
-            .field("counts", counts)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Ledger {
-    /// A ledger that only counts. `health_interval` is the longest time between two health checks.
-    pub fn new(host: String, health_interval: Duration) -> Self {
+    /// A ledger that records in this audit log and reports to these listeners; without them, it only counts. `health_interval` is
+    /// the longest time between two health checks.
+    pub fn new(
+        host: String,
+        health_interval: Duration,
+        audit: Option<AuditLog>,
+        listeners: Arc<Listeners>,
+    ) -> Self {
         Self {
-            origin: Origin { host },
-            audit: None,
-            listeners: Arc::default(),
+            host,
+            audit,
+            listeners,
             reports_states: true,
             health_interval: TimeDelta::from_std(health_interval).unwrap_or_default(),
             notes: Notes::default(),
@@ -98,18 +97,6 @@ impl Ledger {
         *self.steps_taken.entry(step).or_default() += 1;
     }
 
-    /// Records all outcomes in this audit log.
-    #[must_use]
-    pub fn with_audit(self, audit: Option<AuditLog>) -> Self {
-        Self { audit, ..self }
-    }
-
-    /// Reports all outcomes to these listeners.
-    #[must_use]
-    pub fn with_listeners(self, listeners: Arc<Listeners>) -> Self {
-        Self { listeners, ..self }
-    }
-
     /// The ledger of an operator's command. It reports no lasting states, since the daemon does.
     #[must_use]
     pub fn of_operator(self) -> Self {
@@ -117,26 +104,6 @@ impl Ledger {
             reports_states: false,
             ..self
         }
-    }
-
-    /// How many events of each kind there were since the start.
-    pub fn counts(&self) -> &BTreeMap<&'static str, u64> {
-        &self.counts
-    }
-
-    /// The pauses that held at the last observation: of the whole host, and of these delegates.
-    pub fn pauses(&self) -> &[Paused] {
-        &self.pauses
-    }
-
-    /// How long the parts of replacements took since the start.
-    pub fn durations(&self) -> &Durations {
-        &self.durations
-    }
-
-    /// The last events, the earliest first, as far as the audit log and this process know them.
-    pub fn recent(&self) -> &VecDeque<Event> {
-        &self.recent
     }
 
     /// How many events are missing from the audit log.
@@ -148,7 +115,7 @@ impl Ledger {
         At {
             rollout,
             notes: &self.notes,
-            origin: &self.origin,
+            host: &self.host,
             now,
         }
     }
@@ -169,7 +136,7 @@ impl Ledger {
         let found: Vec<Outcome> = rollouts
             .iter()
             .flat_map(|rollout| self.at(rollout, now).outcomes(&self.seen))
-            .chain(managed.flat_map(|managed| outcomes_of_managed(managed, healthy_time, &self.origin, now)))
+            .chain(managed.flat_map(|managed| outcomes_of_managed(managed, healthy_time, &self.host, now)))
             .collect();
         if self.is_first {
             self.is_first = false;
@@ -192,7 +159,7 @@ impl Ledger {
     ) {
         let is_shown = |pause: &&Paused| pause.delegate.as_deref().is_none_or(&is_own);
         self.pauses = Paused::lasting(pauses, now).filter(is_shown).cloned().collect();
-        let outcome = |pause| outcome_of_pause(pause, &self.origin, now);
+        let outcome = |pause| outcome_of_pause(pause, &self.host, now);
         let mut found: Vec<Outcome> = pauses.iter().map(outcome).collect();
         if std::mem::take(&mut self.awaits_pauses) {
             self.begin(&found, &[]).await;
@@ -276,9 +243,8 @@ impl Ledger {
         if let (Step::RemoveImage { id }, Effect::Done) = (step, effect) {
             let what = [id.as_str(), rollout.name.as_str()];
             let message = format!("removed the former image {id}");
-            let mut event = self
-                .origin
-                .event(rollout.into(), (Action::ImageRemoved, &what), now, message);
+            let action = (Action::ImageRemoved, &what[..]);
+            let mut event = Event::new(&self.host, rollout.into(), action, now, message);
             event.image_id = Some(id.as_str().to_owned());
             self.report(event).await;
         }
@@ -312,7 +278,7 @@ impl Ledger {
         };
         let at = now.to_rfc3339();
         let what = [subject.name, word, at.as_str()];
-        let mut event = self.origin.event(subject, (Action::Skipped, &what), now, message);
+        let mut event = Event::new(&self.host, subject, (Action::Skipped, &what), now, message);
         event.reason = Some(word.to_owned());
         event.resolved = is_over;
         event.from = subject.image.map(str::to_owned);
@@ -354,7 +320,7 @@ impl Ledger {
         open.is_unhealthy = action == Action::HealthLost;
         let at = now.to_rfc3339();
         let what = [serving.id.as_str(), at.as_str()];
-        let mut event = self.origin.event(rollout.into(), (action, &what), now, message);
+        let mut event = Event::new(&self.host, rollout.into(), (action, &what), now, message);
         event.container_id = Some(serving.id.as_str().to_owned());
         event.to = Some(serving.image.to_string());
         event.image_id = Some(serving.image_id.as_str().to_owned());
@@ -368,7 +334,9 @@ impl Ledger {
         }
         *self.counts.entry(event.action.as_str()).or_default() += 1;
         histograms::note(&self.durations, &event.seconds);
-        self.listeners.tell(&event);
+        if let Some(webhook) = &self.listeners.webhook {
+            webhook.send(&event);
+        }
         // Ids that contain a time never occur again, and the number of such events has no limit.
         if !matches!(
             event.action,

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::Event;
 use super::deadman::DeadMan;
 use super::webhook::Webhook;
 
@@ -16,20 +15,6 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// Passes an event to the webhook.
-    pub fn tell(&self, event: &Event) {
-        if let Some(webhook) = &self.webhook {
-            webhook.send(event);
-        }
-    }
-
-    /// Reports that a scheduled run ended without failures.
-    pub fn run_succeeded(&self) {
-        if let Some(dead_man) = &self.dead_man {
-            dead_man.ask();
-        }
-    }
-
     /// Waits until the events are delivered, but no longer than this.
     pub async fn finish(&self, limit: Duration) {
         if let Some(webhook) = &self.webhook {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::event::{Action, Actor, Event};
-use super::outcome::{Origin, Outcome};
+use super::outcome::Outcome;
 use crate::managed::{Ending, Managed, Past, Progress};
 use crate::rollout::Intent;
 
@@ -13,14 +13,14 @@ use crate::rollout::Intent;
 pub(super) fn outcomes_of_managed(
     managed: &Managed,
     healthy_time: Duration,
-    origin: &Origin,
+    host: &str,
     now: DateTime<Utc>,
 ) -> Vec<Outcome> {
     let image = managed.image.as_str();
     let record = &managed.record;
     let event = |action, id: &[&str], message: String| Event {
         container_id: Some(managed.id.clone()),
-        ..origin.event(managed.into(), (action, id), now, message)
+        ..Event::new(host, managed.into(), (action, id), now, message)
     };
     let mut outcomes = Vec::new();
     let healthy_time = TimeDelta::from_std(healthy_time).unwrap_or_default();
@@ -98,7 +98,7 @@ pub(super) fn outcomes_of_managed(
 }
 
 /// The earlier attempts in the record of a workload, with the ids that their outcomes had at the time.
-pub(super) fn past_of_managed(managed: &Managed, origin: &Origin) -> Vec<Event> {
+pub(super) fn past_of_managed(managed: &Managed, host: &str) -> Vec<Event> {
     let mut served: Option<&Past> = None;
     let mut events = Vec::new();
     for past in &managed.record.history {
@@ -120,7 +120,7 @@ pub(super) fn past_of_managed(managed: &Managed, origin: &Origin) -> Vec<Event> 
                 to: Some(image.clone()),
                 release: Some(*release),
                 previous_release: served.map(|served| served.release),
-                ..origin.event(managed.into(), (action, &id), *at, what.to_owned())
+                ..Event::new(host, managed.into(), (action, &id), *at, what.to_owned())
             });
         }
         served = Some(past).filter(|past| past.was_served()).or(served);

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::event::{Action, Actor, Event, EventId, Seconds, seconds};
+use super::event::{Action, Event, EventId, Seconds, seconds};
 use super::note::Notes;
 use crate::container::Role;
-use crate::managed::Managed;
 use crate::rollout::{Member, Rollout};
 use crate::text::duration::span;
 
@@ -20,79 +19,6 @@ pub struct Outcome {
     pub is_fresh: bool,
     /// When the container that shows the outcome was created. The outcome cannot be older.
     pub since: DateTime<Utc>,
-}
-
-/// The delegate that an event is about.
-#[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
-    /// The name of its container, or of its service.
-    pub name: &'a str,
-    /// Its `DELEGATE_NAME`.
-    pub workload: &'a str,
-    /// The image that it runs, if any.
-    pub image: Option<&'a str>,
-}
-
-impl<'a> From<&'a Rollout> for Subject<'a> {
-    fn from(rollout: &'a Rollout) -> Self {
-        Self {
-            name: &rollout.name,
-            workload: &rollout.workload,
-            image: rollout.representative().map(|member| member.image.as_str()),
-        }
-    }
-}
-
-impl<'a> From<&'a Managed> for Subject<'a> {
-    fn from(managed: &'a Managed) -> Self {
-        Self {
-            name: &managed.name,
-            workload: &managed.workload,
-            image: Some(managed.image.as_str()),
-        }
-    }
-}
-
-/// The facts that all events of a process share.
-#[derive(Clone, Debug)]
-pub struct Origin {
-    /// The host's name.
-    pub host: String,
-}
-
-impl Origin {
-    /// Makes an event about a delegate, without details.
-    pub(super) fn event(
-        &self,
-        subject: Subject<'_>,
-        (action, id): (Action, &[&str]),
-        now: DateTime<Utc>,
-        message: String,
-    ) -> Event {
-        Event {
-            id: EventId::of(action, id),
-            time: now,
-            host: self.host.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            actor: Actor::System,
-            request: None,
-            action,
-            workload: subject.workload.to_owned(),
-            container: subject.name.to_owned(),
-            container_id: None,
-            from: None,
-            to: None,
-            image_id: None,
-            previous_image_id: None,
-            reason: None,
-            message,
-            seconds: Seconds::default(),
-            release: None,
-            previous_release: None,
-            tasks_cut_short: None,
-            resolved: false,
-        }
-    }
 }
 
 /// The ids of outcomes that may have been recorded, but that these containers no longer show: they were recorded before
@@ -134,7 +60,8 @@ fn restored_id(old: &Member) -> [&str; 2] {
 pub(super) struct At<'a> {
     pub(super) rollout: &'a Rollout,
     pub(super) notes: &'a Notes,
-    pub(super) origin: &'a Origin,
+    /// The host's name.
+    pub(super) host: &'a str,
     pub(super) now: DateTime<Utc>,
 }
 
@@ -156,9 +83,7 @@ impl At<'_> {
         Event {
             container_id: Some(member.id.as_str().to_owned()),
             release: Some(member.release).filter(|release| *release > 0),
-            ..self
-                .origin
-                .event(self.rollout.into(), (action, id), self.now, message)
+            ..Event::new(self.host, self.rollout.into(), (action, id), self.now, message)
         }
     }
 

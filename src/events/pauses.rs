@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::event::{Action, Event};
-use super::outcome::{Origin, Outcome, Subject};
+use super::event::{Action, Event, Subject};
+use super::outcome::Outcome;
 use crate::host::hold::Paused;
 use crate::text::time;
 
@@ -11,7 +11,7 @@ use crate::text::time;
 const NEW: TimeDelta = TimeDelta::minutes(1);
 
 /// The outcome that a pause or its end shows.
-pub(super) fn outcome_of_pause(pause: &Paused, origin: &Origin, now: DateTime<Utc>) -> Outcome {
+pub(super) fn outcome_of_pause(pause: &Paused, host: &str, now: DateTime<Utc>) -> Outcome {
     let (action, message) = match pause.until {
         Some(until) if until <= pause.since => (Action::Resumed, "upgrades have resumed".to_owned()),
         Some(until) => (
@@ -26,7 +26,7 @@ pub(super) fn outcome_of_pause(pause: &Paused, origin: &Origin, now: DateTime<Ut
         workload: "",
         image: None,
     };
-    let event: Event = origin.event(subject, (action, &[&pause.record]), pause.since, message);
+    let event = Event::new(host, subject, (action, &[&pause.record]), pause.since, message);
     Outcome {
         event: event.requested(Some(&pause.request)),
         is_fresh: now - pause.since < NEW,

@@ -230,7 +230,9 @@ pub fn readiness(
     host: Option<IpAddr>,
 ) -> Result<Question, Health> {
     let own = container.env(LISTEN_ADDR_VARIABLE);
-    let listen = own.and_then(config::listen_address).unwrap_or(listen);
+    let listen = own
+        .and_then(|own| config::listen_address(own).ok())
+        .unwrap_or(listen);
     let can_be_reached = !listen.ip().is_loopback();
     let settings = HealthSettings {
         interval: Duration::ZERO,

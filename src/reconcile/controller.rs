@@ -47,7 +47,7 @@ impl<R: Registry, M: ImageSource> Core<R, M> {
             run: UpgradeRun::default(),
             starting: None,
             next_run: None,
-            ledger: Ledger::new(String::new(), Duration::ZERO),
+            ledger: Ledger::new(String::new(), Duration::ZERO, None, Arc::default()),
             rounds: 0,
         }
     }

@@ -44,16 +44,12 @@ enum Runs {
     Every(TimeDelta),
 }
 
-/// Why a text is not a schedule, in a few words.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ScheduleError(String);
-
 impl Schedule {
     /// Reads five or six cron fields, an `@` nickname or `@every <duration>`. Quotes around the text are ignored.
     ///
-    /// A pattern that matches no date, such as 30 February, is an error.
-    pub fn parse(text: &str, zone: Zone) -> Result<Self, ScheduleError> {
+    /// # Errors
+    /// Why it is not a schedule, in a few words. A pattern that matches no date, such as 30 February, is an error.
+    pub fn parse(text: &str, zone: Zone) -> Result<Self, String> {
         let trimmed = text.trim();
         let unquoted = unquoted(trimmed);
         let quoted = unquoted.len() != trimmed.len();
@@ -66,7 +62,7 @@ impl Schedule {
             quoted,
         };
         if schedule.next(DateTime::UNIX_EPOCH).is_none() {
-            return Err(ScheduleError("no date matches it".to_owned()));
+            return Err("no date matches it".to_owned());
         }
         Ok(schedule)
     }
@@ -149,8 +145,7 @@ impl Schedule {
 }
 
 impl Runs {
-    fn parse(text: &str) -> Result<Self, ScheduleError> {
-        let wrong = |why: String| Err(ScheduleError(why));
+    fn parse(text: &str) -> Result<Self, String> {
         if let Some(nickname) = text.strip_prefix('@') {
             let pattern = match nickname.to_ascii_lowercase().as_str() {
                 "yearly" | "annually" => "0 0 1 1 *",
@@ -160,18 +155,18 @@ impl Runs {
                 "hourly" => "0 * * * *",
                 other => {
                     let Some(interval) = other.strip_prefix("every ") else {
-                        return wrong(match other {
+                        return Err(match other {
                             "reboot" => "RUN_ON_START=true runs at each start".to_owned(),
                             _ => "unknown nickname".to_owned(),
                         });
                     };
                     return match duration::parse(interval).and_then(|every| TimeDelta::from_std(every).ok()) {
                         Some(every) if every > TimeDelta::days(366) => {
-                            wrong("an interval of more than a year".to_owned())
+                            Err("an interval of more than a year".to_owned())
                         }
                         Some(every) if every >= TimeDelta::seconds(1) => Ok(Self::Every(every)),
-                        Some(_) => wrong("an interval of less than one second".to_owned()),
-                        None => wrong(format!("{interval:?} is not an interval such as 15m or 1h30m")),
+                        Some(_) => Err("an interval of less than one second".to_owned()),
+                        None => Err(format!("{interval:?} is not an interval such as 15m or 1h30m")),
                     };
                 }
             };
@@ -180,7 +175,7 @@ impl Runs {
         let fields: Vec<&str> = text.split(' ').filter(|field| !field.is_empty()).collect();
         let ([_, hour, _, _, _] | [_, _, hour, _, _, _]) = fields.as_slice() else {
             let nickname = format!("@{text}");
-            return wrong(match Self::parse(&nickname) {
+            return Err(match Self::parse(&nickname) {
                 Ok(_) => format!("write {nickname}"),
                 Err(_) => format!("it needs five or six fields, not {}", fields.len()),
             });
@@ -188,7 +183,7 @@ impl Runs {
         match parser().parse(text) {
             Ok(cron) if hour.starts_with('*') => Ok(Self::Elapsed(Box::new(cron))),
             Ok(cron) => Ok(Self::Clock(Box::new(cron))),
-            Err(error) => wrong(wrong_field(&fields).unwrap_or_else(|| error.to_string())),
+            Err(error) => Err(wrong_field(&fields).unwrap_or_else(|| error.to_string())),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveTime, TimeDelta, Timelike, Utc, Weekday};
+use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveTime, TimeDelta, Timelike, Utc, Weekday, WeekdaySet};
 
 use super::dst;
 use super::zone::Zone;
@@ -23,26 +23,12 @@ pub struct UpgradeWindow {
 /// A range of time on certain weekdays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Range {
-    /// Whether it starts on each day of the week, beginning with Monday.
-    days: [bool; 7],
+    /// The days on which it starts.
+    days: WeekdaySet,
     /// The minute of the day at which it starts.
     from: u32,
     /// The minute of the day at which it ends, exclusive. If it is not later than `from`, the window ends on the next day.
     to: u32,
-}
-
-/// Why a text is not a window.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the sentence of each says what it is")]
-pub enum WindowError {
-    #[error("{0:?} has no hours such as 02:00-05:00")]
-    NoHours(String),
-    #[error("{0:?} is not a time of day such as 02:00")]
-    Time(String),
-    #[error("{0:?} is not a weekday such as Mon or a range such as Mon-Fri")]
-    Day(String),
-    #[error("{0:?} ends when it starts; the whole day is 00:00-24:00")]
-    Empty(String),
 }
 
 impl UpgradeWindow {
@@ -50,8 +36,8 @@ impl UpgradeWindow {
     /// one that ends before it starts ends on the next day.
     ///
     /// # Errors
-    /// The first part that is not a window.
-    pub fn parse(text: &str, zone: Zone) -> Result<Self, WindowError> {
+    /// The first part that is not a window, and why.
+    pub fn parse(text: &str, zone: Zone) -> Result<Self, String> {
         let ranges = text.split(',').map(|part| Range::parse(part.trim()));
         Ok(Self {
             text: text.trim().to_owned(),
@@ -90,7 +76,7 @@ impl UpgradeWindow {
         let of_day = self
             .ranges
             .iter()
-            .filter(move |range| range.begins_on(day.weekday()));
+            .filter(move |range| range.days.contains(day.weekday()));
         of_day.flat_map(move |range| {
             let time = NaiveTime::from_num_seconds_from_midnight_opt(range.from * 60, 0);
             self.zone.instants(day.and_time(time.unwrap_or_default()))
@@ -106,22 +92,24 @@ impl fmt::Display for UpgradeWindow {
 }
 
 impl Range {
-    fn parse(text: &str) -> Result<Self, WindowError> {
+    fn parse(text: &str) -> Result<Self, String> {
         let (days, hours) = match text.rsplit_once(char::is_whitespace) {
             Some((days, hours)) => (parse_days(days.trim())?, hours),
-            None => ([true; 7], text),
+            None => (WeekdaySet::ALL, text),
         };
-        let no_hours = || WindowError::NoHours(text.to_owned());
+        let no_hours = || format!("{text:?} has no hours such as 02:00-05:00");
         let (from, to) = hours.split_once('-').ok_or_else(no_hours)?;
         if !from.contains(':') && !to.contains(':') {
             return Err(no_hours());
         }
         let (begin, end) = (minute_of_day(from)?, minute_of_day(to)?);
         if begin == DAY {
-            return Err(WindowError::Time(from.to_owned()));
+            return Err(no_time(from));
         }
         if begin == end {
-            return Err(WindowError::Empty(hours.to_owned()));
+            return Err(format!(
+                "{hours:?} ends when it starts; the whole day is 00:00-24:00"
+            ));
         }
         Ok(Self {
             days,
@@ -130,33 +118,29 @@ impl Range {
         })
     }
 
-    fn begins_on(&self, day: Weekday) -> bool {
-        self.days[day.num_days_from_monday() as usize]
-    }
-
     fn contains(&self, today: Weekday, minute: u32) -> bool {
         if self.from < self.to {
-            self.begins_on(today) && (self.from..self.to).contains(&minute)
+            self.days.contains(today) && (self.from..self.to).contains(&minute)
         } else {
-            let since_today = self.begins_on(today) && minute >= self.from;
-            since_today || self.begins_on(today.pred()) && minute < self.to
+            let since_today = self.days.contains(today) && minute >= self.from;
+            since_today || self.days.contains(today.pred()) && minute < self.to
         }
     }
 }
 
-fn parse_days(text: &str) -> Result<[bool; 7], WindowError> {
+fn parse_days(text: &str) -> Result<WeekdaySet, String> {
     let day = |name: &str| {
         let day: Result<Weekday, _> = name.trim().parse();
-        day.map_err(|_| WindowError::Day(text.to_owned()))
+        day.map_err(|_| format!("{text:?} is not a weekday such as Mon or a range such as Mon-Fri"))
     };
     let (first, last) = match text.split_once('-') {
         Some((first, last)) => (day(first)?, day(last)?),
         None => (day(text)?, day(text)?),
     };
-    let mut days = [false; 7];
+    let mut days = WeekdaySet::EMPTY;
     let mut next = first;
     loop {
-        days[next.num_days_from_monday() as usize] = true;
+        days.insert(next);
         if next == last {
             return Ok(days);
         }
@@ -165,8 +149,8 @@ fn parse_days(text: &str) -> Result<[bool; 7], WindowError> {
 }
 
 /// Reads a time of day such as `02:00`, or `24:00` for the end of the day.
-fn minute_of_day(text: &str) -> Result<u32, WindowError> {
-    let wrong = || WindowError::Time(text.to_owned());
+fn minute_of_day(text: &str) -> Result<u32, String> {
+    let wrong = || no_time(text);
     let number = |text: &str, digits| {
         let is_number = (1..=2).contains(&text.len())
             && text.len() >= digits
@@ -180,4 +164,8 @@ fn minute_of_day(text: &str) -> Result<u32, WindowError> {
     );
     let of_day = hour * 60 + minute;
     (minute < 60 && of_day <= DAY).then_some(of_day).ok_or_else(wrong)
+}
+
+fn no_time(text: &str) -> String {
+    format!("{text:?} is not a time of day such as 02:00")
 }

@@ -45,21 +45,17 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    fn empty(name: &str, image: &str, time: DateTime<Utc>) -> Self {
-        Self {
+    /// Collects what the engine returns within two seconds; the rest stays empty.
+    async fn collect<E: Engine>(engine: &E, rejected: &Member, name: &str, time: DateTime<Utc>) -> Self {
+        let mut evidence = Self {
             container: name.to_owned(),
-            image: image.to_owned(),
+            image: rejected.image.to_string(),
             message: None,
             time,
             ending: None,
             log_tail: Vec::new(),
             health_log: Vec::new(),
-        }
-    }
-
-    /// Collects what the engine returns within two seconds; the rest stays empty.
-    async fn collect<E: Engine>(engine: &E, rejected: &Member, name: &str, time: DateTime<Utc>) -> Self {
-        let mut evidence = Self::empty(name, rejected.image.as_str(), time);
+        };
         let (container, log) = join(
             timeout(TIMEOUT, engine.inspect(&rejected.id)),
             timeout(TIMEOUT, engine.logs(&rejected.id, LINES)),

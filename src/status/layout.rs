@@ -70,9 +70,7 @@ impl Look {
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }
-}
 
-impl Look {
     /// A text after `begin`, which takes `indent` columns. If it does not fit the terminal, it continues on lines with
     /// the same indent.
     pub fn paragraph(self, begin: &str, indent: usize, text: &str) -> Vec<String> {
@@ -108,8 +106,8 @@ impl Table {
     }
 
     /// Adds a row with a cell for each heading.
-    pub fn row(&mut self, tone: Tone, cells: Vec<String>) {
-        let cells = cells.into_iter().map(|cell| Foreign(&cell).to_string());
+    pub fn row(&mut self, tone: Tone, cells: impl IntoIterator<Item = impl AsRef<str>>) {
+        let cells = cells.into_iter().map(|cell| Foreign(cell.as_ref()).to_string());
         self.rows.push((tone, cells.collect()));
     }
 

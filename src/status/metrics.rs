@@ -18,109 +18,41 @@ use crate::text::foreign::is_unsafe;
 
 /// The labels of a series: names and values.
 type Labels = Vec<(&'static str, String)>;
-
-/// The labels that identify a delegate.
-fn of(delegate: &DelegateReport) -> Labels {
-    vec![
-        ("container", delegate.container.clone()),
-        ("workload", delegate.workload.clone()),
-    ]
-}
+/// A series of numbers for each set of labels.
+type Gauges = Family<Labels, Gauge>;
 
 /// The text for a scraper.
 pub fn text(status: &Status) -> String {
     let mut registry = Registry::with_prefix("delegate_upgrader");
 
-    let build = Family::<Labels, Gauge>::default();
+    let build = Gauges::default();
     build
         .get_or_create(&vec![("version", status.version.to_string())])
         .set(1);
     registry.register("build_info", "The version that runs", build);
-    register(
-        &mut registry,
-        "config_hash",
-        "The same number where `config` prints the same settings",
-        i64::try_from(status.config_hash).unwrap_or(i64::MAX),
-    );
+    let help = "The same number where `config` prints the same settings";
+    register(&mut registry, "config_hash", help, status.config_hash);
     if let Some(upgrader) = &status.upgrader_image {
-        register(
-            &mut registry,
-            "newer_version_available",
-            "Whether a newer version of the upgrader is published, where the two can be compared",
-            upgrader.newer_version_available.into(),
-        );
+        let help = "Whether a newer version of the upgrader is published, where the two can be compared";
+        let is_newer = upgrader.newer_version_available;
+        register(&mut registry, "newer_version_available", help, is_newer.into());
     }
-    let is_up = i64::from(status.not_ready().is_none());
+    let help = "Whether the engine answered at the last observation";
     register(
         &mut registry,
         "engine_up",
-        "Whether the engine answered at the last observation",
-        is_up,
+        help,
+        status.not_ready().is_none().into(),
     );
 
-    let healthy = Family::<Labels, Gauge>::default();
-    let reasons = Family::<Labels, Gauge>::default();
-    let support = Family::<Labels, Gauge>::default();
-    let rejected = Family::<Labels, Gauge>::default();
     let delegates = status.report.iter().flat_map(|report| &report.delegates);
-    for delegate in delegates.clone() {
-        let mut labels = of(delegate);
-        labels.push(("image", delegate.image.clone()));
-        labels.push(("probe", delegate.health_probe.as_str().to_owned()));
-        healthy
-            .get_or_create(&labels)
-            .set(i64::from(delegate.health == HealthStatus::Healthy));
-
-        let mut labels = of(delegate);
-        labels.push(("reason", delegate.reason.as_str().to_owned()));
-        labels.extend(delegate.cause.iter().map(|cause| ("cause", cause.to_string())));
-        reasons.get_or_create(&labels).set(1);
-
-        for found in &delegate.rejected_images {
-            let mut labels = of(delegate);
-            labels.push(("image", found.image.clone()));
-            labels.push(("cause", found.cause.to_string()));
-            let series = rejected.get_or_create(&labels);
-            series.set(series.get().max(found.at.timestamp()));
-        }
-
-        if let Some(expiry) = &delegate.expiry {
-            // Support lasts until the end of that day.
-            let end = expiry.support_ends.succ_opt().unwrap_or(expiry.support_ends);
-            support
-                .get_or_create(&of(delegate))
-                .set(end.and_time(NaiveTime::MIN).and_utc().timestamp());
-        }
-    }
-    registry.register(
-        "delegate_healthy",
-        "Whether the delegate is healthy, and which probe says so",
-        healthy,
-    );
-    registry.register(
-        "delegate_reason",
-        "Why nothing more happens to the delegate now",
-        reasons,
-    );
-    registry.register_with_unit(
-        "delegate_support_ends_timestamp",
-        "When the support of the delegate's version ends, or about when, by its tag",
-        Unit::Seconds,
-        support,
-    );
-    registry.register_with_unit(
-        "image_rejected_timestamp",
-        "When the delegate last rejected the image, or an operator rolled it back",
-        Unit::Seconds,
-        rejected,
-    );
-    register_tasks(&mut registry, delegates.clone(), Utc::now());
-    let failed = delegates.filter(|delegate| delegate.failed).count();
+    register_delegates(&mut registry, delegates.clone());
+    let failed = delegates.filter(|delegate| delegate.failed).count() as u64;
     register(
         &mut registry,
         "delegates_failed",
         "Delegates that could not be served",
-        i64::try_from(failed).unwrap_or(i64::MAX),
+        failed,
     );
 
     let observed = status.report.as_ref().map(|report| report.observed_at);
@@ -178,12 +110,8 @@ pub fn text(status: &Status) -> String {
         .audit_log
         .as_ref()
         .map_or(0, |audit| audit.waiting as u64 + audit.lost);
-    register(
-        &mut registry,
-        "audit_records_missing",
-        "Outcomes that could not be written to the audit log",
-        i64::try_from(unwritten).unwrap_or(i64::MAX),
-    );
+    let help = "Outcomes that could not be written to the audit log";
+    register(&mut registry, "audit_records_missing", help, unwritten);
     register_notifications(&mut registry, status);
 
     let dropped = Counter::<u64>::default();
@@ -232,47 +160,96 @@ fn as_prometheus(open_metrics: &str) -> String {
     text
 }
 
-/// Registers the tasks of the delegates that report them.
-fn register_tasks<'a>(
-    registry: &mut Registry,
-    delegates: impl Iterator<Item = &'a DelegateReport>,
-    now: DateTime<Utc>,
-) {
-    let tasks = Family::<Labels, Gauge>::default();
-    let left = Family::<Labels, Gauge>::default();
-    let time_left = Family::<Labels, Gauge>::default();
+/// Registers the series of each delegate.
+fn register_delegates<'a>(registry: &mut Registry, delegates: impl Iterator<Item = &'a DelegateReport>) {
+    let [healthy, reasons, support, rejected, tasks, left, time_left] = [
+        (
+            "delegate_healthy",
+            None,
+            "Whether the delegate is healthy, and which probe says so",
+        ),
+        (
+            "delegate_reason",
+            None,
+            "Why nothing more happens to the delegate now",
+        ),
+        (
+            "delegate_support_ends_timestamp",
+            Some(Unit::Seconds),
+            "When the support of the delegate's version ends, or about when, by its tag",
+        ),
+        (
+            "image_rejected_timestamp",
+            Some(Unit::Seconds),
+            "When the delegate last rejected the image, or an operator rolled it back",
+        ),
+        (
+            "delegate_tasks",
+            None,
+            "Tasks that the delegate executes, if it says so",
+        ),
+        (
+            "delegate_drain_tasks",
+            None,
+            "Tasks left to the delegate's containers that are to stop, if they say so",
+        ),
+        (
+            "delegate_drain_remaining",
+            Some(Unit::Seconds),
+            "Time left to the last of the delegate's containers that are to stop",
+        ),
+    ]
+    .map(|(name, unit, help)| {
+        let gauges = Gauges::default();
+        match unit {
+            Some(unit) => registry.register_with_unit(name, help, unit, gauges.clone()),
+            None => registry.register(name, help, gauges.clone()),
+        }
+        gauges
+    });
+    let now = Utc::now();
     for delegate in delegates {
-        let set = |family: &Family<Labels, Gauge>, value: i64| {
-            family.get_or_create(&of(delegate)).set(value);
+        let series = |gauges: &Gauges, more: &[(&'static str, &str)]| {
+            let own = [
+                ("container", &*delegate.container),
+                ("workload", &*delegate.workload),
+            ];
+            let labels = own
+                .iter()
+                .chain(more)
+                .map(|(name, value)| (*name, (*value).to_owned()));
+            gauges.get_or_create_owned(&labels.collect())
         };
-        let as_value = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        let probe = [
+            ("image", &*delegate.image),
+            ("probe", delegate.health_probe.as_str()),
+        ];
+        series(&healthy, &probe).set((delegate.health == HealthStatus::Healthy).into());
+        let reason = ("reason", delegate.reason.as_str());
+        let cause = delegate.cause.as_deref().map(|cause| ("cause", cause));
+        let both: Vec<_> = [reason].into_iter().chain(cause).collect();
+        series(&reasons, &both).set(1);
+        for found in &delegate.rejected_images {
+            let image = [("image", &*found.image), ("cause", &*found.cause)];
+            let series = series(&rejected, &image);
+            series.set(series.get().max(found.at.timestamp()));
+        }
+        if let Some(expiry) = &delegate.expiry {
+            // Support lasts until the end of that day.
+            let end = expiry.support_ends.succ_opt().unwrap_or(expiry.support_ends);
+            series(&support, &[]).set(end.and_time(NaiveTime::MIN).and_utc().timestamp());
+        }
         if let Some(count) = delegate.tasks {
-            set(&tasks, as_value(count));
+            series(&tasks, &[]).set(whole(count));
         }
         let counts = delegate.draining.iter().filter_map(|drain| drain.tasks);
         if let Some(count) = counts.reduce(u64::saturating_add) {
-            set(&left, as_value(count));
+            series(&left, &[]).set(whole(count));
         }
         if let Some(until) = delegate.draining.iter().filter_map(|drain| drain.until).max() {
-            set(&time_left, (until - now).num_seconds().max(0));
+            series(&time_left, &[]).set((until - now).num_seconds().max(0));
         }
     }
-    registry.register(
-        "delegate_tasks",
-        "Tasks that the delegate executes, if it says so",
-        tasks,
-    );
-    registry.register(
-        "delegate_drain_tasks",
-        "Tasks left to the delegate's containers that are to stop, if they say so",
-        left,
-    );
-    registry.register_with_unit(
-        "delegate_drain_remaining",
-        "Time left to the last of the delegate's containers that are to stop",
-        Unit::Seconds,
-        time_left,
-    );
 }
 
 /// Registers the counts of deliveries to the webhook and of requests to `DEADMAN_URL`, if these are set.
@@ -290,12 +267,8 @@ fn register_notifications(registry: &mut Registry, status: &Status) {
                 ("dropped", webhook.dropped),
             ]),
         );
-        register(
-            registry,
-            "webhook_queue_length",
-            "Events that wait for the webhook's receiver",
-            i64::try_from(webhook.queued).unwrap_or(i64::MAX),
-        );
+        let help = "Events that wait for the webhook's receiver";
+        register(registry, "webhook_queue_length", help, webhook.queued);
     }
     if let Some(dead_man) = &status.dead_man {
         registry.register(
@@ -319,9 +292,9 @@ fn counters<'a, W: Display + 'a>(
     family
 }
 
-fn register(registry: &mut Registry, name: &str, help: &str, value: i64) {
+fn register(registry: &mut Registry, name: &str, help: &str, value: u64) {
     let gauge = Gauge::<i64>::default();
-    gauge.set(value);
+    gauge.set(whole(value));
     registry.register(name, help, gauge);
 }
 
@@ -330,4 +303,9 @@ fn register_time(registry: &mut Registry, name: &str, help: &str, time: Option<D
     let gauge = Gauge::<i64>::default();
     gauge.set(time.map_or(0, |time| time.timestamp()));
     registry.register_with_unit(name, help, Unit::Seconds, gauge);
+}
+
+/// The number as a gauge has it.
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -295,11 +295,6 @@ pub fn none_found(workload_names: &[String], others: &[String]) -> String {
 }
 
 impl DelegateReport {
-    /// Whether it runs the image that it should run.
-    pub fn runs_the_target(&self) -> bool {
-        self.reason.runs_the_target()
-    }
-
     /// Its last release and its last successful one, if there was one.
     pub fn releases(&self) -> Option<String> {
         let (last, successful) = (self.release, self.last_successful_release);

@@ -18,7 +18,7 @@ use crate::status::liveness::Liveness;
 use crate::status::view::{Headline, Tone, delivery_problems};
 use crate::status::{Reader, Status, connections, metrics, page, terminal};
 use crate::telemetry;
-use crate::text::json::{self, indented};
+use crate::text::json::indented;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -62,8 +62,8 @@ impl Server {
                 let kind = "text/plain; version=0.0.4; charset=utf-8";
                 answer(StatusCode::OK, kind, metrics::text(&self.current()))
             }
-            "/status" => match json::text(&self.current()) {
-                Ok(json) => answer(StatusCode::OK, "application/json", indented(&json) + "\n"),
+            "/status" => match indented(&self.current()) {
+                Ok(json) => answer(StatusCode::OK, "application/json", json + "\n"),
                 Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
             },
             "/status.txt" => {

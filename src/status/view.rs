@@ -1,6 +1,7 @@
 //! The wording that the page and the terminal share: the headline, which tells whether all is well, and times as people
 //! say them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -82,11 +83,8 @@ impl Tone {
 
 /// The rows of a report. Those that need attention come first.
 pub fn rows(status: &Status) -> Vec<&DelegateReport> {
-    let mut rows = Vec::new();
-    for tone in [Tone::Bad, Tone::Attention, Tone::Busy, Tone::Good] {
-        let all = status.report.iter().flat_map(Report::rows);
-        rows.extend(all.filter(|delegate| Tone::of(delegate) == tone));
-    }
+    let mut rows: Vec<_> = status.report.iter().flat_map(Report::rows).collect();
+    rows.sort_by_key(|delegate| Reverse(Tone::of(delegate)));
     rows
 }
 
@@ -204,27 +202,16 @@ impl Headline {
 /// Statements about the delegates. The most important come first.
 fn parts(report: &Report, now: DateTime<Utc>) -> Vec<String> {
     let delegates = report.counted();
-    let of_health = |health| {
-        let found = delegates
-            .iter()
-            .copied()
-            .filter(move |delegate| delegate.health == health);
-        found.collect::<Vec<_>>()
+    let those = |is_one: fn(&DelegateReport) -> bool| -> Vec<&DelegateReport> {
+        let all = delegates.iter().copied();
+        all.filter(|delegate| is_one(delegate)).collect()
     };
-    let failed: Vec<&DelegateReport> = delegates
-        .iter()
-        .copied()
-        .filter(|delegate| delegate.failed)
-        .collect();
-    let replaced = delegates
-        .iter()
-        .copied()
-        .filter(|delegate| delegate.in_progress)
-        .count();
+    let failed = those(|delegate| delegate.failed);
+    let replaced = those(|delegate| delegate.in_progress).len();
     let total = delegates.len();
     let mut parts = Vec::new();
-    let unhealthy = of_health(HealthStatus::Unhealthy);
-    let starting = of_health(HealthStatus::Starting);
+    let unhealthy = those(|delegate| delegate.health == HealthStatus::Unhealthy);
+    let starting = those(|delegate| delegate.health == HealthStatus::Starting);
     match (unhealthy.as_slice(), starting.as_slice(), total) {
         ([], [], 1) => parts.push(format!(
             "{} is healthy{}",

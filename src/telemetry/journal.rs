@@ -1,22 +1,22 @@
 //! Whether standard output is the systemd journal, which records times and priorities itself.
 
-use std::fs::File;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt as _;
 
 /// Whether this output leads to the journal. systemd puts the device and inode numbers of the journal's stream in
 /// `JOURNAL_STREAM`. Another output of the same service may lead elsewhere.
 pub(super) fn is_journal(stream: Option<&str>, output: &impl AsFd) -> bool {
     let numbers = || {
-        let file = File::from(output.as_fd().try_clone_to_owned().ok()?);
-        let metadata = file.metadata().ok()?;
-        Some(format!("{}:{}", metadata.dev(), metadata.ino()))
+        let status = rustix::fs::fstat(output).ok()?;
+        Some(format!("{}:{}", status.st_dev, status.st_ino))
     };
     stream.is_some_and(|stream| numbers().as_deref() == Some(stream))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::*;
 
     #[test]

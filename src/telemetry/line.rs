@@ -27,7 +27,7 @@ impl Line {
         }
     }
 
-    /// The line for an event, including its line break.
+    /// The line for an event.
     pub(super) fn text(&self, event: &Event<'_>) -> String {
         let level = *event.metadata().level();
         let time = Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true);
@@ -61,7 +61,6 @@ impl Line {
             ),
             LogFormat::Text => write!(line, "{time} {level:>5} {message}{fields}"),
         };
-        line.push('\n');
         line
     }
 }

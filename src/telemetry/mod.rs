@@ -33,7 +33,7 @@ static QUEUE: OnceLock<Queue> = OnceLock::new();
 ///
 /// With `beside_json`, logs to standard error, since standard output is for JSON. `NO_COLOR` turns colour off.
 pub fn start(settings: &LogSettings, beside_json: bool) {
-    let level = LevelFilter::from_level(settings.level.into());
+    let level = settings.level;
     let targets = Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target("delegate_upgrader", level);
@@ -62,19 +62,21 @@ impl<S: Subscriber> Layer<S> for Log {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let line = self.line.text(event);
         if self.beside_json {
-            let _ = stderr().write_all(line.as_bytes());
+            let _ = writeln!(stderr(), "{line}");
         } else {
-            write(&line);
+            print_line(&line);
         }
     }
 }
 
-/// Writes to standard output through the queue. Without a thread for the queue, the logging thread writes.
-fn write(text: &str) {
+/// Writes a line to standard output through the queue, in order with the log lines. Without a thread for the queue, the calling
+/// thread writes.
+pub fn print_line(line: &str) {
+    let line = format!("{line}\n");
     match QUEUE.get() {
-        Some(queue) => queue.push(text.as_bytes()),
+        Some(queue) => queue.push(line.as_bytes()),
         None => {
-            let _ = stdout().write_all(text.as_bytes());
+            let _ = stdout().write_all(line.as_bytes());
         }
     }
 }
@@ -83,11 +85,6 @@ fn tell(lines: u64) {
     let were = if lines == 1 { "line was" } else { "lines were" };
     // Log an error, so that no `LOG_LEVEL` hides it.
     error!("{lines} log {were} dropped because nobody read standard output");
-}
-
-/// Writes a line that is not a log line to the output of the log, in order with the log lines.
-pub fn print_line(line: &str) {
-    write(&format!("{line}\n"));
 }
 
 /// How many log lines were dropped since the start.

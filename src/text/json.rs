@@ -13,20 +13,37 @@ const LONGEST: usize = 16_000;
 ///
 /// # Errors
 /// The value cannot be written as JSON.
-#[expect(clippy::disallowed_methods, reason = "this is the one place for it")]
 pub fn text(value: &impl Serialize) -> serde_json::Result<String> {
-    Ok(safe(&serde_json::to_string(value)?))
+    written(value, false)
+}
+
+/// Like [`text()`], with one value per line. serde_json's own pretty printer would be compiled for each type separately.
+///
+/// # Errors
+/// The same as those of [`text()`].
+pub fn indented(value: &impl Serialize) -> serde_json::Result<String> {
+    written(value, true)
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place for it")]
+fn written(value: &impl Serialize, is_indented: bool) -> serde_json::Result<String> {
+    Ok(safe(&serde_json::to_string(value)?, is_indented))
 }
 
 /// A text as a JSON string, in quotes.
 pub fn string(text: &str) -> String {
-    safe(&serde_json::Value::from(super::shortened(text, super::foreign::LONGEST)).to_string())
+    let value = serde_json::Value::from(super::shortened(text, super::foreign::LONGEST));
+    safe(&value.to_string(), false)
 }
 
-/// Escapes what serde_json leaves as it is, and cuts texts that are too long.
-fn safe(json: &str) -> String {
+/// Escapes what serde_json leaves as it is, cuts texts that are too long, and indents if asked to.
+fn safe(json: &str, is_indented: bool) -> String {
     let mut safe = String::with_capacity(json.len());
-    let (mut in_string, mut length) = (false, 0_usize);
+    let (mut in_string, mut length, mut depth) = (false, 0_usize, 0_usize);
+    let line = |safe: &mut String, depth| {
+        safe.push('\n');
+        safe.extend(std::iter::repeat_n("  ", depth));
+    };
     let mut rest = json;
     while let Some(c) = rest.chars().next() {
         // An escape counts as one character of the text.
@@ -48,57 +65,27 @@ fn safe(json: &str) -> String {
         } else if is_unsafe(c) {
             // All unsafe characters have a code point of at most four hex digits.
             let _ = write!(safe, "\\u{:04x}", u32::from(c));
-        } else {
+        } else if in_string || !is_indented {
             safe.push_str(unit);
+        } else {
+            let is_empty = safe.ends_with(['{', '[']);
+            if matches!(c, '}' | ']') && !is_empty {
+                depth -= 1;
+                line(&mut safe, depth);
+            }
+            safe.push_str(unit);
+            match c {
+                '{' | '[' if !rest.starts_with(['}', ']']) => {
+                    depth += 1;
+                    line(&mut safe, depth);
+                }
+                ',' => line(&mut safe, depth),
+                ':' => safe.push(' '),
+                _ => {}
+            }
         }
     }
     safe
-}
-
-/// Indents JSON, with one value per line. serde_json's own pretty printer would be compiled for each type separately.
-pub fn indented(json: &str) -> String {
-    let mut text = String::with_capacity(json.len() * 2);
-    let (mut depth, mut is_string, mut is_escaped) = (0, false, false);
-    let mut chars = json.chars().peekable();
-    let line = |text: &mut String, depth| {
-        text.push('\n');
-        text.extend(std::iter::repeat_n("  ", depth));
-    };
-    while let Some(c) = chars.next() {
-        if is_string {
-            is_string = is_escaped || c != '"';
-            is_escaped = !is_escaped && c == '\\';
-            text.push(c);
-            continue;
-        }
-        match c {
-            '{' | '[' => {
-                text.push(c);
-                let closing = chars.next_if(|next| matches!(next, '}' | ']'));
-                if let Some(closing) = closing {
-                    text.push(closing);
-                } else {
-                    depth += 1;
-                    line(&mut text, depth);
-                }
-            }
-            '}' | ']' => {
-                depth -= 1;
-                line(&mut text, depth);
-                text.push(c);
-            }
-            ',' => {
-                text.push(c);
-                line(&mut text, depth);
-            }
-            ':' => text.push_str(": "),
-            _ => {
-                is_string = c == '"';
-                text.push(c);
-            }
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -124,7 +111,7 @@ mod tests {
     fn indents_json_as_serde_json_does() {
         let value = json!({ "a": [1, {}, [], "x,{\"\\"], "b": { "c": null, "d": [[true]] }, "e": "" });
         assert_eq!(
-            indented(&value.to_string()),
+            indented(&value).unwrap(),
             serde_json::to_string_pretty(&value).unwrap()
         );
     }

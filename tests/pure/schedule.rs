@@ -171,7 +171,7 @@ fn the_error_of_a_schedule_locates_the_mistake() {
         ("every 15m", "write @every 15m"),
         ("H 3 * * *", "minute \"H\", within 0-59: it has a character that cron does not take"),
     ] {
-        let error = Schedule::parse(text, Zone::utc()).expect_err(text).to_string();
+        let error = Schedule::parse(text, Zone::utc()).expect_err(text);
         assert!(error.contains(expected), "{text}: {error}");
     }
 }

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use chrono::{DateTime, TimeDelta, Utc};
-use delegate_upgrader::config::Timing;
+use delegate_upgrader::config::{Needs, Settings};
 use delegate_upgrader::manager::{ManagerError, UpgraderImage};
 use delegate_upgrader::rollout::reason::ReasonKind;
-use delegate_upgrader::schedule::window::UpgradeWindow;
 use delegate_upgrader::schedule::zone::Zone;
 use delegate_upgrader::status::layout::Look;
 use delegate_upgrader::status::next_upgrade::NextUpgrade;
@@ -578,15 +577,19 @@ fn what_is_published_what_puts_off_and_what_was_searched_for_is_on_the_screens()
         "published": { "w1": "harness/delegate:26.03.1", "w2": "harness/delegate:26.03.1", "w3": "example.com:5000/d" },
     }))
     .unwrap();
-    let window = Zone::named("Europe/Berlin").unwrap();
-    status.timing = Timing {
-        window: UpgradeWindow::parse("Mon-Fri 02:00-04:00", window).ok(),
-        delay: Duration::from_secs(3 * 86_400),
-        wave: "auto".parse().ok(),
-        ..Timing::default()
-    }
-    .words();
-    assert_eq!(Timing::default().words(), Vec::<String>::new());
+    let putting_off = |variables: &[(&str, &str)]| {
+        let variables = variables.iter().chain(&[("UPGRADER_WORKLOAD_NAME", "d")]);
+        let variables = variables.map(|(name, value)| (name.into(), value.into()));
+        Settings::from_env(variables, Needs::HostOnly)
+            .unwrap()
+            .putting_off()
+    };
+    status.timing = putting_off(&[
+        ("UPGRADE_WINDOW", "Mon-Fri 02:00-04:00"),
+        ("UPGRADE_DELAY", "3d"),
+        ("UPGRADE_WAVE", "auto"),
+    ]);
+    assert_eq!(putting_off(&[]), Vec::<String>::new());
     let sentence = none_found(&["typo".to_owned()], &["build".to_owned()]);
     status.report.as_mut().unwrap().none_found = Some(sentence.clone());
     let (page, text) = (html(&status), text(&status));

@@ -119,7 +119,7 @@ fn explains_invalid_window() {
         ("Mon 02:00-05:00,", r#""" has no hours such as 02:00-05:00"#),
     ] {
         let found = UpgradeWindow::parse(text, Zone::utc()).unwrap_err();
-        assert_eq!(found.to_string(), error, "{text}");
+        assert_eq!(found, error, "{text}");
     }
 }
 

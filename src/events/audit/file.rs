@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -181,14 +181,11 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-fn ends_with_a_line(mut file: &File, length: u64) -> io::Result<bool> {
-    use io::Read as _;
-    if length == 0 {
-        return Ok(true);
+fn ends_with_a_line(file: &File, length: u64) -> io::Result<bool> {
+    let mut last = *b"\n";
+    if length > 0 {
+        file.read_exact_at(&mut last, length - 1)?;
     }
-    let mut last = [0];
-    file.seek(SeekFrom::Start(length - 1))?;
-    file.read_exact(&mut last)?;
     Ok(last == *b"\n")
 }
 

@@ -57,39 +57,52 @@ impl AuditLog {
         let Ok(line) = json::text(event) else {
             return;
         };
-        match self {
-            Self::Stdout => telemetry::print_line(&line),
-            Self::File(writer) => writer.record(event.id.clone(), line).await,
+        let Self::File(writer) = self else {
+            return telemetry::print_line(&line);
+        };
+        lock(&writer.queue).push(event.id.clone(), line);
+        // A thread that is still busy is stuck on the disk, and an earlier call has waited for it.
+        if let Some(written) = writer.write()
+            && timeout(PATIENCE, written).await.is_err()
+        {
+            error!("the disk of the audit log does not answer; upgrades continue without waiting for it");
         }
     }
 
     /// From time to time, tries again to write the records that are waiting. Does not wait for the result.
     pub fn retry(&self) {
-        if let Self::File(writer) = self {
-            writer.retry();
+        let Self::File(writer) = self else { return };
+        let is_due = {
+            let queue = lock(&writer.queue);
+            let is_old = queue.tried_at.is_none_or(|tried| tried.elapsed() >= RETRY);
+            !queue.records.is_empty() && is_old
+        };
+        if is_due {
+            writer.write();
         }
     }
 
     /// Finds the log's records of these outcomes, and the last events that report a problem or its end.
     pub async fn known(&self, ids: HashSet<EventId>) -> Known {
-        match self {
-            Self::Stdout => Known::default(),
-            Self::File(writer) => writer.known(ids).await.unwrap_or_default(),
-        }
+        let Self::File(writer) = self else {
+            return Known::default();
+        };
+        let file = Arc::clone(&writer.file);
+        let known = spawn_blocking(move || lock(&file).known(&ids));
+        let known = timeout(PATIENCE, known).await.ok().and_then(Result::ok);
+        known.unwrap_or_default()
     }
 
     /// How many records are not in the log.
     pub fn unwritten(&self) -> Unwritten {
-        match self {
-            Self::Stdout => Unwritten::default(),
-            Self::File(writer) => {
-                let queue = lock(&writer.queue);
-                Unwritten {
-                    waiting: queue.records.len(),
-                    lost: queue.lost,
-                    problem: queue.problem.clone(),
-                }
-            }
+        let Self::File(writer) = self else {
+            return Unwritten::default();
+        };
+        let queue = lock(&writer.queue);
+        Unwritten {
+            waiting: queue.records.len(),
+            lost: queue.lost,
+            problem: queue.problem.clone(),
         }
     }
 }
@@ -129,27 +142,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Writer {
-    async fn record(&self, id: EventId, line: String) {
-        lock(&self.queue).push(id, line);
-        // A thread that is still busy is stuck on the disk, and an earlier call has waited for it.
-        if let Some(written) = self.write()
-            && timeout(PATIENCE, written).await.is_err()
-        {
-            error!("the disk of the audit log does not answer; upgrades continue without waiting for it");
-        }
-    }
-
-    fn retry(&self) {
-        let is_due = {
-            let queue = lock(&self.queue);
-            let is_old = queue.tried_at.is_none_or(|tried| tried.elapsed() >= RETRY);
-            !queue.records.is_empty() && is_old
-        };
-        if is_due {
-            self.write();
-        }
-    }
-
     /// Has a thread write the waiting records; `None` if one is already doing so.
     fn write(&self) -> Option<tokio::task::JoinHandle<()>> {
         {
@@ -162,12 +154,6 @@ impl Writer {
         }
         let (file, queue) = (Arc::clone(&self.file), Arc::clone(&self.queue));
         Some(spawn_blocking(move || write_all(&mut lock(&file), &queue)))
-    }
-
-    async fn known(&self, ids: HashSet<EventId>) -> Option<Known> {
-        let file = Arc::clone(&self.file);
-        let known = spawn_blocking(move || lock(&file).known(&ids));
-        timeout(PATIENCE, known).await.ok()?.ok()
     }
 }
 

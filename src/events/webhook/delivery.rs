@@ -1,5 +1,6 @@
 //! Delivers queued events, one at a time per delegate, and retries each for an hour.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use chrono::{DateTime, Utc};
 use reqwest::Client;
 use reqwest::header::CONTENT_TYPE;
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{error, info, warn};
 
@@ -71,18 +72,17 @@ pub struct WebhookCounts {
 }
 
 /// State that the tasks of all delegates share.
+#[derive(Debug)]
 pub(super) struct Delivery {
     pub(super) receiver: Receiver,
     pub(super) format: WebhookFormat,
     pub(super) key: Option<SigningKey>,
     pub(super) timing: Timing,
     pub(super) permits: Semaphore,
-    /// Notified whenever a delegate has no events left.
-    pub(super) idle: Notify,
     pub(super) state: Mutex<State>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) queue: Queue,
     pub(super) counts: WebhookCounts,
@@ -94,12 +94,6 @@ pub(super) struct State {
     not_before: Option<Instant>,
 }
 
-/// The next action after an attempt.
-enum Next {
-    Done { delivered: bool },
-    Retry { after: Duration },
-}
-
 impl Delivery {
     pub(super) fn new(settings: WebhookSettings, client: Client, timing: Timing) -> Self {
         Self {
@@ -108,7 +102,6 @@ impl Delivery {
             key: settings.key,
             timing,
             permits: Semaphore::new(MAX_REQUESTS),
-            idle: Notify::new(),
             state: Mutex::default(),
         }
     }
@@ -121,7 +114,6 @@ impl Delivery {
     pub(super) async fn serve(self: Arc<Self>, container: String) {
         loop {
             let Some(message) = self.state().queue.next(&container) else {
-                self.idle.notify_waiters();
                 return;
             };
             let is_delivered = self.deliver(&container, &message).await;
@@ -156,8 +148,8 @@ impl Delivery {
                 self.attempt(message).await
             };
             let wait = match self.note(container, message, answer) {
-                Next::Done { delivered } => return delivered,
-                Next::Retry { after } => jittered(pause).max(after),
+                ControlFlow::Break(delivered) => return delivered,
+                ControlFlow::Continue(after) => jittered(pause).max(after),
             };
             if Instant::now() + wait > give_up_at {
                 warn!(
@@ -174,8 +166,9 @@ impl Delivery {
         }
     }
 
-    /// Counts an answer, and logs it if it is news.
-    fn note(&self, container: &str, message: &Message, answer: Answer) -> Next {
+    /// Counts an answer, and logs it if it is news. Returns whether the event was delivered, or how long to wait at least before
+    /// the next attempt.
+    fn note(&self, container: &str, message: &Message, answer: Answer) -> ControlFlow<bool, Duration> {
         let mut state = self.state();
         let (problem, next) = match answer {
             Answer::Accepted => {
@@ -183,7 +176,7 @@ impl Delivery {
                 if state.counts.last_error.take().is_some() {
                     info!("webhook: the receiver accepts events again");
                 }
-                return Next::Done { delivered: true };
+                return ControlFlow::Break(true);
             }
             Answer::Failed { why, retry_after } => {
                 let after = retry_after
@@ -200,7 +193,7 @@ impl Delivery {
                         "webhook: delivery failed; retrying for up to {patience}"
                     );
                 }
-                (why, Next::Retry { after })
+                (why, ControlFlow::Continue(after))
             }
             Answer::Rejected(why) => {
                 if state.counts.last_error.as_ref() != Some(&why) {
@@ -212,7 +205,7 @@ impl Delivery {
                         "webhook: the receiver rejected an event, which is not sent again; check WEBHOOK_URL and WEBHOOK_FORMAT"
                     );
                 }
-                (why, Next::Done { delivered: false })
+                (why, ControlFlow::Break(false))
             }
             Answer::Gone(why) => {
                 if !state.is_gone {
@@ -224,7 +217,7 @@ impl Delivery {
                 }
                 state.is_gone = true;
                 state.counts.given_up += state.queue.clear();
-                (why, Next::Done { delivered: false })
+                (why, ControlFlow::Break(false))
             }
         };
         state.counts.failed_attempts += 1;

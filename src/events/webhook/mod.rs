@@ -15,13 +15,14 @@ mod queue;
 mod signature;
 mod wording;
 
-use std::fmt;
+use std::mem;
 use std::str::FromStr as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reqwest::Client;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tracing::warn;
 
 use super::{Action, Event};
@@ -34,21 +35,13 @@ pub use format::body;
 pub use signature::signature;
 
 /// Sends events. Dropping it cancels the requests in flight.
+#[derive(Debug)]
 pub struct Webhook {
     delivery: Arc<Delivery>,
     /// The actions to send; empty means all.
     actions: Vec<Action>,
     /// One task for each delegate that has events to send.
     tasks: Mutex<JoinSet<()>>,
-}
-
-impl fmt::Debug for Webhook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhook")
-            .field("actions", &self.actions)
-            .field("counts", &self.counts())
-            .finish_non_exhaustive()
-    }
 }
 
 impl Webhook {
@@ -85,11 +78,15 @@ impl Webhook {
             );
         }
         drop(state);
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
         if is_new {
             tasks.spawn(Arc::clone(&self.delivery).serve(event.container.clone()));
         }
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn message(&self, event: &Event) -> Message {
@@ -117,18 +114,11 @@ impl Webhook {
         }
     }
 
-    /// Waits until there is nothing left to send, but no longer than this.
+    /// Waits at the end until there is nothing left to send, but no longer than this.
     pub async fn finish(&self, limit: Duration) {
-        let empty = async {
-            loop {
-                let idle = self.delivery.idle.notified();
-                if self.delivery.state().queue.len() == 0 {
-                    return;
-                }
-                idle.await;
-            }
-        };
-        if tokio::time::timeout(limit, empty).await.is_err() {
+        let mut tasks = mem::take(&mut *self.tasks());
+        let sent = async { while tasks.join_next().await.is_some() {} };
+        if timeout(limit, sent).await.is_err() {
             let events = self.counts().queued;
             warn!(events, "webhook: not all events were delivered before the end");
         }

@@ -1,8 +1,7 @@
 //! An event in words, for messages to people. Each format escapes them in its own way.
 
-use crate::events::{Action, Event, Seconds};
-use crate::text::{duration, one_line};
-use std::time::Duration;
+use crate::events::{Action, Event};
+use crate::text::one_line;
 
 /// The maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 1000;
@@ -28,7 +27,7 @@ impl Words {
             ("Workload", Some(event.workload.clone())),
             ("Container", Some(event.container.clone())),
             ("Image", image(event)),
-            ("Time", time(&event.seconds)),
+            ("Time", Some(event.seconds.words())),
             ("Tasks cut short", cut),
         ];
         let is_there = |value: &String| !value.is_empty();
@@ -69,12 +68,4 @@ fn image(event: &Event) -> Option<String> {
         (Some(from), Some(to)) => Some(format!("{from} → {to}")),
         (image, None) | (None, image) => image.clone(),
     }
-}
-
-fn time(seconds: &Seconds) -> Option<String> {
-    let parts = seconds.parts().into_iter().filter_map(|(name, seconds)| {
-        let span = Duration::try_from_secs_f64(seconds?).ok()?;
-        Some(format!("{name} {}", duration::text(span)))
-    });
-    Some(parts.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty())
 }

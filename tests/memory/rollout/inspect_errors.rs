@@ -231,7 +231,7 @@ async fn names_a_container_whose_inspect_hangs_and_delays_the_others_once() {
     assert_eq!(row(&report, "d2").reason.as_str(), "awaiting_schedule");
     let report = host.scheduled_run(&mut upgrader).await;
     assert!(
-        row(&report, "d1").failed && row(&report, "d2").runs_the_target(),
+        row(&report, "d1").failed && row(&report, "d2").reason.runs_the_target(),
         "{report:?}"
     );
     host.twin.clear_faults();

@@ -59,7 +59,7 @@ async fn a_rollback_succeeds_despite_a_daemons_runs() {
                 }
             } => never,
         };
-        assert!(row(&report, "dd").runs_the_target(), "{report:?}");
+        assert!(row(&report, "dd").reason.runs_the_target(), "{report:?}");
         let report = host.finish(&mut daemon).await;
         assert_ne!(row(&report, "dd").reason.as_str(), "up_to_date", "{report:?}");
         host.scheduled_run(&mut daemon).await;
@@ -76,7 +76,7 @@ async fn rolls_back_by_image_id_if_the_tag_has_moved() {
     host.twin
         .add_image(OLD, host.twin.image(Behaviour::never_healthy()));
     let report = rolled_back(&host, "dd").await.unwrap();
-    assert!(row(&report, "dd").runs_the_target(), "{report:?}");
+    assert!(row(&report, "dd").reason.runs_the_target(), "{report:?}");
     assert_eq!(image_id(&host), before);
     assert_eq!(row(&report, "dd").image, OLD);
     // Its image is still compared by its reference, and upgraded like any other.
@@ -247,7 +247,7 @@ async fn rolls_back_moving_tag() {
         .await
         .unwrap();
     let report = host.finish(&mut upgrader).await;
-    assert!(row(&report, "dd").runs_the_target(), "{report:?}");
+    assert!(row(&report, "dd").reason.runs_the_target(), "{report:?}");
     assert_eq!(image_id(&host), before.as_str());
     assert_eq!(host.reason(LATEST).await, "rolled_back");
 }

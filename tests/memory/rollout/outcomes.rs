@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use delegate_upgrader::container::Request;
@@ -43,7 +44,12 @@ impl Audited {
 
     fn ledger(&self) -> Ledger {
         let audit = AuditLog::open(&self.path()).unwrap();
-        Ledger::new("a-host".to_owned(), Duration::from_secs(60)).with_audit(Some(audit))
+        Ledger::new(
+            "a-host".to_owned(),
+            Duration::from_secs(60),
+            Some(audit),
+            Arc::default(),
+        )
     }
 
     /// A process that knows only the log.
@@ -301,7 +307,7 @@ async fn records_each_pause_and_its_end_once() {
         daemon.answered().await;
         daemon.reconcile().await.unwrap();
     }
-    let counts = daemon.ledger().counts();
+    let counts = &daemon.ledger().counts;
     assert_eq!((counts["paused"], counts["resumed"]), (2, 1));
     at.once(OLD).await;
     let records = at.records();

@@ -85,7 +85,7 @@ async fn changes_what_was_named_and_nothing_else() {
         let (env, labels, mut host_config) = settings(&host);
         let report = reconfigured(&host, &dd()).await.unwrap();
         assert_eq!(row(&report, "dd").reason.as_str(), "reconfigured", "{report:?}");
-        assert!(row(&report, "dd").runs_the_target() && !report.has_failures());
+        assert!(row(&report, "dd").reason.runs_the_target() && !report.has_failures());
         let mut expected = env.clone();
         expected.remove("NEXT_GEN=true");
         expected.insert(format!("DELEGATE_TOKEN={SECRET}"));

@@ -5,9 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use delegate_upgrader::config::{
-    self, AuditTarget, HealthAction, LogLevel, Preset, ProbeKind, Source, UpdateOrder,
-};
+use delegate_upgrader::config::{self, AuditTarget, HealthAction, Preset, ProbeKind, Source, UpdateOrder};
 use delegate_upgrader::engine::EngineHost;
 
 use super::certificates::docker_certificates;
@@ -108,7 +106,7 @@ fn every_accepted_form_is_read() {
     assert_eq!(proxy.username.as_deref(), Some("me"));
     assert_eq!(proxy.password.as_ref().unwrap().expose(), "p@ss");
     assert_eq!(settings.status_hosts, ["upgrader.example.com", "Other.example"]);
-    assert_eq!(settings.log.level, LogLevel::Warn);
+    assert_eq!(settings.log.level, tracing::level_filters::LevelFilter::WARN);
     assert_eq!(
         settings.engine,
         EngineHost::Tcp {

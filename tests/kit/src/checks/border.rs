@@ -89,10 +89,7 @@ fn exits(text: &str) -> Vec<(&'static str, String)> {
         ("status", lines),
         ("page", page::html(&status, now)),
         ("metrics", metrics::text(&status)),
-        (
-            "JSON",
-            json_text::indented(&json_text::text(&status).expect("JSON")),
-        ),
+        ("JSON", json_text::indented(&status).expect("JSON")),
     ]);
     let event: Event = filled(&event_document(), text);
     exits.push(("event", json_text::text(&event).expect("JSON")));
