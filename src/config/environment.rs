@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::problems::Problems;
-use super::variables::{Environment, Row, TABLE, Variable};
+use super::variables::{Environment, Row, TABLE, Texts, Variable};
 use super::{aliases, dotenv, parse};
 
 /// Other programs' variables that look like misspellings of ours.
@@ -47,7 +47,7 @@ impl Environment {
                 Err(_) => wrong("bytes that are not UTF-8"),
             }
         }
-        // Of a name given twice, the first value counts, as with getenv.
+        // Of a name given twice, the first value counts, as with getenv; envy would refuse the second.
         let mut texts = BTreeMap::new();
         for (name, text) in exact.into_iter().chain(lower_case) {
             texts.entry(name).or_insert(text);
@@ -72,7 +72,13 @@ impl Environment {
                 problems.push(known, given, accepted);
             }
         }
-        Self::of(&mut texts)
+        let pairs = texts.into_iter().map(|(name, text)| (name.to_owned(), text));
+        let texts = envy::from_iter::<_, Texts>(pairs).unwrap_or_else(|error| {
+            // This cannot happen: only known names are left, each once, and every field is an optional text.
+            problems.hint(format!("environment: {error}"));
+            Texts::default()
+        });
+        texts.into()
     }
 
     /// The secrets to mask in all output, except short ones: they occur in ordinary words, and masking those would

@@ -4,7 +4,7 @@
 //! To add a setting, add a row here, a field of [`Settings`](super::Settings), and a line of `settings.rs` that reads it.
 //! Then run `UPDATE_DOCS=1 cargo test --lib config` to update the pages.
 
-use std::collections::BTreeMap;
+use serde::Deserialize;
 
 use Preset::{Derived, Required, Unset, Value};
 
@@ -98,14 +98,6 @@ pub(super) struct Variable {
 }
 
 impl Variable {
-    fn of(row: &'static Row, texts: &mut BTreeMap<&'static str, String>) -> Self {
-        Self {
-            row,
-            text: texts.remove(row.name),
-            file: row.file.and_then(|file| texts.remove(file)),
-        }
-    }
-
     /// The text without surrounding blanks.
     pub(super) fn get(&self) -> Option<&str> {
         self.text.as_deref().map(str::trim)
@@ -122,9 +114,10 @@ impl Variable {
     }
 }
 
-/// Makes the table and a struct with the text of each variable, from rows: `field = row;`.
+/// Makes the table and a struct with the text of each variable, from rows: `field = row;`, with a secret's as
+/// `field, field_file = row;`. A field is the variable's name in lower case, as envy expects it.
 macro_rules! variables {
-    ($($section:ident { $($field:ident = $row:expr;)* })*) => {
+    ($($section:ident { $($field:ident $(, $file:ident)? = $row:expr;)* })*) => {
         /// The rows, grouped by the section of the page that lists them.
         pub(super) static TABLE: &[(&str, &[Row])] = &[$((stringify!($section), &[$($row),*])),*];
 
@@ -134,14 +127,26 @@ macro_rules! variables {
             $($(pub(super) $field: Variable,)*)*
         }
 
-        impl Environment {
-            /// Takes the text of each variable out of these, by its name.
-            pub(super) fn of(texts: &mut BTreeMap<&'static str, String>) -> Self {
+        /// The texts that envy reads.
+        #[derive(Default, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct Texts {
+            $($($field: Option<String>, $($file: Option<String>,)?)*)*
+        }
+
+        impl From<Texts> for Environment {
+            fn from(texts: Texts) -> Self {
                 Self {
-                    $($($field: Variable::of(const { &$row }, texts),)*)*
+                    $($($field: Variable {
+                        row: const { &$row },
+                        text: texts.$field,
+                        file: None$(.or(texts.$file))?,
+                    },)*)*
                 }
             }
+        }
 
+        impl Environment {
             /// All variables, in the order of the table.
             pub(super) fn variables(&self) -> impl Iterator<Item = &Variable> {
                 [$($(&self.$field),*),*].into_iter()
@@ -166,7 +171,7 @@ variables! {
         manager_host_and_port = row("MANAGER_HOST_AND_PORT", Required, "the Manager's URL such as https://app.harness.io",
             "May have a port and a path (`https://app.harness.io/gratis`), but no user, password or query. Without a scheme it is \
              `https://`, with a warning.");
-        upgrader_token = row("UPGRADER_TOKEN", Required,
+        upgrader_token, upgrader_token_file = row("UPGRADER_TOKEN", Required,
             "the delegate token: 32 hex digits, or the base64 of them that the Manager shows",
             "[Authenticates](#the-token) this program to the Manager.").secret("UPGRADER_TOKEN_FILE");
         published_image = row("PUBLISHED_IMAGE", Unset, IMAGE,
@@ -192,9 +197,9 @@ variables! {
             "No upgrade starts while [such an alert](fleet.md#hold-on-alerts) fires in the Prometheus at `PROMETHEUS_URL`.");
         hold_timeout = row("HOLD_TIMEOUT", Unset, DURATION,
             "How long upgrades wait while that Prometheus does not answer. Unset: until it answers.");
-        prometheus_url = row("PROMETHEUS_URL", Unset, HTTP_URL,
+        prometheus_url, prometheus_url_file = row("PROMETHEUS_URL", Unset, HTTP_URL,
             "That Prometheus, perhaps with a user and password. No output shows it.").secret("PROMETHEUS_URL_FILE");
-        prometheus_token = row("PROMETHEUS_TOKEN", Unset, "a bearer token",
+        prometheus_token, prometheus_token_file = row("PROMETHEUS_TOKEN", Unset, "a bearer token",
             "Sent to that Prometheus.").secret("PROMETHEUS_TOKEN_FILE");
         upgrade_now_if_expired = row("UPGRADE_NOW_IF_EXPIRED", Value("false"), BOOL,
             "`true`: a delegate whose version is certainly past its end of life waits for no window and no wave.");
@@ -245,7 +250,7 @@ variables! {
              brought them.");
         registry_username = row("REGISTRY_USERNAME", Unset, "the user name for REGISTRY_PASSWORD",
             "The login for [private registries](private-registries.md).");
-        registry_password = row("REGISTRY_PASSWORD", Unset, "the password for REGISTRY_USERNAME",
+        registry_password, registry_password_file = row("REGISTRY_PASSWORD", Unset, "the password for REGISTRY_USERNAME",
             "Goes with `REGISTRY_USERNAME`.").secret("REGISTRY_PASSWORD_FILE");
         docker_config = row("DOCKER_CONFIG", Derived("`$HOME/.docker`"), "the directory of Docker's config.json",
             "Registry logins; without `DOCKER_CERT_PATH` also the engine's certificates.");
@@ -272,7 +277,7 @@ variables! {
         proxy_scheme = row("PROXY_SCHEME", Value("http"), "http or https", "How to speak to `PROXY_HOST`.");
         proxy_port = row("PROXY_PORT", Derived("the scheme's"), PORT, "The port of `PROXY_HOST`.");
         proxy_user = row("PROXY_USER", Unset, "the user name for PROXY_PASSWORD", "The login at the proxy.");
-        proxy_password = row("PROXY_PASSWORD", Unset, "the password for PROXY_USER",
+        proxy_password, proxy_password_file = row("PROXY_PASSWORD", Unset, "the password for PROXY_USER",
             "Goes with `PROXY_USER`.").secret("PROXY_PASSWORD_FILE");
         proxy_manager = row("PROXY_MANAGER", Value("true"), BOOL, "`false`: `PROXY_HOST` is not used.");
         https_proxy = row("HTTPS_PROXY", Unset, "a proxy URL such as http://proxy.example:3128",
@@ -289,16 +294,16 @@ variables! {
             "Its private key.");
     }
     notifications {
-        webhook_url = row("WEBHOOK_URL", Unset, HTTP_URL,
+        webhook_url, webhook_url_file = row("WEBHOOK_URL", Unset, HTTP_URL,
             "Where [events](notifications.md) are sent. No output shows it: a URL of Slack or Teams holds its own key.")
             .secret("WEBHOOK_URL_FILE");
         webhook_format = row("WEBHOOK_FORMAT", Value("cloudevents"), "cloudevents, slack, teams or a JSON object",
             "How an event is written. A JSON object is [a template](receivers.md) for any other receiver.");
-        webhook_secret = row("WEBHOOK_SECRET", Unset,
+        webhook_secret, webhook_secret_file = row("WEBHOOK_SECRET", Unset,
             "whsec_ and the base64 of at least 24 bytes, or a text of at least 24 bytes",
             "[Signs](notifications.md#signatures) each event. Surrounding blanks are ignored.").secret("WEBHOOK_SECRET_FILE");
         webhook_events = row("WEBHOOK_EVENTS", Derived("all"), super::parse::ACTIONS, "Which events are sent, separated by commas.");
-        deadman_url = row("DEADMAN_URL", Unset, HTTP_URL,
+        deadman_url, deadman_url_file = row("DEADMAN_URL", Unset, HTTP_URL,
             "Requested after [each good scheduled run](notifications.md#a-dead-mans-switch), so that a service can raise an alarm when that does not happen. No \
              output shows it.").secret("DEADMAN_URL_FILE");
     }
