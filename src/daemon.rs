@@ -172,6 +172,7 @@ pub async fn run<C: Controller, T>(
             () = tokio::time::sleep(wait) => {}
         }
     };
+    trigger.shutdown().await;
     options.listeners.finish(LAST_EVENTS).await;
     ended
 }

@@ -25,7 +25,7 @@ use crate::host;
 use crate::manager::ManagerRequests;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller;
-use crate::schedule::trigger::Trigger;
+use crate::schedule::trigger::{self, Trigger};
 use crate::status::hosts::Hosts;
 use crate::status::liveness::Liveness;
 use crate::status::report::Report;
@@ -158,7 +158,9 @@ impl<C: Controller> Daemon<C> {
         let listeners = Arc::new(app::listeners(&settings).map_err(text)?);
         let ledger = app::ledger(&settings, &listeners).map_err(text)?;
         let (controller, engine_calls, manager_requests) = make(&settings, Parts { clock, ledger }).await?;
-        let trigger = Trigger::new(settings.schedule.clone(), settings.schedule_jitter);
+        let trigger = trigger::start(settings.schedule.clone(), settings.schedule_jitter)
+            .await
+            .map_err(|error| format!("cannot start the schedule: {error}"))?;
         Ok(Self {
             settings,
             listener,

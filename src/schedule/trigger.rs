@@ -1,18 +1,27 @@
 //! The trigger: announces the runs of the schedule, one at a time.
+//!
+//! tokio-cron-scheduler tells when a run is due. Its own cron jobs would always use one fixed offset from UTC and start
+//! even if the last run is not over, and while started, it checks its jobs twice a second. So it is not started: it
+//! gets a single one-shot job, for the next run that [`Schedule`] computes, and is asked when that is due.
 
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
-use ring::rand::{SecureRandom as _, SystemRandom};
-use tokio::time::sleep;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
+use uuid::Uuid;
 
 use super::Schedule;
-use crate::text::time;
+use crate::text::{duration, time};
 
 /// How often the trigger checks the clock while nothing is due, and by how much the clock may be set back unnoticed.
 ///
 /// A run is due by the wall clock, which may be set in the meantime, or advance while the host sleeps.
 const CLOCK_CHECK: Duration = Duration::from_secs(60);
+
+/// How long to wait after the scheduler has refused or lost a job.
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// A run that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,77 +30,137 @@ pub struct Tick {
     pub due: DateTime<FixedOffset>,
 }
 
-/// Announces the runs of a schedule.
+/// Announces the runs of the schedule. Dropping it stops the scheduler.
 #[derive(Debug)]
 pub struct Trigger {
-    schedule: Schedule,
-    jitter: Duration,
-    /// The next run and its random delay; `None` if the schedule has no further run.
-    next: Option<(Tick, Duration)>,
-    /// When the next run was computed.
-    armed: DateTime<Utc>,
+    ticks: mpsc::Receiver<Tick>,
+    next_run: watch::Receiver<Option<DateTime<Utc>>>,
+    task: JoinHandle<()>,
+}
+
+/// Starts the scheduler. Each run is delayed by a random time of up to `jitter`.
+pub async fn start(schedule: Schedule, jitter: Duration) -> Result<Trigger, JobSchedulerError> {
+    let scheduler = JobScheduler::new().await?;
+    let (sender, ticks) = mpsc::channel(1);
+    let first = schedule.next(Utc::now()).map(|first| first.to_utc());
+    let (armed, next_run) = watch::channel(first);
+    let task = tokio::spawn(run(scheduler, schedule, jitter, sender, armed));
+    Ok(Trigger {
+        ticks,
+        next_run,
+        task,
+    })
 }
 
 impl Trigger {
-    /// Announces the runs from now on, each delayed by a random time of up to `jitter`.
-    pub fn new(schedule: Schedule, jitter: Duration) -> Self {
-        let mut trigger = Self {
-            schedule,
-            jitter,
-            next: None,
-            armed: Utc::now(),
-        };
-        trigger.arm(None);
-        trigger
-    }
-
     /// Waits for the next run. A run that became due since the last call is returned at once; several such runs count
     /// as one. `None` if the schedule has no further run. Cancel safe.
     pub async fn next(&mut self) -> Option<Tick> {
-        loop {
-            let (tick, _) = self.next?;
-            let now = Utc::now();
-            if is_set_back(self.armed, now) {
-                tracing::warn!(
-                    due = time::text(tick.due),
-                    "system clock was set back; rescheduling the next run"
-                );
-                self.arm(None);
-                continue;
-            }
-            match (self.next_run()? - now).to_std() {
-                Ok(left) if !left.is_zero() => sleep(left.min(CLOCK_CHECK)).await,
-                _ => {
-                    self.arm(Some(tick.due.to_utc()));
-                    return Some(tick);
-                }
-            }
-        }
+        self.ticks.recv().await
     }
 
     /// When the next run starts, including its jitter; `None` if the schedule has no further run.
     pub fn next_run(&self) -> Option<DateTime<Utc>> {
-        self.next.map(|(tick, delay)| tick.due.to_utc() + delay)
+        *self.next_run.borrow()
     }
 
-    /// Computes the run after the `last` one.
-    fn arm(&mut self, last: Option<DateTime<Utc>>) {
-        self.armed = Utc::now();
-        let due = self.schedule.following(last, self.armed);
-        self.next = due.map(|due| (Tick { due }, random_up_to(self.jitter)));
+    /// Stops the scheduler and waits until it has stopped.
+    pub async fn shutdown(mut self) {
+        self.ticks.close();
+        // An error means that the task has already ended.
+        let _ = (&mut self.task).await;
     }
 }
 
+/// Schedules one run after another until the receiver is gone.
+async fn run(
+    mut scheduler: JobScheduler,
+    schedule: Schedule,
+    jitter: Duration,
+    ticks: mpsc::Sender<Tick>,
+    next_run: watch::Sender<Option<DateTime<Utc>>>,
+) {
+    let mut last = None;
+    while let Some(due) = schedule.following(last, Utc::now()) {
+        let delay = random_up_to(jitter);
+        next_run.send_replace(Some(due.to_utc() + delay));
+        let woken = tokio::select! {
+            () = ticks.closed() => break,
+            woken = wait_until(&mut scheduler, due) => woken,
+        };
+        match woken {
+            Ok(Woken::Due) => {
+                tokio::select! {
+                    () = ticks.closed() => break,
+                    () = tokio::time::sleep(delay) => {}
+                }
+                // If the channel is full, a run is already waiting, and this one merges with it.
+                let _ = ticks.try_send(Tick { due });
+                last = Some(due.to_utc());
+            }
+            Ok(Woken::ClockSetBack) => {
+                tracing::warn!(
+                    due = time::text(due),
+                    "system clock was set back; rescheduling the next run"
+                );
+                last = None;
+            }
+            Err(error) => {
+                let delay = duration::text(RETRY_DELAY);
+                tracing::error!(%error, "could not schedule the next run; retrying in {delay}");
+                tokio::select! {
+                    () = ticks.closed() => break,
+                    () = tokio::time::sleep(RETRY_DELAY) => {}
+                }
+            }
+        }
+    }
+    next_run.send_replace(None);
+    // This never fails: it only sets a flag.
+    let _ = scheduler.shutdown().await;
+}
+
+enum Woken {
+    Due,
+    ClockSetBack,
+}
+
+/// Waits until a one-shot job of the scheduler is due.
+async fn wait_until(
+    scheduler: &mut JobScheduler,
+    due: DateTime<FixedOffset>,
+) -> Result<Woken, JobSchedulerError> {
+    let armed = Utc::now();
+    // The scheduler counts from the current whole second, so give it whole seconds. If the next second starts before it
+    // counts, the run is a second late, but never early.
+    let seconds = u64::try_from(due.timestamp() - armed.timestamp()).unwrap_or(0);
+    let job = Job::new_one_shot(Duration::from_secs(seconds), |_, _| {})?;
+    let job = scheduler.add(job).await?;
+    let woken = loop {
+        let next = scheduler.next_tick_for_job(job).await?;
+        let next = next.ok_or(JobSchedulerError::JobTick)?;
+        let now = Utc::now();
+        if set_back(armed, now) {
+            break Woken::ClockSetBack;
+        }
+        match (next - now).to_std() {
+            Ok(left) if !left.is_zero() => tokio::time::sleep(left.min(CLOCK_CHECK)).await,
+            _ => break Woken::Due,
+        }
+    };
+    scheduler.remove(&job).await?;
+    Ok(woken)
+}
+
 /// Whether the clock was set back far enough to matter. After a correction by seconds, a run could be announced twice.
-fn is_set_back(armed: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+fn set_back(armed: DateTime<Utc>, now: DateTime<Utc>) -> bool {
     TimeDelta::from_std(CLOCK_CHECK).is_ok_and(|check| now + check < armed)
 }
 
 fn random_up_to(limit: Duration) -> Duration {
-    let mut bytes = [0; 4];
-    // Without random numbers, a run starts when it is due.
-    let _ = SystemRandom::new().fill(&mut bytes);
-    limit.mul_f64(f64::from(u32::from_be_bytes(bytes)) / f64::from(u32::MAX))
+    // The low 32 bits of a version 4 UUID are random.
+    let [.., a, b, c, d] = *Uuid::new_v4().as_bytes();
+    limit.mul_f64(f64::from(u32::from_be_bytes([a, b, c, d])) / f64::from(u32::MAX))
 }
 
 #[cfg(test)]
@@ -105,9 +174,9 @@ mod tests {
             DateTime::parse_from_rfc3339(&text).unwrap().to_utc()
         };
         let armed = at("12:00:00");
-        assert!(!is_set_back(armed, at("12:10:00")));
-        assert!(!is_set_back(armed, at("11:59:30")));
-        assert!(is_set_back(armed, at("11:58:30")));
+        assert!(!set_back(armed, at("12:10:00")));
+        assert!(!set_back(armed, at("11:59:30")));
+        assert!(set_back(armed, at("11:58:30")));
     }
 
     #[test]

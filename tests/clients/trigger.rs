@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use chrono::Utc;
 use delegate_upgrader::schedule::Schedule;
-use delegate_upgrader::schedule::trigger::{Tick, Trigger};
+use delegate_upgrader::schedule::trigger::{Tick, Trigger, start};
 use delegate_upgrader::schedule::zone::Zone;
 
-fn started(text: &str, zone: &str, jitter: Duration) -> Trigger {
+async fn started(text: &str, zone: &str, jitter: Duration) -> Trigger {
     let schedule = Schedule::parse(text, Zone::named(zone).unwrap()).unwrap();
-    Trigger::new(schedule, jitter)
+    start(schedule, jitter).await.unwrap()
 }
 
 fn seconds(tick: Option<Tick>) -> i64 {
@@ -18,7 +18,7 @@ fn seconds(tick: Option<Tick>) -> i64 {
 
 #[tokio::test]
 async fn triggers_each_occurrence_once_and_never_early() {
-    let mut trigger = started("*/2 * * * * *", "Asia/Kathmandu", Duration::ZERO);
+    let mut trigger = started("*/2 * * * * *", "Asia/Kathmandu", Duration::ZERO).await;
     let mut last = None;
     for _ in 0..3 {
         let due = seconds(trigger.next().await);
@@ -30,11 +30,12 @@ async fn triggers_each_occurrence_once_and_never_early() {
         }
         last = Some(due);
     }
+    trigger.shutdown().await;
 }
 
 #[tokio::test]
 async fn overdue_runs_are_merged_into_one() {
-    let mut trigger = started("* * * * * *", "UTC", Duration::ZERO);
+    let mut trigger = started("* * * * * *", "UTC", Duration::ZERO).await;
     let first = seconds(trigger.next().await);
     tokio::time::sleep(Duration::from_millis(3_300)).await;
     let waiting = seconds(trigger.next().await);
@@ -48,11 +49,12 @@ async fn overdue_runs_are_merged_into_one() {
         following >= first + 3,
         "{following} was handed out on top of {waiting}"
     );
+    trigger.shutdown().await;
 }
 
 #[tokio::test]
 async fn a_cancelled_wait_loses_no_run() {
-    let mut trigger = started("*/2 * * * * *", "UTC", Duration::ZERO);
+    let mut trigger = started("*/2 * * * * *", "UTC", Duration::ZERO).await;
     let first = seconds(trigger.next().await);
     let until = tokio::time::Instant::now() + Duration::from_secs(8);
     let second = loop {
@@ -62,4 +64,15 @@ async fn a_cancelled_wait_loses_no_run() {
         }
     };
     assert_eq!(second, first + 2);
+}
+
+#[tokio::test]
+async fn shutdown_ends_the_task_even_while_a_jittered_run_waits() {
+    for (text, jitter) in [("@yearly", 0), ("* * * * * *", 86_400)] {
+        let trigger = started(text, "UTC", Duration::from_secs(jitter)).await;
+        tokio::time::sleep(Duration::from_millis(1_700)).await;
+        tokio::time::timeout(Duration::from_secs(1), trigger.shutdown())
+            .await
+            .unwrap_or_else(|_| panic!("{text}"));
+    }
 }

@@ -11,9 +11,8 @@ use delegate_upgrader::health::http::plain_client;
 use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
 use delegate_upgrader::manager::FixedImage;
 use delegate_upgrader::reconcile::Reconciler;
-use delegate_upgrader::schedule::Schedule;
-use delegate_upgrader::schedule::trigger::Trigger;
 use delegate_upgrader::schedule::zone::Zone;
+use delegate_upgrader::schedule::{Schedule, trigger};
 use delegate_upgrader::status::hosts::Hosts;
 use delegate_upgrader::status::liveness::Liveness;
 use delegate_upgrader::status::server::Server;
@@ -51,7 +50,7 @@ fn daemon(twin: &Twin, health_interval: Duration) -> (Liveness, JoinHandle<Optio
     let heard_of = liveness.clone();
     let ended = tokio::task::spawn_local(async move {
         let reconciler = Reconciler::new(engine, None::<FixedImage>, Nobody, settings, clock);
-        let trigger = Trigger::new(schedule, Duration::ZERO);
+        let trigger = trigger::start(schedule, Duration::ZERO).await.unwrap();
         let (publisher, _reader) = watch::channel(Status::new(Mode::HealthOnly, "0 0 1 1 *", Utc::now()));
         let never = std::future::pending::<()>();
         daemon::run(reconciler, trigger, options, publisher, heard_of, never).await
