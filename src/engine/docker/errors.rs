@@ -1,11 +1,7 @@
-//! Converts the errors of HTTP clients to [`EngineError`].
-
-use std::time::Duration;
-
-use bollard::errors::Error as BollardError;
+//! Makes an [`EngineError`] of an engine's message.
 
 use crate::engine::EngineError;
-use crate::net::{innermost, without_markup};
+use crate::net::without_markup;
 use crate::text::one_line;
 
 /// The longest message of an engine to keep, in characters. A message may quote a registry or a runtime.
@@ -26,16 +22,5 @@ pub(super) fn in_stream(message: &str) -> EngineError {
     EngineError::Refused {
         status: 200,
         message: one_line(message, MAX_MESSAGE),
-    }
-}
-
-/// Converts an error from bollard. `limit` is the time limit of the call.
-pub(super) fn from_bollard(error: BollardError, limit: Duration) -> EngineError {
-    match error {
-        BollardError::DockerResponseServerError { status_code, message } => {
-            from_status(status_code, &message)
-        }
-        BollardError::RequestTimeoutError => EngineError::TimedOut(limit),
-        other => EngineError::Unreachable(innermost(&other)),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use reqwest::Method;
+use hyper::Method;
 use serde::Deserialize;
 
 use super::DockerEngine;
@@ -39,11 +39,8 @@ impl DockerEngine {
         &self,
         mut report: impl FnMut(Happening<'_>) + Send,
     ) -> Result<(), EngineError> {
-        let session = self.session().await?;
-        let http = &self.shared.http;
-        let request = http
-            .request(Method::GET, Some(session.info.api), &["events"], WATCH)
-            .query("filters", WATCHED);
+        let request = self.request(Method::GET, &["events"], WATCH).await?;
+        let request = request.query("filters", WATCHED);
         let mut lines = Lines::default();
         let take = |chunk: &[u8]| {
             lines.read(chunk, |line| {
@@ -60,7 +57,7 @@ impl DockerEngine {
                 });
             });
         };
-        self.track_session(http.follow(request, usize::MAX, take).await)
+        self.track_session(self.shared.http.follow(request, usize::MAX, take).await)
             .await
     }
 }

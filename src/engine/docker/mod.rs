@@ -18,6 +18,7 @@ mod session;
 mod stop;
 mod stream;
 mod tls;
+mod transport;
 mod volumes;
 
 use std::fmt;
@@ -26,14 +27,13 @@ use std::time::Duration;
 
 use bollard::models::ContainerUpdateBody;
 use bollard::query_parameters::{RemoveContainerOptions, RenameContainerOptions};
-use reqwest::Method;
+use hyper::Method;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use self::arguments::{checked_id, reference_path, restart_policy};
 use self::copied_files::ChangedFiles;
 use self::http::HttpClient;
-use self::logs::Tail;
 use self::responses::{ContainerRow, Created, HostInfo};
 use self::session::Session;
 use super::credentials::Credentials;
@@ -66,8 +66,6 @@ const LOG_PIECES: usize = 256;
 const PLATFORM_OF_IMAGE: ApiVersion = ApiVersion::new(1, 49);
 /// The most containers to keep in memory. A row takes some hundred bytes.
 const MAX_CONTAINERS: usize = 50_000;
-/// The most bytes of a log to read.
-const MAX_STREAM_BYTES: usize = 8 * 1024 * 1024;
 
 /// A Docker engine. It is cheap to clone, and every call opens a new connection, so the engine may go away and come back.
 #[derive(Clone)]
@@ -130,19 +128,17 @@ impl Engine for DockerEngine {
     }
 
     async fn storage(&self) -> Result<Storage, EngineError> {
-        self.read(&["info"], READ).await
+        self.read(&["info"]).await
     }
 
     async fn identity(&self) -> Result<String, EngineError> {
         let is_podman = self.info().await?.is_podman;
-        let info: HostInfo = self.read(&["info"], READ).await?;
+        let info: HostInfo = self.read(&["info"]).await?;
         Ok(info.identity(is_podman))
     }
 
     async fn containers(&self) -> Result<Vec<ContainerSummary>, EngineError> {
-        let session = self.session().await?;
-        let http = &self.shared.http;
-        let request = http.request(Method::GET, Some(session.info.api), &["containers", "json"], READ);
+        let request = self.request(Method::GET, &["containers", "json"], READ).await?;
         let mut rows = Vec::new();
         let take = |row: ContainerRow| {
             rows.push(row.0);
@@ -150,28 +146,25 @@ impl Engine for DockerEngine {
             fits.then_some(())
                 .ok_or_else(|| format!("more than {MAX_CONTAINERS} containers, which is too much to know"))
         };
-        let read = http.each(request.query("all", "1"), take).await;
-        self.track_session(read).await?;
+        self.each(request.query("all", "1"), take).await?;
         Ok(rows)
     }
 
     async fn inspect(&self, id: &ContainerId) -> Result<Inspected, EngineError> {
-        let document: Value = self.read(&["containers", id.as_str(), "json"], READ).await?;
+        let document: Value = self.read(&["containers", id.as_str(), "json"]).await?;
         Inspected::new(document)
             .ok_or_else(|| EngineError::Malformed(format!("the document of container {id} has no Id")))
     }
 
     async fn inspect_image(&self, reference_or_id: &str) -> Result<Value, EngineError> {
         let path = reference_path("images", reference_or_id);
-        let (image, info): (Value, _) = (self.read(&path, READ).await?, self.info().await?);
+        let (image, info): (Value, _) = (self.read(&path).await?, self.info().await?);
         if info.api < PLATFORM_OF_IMAGE || has_configuration(&image) {
             return Ok(image);
         }
         let platform = json!({ "os": info.os, "architecture": info.architecture }).to_string();
-        let of_platform = self.json(|http, api| {
-            let request = http.request(Method::GET, Some(api), &path, READ);
-            request.query("platform", &platform)
-        });
+        let request = self.request(Method::GET, &path, READ).await?;
+        let of_platform = self.json(request.query("platform", &platform));
         let id = image["Id"].clone();
         let mut shown = of_platform.await.unwrap_or(image);
         if let Some(shown) = shown.get_mut("Id") {
@@ -209,30 +202,23 @@ impl Engine for DockerEngine {
         platform: Option<&str>,
         body: &Value,
     ) -> Result<ContainerId, EngineError> {
-        let created: Created = self
-            .json(|http, api| {
-                let request = http
-                    .request(Method::POST, Some(api), &["containers", "create"], WRITE)
-                    .query("name", name)
-                    .body(body);
-                match platform {
-                    Some(platform) => request.query("platform", platform),
-                    None => request,
-                }
-            })
-            .await?;
+        let path = ["containers", "create"];
+        let mut request = self
+            .request(Method::POST, &path, WRITE)
+            .await?
+            .query("name", name);
+        if let Some(platform) = platform {
+            request = request.query("platform", platform);
+        }
+        let created: Created = self.json(request.body(body)).await?;
         Ok(ContainerId::new(created.id))
     }
 
     async fn connect(&self, network: &str, id: &ContainerId, endpoint: &Value) -> Result<(), EngineError> {
         let body = json!({ "Container": id.as_str(), "EndpointConfig": endpoint });
-        let connected = self
-            .send(|http, api| {
-                http.request(Method::POST, Some(api), &["networks", network, "connect"], WRITE)
-                    .body(&body)
-            })
-            .await;
-        match connected {
+        let path = ["networks", network, "connect"];
+        let request = self.request(Method::POST, &path, WRITE).await?;
+        match self.send(request.body(&body)).await {
             Err(EngineError::Refused { status: 403, message })
                 if messages::is_connected_already(&message) =>
             {
@@ -307,65 +293,43 @@ impl Engine for DockerEngine {
 
     async fn remove_image(&self, id: &ImageId) -> Result<(), EngineError> {
         let path = ["images", id.as_str()];
-        let removed = self.send(|http, api| http.request(Method::DELETE, Some(api), &path, WRITE));
-        match removed.await {
+        let request = self.request(Method::DELETE, &path, WRITE).await?;
+        match self.send(request).await {
             Err(EngineError::NotFound(_)) => Ok(()),
             other => other.map(|_| ()),
         }
     }
 
     async fn logs(&self, id: &ContainerId, lines: usize) -> Result<String, EngineError> {
-        let session = self.session().await?;
-        let http = &self.shared.http;
         let path = ["containers", id.as_str(), "logs"];
-        let request = http
-            .request(Method::GET, Some(session.info.api), &path, LOGS)
-            .query("stdout", "1")
-            .query("stderr", "1")
-            .query("tail", &lines.max(LOG_PIECES).to_string());
-        let mut tail = Tail::new(lines);
-        let read = http
-            .stream(request, MAX_STREAM_BYTES, |chunk| tail.read(chunk))
-            .await;
-        match self.track_session(read).await {
-            Ok(()) => Ok(tail.text()),
+        let request = self.request(Method::GET, &path, LOGS).await?;
+        let request = request.query("stdout", "1").query("stderr", "1");
+        let request = request.query("tail", &lines.max(LOG_PIECES).to_string());
+        match self.tail(request, lines).await {
             Err(EngineError::Refused { message, .. }) if messages::is_unreadable_log(&message) => {
                 Ok(String::new())
             }
-            Err(error) => Err(error),
+            other => other,
         }
     }
 
     async fn create_exec(&self, id: &ContainerId, command: &[String]) -> Result<String, EngineError> {
         let body = json!({ "AttachStdout": true, "AttachStderr": true, "Cmd": command });
         let path = ["containers", id.as_str(), "exec"];
-        let created: Created = self
-            .json(|http, api| http.request(Method::POST, Some(api), &path, READ).body(&body))
-            .await?;
+        let request = self.request(Method::POST, &path, READ).await?;
+        let created: Created = self.json(request.body(&body)).await?;
         Ok(created.id)
     }
 
     async fn start_exec(&self, exec: &str) -> Result<String, EngineError> {
-        let session = self.session().await?;
-        let http = &self.shared.http;
-        let request = http
-            .request(
-                Method::POST,
-                Some(session.info.api),
-                &["exec", exec, "start"],
-                EXEC,
-            )
-            .body(&json!({ "Detach": false, "Tty": false }));
-        let mut tail = Tail::new(EXEC_LINES);
-        let read = http
-            .stream(request, MAX_STREAM_BYTES, |chunk| tail.read(chunk))
-            .await;
-        self.track_session(read).await?;
-        Ok(tail.text())
+        let path = ["exec", exec, "start"];
+        let request = self.request(Method::POST, &path, EXEC).await?;
+        let body = json!({ "Detach": false, "Tty": false });
+        self.tail(request.body(&body), EXEC_LINES).await
     }
 
     async fn exec_exit_code(&self, exec: &str) -> Result<Option<i64>, EngineError> {
-        let document: Value = self.read(&["exec", exec, "json"], READ).await?;
+        let document: Value = self.read(&["exec", exec, "json"]).await?;
         let code = document.get("ExitCode").and_then(Value::as_i64);
         match document.get("Running") {
             Some(Value::Bool(true)) => Ok(None),
@@ -375,43 +339,30 @@ impl Engine for DockerEngine {
     }
 
     async fn memory_usage(&self, id: &ContainerId) -> Result<u64, EngineError> {
-        let stats: Value = self
-            .json(|http, api| {
-                http.request(
-                    Method::GET,
-                    Some(api),
-                    &["containers", id.as_str(), "stats"],
-                    READ,
-                )
-                .query("stream", "false")
-                .query("one-shot", "true")
-            })
-            .await?;
+        let path = ["containers", id.as_str(), "stats"];
+        let request = self.request(Method::GET, &path, READ).await?;
+        let request = request.query("stream", "false").query("one-shot", "true");
+        let stats: Value = self.json(request).await?;
         let usage = stats.pointer("/memory_stats/usage").and_then(Value::as_u64);
         usage.ok_or_else(|| EngineError::Malformed(format!("no memory use in the statistics of {id}")))
     }
 
     async fn copied_files(&self, id: &ContainerId) -> Result<Vec<String>, EngineError> {
         let container = self.inspect(id).await?;
-        let session = self.session().await?;
-        let http = &self.shared.http;
         let path = ["containers", id.as_str(), "changes"];
-        let request = http.request(Method::GET, Some(session.info.api), &path, WRITE);
+        let request = self.request(Method::GET, &path, WRITE).await?;
         let mut changed = ChangedFiles::default();
-        let read = http.each(request, |change| {
+        let note = |change| {
             changed.note(change);
             Ok(())
-        });
-        self.track_session(read.await).await?;
+        };
+        self.each(request, note).await?;
         let mut files = Vec::new();
         for path in changed.files() {
-            let session = self.session().await?;
-            let http = &self.shared.http;
             let archive = ["containers", id.as_str(), "archive"];
-            let request = http
-                .request(Method::HEAD, Some(session.info.api), &archive, READ)
-                .query("path", &path);
-            let stat = http.header_of(request, copied_files::STAT).await;
+            let request = self.request(Method::HEAD, &archive, READ).await?;
+            let request = request.query("path", &path);
+            let stat = self.shared.http.header_of(request, copied_files::STAT).await;
             match self.track_session(stat).await {
                 Ok(Some(stat)) if copied_files::was_copied(&container, &stat) => files.push(path),
                 // 404: the file was removed in the meantime.

@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use reqwest::Method;
+use hyper::Method;
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
 use super::DockerEngine;
 use super::call_log::logged;
 use super::errors::in_stream;
-use super::http::{HttpClient, Request};
+use super::http::{HttpClient, Request, next_chunk};
 use super::messages::{LayerStatus, layer_status};
 use super::stream::Lines;
-use crate::engine::credentials::header::{self, Login};
+use crate::engine::credentials::header::Login;
 use crate::engine::{EngineError, PullProgress};
 use crate::image::ImageReference;
 use crate::net::innermost;
@@ -54,18 +54,14 @@ impl DockerEngine {
         login: Option<&Login>,
         progress: impl FnMut(PullProgress) + Send,
     ) -> Result<(), EngineError> {
-        let session = self.session().await?;
         let http = &self.shared.http;
         let (from_image, tag) = pull_source(reference);
-        let mut request = http.request(Method::POST, Some(session.info.api), &["images", "create"], IDLE);
-        request = request.query("fromImage", &from_image);
+        let request = self.request(Method::POST, &["images", "create"], IDLE).await?;
+        let mut request = request.query("fromImage", &from_image).with(login);
         for (name, value) in [("tag", tag.as_deref()), ("platform", platform)] {
             if let Some(value) = value {
                 request = request.query(name, value);
             }
-        }
-        if let Some(login) = login {
-            request = request.header(header::HEADER, login.header());
         }
         let call = request.to_string();
         let pulled = logged(&http.calls, call, pull(http, request, reference, progress)).await;
@@ -85,7 +81,7 @@ async fn pull(
     let mut moved = Instant::now();
     loop {
         let limit = layers.limit();
-        let chunk = timeout_at(moved + limit, answer.chunk()).await;
+        let chunk = timeout_at(moved + limit, next_chunk(answer.body_mut())).await;
         // The containerd store repeats the status of a stalled layer ten times a second.
         let chunk = chunk.ok().filter(|_| moved.elapsed() < limit);
         // The engine is reachable, but the registry does not answer it.

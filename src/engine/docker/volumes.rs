@@ -1,6 +1,6 @@
 //! Lists, creates and removes named volumes.
 
-use reqwest::Method;
+use hyper::Method;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -18,23 +18,16 @@ struct Volumes {
 impl DockerEngine {
     pub(super) async fn list_volumes(&self, label: &str) -> Result<Vec<Volume>, EngineError> {
         let filters = json!({ "label": [label] }).to_string();
-        let found: Volumes = self
-            .json(|http, api| {
-                http.request(Method::GET, Some(api), &["volumes"], READ)
-                    .at_most(MOST_OF_DOCUMENTS)
-                    .query("filters", &filters)
-            })
-            .await?;
+        let request = self.request(Method::GET, &["volumes"], READ).await?;
+        let request = request.at_most(MOST_OF_DOCUMENTS).query("filters", &filters);
+        let found: Volumes = self.json(request).await?;
         Ok(found.volumes.unwrap_or_default())
     }
 
     pub(super) async fn make_volume(&self, volume: &Volume) -> Result<(), EngineError> {
         let body = json!({ "Name": volume.name, "Labels": volume.labels });
-        let created = self.send(|http, api| {
-            http.request(Method::POST, Some(api), &["volumes", "create"], WRITE)
-                .body(&body)
-        });
-        match created.await {
+        let request = self.request(Method::POST, &["volumes", "create"], WRITE).await?;
+        match self.send(request.body(&body)).await {
             // Podman reports an error for an existing volume, while other engines succeed.
             Err(EngineError::Conflict(_)) => Ok(()),
             other => other.map(|_| ()),
@@ -42,9 +35,8 @@ impl DockerEngine {
     }
 
     pub(super) async fn delete_volume(&self, name: &str) -> Result<(), EngineError> {
-        let path = ["volumes", name];
-        let removed = self.send(|http, api| http.request(Method::DELETE, Some(api), &path, WRITE));
-        match removed.await {
+        let request = self.request(Method::DELETE, &["volumes", name], WRITE).await?;
+        match self.send(request).await {
             Err(EngineError::NotFound(_)) => Ok(()),
             other => other.map(|_| ()),
         }

@@ -1,0 +1,80 @@
+//! The connections to an engine.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bollard::BollardRequest;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use hyper::body::Incoming;
+use hyper::{Response, Uri};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
+use hyper_util::client::legacy::{Client, Error};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::UnixStream;
+use tower_service::Service;
+
+use super::tls::mutual_tls;
+use crate::engine::EngineHost;
+use crate::net::dns::Resolver;
+use crate::net::tls_without_roots;
+
+/// After this time without data, the kernel asks over TCP whether the engine's host is still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Sends a request, and returns the answer with its body still unread.
+pub(super) type Transport =
+    Arc<dyn Fn(BollardRequest) -> BoxFuture<'static, Result<Response<Incoming>, Error>> + Send + Sync>;
+
+/// Returns the transport to this engine, and the URL that its requests start with. Opens no socket yet. Fails if a TLS file
+/// cannot be used.
+pub(super) fn to(host: &EngineHost) -> Result<(Transport, String), String> {
+    Ok(match host {
+        EngineHost::Unix(path) => (over(Socket(path.clone())), "http://docker".to_owned()),
+        EngineHost::Tcp { address, tls } => {
+            let (scheme, tls) = match tls {
+                Some(directory) => ("https", mutual_tls(directory)?),
+                None => ("http", tls_without_roots()?),
+            };
+            let mut tcp = HttpConnector::new_with_resolver(Resolver::default());
+            tcp.enforce_http(false);
+            tcp.set_nodelay(true);
+            tcp.set_keepalive(Some(KEEP_ALIVE));
+            tcp.set_keepalive_interval(Some(KEEP_ALIVE));
+            (
+                over(HttpsConnector::from((tcp, tls))),
+                format!("{scheme}://{address}"),
+            )
+        }
+    })
+}
+
+/// Opens a new connection for each request: after a restart of the engine, a create on an old one would fail unsent.
+fn over(connector: impl Connect + Clone + Send + Sync + 'static) -> Transport {
+    let client = Client::builder(TokioExecutor::new())
+        .pool_max_idle_per_host(0)
+        .build(connector);
+    Arc::new(move |request| client.request(request).boxed())
+}
+
+/// Connects to the engine's socket, ignoring the address.
+#[derive(Clone)]
+struct Socket(PathBuf);
+
+impl Service<Uri> for Socket {
+    type Response = TokioIo<UnixStream>;
+    type Error = std::io::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let path = self.0.clone();
+        async { UnixStream::connect(path).await.map(TokioIo::new) }.boxed()
+    }
+}
