@@ -1,8 +1,7 @@
 //! The connections to an engine.
 
-use std::path::PathBuf;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bollard::BollardRequest;
@@ -11,15 +10,16 @@ use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
 use hyper::{Response, Uri};
 use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::UnixStream;
-use tower_service::Service;
+use tower::service_fn;
 
 use super::tls::mutual_tls;
 use crate::engine::EngineHost;
-use crate::net::dns::Resolver;
+use crate::net::dns::{Resolver, Unresolved};
 use crate::net::tls_without_roots;
 
 /// After this time without data, the kernel asks over TCP whether the engine's host is still there.
@@ -33,13 +33,24 @@ pub(super) type Transport =
 /// cannot be used.
 pub(super) fn to(host: &EngineHost) -> Result<(Transport, String), String> {
     Ok(match host {
-        EngineHost::Unix(path) => (over(Socket(path.clone())), "http://docker".to_owned()),
+        EngineHost::Unix(path) => {
+            let path = path.clone();
+            let socket = service_fn(move |_: Uri| {
+                let path = path.clone();
+                async { UnixStream::connect(path).await.map(TokioIo::new) }.boxed()
+            });
+            (over(socket), "http://docker".to_owned())
+        }
         EngineHost::Tcp { address, tls } => {
             let (scheme, tls) = match tls {
                 Some(directory) => ("https", mutual_tls(directory)?),
                 None => ("http", tls_without_roots()?),
             };
-            let mut tcp = HttpConnector::new_with_resolver(Resolver::default());
+            let resolver = service_fn(async |name: Name| {
+                let found = Resolver::default().addresses(name.as_str()).await?;
+                Ok::<_, Unresolved>(found.into_iter().map(|ip| SocketAddr::new(ip, 0)))
+            });
+            let mut tcp = HttpConnector::new_with_resolver(resolver);
             tcp.enforce_http(false);
             tcp.set_nodelay(true);
             tcp.set_keepalive(Some(KEEP_ALIVE));
@@ -58,23 +69,4 @@ fn over(connector: impl Connect + Clone + Send + Sync + 'static) -> Transport {
         .pool_max_idle_per_host(0)
         .build(connector);
     Arc::new(move |request| client.request(request).boxed())
-}
-
-/// Connects to the engine's socket, ignoring the address.
-#[derive(Clone)]
-struct Socket(PathBuf);
-
-impl Service<Uri> for Socket {
-    type Response = TokioIo<UnixStream>;
-    type Error = std::io::Error;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: Uri) -> Self::Future {
-        let path = self.0.clone();
-        async { UnixStream::connect(path).await.map(TokioIo::new) }.boxed()
-    }
 }

@@ -11,13 +11,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdUdpSocket};
 use std::path::PathBuf;
 use std::pin::pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, Either, select};
-use hyper_util::client::legacy::connect::dns::Name;
-use reqwest::dns::{Addrs, Resolve, Resolving};
+use futures_util::future::{Either, select};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket};
@@ -222,34 +219,12 @@ fn has_route(address: IpAddr) -> bool {
 
 /// Lets reqwest resolve names.
 impl Resolve for Resolver {
-    fn resolve(&self, name: reqwest::dns::Name) -> Resolving {
+    fn resolve(&self, name: Name) -> Resolving {
         let resolver = self.clone();
-        async move {
+        Box::pin(async move {
             let found = resolver.addresses(name.as_str()).await?;
             let addresses: Addrs = Box::new(found.into_iter().map(|ip| SocketAddr::new(ip, 0)));
             Ok(addresses)
-        }
-        .boxed()
-    }
-}
-
-/// Lets hyper's own connector resolve names.
-impl tower_service::Service<Name> for Resolver {
-    type Response = std::vec::IntoIter<SocketAddr>;
-    type Error = Unresolved;
-    type Future = BoxFuture<'static, Result<Self::Response, Unresolved>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Unresolved>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, name: Name) -> Self::Future {
-        let resolver = self.clone();
-        async move {
-            let found = resolver.addresses(name.as_str()).await?;
-            let addresses = found.into_iter().map(|ip| SocketAddr::new(ip, 0));
-            Ok(addresses.collect::<Vec<_>>().into_iter())
-        }
-        .boxed()
+        })
     }
 }
