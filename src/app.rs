@@ -17,7 +17,8 @@ use crate::host;
 use crate::host::capacity;
 use crate::image::ImageReference;
 use crate::manager::{FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerRequests};
-use crate::net::egress::{Egress, EgressError};
+use crate::net::client::ClientError;
+use crate::net::egress::Egress;
 use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller as _;
@@ -36,7 +37,7 @@ pub(crate) enum SetupError {
     Engine(#[from] EngineError),
     /// The proxy or the certificates for connections to other servers are wrong.
     #[error(transparent)]
-    Egress(#[from] EgressError),
+    Egress(#[from] ClientError),
     /// The audit log cannot be opened.
     #[error("AUDIT_LOG: cannot open {path}: {error}")]
     AuditLog {
@@ -279,7 +280,7 @@ pub(crate) fn source(
         Source::Fixed(image) => Published::Fixed(FixedImage(image.clone())),
         Source::Manager(manager) => {
             let config = manager_config(manager, &settings.egress, reports_upgrader, issuer)?;
-            let mut manager = HttpManager::new(config).map_err(EgressError::from)?;
+            let mut manager = HttpManager::new(config)?;
             if let Some(limit) = limit {
                 manager.ask_once_within(limit);
             }

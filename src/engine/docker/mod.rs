@@ -17,7 +17,6 @@ mod services;
 mod session;
 mod stop;
 mod stream;
-mod tls;
 mod transport;
 mod volumes;
 

@@ -17,10 +17,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::UnixStream;
 use tower::service_fn;
 
-use super::tls::mutual_tls;
 use crate::engine::EngineHost;
 use crate::net::dns::{Resolver, Unresolved};
-use crate::net::tls_without_roots;
+use crate::net::tls;
 
 /// After this time without data, the kernel asks over TCP whether the engine's host is still there.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -43,8 +42,8 @@ pub(super) fn to(host: &EngineHost) -> Result<(Transport, String), String> {
         }
         EngineHost::Tcp { address, tls } => {
             let (scheme, tls) = match tls {
-                Some(directory) => ("https", mutual_tls(directory)?),
-                None => ("http", tls_without_roots()?),
+                Some(directory) => ("https", tls::of_docker(directory)?),
+                None => ("http", tls::without_roots()?),
             };
             let resolver = service_fn(async |name: Name| {
                 let found = Resolver::default().addresses(name.as_str()).await?;
