@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use reqwest::Url;
 
 use super::token::DelegateToken;
@@ -26,8 +25,6 @@ pub struct ManagerConfig {
     pub connection: Connection,
     /// The limits on waiting.
     pub timing: Timing,
-    /// The clock for issuing tokens.
-    pub clock: fn() -> DateTime<Utc>,
 }
 
 impl ManagerConfig {
@@ -46,7 +43,6 @@ impl ManagerConfig {
             reports_upgrader: false,
             connection: Connection::default(),
             timing: Timing::default(),
-            clock: Utc::now,
         }
     }
 }
