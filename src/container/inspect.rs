@@ -102,6 +102,19 @@ impl Inspected {
         }
     }
 
+    /// Sets a field of each object in the object at a JSON pointer, and in its lists.
+    pub(crate) fn replace_in_each(&mut self, pointer: &str, field: &str, value: &Value) {
+        let object = self.0.pointer_mut(pointer).and_then(Value::as_object_mut);
+        let values = object.into_iter().flat_map(Map::values_mut);
+        let values = values.flat_map(|value| match value {
+            Value::Array(list) => list.as_mut_slice(),
+            one => std::slice::from_mut(one),
+        });
+        for object in values.filter_map(Value::as_object_mut) {
+            object.insert(field.to_owned(), value.clone());
+        }
+    }
+
     /// Returns a fingerprint of the settings that an owner can change at run time: limits, restart policy and networks.
     pub(crate) fn fingerprint(&self) -> String {
         let mut hasher = DefaultHasher::new();
