@@ -278,7 +278,7 @@ impl<H: HealthEndpoint> Observer<H> {
 
     /// Whether the answer of a health endpoint is awaited.
     pub fn is_waiting(&self) -> bool {
-        self.probes.is_waiting()
+        self.probes.health.is_waiting()
     }
 
     /// Completes when no health endpoint's answer is awaited.

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
 use super::Scope;
-use super::own::OwnFamily;
+use super::own;
 use crate::container::{
     ContainerId, ContainerSummary, DELEGATE_NAME_VARIABLE, HARNESS_NAME_VARIABLE, Inspected, OWN_WORKLOAD,
     Role, RunState, THIRD_GENERATION, label,
@@ -110,7 +110,7 @@ pub(super) struct Reading {
     /// The containers of delegates, and of the upgrader if it replaces itself.
     pub(super) families: Families,
     /// The upgrader's own containers, if it replaces itself.
-    pub(super) own: OwnFamily,
+    pub(super) own: HashSet<ContainerId>,
     /// Containers that could not be inspected, although the engine answers otherwise.
     pub(super) uninspected: Vec<(ContainerSummary, EngineError)>,
     /// When it started.
@@ -157,7 +157,7 @@ async fn read_once<E: Engine>(
     let exists = |id: &ContainerId| containers.iter().any(|container| container.id == *id);
     identities.0.retain(|id, _| exists(id));
     let own = scope.own_to_replace();
-    let own = own.map_or_else(OwnFamily::default, |own| OwnFamily::of(own, &containers));
+    let own = own.map_or_else(HashSet::new, |own| own::family(own, &containers));
     let mut reading = Reading {
         containers: Vec::new(),
         families: Families::new(),
@@ -170,7 +170,7 @@ async fn read_once<E: Engine>(
         let identity = identities.0.get(&summary.id);
         let is_stranger = identity.is_some_and(|identity| identity.workload == Some(None));
         let is_delegate = !is_stranger && scope.own_id.as_ref() != Some(&summary.id);
-        reading.own.has(&summary.id) || is_delegate
+        reading.own.contains(&summary.id) || is_delegate
     };
     // Swarm keeps the containers of earlier tasks.
     let is_over = |summary: &ContainerSummary| summary.is_task() && !is_up(&summary.state);
@@ -192,7 +192,7 @@ async fn read_once<E: Engine>(
         identities.of(&summary.id).note_hung(hangs);
         time_outs += usize::from(hangs);
         answers += usize::from(!hangs);
-        let is_own = reading.own.has(&summary.id);
+        let is_own = reading.own.contains(&summary.id);
         let identity = identities.of(&summary.id);
         let inspected = check_labels(engine, scope, identity, is_own, inspected).await;
         match identify(scope, identity, &containers, is_own, inspected) {

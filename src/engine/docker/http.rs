@@ -15,8 +15,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use super::call_log::logged;
-use super::errors::from_status;
 use super::stream::{Elements, too_much};
 use super::transport::{self, Transport};
 use crate::container::ApiVersion;
@@ -135,7 +133,9 @@ impl HttpClient {
         max: usize,
         take: impl FnMut(&[u8]) + Send,
     ) -> Result<(), EngineError> {
-        logged(&self.calls, request.to_string(), self.follow(request, max, take)).await
+        self.calls
+            .follow(request.to_string(), self.follow(request, max, take))
+            .await
     }
 
     /// Does the same for an endless answer, such as an event stream. The call is neither counted nor logged, since its
@@ -169,17 +169,18 @@ impl HttpClient {
         request: Request,
         name: &str,
     ) -> Result<Option<String>, EngineError> {
-        logged(&self.calls, request.to_string(), async {
-            let response = self.response(request).await?;
-            let status = response.status();
-            if !status.is_success() {
-                // An answer to HEAD has no body, and so no message.
-                return Err(from_status(status.as_u16(), &status.to_string()));
-            }
-            let value = response.headers().get(name).and_then(|value| value.to_str().ok());
-            Ok(value.map(str::to_owned))
-        })
-        .await
+        self.calls
+            .follow(request.to_string(), async {
+                let response = self.response(request).await?;
+                let status = response.status();
+                if !status.is_success() {
+                    // An answer to HEAD has no body, and so no message.
+                    return Err(EngineError::of_status(status.as_u16(), &status.to_string()));
+                }
+                let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+                Ok(value.map(str::to_owned))
+            })
+            .await
     }
 
     async fn response(&self, request: Request) -> Result<Response<Incoming>, EngineError> {
@@ -266,7 +267,7 @@ pub(super) async fn successful(
         problem.extend_from_slice(chunk);
     })
     .await?;
-    Err(from_status(status.as_u16(), &message(&problem)))
+    Err(EngineError::of_status(status.as_u16(), &message(&problem)))
 }
 
 /// Passes on the chunks of a body until `max` bytes have arrived. Each chunk must arrive within `limit`, and the whole body

@@ -2,9 +2,7 @@
 
 mod arguments;
 mod bollard_client;
-mod call_log;
 mod copied_files;
-mod errors;
 mod events;
 mod http;
 mod logs;
@@ -188,7 +186,7 @@ impl Engine for DockerEngine {
         lookup.complete(pulled)?;
         // A stream that ended without an error may still not have delivered an image.
         match self.inspect_image(&reference.to_string()).await {
-            Err(EngineError::NotFound(_)) => Err(errors::in_stream(&format!(
+            Err(EngineError::NotFound(_)) => Err(EngineError::in_stream(&format!(
                 "the pull of {reference} ended without an image"
             ))),
             other => other.map(|_| ()),

@@ -8,8 +8,6 @@ use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
 use super::DockerEngine;
-use super::call_log::logged;
-use super::errors::in_stream;
 use super::http::{HttpClient, Request, next_chunk};
 use super::messages::{LayerStatus, layer_status};
 use super::stream::Lines;
@@ -64,7 +62,10 @@ impl DockerEngine {
             }
         }
         let call = request.to_string();
-        let pulled = logged(&http.calls, call, pull(http, request, reference, progress)).await;
+        let pulled = http
+            .calls
+            .follow(call, pull(http, request, reference, progress))
+            .await;
         self.track_session(pulled).await
     }
 }
@@ -87,13 +88,13 @@ async fn pull(
         // The engine is reachable, but the registry does not answer it.
         let Some(chunk) = chunk else {
             let (idle, registry) = (duration::text(limit), reference.registry());
-            return Err(in_stream(&format!(
+            return Err(EngineError::in_stream(&format!(
                 "nothing arrived for {idle}; check that the engine can reach {registry}"
             )));
         };
         let chunk = chunk.map_err(|error| {
             let why = innermost(&error);
-            in_stream(&format!("the engine's answer broke off: {why}"))
+            EngineError::in_stream(&format!("the engine's answer broke off: {why}"))
         })?;
         let mut problem = None;
         let mut take = |line: &[u8]| match read(line) {
@@ -117,7 +118,7 @@ async fn pull(
             return Err(error);
         }
         if !all_fit {
-            return Err(in_stream(
+            return Err(EngineError::in_stream(
                 "the engine's answer has a line that is too much to know",
             ));
         }
@@ -131,7 +132,7 @@ fn read(line: &[u8]) -> Result<Line, EngineError> {
     let line: Line = serde_json::from_slice(line)
         .map_err(|error| EngineError::Malformed(format!("a line of a pull: {error}")))?;
     match line.error {
-        Some(error) => Err(in_stream(&error)),
+        Some(error) => Err(EngineError::in_stream(&error)),
         None => Ok(line),
     }
 }

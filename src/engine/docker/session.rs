@@ -12,7 +12,6 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::bollard_client::{self, to_engine_error};
-use super::call_log::logged;
 use super::http::{Request, parse};
 use super::logs::Tail;
 use super::responses::Version;
@@ -149,7 +148,7 @@ impl DockerEngine {
         command: BoxFuture<'a, Result<T, BollardError>>,
     ) -> BoxFuture<'a, Result<T, EngineError>> {
         Box::pin(async {
-            let outcome = logged(&self.shared.http.calls, call, async {
+            let outcome = self.shared.http.calls.follow(call, async {
                 match timeout(WRITE, command).await {
                     Ok(outcome) => outcome.map_err(|error| to_engine_error(error, WRITE)),
                     Err(_) => Err(EngineError::TimedOut(WRITE)),
