@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chrono::Utc;
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
 };
@@ -109,7 +108,7 @@ impl HttpManager {
 
     /// Returns the last token while it is valid, or a new one.
     fn token(&self) -> Result<String, ManagerError> {
-        let now = Utc::now().timestamp();
+        let now = (self.config.clock)().timestamp();
         let mut learned = self.learned();
         if let Some(issued) = learned.token.as_ref().filter(|issued| issued.is_valid_at(now)) {
             return Ok(issued.compact.clone());
@@ -198,7 +197,7 @@ impl HttpManager {
             .await
             .map_err(|error| transport(error, timeout))?;
         let answer = receive(response, &token, timeout).await?;
-        let now = Utc::now();
+        let now = (self.config.clock)();
         let read = answer.read(now);
         let mut learned = self.learned();
         if answer.status == 401 {

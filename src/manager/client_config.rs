@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use reqwest::Url;
 
 use super::token::DelegateToken;
@@ -25,6 +26,8 @@ pub struct ManagerConfig {
     pub connection: Connection,
     /// The limits on waiting.
     pub timing: Timing,
+    /// The clock for issuing tokens.
+    pub clock: fn() -> DateTime<Utc>,
 }
 
 impl ManagerConfig {
@@ -43,6 +46,7 @@ impl ManagerConfig {
             reports_upgrader: false,
             connection: Connection::default(),
             timing: Timing::default(),
+            clock: Utc::now,
         }
     }
 }

@@ -39,9 +39,10 @@ pub(super) struct Identities(pub(super) HashMap<ContainerId, Identity>);
 /// What does not change, or rarely, about a container.
 #[derive(Debug, Default)]
 pub(super) struct Identity {
-    /// Its `DELEGATE_NAME`, `Some(None)` if it is not a delegate. Its environment never changes, so such a container is
-    /// inspected once.
-    workload: Option<Option<String>>,
+    /// Its `DELEGATE_NAME`, if it is a delegate.
+    workload: Option<String>,
+    /// Whether that was read. An environment never changes, so a container that is not a delegate is inspected once.
+    is_known: bool,
     /// Its unmanaged `DELEGATE_NAME`, or the marked `HARNESS_NAME` of Harness Delegate 3.x.
     pub(super) other: Option<String>,
     /// Its dependencies on others.
@@ -168,7 +169,7 @@ async fn read_once<E: Engine>(
     };
     let is_asked = |summary: &&ContainerSummary| {
         let identity = identities.0.get(&summary.id);
-        let is_stranger = identity.is_some_and(|identity| identity.workload == Some(None));
+        let is_stranger = identity.is_some_and(|identity| identity.is_known && identity.workload.is_none());
         let is_delegate = !is_stranger && scope.own_id.as_ref() != Some(&summary.id);
         reading.own.contains(&summary.id) || is_delegate
     };
@@ -289,19 +290,19 @@ fn identify(
     is_own: bool,
     inspected: Result<Inspected, EngineError>,
 ) -> Result<Seen, EngineError> {
-    let own = is_own.then(|| Some(OWN_WORKLOAD.to_owned()));
-    let known = own.or_else(|| identity.workload.clone());
+    let is_known = is_own || identity.is_known;
     let mut container = match inspected {
         Ok(container) => container,
         // It was never known to belong to a delegate, so none misses it.
-        Err(EngineError::NotFound(_)) if known.is_none() => return Ok(Seen::Stranger),
+        Err(EngineError::NotFound(_)) if !is_known => return Ok(Seen::Stranger),
         Err(EngineError::NotFound(_)) => return Ok(Seen::Gone),
         Err(error) => return Err(error),
     };
     identity.keep_auto_remove(&mut container);
-    let is_new = identity.workload.is_none();
+    let is_new = !identity.is_known;
+    let own = is_own.then(|| OWN_WORKLOAD.to_owned());
     let managed = || scope.workload(|name| container.env(name)).map(str::to_owned);
-    let workload = known.flatten().or_else(managed);
+    let workload = own.or_else(|| identity.workload.clone()).or_else(managed);
     identity.uninspectable = None;
     let mut dependencies = document::dependencies(&container);
     if workload.is_none() {
@@ -319,7 +320,8 @@ fn identify(
         }
     }
     identity.dependencies = dependencies;
-    identity.workload = Some(workload.clone());
+    identity.workload.clone_from(&workload);
+    identity.is_known = true;
     Ok(match workload {
         Some(workload) => {
             if is_new {
@@ -416,7 +418,7 @@ pub(super) fn inspect_errors(
     let mut skipped = None;
     for (summary, error) in uninspected {
         let identity = identities.of(&summary.id);
-        let workload = identity.workload.clone().flatten();
+        let workload = identity.workload.clone();
         // A container may lose its name while it is being removed.
         let name = Some(summary.name.as_str()).filter(|name| !name.is_empty());
         let name = name.unwrap_or(summary.id.short());

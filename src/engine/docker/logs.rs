@@ -2,21 +2,28 @@
 
 use std::collections::VecDeque;
 
+use crate::net::lines::Lines;
+
 /// The size of a frame's header: the number of the stream, three zero bytes, and the length of the payload.
 const HEADER: usize = 8;
 /// The most bytes of a line to keep. [`CUT`] replaces the rest.
 const MAX_LINE: usize = 64 * 1024;
-/// Marks a line that was cut.
-const CUT: &str = "…";
+/// The end of a line that was cut.
+const CUT: &str = "…\n";
 
 /// Collects the last lines of both streams, in the order in which the lines ended, without the frames around them. A
 /// container with a terminal has a single stream without frames.
 pub(super) struct Tail {
-    keep: usize,
-    lines: VecDeque<String>,
+    kept: Kept,
     form: Form,
-    stdout: Line,
-    stderr: Line,
+    /// The lines of stdout and stderr that have not ended yet.
+    outputs: [Lines; 2],
+}
+
+/// The last lines.
+struct Kept {
+    most: usize,
+    lines: VecDeque<String>,
 }
 
 /// The format of the stream, and the reader's position in it.
@@ -33,22 +40,16 @@ enum Form {
     },
 }
 
-/// A line that has not ended yet.
-#[derive(Default)]
-struct Line {
-    bytes: Vec<u8>,
-    is_cut: bool,
-}
-
 impl Tail {
     /// Creates a tail that keeps this many lines.
     pub(super) fn new(keep: usize) -> Self {
         Self {
-            keep,
-            lines: VecDeque::new(),
+            kept: Kept {
+                most: keep,
+                lines: VecDeque::new(),
+            },
             form: Form::Unknown(Vec::new()),
-            stdout: Line::default(),
-            stderr: Line::default(),
+            outputs: [(); 2].map(|()| Lines::of_at_most(MAX_LINE)),
         }
     }
 
@@ -105,40 +106,34 @@ impl Tail {
     }
 
     fn print(&mut self, is_stderr: bool, text: &[u8]) {
-        for piece in text.split_inclusive(|byte| *byte == b'\n') {
-            let line = if is_stderr {
-                &mut self.stderr
-            } else {
-                &mut self.stdout
-            };
-            line.extend(piece);
-            if piece.ends_with(b"\n") {
-                let line = line.end();
-                self.push(line);
-            }
-        }
-    }
-
-    fn push(&mut self, line: String) {
-        self.lines.push_back(line);
-        if self.lines.len() > self.keep {
-            self.lines.pop_front();
-        }
+        let output = &mut self.outputs[usize::from(is_stderr)];
+        output.read(text, |line, is_cut| self.kept.push(line, is_cut, ""));
     }
 
     /// Returns the lines that were kept, including lines that have not ended yet.
     pub(super) fn text(mut self) -> String {
         self.recognise();
-        let is_plain = matches!(self.form, Form::Plain);
-        for mut line in [std::mem::take(&mut self.stdout), std::mem::take(&mut self.stderr)] {
-            if !line.bytes.is_empty() {
-                if !is_plain && !line.is_cut {
-                    line.bytes.push(b'\n');
-                }
-                self.push(line.end());
-            }
+        let line_break = if matches!(self.form, Form::Plain) {
+            ""
+        } else {
+            "\n"
+        };
+        for mut output in self.outputs {
+            output.end(|line, is_cut| self.kept.push(line, is_cut, line_break));
         }
-        self.lines.into_iter().collect()
+        self.kept.lines.into_iter().collect()
+    }
+}
+
+impl Kept {
+    /// Keeps a line, with this end if it is not cut.
+    fn push(&mut self, line: &[u8], is_cut: bool, end: &str) {
+        let end = if is_cut { CUT } else { end };
+        let line = String::from_utf8_lossy(line);
+        self.lines.push_back(format!("{line}{end}"));
+        if self.lines.len() > self.most {
+            self.lines.pop_front();
+        }
     }
 }
 
@@ -156,28 +151,6 @@ impl Form {
                 left,
             },
         })
-    }
-}
-
-impl Line {
-    fn extend(&mut self, piece: &[u8]) {
-        let room = MAX_LINE.saturating_sub(self.bytes.len());
-        if piece.len() > room {
-            self.is_cut = true;
-        }
-        let (kept, _) = piece.split_at(piece.len().min(room));
-        self.bytes.extend_from_slice(kept);
-    }
-
-    /// Returns the line, or the part of it that was kept, and starts the next one.
-    fn end(&mut self) -> String {
-        let Self { bytes, is_cut } = std::mem::take(self);
-        let mut line = String::from_utf8_lossy(&bytes).into_owned();
-        if is_cut {
-            line.push_str(CUT);
-            line.push('\n');
-        }
-        line
     }
 }
 

@@ -10,11 +10,12 @@ use tokio::time::{Instant, timeout_at};
 use super::DockerEngine;
 use super::http::{HttpClient, Request, next_chunk};
 use super::messages::{LayerStatus, layer_status};
-use super::stream::Lines;
+use super::stream::LONGEST;
 use crate::engine::credentials::header::Login;
 use crate::engine::{EngineError, PullProgress};
 use crate::image::ImageReference;
 use crate::net::innermost;
+use crate::net::lines::Lines;
 use crate::text::duration;
 
 /// A pull may take any time, but must make progress within this time.
@@ -78,7 +79,7 @@ async fn pull(
     mut progress: impl FnMut(PullProgress) + Send,
 ) -> Result<(), EngineError> {
     let mut answer = http.open(request).await?;
-    let (mut layers, mut lines) = (Layers::default(), Lines::default());
+    let (mut layers, mut lines) = (Layers::default(), Lines::of_at_most(LONGEST));
     let mut moved = Instant::now();
     loop {
         let limit = layers.limit();
@@ -97,7 +98,7 @@ async fn pull(
             EngineError::in_stream(&format!("the engine's answer broke off: {why}"))
         })?;
         let mut problem = None;
-        let mut take = |line: &[u8]| match read(line) {
+        let mut take = |line: &[u8], is_cut: bool| match read(line, is_cut) {
             Ok(line) => {
                 if layers.moves(&line) {
                     moved = Instant::now();
@@ -110,22 +111,27 @@ async fn pull(
         };
         let Some(chunk) = chunk else {
             // The last line may lack a line break.
-            take(lines.rest());
+            lines.end(take);
             return problem.map_or(Ok(()), Err);
         };
-        let all_fit = lines.read(&chunk, take);
+        lines.read(&chunk, &mut take);
         if let Some(error) = problem {
             return Err(error);
         }
-        if !all_fit {
-            return Err(EngineError::in_stream(
-                "the engine's answer has a line that is too much to know",
-            ));
+        if lines.is_cut() {
+            return Err(too_long());
         }
     }
 }
 
-fn read(line: &[u8]) -> Result<Line, EngineError> {
+fn too_long() -> EngineError {
+    EngineError::in_stream("the engine's answer has a line that is too much to know")
+}
+
+fn read(line: &[u8], is_cut: bool) -> Result<Line, EngineError> {
+    if is_cut {
+        return Err(too_long());
+    }
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(Line::default());
     }

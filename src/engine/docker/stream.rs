@@ -1,47 +1,10 @@
-//! Reads long answers piece by piece, as lines or as the elements of a list. The memory that this takes is limited, whatever
-//! the engine, a proxy or a container sends.
+//! Reads a long list piece by piece. The memory that this takes is limited, whatever the engine or a proxy sends.
 
 use crate::engine::EngineError;
 
 /// The longest line and the longest list element to read, in bytes. A line of a pull has a few hundred bytes, and the row of
 /// a container a few thousand.
-const LONGEST: usize = 256 * 1024;
-
-/// Splits a stream into lines. Drops a line that is too long.
-#[derive(Default)]
-pub(super) struct Lines {
-    line: Vec<u8>,
-    is_too_long: bool,
-}
-
-impl Lines {
-    /// Reads the next chunk, and passes on each complete line. Returns false if a line was too long.
-    pub(super) fn read(&mut self, chunk: &[u8], mut take: impl FnMut(&[u8])) -> bool {
-        let mut all_fit = true;
-        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
-            self.is_too_long |= self.line.len().saturating_add(piece.len()) > LONGEST;
-            if self.is_too_long {
-                self.line.clear();
-                all_fit = false;
-            } else {
-                self.line.extend_from_slice(piece);
-            }
-            if piece.ends_with(b"\n") {
-                if !self.is_too_long {
-                    take(&self.line);
-                }
-                self.line.clear();
-                self.is_too_long = false;
-            }
-        }
-        all_fit
-    }
-
-    /// Returns the last line, which has no line break.
-    pub(super) fn rest(&self) -> &[u8] {
-        &self.line
-    }
-}
+pub(super) const LONGEST: usize = 256 * 1024;
 
 /// Splits a JSON list into its elements. Also accepts `null`, which an engine writes for an empty list.
 #[derive(Default)]
