@@ -1,4 +1,4 @@
-//! Helpers that the HTTP clients share: connections to remote servers, TLS, certificates, PEM files, pauses between retries,
+//! Helpers that the HTTP clients share: connections to remote servers, TLS, certificates, pauses between retries,
 //! and short texts of errors and error pages.
 
 pub(crate) mod certificates;
@@ -6,7 +6,6 @@ pub(crate) mod client;
 pub(crate) mod dns;
 pub(crate) mod egress;
 pub(crate) mod lines;
-pub(crate) mod pem;
 pub(crate) mod receiver;
 pub(crate) mod retry;
 pub(crate) mod tls;

@@ -157,12 +157,6 @@ impl HttpClient {
         successful(self.response(request).await?, limit).await
     }
 
-    /// Sends a request and reads the answer as JSON.
-    pub(super) async fn fetch<T: DeserializeOwned>(&self, request: Request) -> Result<T, EngineError> {
-        let path = request.path().to_owned();
-        parse(&path, &self.send(request).await?)
-    }
-
     /// Sends a HEAD request and returns one header of the answer.
     pub(super) async fn header_of(
         &self,

@@ -47,9 +47,8 @@ impl DockerEngine {
 
     async fn handshake(&self) -> Result<Session, EngineError> {
         let http = &self.shared.http;
-        let version: Version = http
-            .fetch(http.request(Method::GET, None, &["version"], READ))
-            .await?;
+        let request = http.request(Method::GET, None, &["version"], READ);
+        let version: Version = parse("/version", &http.send(request).await?)?;
         let info = EngineInfo {
             is_podman: version.is_podman(),
             api: common_version(&version)?,
@@ -137,25 +136,15 @@ impl DockerEngine {
         T: Send,
         F: Future<Output = Result<T, BollardError>> + Send,
     {
-        let session = self.session().await?;
-        self.run(call, run(session.docker).boxed()).await
-    }
-
-    /// Boxed for the same reason as [`Self::send`].
-    fn run<'a, T: Send + 'a>(
-        &'a self,
-        call: String,
-        command: BoxFuture<'a, Result<T, BollardError>>,
-    ) -> BoxFuture<'a, Result<T, EngineError>> {
-        Box::pin(async {
-            let outcome = self.shared.http.calls.follow(call, async {
-                match timeout(WRITE, command).await {
-                    Ok(outcome) => outcome.map_err(|error| to_engine_error(error, WRITE)),
-                    Err(_) => Err(EngineError::TimedOut(WRITE)),
-                }
-            });
-            self.track_session(outcome.await).await
-        })
+        let command = run(self.session().await?.docker).boxed();
+        let outcome = self.shared.http.calls.follow(call, async {
+            match timeout(WRITE, command).await {
+                Ok(outcome) => outcome.map_err(|error| to_engine_error(error, WRITE)),
+                Err(_) => Err(EngineError::TimedOut(WRITE)),
+            }
+        });
+        // Boxed for the same reason as in [`Self::send`].
+        self.track_session(outcome.boxed().await).await
     }
 }
 

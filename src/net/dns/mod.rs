@@ -172,11 +172,7 @@ async fn ask(server: SocketAddr, name: &str, kind: Kind, over_tcp: bool) -> io::
     let question = message::question(random(), name, kind)
         .ok_or_else(|| io::Error::other(format!("{name} is not a name")))?;
     if !over_tcp {
-        let any: IpAddr = match server {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let socket = UdpSocket::bind((any, 0)).await?;
+        let socket = UdpSocket::bind(any_like(server.ip())).await?;
         // From here on, the socket accepts datagrams from that server only.
         socket.connect(server).await?;
         socket.send(&question).await?;
@@ -210,11 +206,16 @@ fn random() -> [u8; 2] {
 
 /// Whether the host has a route to this address. Sends nothing.
 fn has_route(address: IpAddr) -> bool {
-    let any: IpAddr = match address {
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    StdUdpSocket::bind((any, 0)).is_ok_and(|socket| socket.connect((address, 9)).is_ok())
+    let socket = StdUdpSocket::bind(any_like(address));
+    socket.is_ok_and(|socket| socket.connect((address, 9)).is_ok())
+}
+
+/// Any free port of this host, in the family of an address.
+fn any_like(address: IpAddr) -> SocketAddr {
+    match address {
+        IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        IpAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    }
 }
 
 /// Lets reqwest resolve names.
