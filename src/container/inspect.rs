@@ -340,17 +340,10 @@ impl Inspected {
 
     /// Returns its IP addresses in all networks, in the order of the networks' names.
     pub fn addresses(&self) -> Vec<IpAddr> {
-        let mut addresses = Vec::new();
-        for endpoint in self.networks().into_iter().flat_map(Map::values) {
-            for key in ["IPAddress", "GlobalIPv6Address"] {
-                addresses.extend(
-                    endpoint
-                        .get(key)
-                        .and_then(|address| address.as_str()?.parse::<IpAddr>().ok()),
-                );
-            }
-        }
-        addresses
+        let endpoints = self.networks().into_iter().flat_map(Map::values);
+        let addresses = endpoints
+            .flat_map(|endpoint| ["/IPAddress", "/GlobalIPv6Address"].map(|key| text_at(endpoint, key)));
+        addresses.filter_map(|address| address.parse().ok()).collect()
     }
 
     /// Returns the exit codes and outputs of up to `last` recent probes of its HEALTHCHECK, the latest last.

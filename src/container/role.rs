@@ -133,10 +133,7 @@ mod tests {
             let name = role.name("docker-delegate");
             assert_eq!(Role::parse(&name), ("docker-delegate", role), "{name}");
         }
-    }
-
-    #[test]
-    fn a_numbered_part_beside_a_leftover_has_the_same_role() {
+        // A number beside a leftover container of that name changes nothing.
         assert_eq!(Role::parse("d.candidate-2"), ("d", Role::Candidate));
         assert_eq!(Role::parse("d.retired-3"), ("d", Role::Retired));
     }

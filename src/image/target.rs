@@ -43,14 +43,8 @@ impl TargetSettings {
     pub fn own_registries(&self) -> Vec<String> {
         let named = [&self.registry_mirror, &self.image_repository];
         let repositories = named.into_iter().flatten();
-        repositories
-            .filter_map(|name| {
-                format!("{}/x", name.trim_end_matches('/'))
-                    .parse::<ImageReference>()
-                    .ok()
-            })
-            .map(|reference| reference.registry().to_owned())
-            .collect()
+        let images = repositories.filter_map(|name| under(name, "x").parse::<ImageReference>().ok());
+        images.map(|image| image.registry().to_owned()).collect()
     }
 }
 

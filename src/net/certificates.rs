@@ -66,7 +66,6 @@ fn is_of_version_1(error: &rustls::Error) -> bool {
     error.to_string().contains("UnsupportedCertVersion")
 }
 
-/// Returns the private key to sign with.
 pub(crate) fn signing_key(pem: &[u8]) -> Result<Arc<dyn SigningKey>, String> {
     let key = private_key(pem)?;
     any_supported_type(&key).map_err(|_| {
@@ -91,7 +90,6 @@ pub(crate) fn identity(
     is_match.then_some(identity).ok_or_else(mismatch)
 }
 
-/// Whether the public key stands in the certificate.
 fn contains_key(identity: &CertifiedKey) -> bool {
     let key = identity.key.public_key();
     let (Some(certificate), Some(key)) = (identity.cert.first(), key.as_deref()) else {

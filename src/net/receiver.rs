@@ -19,7 +19,6 @@ use crate::text::{duration, one_line};
 /// How many bytes of an error page are read.
 const MAX_BODY: usize = 4096;
 
-/// The result of a request.
 pub(crate) enum Answer {
     /// A status of 2xx.
     Accepted,

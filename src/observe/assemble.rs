@@ -24,7 +24,6 @@ use crate::text::duration::span;
 pub(crate) const WAY_OUT: &str =
     "connect the upgrader to its network, or give its image a HEALTHCHECK or the program of HEALTH_COMMAND";
 
-/// One container's health, as far as known.
 pub(super) struct Checked {
     health: Health,
     check: Check,
@@ -46,7 +45,6 @@ impl Moment {
     }
 }
 
-/// When the containers were read.
 #[derive(Clone, Copy)]
 pub(super) struct ReadAt {
     /// The observation's time.
@@ -270,7 +268,6 @@ fn quiet_history<'a>(part: &Part, parts: &[Part], memory: &'a Memory) -> Option<
     history.filter(|_| parts.iter().all(is_quiet))
 }
 
-/// The health of each part.
 fn check_all<H: HealthEndpoint>(
     probes: &mut Probes<H>,
     scope: &Scope,

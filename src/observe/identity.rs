@@ -66,7 +66,6 @@ impl Identities {
     }
 }
 
-/// Why these containers do not count as a delegate's.
 pub(super) fn not_a_delegate(parts: &[Part]) -> Reason {
     let part = parts.first().filter(|part| !is_one_off(part));
     let image = part.map(|part| part.container.image_reference().to_owned());

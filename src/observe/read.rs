@@ -25,7 +25,6 @@ const UNREAD_DOWN: Duration = Duration::from_secs(30);
 /// The same for a candidate that is up: as long as its proof may take.
 const UNREAD_UP: Duration = Duration::from_secs(300);
 
-/// The most open inspects.
 const MAX_OPEN: usize = 8;
 /// The time limit of an inspect that hung within the last minute, so that it does not delay the others.
 const HUNG_LIMIT: Duration = Duration::from_secs(1);
@@ -76,7 +75,6 @@ impl Identity {
         }
     }
 
-    /// Whether a recent inspect of this container hung.
     fn is_hung(&self) -> bool {
         self.hung.is_some_and(|at| at.elapsed() < HUNG_FOR)
     }
@@ -238,7 +236,6 @@ fn is_about_one_container(error: &EngineError) -> bool {
     }
 }
 
-/// The result of inspecting a listed container.
 enum Seen {
     /// Not a delegate managed here.
     Stranger,

@@ -79,15 +79,10 @@ impl<T: Send + 'static> Requests<T> {
 
     /// Records the answers that have arrived. Containers that have not answered count as slow.
     pub(super) fn end_wait(&mut self) {
-        self.collect();
-        self.slow.extend(self.open.keys().cloned());
-    }
-
-    /// Records the answers that have arrived.
-    fn collect(&mut self) {
         while let Some(joined) = self.tasks.try_join_next() {
             self.note(joined);
         }
+        self.slow.extend(self.open.keys().cloned());
     }
 
     /// Waits for the next answer, and returns whose it is if it counts. `None` if none is awaited.

@@ -90,7 +90,6 @@ impl Credentials {
     }
 }
 
-/// The result of looking up a login.
 #[derive(Default)]
 pub(super) struct Lookup {
     /// The login to pull with.

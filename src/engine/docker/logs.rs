@@ -20,7 +20,6 @@ pub(super) struct Tail {
     outputs: [Lines; 2],
 }
 
-/// The last lines.
 struct Kept {
     most: usize,
     lines: VecDeque<String>,
@@ -41,7 +40,6 @@ enum Form {
 }
 
 impl Tail {
-    /// Creates a tail that keeps this many lines.
     pub(super) fn new(keep: usize) -> Self {
         Self {
             kept: Kept {
@@ -53,7 +51,6 @@ impl Tail {
         }
     }
 
-    /// Reads the next chunk of the stream.
     pub(super) fn read(&mut self, mut chunk: &[u8]) {
         while !chunk.is_empty() {
             chunk = self.read_some(chunk);

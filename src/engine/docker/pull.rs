@@ -25,7 +25,6 @@ const UNPACKING: Duration = Duration::from_secs(1800);
 /// The most layers to track. An image has at most 127 layers.
 const MAX_LAYERS: usize = 1000;
 
-/// A line of the answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Line {
@@ -45,7 +44,6 @@ struct Detail {
 }
 
 impl DockerEngine {
-    /// Pulls an image with this login, and counts the call.
     pub(super) async fn pull_with(
         &self,
         reference: &ImageReference,

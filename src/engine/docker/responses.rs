@@ -26,7 +26,6 @@ pub(super) struct Version {
     components: Option<Vec<Component>>,
 }
 
-/// A part of an engine.
 #[derive(Deserialize)]
 struct Component {
     #[serde(rename = "Name", default)]
@@ -58,7 +57,6 @@ impl HostInfo {
     }
 }
 
-/// The answer to a create.
 #[derive(Deserialize)]
 pub(super) struct Created {
     #[serde(rename = "Id")]
