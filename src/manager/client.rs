@@ -55,10 +55,7 @@ struct Learned {
 
 impl fmt::Debug for HttpManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpManager")
-            .field("endpoint", &self.endpoint.as_str())
-            .field("account_id", &self.config.account_id)
-            .finish_non_exhaustive()
+        self.config.fmt(f)
     }
 }
 

@@ -13,13 +13,10 @@ pub(super) fn obstacle(
     containers: &[ContainerSummary],
 ) -> Option<Obstacle> {
     let own = rollout.serving.as_ref().or(rollout.candidate.as_ref())?;
-    let missing = if rollout.serving.is_some() {
-        document::missing_for_create
-    } else {
-        document::missing_for_start
-    };
+    let is_created = rollout.serving.is_none();
     let identity = identities.0.get(&own.id);
-    let missing = identity.and_then(|own| missing(&own.dependencies, containers));
+    let missing =
+        identity.and_then(|own| document::missing_dependency(&own.dependencies, containers, is_created));
     missing.or_else(|| dependent(rollout, own, identities, containers))
 }
 

@@ -51,10 +51,10 @@ impl<H: HealthEndpoint> Probes<H> {
         question: Question,
         fallback: Option<ExecProbe>,
     ) {
+        let (engine, unfinished) = (Arc::clone(engine), Arc::clone(&self.unfinished));
         match question {
             Question::Http(addresses) => {
                 let endpoint = Arc::clone(&self.endpoint);
-                let (engine, unfinished) = (Arc::clone(engine), Arc::clone(&self.unfinished));
                 let request = async move {
                     let health = addresses.ask(endpoint.as_ref()).await;
                     match fallback.filter(|_| health.is_weak()) {
@@ -67,7 +67,6 @@ impl<H: HealthEndpoint> Probes<H> {
             // Each command costs the engine and the container some work.
             Question::Exec(_) if self.health.is_answered(container) => {}
             Question::Exec(exec) => {
-                let (engine, unfinished) = (Arc::clone(engine), Arc::clone(&self.unfinished));
                 let request = async move { exec.run(engine.as_ref(), &unfinished).await };
                 self.health.send(container, request);
             }

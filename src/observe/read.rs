@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use futures_util::{StreamExt as _, stream};
 use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
@@ -199,8 +200,9 @@ async fn read_once<E: Engine>(
             Ok(Seen::Gone) => reading.is_torn = true,
             Ok(Seen::Delegate(container, workload)) => {
                 reading.is_torn |= !summary.name.is_empty() && container.name() != summary.name;
-                let (base, role) = base_and_role(&container);
-                reading.families.entry(base).or_default().push(Part {
+                let is_ours = |base: &str| is_ours(&container, base);
+                let (base, role) = base_and_role(container.name(), is_ours, container.created_at());
+                reading.families.entry(base.to_owned()).or_default().push(Part {
                     role,
                     container: *container,
                     workload,
@@ -332,21 +334,22 @@ fn identify(
 
 /// The delegate's name and the container's role. Only a container that this program created can be a candidate or a rejected
 /// candidate, and only one that existed before can be retired. An owner's container with such a name is its own delegate.
-fn base_and_role(container: &Inspected) -> (String, Role) {
-    let (base, role) = Role::parse(container.name());
-    let ours = is_ours(container, base);
-    match role {
+fn base_and_role(
+    name: &str,
+    is_ours: impl FnOnce(&str) -> bool,
+    created: Option<DateTime<Utc>>,
+) -> (&str, Role) {
+    let (base, role) = Role::parse(name);
+    let is_known = match role {
+        Role::Serving | Role::Retired => true,
         // No two clocks differ by a day.
-        Role::Draining { since }
-            if container
-                .created_at()
-                .is_some_and(|created| created.timestamp() - 86_400 > since) =>
-        {
-            (container.name().to_owned(), Role::Serving)
-        }
-        role @ (Role::Serving | Role::Retired | Role::Draining { .. }) => (base.to_owned(), role),
-        _ if !ours => (container.name().to_owned(), Role::Serving),
-        role => (base.to_owned(), role),
+        Role::Draining { since } => created.is_none_or(|created| created.timestamp() - 86_400 <= since),
+        _ => is_ours(base),
+    };
+    if is_known {
+        (base, role)
+    } else {
+        (name, Role::Serving)
     }
 }
 
@@ -419,14 +422,9 @@ pub(super) fn inspect_errors(
         // A container may lose its name while it is being removed.
         let name = Some(summary.name.as_str()).filter(|name| !name.is_empty());
         let name = name.unwrap_or(summary.id.short());
-        let (base, role) = Role::parse(name);
-        let ours = summary.labels.get(label::NAME).is_some_and(|name| name == base);
-        // As in `base_and_role`.
-        let (base, role) = match role {
-            Role::Serving | Role::Retired | Role::Draining { .. } => (base, role),
-            role if ours => (base, role),
-            _ => (name, Role::Serving),
-        };
+        let is_ours = |base: &str| summary.labels.get(label::NAME).is_some_and(|name| name == base);
+        let ours = is_ours(Role::parse(name).0);
+        let (base, role) = base_and_role(name, is_ours, None);
         let family = if families.contains_key(base) || (ours && workload.is_some()) {
             Some(base)
         } else {

@@ -7,13 +7,12 @@ use std::time::Duration;
 use bollard::errors::Error as BollardError;
 use bollard::{BollardRequest, ClientVersion, Docker};
 use hyper::Uri;
-use hyper::header::{HeaderValue, USER_AGENT};
 
 use super::WRITE;
 use super::http::{HttpClient, failure, successful};
 use crate::container::ApiVersion;
 use crate::engine::EngineError;
-use crate::net::{self, innermost};
+use crate::net::innermost;
 
 /// Creates the client for this version of the API. It sends nothing.
 pub(super) fn new(http: &HttpClient, api: ApiVersion) -> Result<Docker, EngineError> {
@@ -23,8 +22,6 @@ pub(super) fn new(http: &HttpClient, api: ApiVersion) -> Result<Docker, EngineEr
     };
     let transport = http.transport.clone();
     let send = move |mut request: BollardRequest| {
-        let name = HeaderValue::from_static(net::client::USER_AGENT);
-        request.headers_mut().insert(USER_AGENT, name);
         with_version_prefix(request.uri_mut(), api);
         let sent = transport(request);
         async {

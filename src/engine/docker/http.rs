@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bollard::body_full;
 use hyper::body::{Body as _, Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, USER_AGENT};
+use hyper::header::CONTENT_TYPE;
 use hyper::{Method, Response, StatusCode};
 use reqwest::Url;
 use serde::de::DeserializeOwned;
@@ -20,7 +20,7 @@ use super::transport::{self, Transport};
 use crate::container::ApiVersion;
 use crate::engine::credentials::header::{self, Login};
 use crate::engine::{EngineCalls, EngineError, EngineHost};
-use crate::net::{self, innermost};
+use crate::net::innermost;
 
 /// The most bytes of one document, and of a list of documents. The parsed form can take sixteen times as much memory, which
 /// still fits into the 100 MB that the upgrader may use.
@@ -181,8 +181,7 @@ impl HttpClient {
         let limit = request.limit;
         let mut builder = hyper::Request::builder()
             .method(request.method)
-            .uri(request.url.as_str())
-            .header(USER_AGENT, net::client::USER_AGENT);
+            .uri(request.url.as_str());
         if let Some(login) = request.login {
             builder = builder.header(header::HEADER, login);
         }

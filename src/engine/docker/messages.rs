@@ -38,6 +38,9 @@ pub(in crate::engine) fn is_own_name(message: &str) -> bool {
 /// The message, with status 503 or 406, of an engine that is not a manager of a Swarm.
 pub(super) const NO_MANAGER: &str = "not a swarm manager";
 
+/// A manager's error for an update that names an outdated version; from swarmkit's manager/state/store.
+pub(super) const OUT_OF_SEQUENCE: &str = "update out of sequence";
+
 /// Whether a start failed because a host port that the container publishes is taken. Its replicas may use all ports of a
 /// range, or another process may use the port.
 ///

@@ -11,12 +11,10 @@ mod probe;
 mod pull;
 mod registry;
 mod responses;
-mod services;
 mod session;
 mod stop;
 mod stream;
 mod transport;
-mod volumes;
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,8 +28,8 @@ use tokio::sync::Mutex;
 
 use self::arguments::{checked_id, reference_path, restart_policy};
 use self::copied_files::ChangedFiles;
-use self::http::HttpClient;
-use self::responses::{ContainerRow, Created, HostInfo};
+use self::http::{HttpClient, MOST_OF_DOCUMENTS};
+use self::responses::{ContainerRow, Created, HostInfo, Volumes};
 use self::session::Session;
 use super::credentials::Credentials;
 use super::{
@@ -375,15 +373,29 @@ impl Engine for DockerEngine {
     }
 
     async fn volumes(&self, label: &str) -> Result<Vec<Volume>, EngineError> {
-        self.list_volumes(label).await
+        let filters = json!({ "label": [label] }).to_string();
+        let request = self.request(Method::GET, &["volumes"], READ).await?;
+        let request = request.at_most(MOST_OF_DOCUMENTS).query("filters", &filters);
+        let found: Volumes = self.json(request).await?;
+        Ok(found.volumes.unwrap_or_default())
     }
 
     async fn create_volume(&self, volume: &Volume) -> Result<(), EngineError> {
-        self.make_volume(volume).await
+        let body = json!({ "Name": volume.name, "Labels": volume.labels });
+        let request = self.request(Method::POST, &["volumes", "create"], WRITE).await?;
+        match self.send(request.body(&body)).await {
+            // Podman reports an error for an existing volume, while other engines succeed.
+            Err(EngineError::Conflict(_)) => Ok(()),
+            other => other.map(|_| ()),
+        }
     }
 
     async fn remove_volume(&self, name: &str) -> Result<(), EngineError> {
-        self.delete_volume(name).await
+        let request = self.request(Method::DELETE, &["volumes", name], WRITE).await?;
+        match self.send(request).await {
+            Err(EngineError::NotFound(_)) => Ok(()),
+            other => other.map(|_| ()),
+        }
     }
 
     async fn distribution(&self, reference: &ImageReference) -> Result<Value, EngineError> {
@@ -391,19 +403,53 @@ impl Engine for DockerEngine {
     }
 
     async fn services(&self) -> Result<Option<Vec<Value>>, EngineError> {
-        self.list_services().await
+        let request = self.request(Method::GET, &["services"], READ).await?;
+        let request = request.at_most(MOST_OF_DOCUMENTS).query("status", "true");
+        match self.json(request).await {
+            Ok(services) => Ok(Some(services)),
+            // Podman has no services, or a proxy in between refuses the request.
+            Err(
+                EngineError::NotFound(_)
+                | EngineError::Refused {
+                    status: 401 | 403, ..
+                },
+            ) => Ok(None),
+            Err(EngineError::Refused { message, .. }) if message.contains(messages::NO_MANAGER) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     async fn tasks(&self, services: &[&str]) -> Result<Vec<Value>, EngineError> {
-        self.list_tasks(services).await
+        let filters = json!({ "service": services }).to_string();
+        let request = self.request(Method::GET, &["tasks"], READ).await?;
+        self.json(request.at_most(MOST_OF_DOCUMENTS).query("filters", &filters))
+            .await
     }
 
     async fn nodes(&self) -> Result<Vec<Value>, EngineError> {
-        self.list_nodes().await
+        let request = self.request(Method::GET, &["nodes"], READ).await?;
+        self.json(request.at_most(MOST_OF_DOCUMENTS)).await
     }
 
     async fn update_service(&self, update: ServiceUpdate<'_>) -> Result<(), EngineError> {
-        self.change_service(update).await
+        let path = ["services", update.id, "update"];
+        let request = self.request(Method::POST, &path, WRITE).await?;
+        let request = request.query("version", &update.version.to_string());
+        let lookup = match update.image {
+            Some(image) => Some(self.look_up_login(image).await),
+            None => None,
+        };
+        let login = lookup.as_ref().and_then(|lookup| lookup.login.as_ref());
+        let request = match login {
+            None => request.query("registryAuthFrom", "spec"),
+            login => request.with(login),
+        };
+        match self.send(request.body(update.spec)).await {
+            Err(EngineError::Refused { message, .. }) if message.contains(messages::OUT_OF_SEQUENCE) => {
+                Err(EngineError::Conflict(message))
+            }
+            other => other.map(|_| ()),
+        }
     }
 
     async fn registry_digest(&self, reference: &ImageReference) -> Result<String, EngineError> {

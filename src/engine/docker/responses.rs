@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::container::json::{list_at, text_at};
 use crate::container::{ContainerId, ContainerSummary, RunState, is_listed};
+use crate::engine::Volume;
 
 /// The answer to `GET /version`.
 #[derive(Deserialize)]
@@ -61,6 +62,13 @@ impl HostInfo {
 pub(super) struct Created {
     #[serde(rename = "Id")]
     pub(super) id: String,
+}
+
+/// The answer to `GET /volumes`. An engine writes an empty list as `null`.
+#[derive(Deserialize)]
+pub(super) struct Volumes {
+    #[serde(rename = "Volumes", default)]
+    pub(super) volumes: Option<Vec<Volume>>,
 }
 
 /// A row of the container list, reduced to the fields that this program needs.

@@ -8,6 +8,7 @@ use bollard::BollardRequest;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
+use hyper::header::{HeaderValue, USER_AGENT};
 use hyper::{Response, Uri};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::dns::Name;
@@ -19,7 +20,7 @@ use tower::service_fn;
 
 use crate::engine::EngineHost;
 use crate::net::dns::{Resolver, Unresolved};
-use crate::net::tls;
+use crate::net::{self, tls};
 
 /// After this time without data, the kernel asks over TCP whether the engine's host is still there.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -67,5 +68,9 @@ fn over(connector: impl Connect + Clone + Send + Sync + 'static) -> Transport {
     let client = Client::builder(TokioExecutor::new())
         .pool_max_idle_per_host(0)
         .build(connector);
-    Arc::new(move |request| client.request(request).boxed())
+    Arc::new(move |mut request| {
+        let name = HeaderValue::from_static(net::client::USER_AGENT);
+        request.headers_mut().insert(USER_AGENT, name);
+        client.request(request).boxed()
+    })
 }
