@@ -63,6 +63,11 @@ pub enum RunState {
 }
 
 impl RunState {
+    /// Whether its process lives, or is about to live again.
+    pub fn is_up(&self) -> bool {
+        matches!(self, Self::Running | Self::Restarting | Self::Paused)
+    }
+
     /// Returns the engine's word for the state.
     pub fn as_str(&self) -> &str {
         match self {

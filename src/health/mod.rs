@@ -166,19 +166,14 @@ pub fn question(
     settings: &HealthSettings,
     host: Option<IpAddr>,
 ) -> Result<Question, Health> {
-    match container.state() {
-        RunState::Running => {}
-        RunState::Restarting => {
-            let restarts = times(container.restart_count());
-            return Err(Health::unhealthy(
-                Probe::Running,
-                format!("restarting, {restarts} so far"),
-            ));
-        }
-        RunState::Exited | RunState::Dead => {
-            return Err(Health::unhealthy(Probe::Running, ending(container)));
-        }
-        state => return Err(Health::unhealthy(Probe::Running, state.as_str())),
+    let down = match container.state() {
+        RunState::Running => None,
+        RunState::Restarting => Some(format!("restarting, {} so far", times(container.restart_count()))),
+        RunState::Exited | RunState::Dead => Some(ending(container)),
+        state => Some(state.as_str().to_owned()),
+    };
+    if let Some(detail) = down {
+        return Err(Health::unhealthy(Probe::Running, detail));
     }
     match (settings.probe, by_engine(container)) {
         (ProbeKind::Running, _) => return Err(Health::healthy(Probe::Running, "running")),

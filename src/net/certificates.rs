@@ -2,7 +2,7 @@
 //! `DOCKER_CERT_PATH`. Error messages are written to follow the name of the file, and never quote its content: a key may be
 //! in the wrong file, or on a line that the parser mistakes for a heading.
 
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,14 +20,10 @@ pub(crate) fn read_bundle(path: &Path) -> io::Result<Vec<u8>> {
     if !path.is_dir() {
         return fs::read(path);
     }
-    let mut files = Vec::new();
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        if !is_hidden && entry.path().is_file() {
-            files.push(entry.path());
-        }
-    }
+    let entries = fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()?;
+    let is_hidden = |entry: &DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
+    let shown = entries.iter().filter(|entry| !is_hidden(entry));
+    let mut files: Vec<_> = shown.map(DirEntry::path).filter(|file| file.is_file()).collect();
     files.sort();
     let mut bundle = Vec::new();
     for file in files {

@@ -12,7 +12,7 @@ use super::Scope;
 use super::own;
 use crate::container::{
     ContainerId, ContainerSummary, DELEGATE_NAME_VARIABLE, HARNESS_NAME_VARIABLE, Inspected, OWN_WORKLOAD,
-    Role, RunState, THIRD_GENERATION, label,
+    Role, THIRD_GENERATION, label,
 };
 use crate::document::{self, Dependency};
 use crate::engine::{Engine, EngineError};
@@ -173,7 +173,7 @@ async fn read_once<E: Engine>(
         reading.own.contains(&summary.id) || is_delegate
     };
     // Swarm keeps the containers of earlier tasks.
-    let is_over = |summary: &ContainerSummary| summary.is_task() && !is_up(&summary.state);
+    let is_over = |summary: &ContainerSummary| summary.is_task() && !summary.state.is_up();
     let is_asked = |summary: &&ContainerSummary| is_asked(summary) && !is_over(summary);
     let asked: Vec<&ContainerSummary> = containers.iter().filter(is_asked).collect();
     let is_hung = |id: &&ContainerId| identities.0.get(*id).is_some_and(Identity::is_hung);
@@ -386,7 +386,7 @@ fn release_strangers(families: &mut Families) {
 /// Whether a container that could not be inspected for this long is a leftover: it was given up, or nothing shows that it serves
 /// or will serve. If nothing of the delegate is up (not `is_served`), that takes half a minute.
 fn is_left_over(role: Role, summary: &ContainerSummary, is_served: bool, unread_for: Duration) -> bool {
-    let is_up = is_up(&summary.state);
+    let is_up = summary.state.is_up();
     let has_lasted = unread_for > if is_up { UNREAD_UP } else { UNREAD_DOWN };
     match role {
         Role::Failed { .. } | Role::Former | Role::Withdrawn { .. } | Role::Trial { .. } => true,
@@ -395,10 +395,6 @@ fn is_left_over(role: Role, summary: &ContainerSummary, is_served: bool, unread_
         Role::Retired | Role::Draining { .. } => has_lasted && !is_up,
         Role::Serving | Role::Helper { .. } => has_lasted && !is_up && !is_served,
     }
-}
-
-fn is_up(state: &RunState) -> bool {
-    matches!(state, RunState::Running | RunState::Restarting | RunState::Paused)
 }
 
 /// Finds the delegates with a container that could not be inspected, and adds the ones missing in `families`.
@@ -443,7 +439,7 @@ pub(super) fn inspect_errors(
         if let Some(family) = family {
             let parts = families.entry(family.to_owned()).or_default();
             let of_family =
-                |other: &&ContainerSummary| is_up(&other.state) && Role::parse(&other.name).0 == family;
+                |other: &&ContainerSummary| other.state.is_up() && Role::parse(&other.name).0 == family;
             let is_served = containers.iter().any(|other| of_family(&other));
             let known: &mut InspectError = errors.entry(family.to_owned()).or_default();
             let problem = format!("{name}: {error}");

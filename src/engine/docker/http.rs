@@ -211,8 +211,11 @@ impl Request {
         self.url.path()
     }
 
-    pub(super) fn query(mut self, name: &str, value: &str) -> Self {
-        self.url.query_pairs_mut().append_pair(name, value);
+    /// Adds a parameter to the query, if it has a value.
+    pub(super) fn query<'a>(mut self, name: &str, value: impl Into<Option<&'a str>>) -> Self {
+        if let Some(value) = value.into() {
+            self.url.query_pairs_mut().append_pair(name, value);
+        }
         self
     }
 

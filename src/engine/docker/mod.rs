@@ -159,7 +159,7 @@ impl Engine for DockerEngine {
         }
         let platform = json!({ "os": info.os, "architecture": info.architecture }).to_string();
         let request = self.request(Method::GET, &path, READ).await?;
-        let of_platform = self.json(request.query("platform", &platform));
+        let of_platform = self.json(request.query("platform", platform.as_str()));
         let id = image["Id"].clone();
         let mut shown = of_platform.await.unwrap_or(image);
         if let Some(shown) = shown.get_mut("Id") {
@@ -198,13 +198,8 @@ impl Engine for DockerEngine {
         body: &Value,
     ) -> Result<ContainerId, EngineError> {
         let path = ["containers", "create"];
-        let mut request = self
-            .request(Method::POST, &path, WRITE)
-            .await?
-            .query("name", name);
-        if let Some(platform) = platform {
-            request = request.query("platform", platform);
-        }
+        let request = self.request(Method::POST, &path, WRITE).await?;
+        let request = request.query("name", name).query("platform", platform);
         let created: Created = self.json(request.body(body)).await?;
         Ok(ContainerId::new(created.id))
     }
@@ -299,7 +294,7 @@ impl Engine for DockerEngine {
         let path = ["containers", id.as_str(), "logs"];
         let request = self.request(Method::GET, &path, LOGS).await?;
         let request = request.query("stdout", "1").query("stderr", "1");
-        let request = request.query("tail", &lines.max(LOG_PIECES).to_string());
+        let request = request.query("tail", lines.max(LOG_PIECES).to_string().as_str());
         match self.tail(request, lines).await {
             Err(EngineError::Refused { message, .. }) if messages::is_unreadable_log(&message) => {
                 Ok(String::new())
@@ -356,7 +351,7 @@ impl Engine for DockerEngine {
         for path in changed.files() {
             let archive = ["containers", id.as_str(), "archive"];
             let request = self.request(Method::HEAD, &archive, READ).await?;
-            let request = request.query("path", &path);
+            let request = request.query("path", path.as_str());
             let stat = self.shared.http.header_of(request, copied_files::STAT).await;
             match self.track_session(stat).await {
                 Ok(Some(stat)) if copied_files::was_copied(&container, &stat) => files.push(path),
@@ -375,7 +370,9 @@ impl Engine for DockerEngine {
     async fn volumes(&self, label: &str) -> Result<Vec<Volume>, EngineError> {
         let filters = json!({ "label": [label] }).to_string();
         let request = self.request(Method::GET, &["volumes"], READ).await?;
-        let request = request.at_most(MOST_OF_DOCUMENTS).query("filters", &filters);
+        let request = request
+            .at_most(MOST_OF_DOCUMENTS)
+            .query("filters", filters.as_str());
         let found: Volumes = self.json(request).await?;
         Ok(found.volumes.unwrap_or_default())
     }
@@ -422,8 +419,12 @@ impl Engine for DockerEngine {
     async fn tasks(&self, services: &[&str]) -> Result<Vec<Value>, EngineError> {
         let filters = json!({ "service": services }).to_string();
         let request = self.request(Method::GET, &["tasks"], READ).await?;
-        self.json(request.at_most(MOST_OF_DOCUMENTS).query("filters", &filters))
-            .await
+        self.json(
+            request
+                .at_most(MOST_OF_DOCUMENTS)
+                .query("filters", filters.as_str()),
+        )
+        .await
     }
 
     async fn nodes(&self) -> Result<Vec<Value>, EngineError> {
@@ -434,7 +435,7 @@ impl Engine for DockerEngine {
     async fn update_service(&self, update: ServiceUpdate<'_>) -> Result<(), EngineError> {
         let path = ["services", update.id, "update"];
         let request = self.request(Method::POST, &path, WRITE).await?;
-        let request = request.query("version", &update.version.to_string());
+        let request = request.query("version", update.version.to_string().as_str());
         let lookup = match update.image {
             Some(image) => Some(self.look_up_login(image).await),
             None => None,

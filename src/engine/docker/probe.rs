@@ -54,7 +54,7 @@ impl DockerEngine {
         });
         let segments: Vec<&str> = segments.collect();
         let mut request = self.request(method, &segments, LIMIT).await?;
-        for (name, value) in query(call.path) {
+        for &(name, value) in query(call.path) {
             request = request.query(name, value);
         }
         Ok(match body(call.path) {

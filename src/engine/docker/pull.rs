@@ -52,20 +52,19 @@ impl DockerEngine {
         progress: impl FnMut(PullProgress) + Send,
     ) -> Result<(), EngineError> {
         let http = &self.shared.http;
-        let (from_image, tag) = pull_source(reference);
+        let image = reference.to_string();
+        // Without a tag, the engine would pull every tag of the repository.
+        let has_version = image
+            .rsplit('/')
+            .next()
+            .is_some_and(|last| last.contains([':', '@']));
+        let tag = (!has_version).then_some("latest");
         let request = self.request(Method::POST, &["images", "create"], IDLE).await?;
-        let mut request = request.query("fromImage", &from_image).with(login);
-        for (name, value) in [("tag", tag.as_deref()), ("platform", platform)] {
-            if let Some(value) = value {
-                request = request.query(name, value);
-            }
-        }
+        let request = request.query("fromImage", image.as_str()).query("tag", tag);
+        let request = request.query("platform", platform).with(login);
         let call = request.to_string();
-        let pulled = http
-            .calls
-            .follow(call, pull(http, request, reference, progress))
-            .await;
-        self.track_session(pulled).await
+        let pulled = http.calls.follow(call, pull(http, request, reference, progress));
+        self.track_session(pulled.await).await
     }
 }
 
@@ -139,14 +138,6 @@ fn read(line: &[u8], is_cut: bool) -> Result<Line, EngineError> {
         Some(error) => Err(EngineError::in_stream(&error)),
         None => Ok(line),
     }
-}
-
-/// Returns `fromImage` and `tag` for a pull. Without a tag, the engine would pull every tag of the repository.
-fn pull_source(reference: &ImageReference) -> (String, Option<String>) {
-    let text = reference.to_string();
-    let last = text.rsplit('/').next().unwrap_or_default();
-    let tag = (!last.contains([':', '@'])).then(|| "latest".to_owned());
-    (text, tag)
 }
 
 /// The progress of each layer of a pull.

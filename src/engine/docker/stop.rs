@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use bollard::query_parameters::{KillContainerOptions, RestartContainerOptions, StopContainerOptions};
-use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{DockerEngine, STOP_WAIT, checked_id};
-use crate::container::{ContainerId, RunState};
+use crate::container::ContainerId;
 use crate::engine::{Engine, EngineError};
 
 impl DockerEngine {
@@ -58,19 +57,13 @@ impl DockerEngine {
     /// Sends only the stop signal. When the grace period has ended, the caller stops the container with a grace of zero.
     async fn signal_to_stop(&self, id: &ContainerId) -> Result<(), EngineError> {
         let inspected = self.inspect(id).await?;
-        if !matches!(
-            inspected.state(),
-            RunState::Running | RunState::Paused | RunState::Restarting
-        ) {
+        if !inspected.state().is_up() {
             return Ok(());
         }
-        let signal = inspected
-            .document()
-            .pointer("/Config/StopSignal")
-            .and_then(Value::as_str)
-            .filter(|signal| !signal.is_empty())
-            .unwrap_or("SIGTERM")
-            .to_owned();
+        let signal = match inspected.text("/Config/StopSignal") {
+            "" => "SIGTERM".to_owned(),
+            signal => signal.to_owned(),
+        };
         let id = checked_id(id)?;
         let call = format!("POST /containers/{id}/kill?signal={signal}");
         let options = KillContainerOptions { signal };
