@@ -78,14 +78,11 @@ impl Connection {
         // already installed, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let broken = |reason: &str| ClientError::Client(one_line(reason, MAX_SHOWN));
-        let authorities = match &self.ca_bundle {
-            Some(pem) => certificates::authorities(pem).map_err(ClientError::CaBundle)?,
-            None => Vec::new(),
-        };
-        let identity = match &self.client_identity {
-            Some(files) => Some(identity(files).map_err(ClientError::Identity)?),
-            None => None,
-        };
+        let bundle = self.ca_bundle.as_deref();
+        let authorities = bundle.map_or(Ok(Vec::new()), certificates::authorities);
+        let authorities = authorities.map_err(ClientError::CaBundle)?;
+        let identity = self.client_identity.as_ref().map(identity).transpose();
+        let identity = identity.map_err(ClientError::Identity)?;
         let plain = url.scheme() == "http" && (self.proxy.is_none() || self.proxy_is_plain);
         let tls = if plain {
             // Without TLS, no CA certificates are needed or loaded.

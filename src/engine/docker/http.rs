@@ -116,11 +116,7 @@ impl HttpClient {
     ) -> Result<(), EngineError> {
         let path = request.path().to_owned();
         let mut elements = Elements::default();
-        let read = |chunk: &[u8]| {
-            elements.read(chunk, |element| {
-                take(serde_json::from_slice(element).map_err(|error| error.to_string())?)
-            });
-        };
+        let read = |chunk: &[u8]| elements.read(chunk, &mut take);
         self.stream(request, MOST_OF_LIST, read).await?;
         elements.end(&path, MOST_OF_LIST)
     }

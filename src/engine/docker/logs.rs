@@ -16,27 +16,26 @@ const CUT: &str = "…\n";
 pub(super) struct Tail {
     kept: Kept,
     form: Form,
+    /// The beginning of a header.
+    header: Vec<u8>,
+    /// The rest of the frame, in bytes.
+    left: usize,
+    is_stderr: bool,
     /// The lines of stdout and stderr that have not ended yet.
     outputs: [Lines; 2],
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    /// Engines before API 1.42 do not announce the format, but no text starts with the bytes of a header.
+    Unknown,
+    Plain,
+    Framed,
 }
 
 struct Kept {
     most: usize,
     lines: VecDeque<String>,
-}
-
-/// The format of the stream, and the reader's position in it.
-enum Form {
-    /// Engines before API 1.42 do not announce the format, but no text starts with the bytes of a header.
-    Unknown(Vec<u8>),
-    Plain,
-    /// Inside a header, of which these bytes have arrived.
-    Header(Vec<u8>),
-    /// Inside a frame with this many bytes left.
-    Frame {
-        is_stderr: bool,
-        left: usize,
-    },
 }
 
 impl Tail {
@@ -46,75 +45,61 @@ impl Tail {
                 most: keep,
                 lines: VecDeque::new(),
             },
-            form: Form::Unknown(Vec::new()),
+            form: Form::Unknown,
+            header: Vec::new(),
+            left: 0,
+            is_stderr: false,
             outputs: [(); 2].map(|()| Lines::of_at_most(MAX_LINE)),
         }
     }
 
     pub(super) fn read(&mut self, mut chunk: &[u8]) {
         while !chunk.is_empty() {
-            chunk = self.read_some(chunk);
-        }
-    }
-
-    /// Reads the start of a chunk and returns the rest.
-    fn read_some<'a>(&mut self, chunk: &'a [u8]) -> &'a [u8] {
-        match &mut self.form {
-            Form::Unknown(begun) => {
-                let rest = fill(begun, chunk);
-                if begun.len() == HEADER {
-                    self.recognise();
-                }
-                rest
+            let is_header = self.form != Form::Plain && self.left == 0;
+            let most = match self.form {
+                Form::Plain => chunk.len(),
+                _ if is_header => HEADER.saturating_sub(self.header.len()),
+                _ => self.left,
+            };
+            let (now, rest) = chunk.split_at(most.min(chunk.len()));
+            chunk = rest;
+            if !is_header {
+                self.left = self.left.saturating_sub(now.len());
+                self.print(now);
+                continue;
             }
-            Form::Plain => {
-                self.print(false, chunk);
-                &[]
-            }
-            Form::Header(begun) => {
-                let rest = fill(begun, chunk);
-                if let Some(frame) = Form::frame(begun) {
-                    self.form = frame;
-                }
-                rest
-            }
-            Form::Frame { is_stderr, left } => {
-                let (is_stderr, now) = (*is_stderr, chunk.len().min(*left));
-                *left -= now;
-                if *left == 0 {
-                    self.form = Form::Header(Vec::new());
-                }
-                let (frame, rest) = chunk.split_at(now);
-                self.print(is_stderr, frame);
-                rest
+            self.header.extend_from_slice(now);
+            if self.header.len() == HEADER {
+                self.end_header();
             }
         }
     }
 
-    /// Determines the format from the bytes read so far.
-    fn recognise(&mut self) {
-        if let Form::Unknown(begun) = &mut self.form {
-            let begun = std::mem::take(begun);
-            self.form = Form::frame(&begun).unwrap_or(Form::Plain);
-            if matches!(self.form, Form::Plain) {
-                self.print(false, &begun);
-            }
+    /// Begins the frame after a header. What is none, such as a text in the first place, is printed with all that follows.
+    fn end_header(&mut self) {
+        let header = std::mem::take(&mut self.header);
+        if let [stream @ 0..=2, 0, 0, 0, a, b, c, d] = *header {
+            self.form = Form::Framed;
+            self.is_stderr = stream == 2;
+            self.left = usize::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(usize::MAX);
+        } else {
+            self.form = Form::Plain;
+            self.is_stderr = false;
+            self.print(&header);
         }
     }
 
-    fn print(&mut self, is_stderr: bool, text: &[u8]) {
-        let output = &mut self.outputs[usize::from(is_stderr)];
+    fn print(&mut self, text: &[u8]) {
+        let output = &mut self.outputs[usize::from(self.is_stderr)];
         output.read(text, |line, is_cut| self.kept.push(line, is_cut, ""));
     }
 
     /// Returns the lines that were kept, including lines that have not ended yet.
     pub(super) fn text(mut self) -> String {
-        self.recognise();
-        let line_break = if matches!(self.form, Form::Plain) {
-            ""
-        } else {
-            "\n"
-        };
+        if self.form == Form::Unknown {
+            self.end_header();
+        }
+        let line_break = if self.form == Form::Plain { "" } else { "\n" };
         for mut output in self.outputs {
             output.end(|line, is_cut| self.kept.push(line, is_cut, line_break));
         }
@@ -132,29 +117,4 @@ impl Kept {
             self.lines.pop_front();
         }
     }
-}
-
-impl Form {
-    /// Returns the state after a complete header, or `None` if the bytes are not a header. A frame may be empty.
-    fn frame(header: &[u8]) -> Option<Self> {
-        let [stream @ 0..=2, 0, 0, 0, length @ ..] = header else {
-            return None;
-        };
-        let left = u32::from_be_bytes(length.try_into().ok()?);
-        Some(match usize::try_from(left).ok()? {
-            0 => Self::Header(Vec::new()),
-            left => Self::Frame {
-                is_stderr: *stream == 2,
-                left,
-            },
-        })
-    }
-}
-
-/// Adds bytes to a header until it is complete, and returns the rest of the chunk.
-fn fill<'a>(header: &mut Vec<u8>, chunk: &'a [u8]) -> &'a [u8] {
-    let missing = HEADER.saturating_sub(header.len()).min(chunk.len());
-    let (now, rest) = chunk.split_at(missing);
-    header.extend_from_slice(now);
-    rest
 }
