@@ -306,10 +306,7 @@ fn digest_is_valid(digest: &str) -> bool {
 }
 
 fn is_hex(text: &str, digits: usize) -> bool {
-    text.len() == digits
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    text.len() == digits && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 pub(super) fn compose(name: &str, tag: Option<&str>, digest: Option<&str>) -> String {

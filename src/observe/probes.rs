@@ -115,20 +115,11 @@ impl<H: HealthEndpoint> Probes<H> {
 
     /// Completes when an answer changes the health that was shown; never if none can.
     pub(super) async fn changed(&mut self) {
-        if self.health.answers().any(|(id, health)| self.is_news(id, health)) {
-            return;
-        }
-        while let Some(answered) = self.health.next().await {
-            let id = answered.as_ref();
-            if self
-                .health
-                .answers()
-                .any(|(of, health)| Some(of) == id && self.is_news(of, health))
-            {
-                return;
+        while !self.health.answers().any(|(id, health)| self.is_news(id, health)) {
+            if !self.health.next().await {
+                std::future::pending::<()>().await;
             }
         }
-        std::future::pending::<()>().await;
     }
 
     fn is_news(&self, id: &ContainerId, health: &Health) -> bool {
@@ -139,7 +130,7 @@ impl<H: HealthEndpoint> Probes<H> {
 
     /// Completes when no health endpoint's answer is awaited.
     pub(super) async fn settled(&mut self) {
-        while self.health.next().await.is_some() {}
+        while self.health.next().await {}
     }
 
     /// Forgets containers that are gone.

@@ -10,12 +10,8 @@ use crate::engine::EngineError;
 /// Returns the id, or an error if it would need encoding: bollard inserts ids into paths unchanged.
 pub(super) fn checked_id(id: &ContainerId) -> Result<&str, EngineError> {
     let text = id.as_str();
-    let sound = !text.is_empty()
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
-    if sound {
+    let is_plain = |c: char| c.is_ascii_alphanumeric();
+    if text.starts_with(is_plain) && text.chars().all(|c| is_plain(c) || "_.-".contains(c)) {
         Ok(text)
     } else {
         Err(EngineError::NotFound(format!("no such container: {text}")))

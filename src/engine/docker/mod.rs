@@ -36,7 +36,7 @@ use super::{
     Engine, EngineCalls, EngineError, EngineHost, EngineInfo, Happening, PullProgress, ServiceUpdate,
     Storage, Volume,
 };
-use crate::container::json::has_configuration;
+use crate::container::json::{has_configuration, text_at};
 use crate::container::{ApiVersion, ContainerId, ContainerSummary, ImageId, Inspected};
 use crate::image::ImageReference;
 
@@ -455,10 +455,9 @@ impl Engine for DockerEngine {
 
     async fn registry_digest(&self, reference: &ImageReference) -> Result<String, EngineError> {
         let answer = self.distribution(reference).await?;
-        answer
-            .pointer("/Descriptor/digest")
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-            .ok_or_else(|| EngineError::Malformed(format!("no digest for {reference}")))
+        match text_at(&answer, "/Descriptor/digest") {
+            "" => Err(EngineError::Malformed(format!("no digest for {reference}"))),
+            digest => Ok(digest.to_owned()),
+        }
     }
 }
