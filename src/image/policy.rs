@@ -34,8 +34,8 @@ pub struct ImagePolicy {
 pub struct MaxVersion(Version);
 
 impl MaxVersion {
-    /// Whether this permits an image. `None` if its tag has no version, or one that is less exact than the limit: `26.03` may
-    /// be any of March.
+    /// Whether this permits an image. `None` if its tag does not show it: it has no version, or a less exact one than the limit,
+    /// as `26.03` may be any version of March.
     pub fn permits(&self, image: &ImageReference) -> Option<bool> {
         let version = Version::of(image)?;
         let (max, numbers) = (self.0.numbers(), version.numbers());

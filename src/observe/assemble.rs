@@ -261,7 +261,7 @@ fn work_age(scope: &Scope) -> Duration {
     scope.health.interval.max(Duration::from_secs(60))
 }
 
-/// What is remembered of a part while nothing is in progress.
+/// The history of a part while nothing is in progress.
 fn quiet_history<'a>(part: &Part, parts: &[Part], memory: &'a Memory) -> Option<&'a History> {
     let is_quiet = |part: &Part| matches!(part.role, Role::Serving | Role::Failed { .. } | Role::Former);
     let history = memory.history_of(&part.container.id());

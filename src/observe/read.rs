@@ -36,7 +36,7 @@ const HUNG_FOR: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct Identities(pub(super) HashMap<ContainerId, Identity>);
 
-/// What does not change, or rarely, about a container.
+/// The facts about a container that change rarely or never.
 #[derive(Debug, Default)]
 pub(super) struct Identity {
     /// Its `DELEGATE_NAME`, if it is a delegate.

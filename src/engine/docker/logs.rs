@@ -75,7 +75,7 @@ impl Tail {
         }
     }
 
-    /// Begins the frame after a header. What is none, such as a text in the first place, is printed with all that follows.
+    /// Begins the frame after a header. Other bytes are printed with all that follows: they are a text without frames.
     fn end_header(&mut self) {
         let header = std::mem::take(&mut self.header);
         if let [stream @ 0..=2, 0, 0, 0, a, b, c, d] = *header {

@@ -53,7 +53,7 @@ impl Elements {
             let element = elements.next();
             let after = rest.get(elements.byte_offset()..).unwrap_or_default();
             match element {
-                // What the chunk ends with, such as a number, may go on in the next one.
+                // The next chunk may continue an element at the end of this one, such as a number.
                 Some(Ok(element)) if !after.is_empty() => take(element)?,
                 Some(Err(error)) if !error.is_eof() => return Err(error.to_string()),
                 _ => break,
