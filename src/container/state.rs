@@ -42,7 +42,8 @@ impl std::fmt::Display for ApiVersion {
 }
 
 /// A container's state, in the words of the list and inspect endpoints.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, strum::AsRefStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum RunState {
     /// It was never started.
     Created,
@@ -59,6 +60,7 @@ pub enum RunState {
     /// It has stopped, and the engine could not clean up.
     Dead,
     /// A state that this program does not know.
+    #[strum(transparent)]
     Other(String),
 }
 
@@ -70,16 +72,7 @@ impl RunState {
 
     /// Returns the engine's word for the state.
     pub fn as_str(&self) -> &str {
-        match self {
-            Self::Created => "created",
-            Self::Running => "running",
-            Self::Paused => "paused",
-            Self::Restarting => "restarting",
-            Self::Removing => "removing",
-            Self::Exited => "exited",
-            Self::Dead => "dead",
-            Self::Other(word) => word,
-        }
+        self.as_ref()
     }
 }
 
