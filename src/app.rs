@@ -17,7 +17,8 @@ use crate::host;
 use crate::host::capacity;
 use crate::image::ImageReference;
 use crate::manager::{FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerRequests};
-use crate::net::egress::{Egress, EgressError};
+use crate::net::client::ClientError;
+use crate::net::egress::Egress;
 use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller as _;
@@ -36,7 +37,7 @@ pub(crate) enum SetupError {
     Engine(#[from] EngineError),
     /// The proxy or the certificates for connections to other servers are wrong.
     #[error(transparent)]
-    Egress(#[from] EgressError),
+    Egress(#[from] ClientError),
     /// The audit log cannot be opened: the path in `AUDIT_LOG`, and the system's error.
     #[error("AUDIT_LOG: cannot open {0}: {1}")]
     AuditLog(String, std::io::Error),
@@ -274,7 +275,7 @@ pub(crate) fn source(
                 connection: settings.egress.connection()?,
                 ..ManagerConfig::new(base_url, account_id, token, issuer)
             };
-            let mut manager = HttpManager::new(config).map_err(EgressError::from)?;
+            let mut manager = HttpManager::new(config)?;
             if let Some(limit) = limit {
                 manager.ask_once_within(limit);
             }

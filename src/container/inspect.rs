@@ -7,7 +7,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use strum::{EnumString, IntoStaticStr};
 
 use super::json::{at, list_at, object_at, text_at};
 use super::{ContainerId, ContainerSummary, ImageId, Role, RunState, label, restart_policy, sets};
@@ -22,22 +24,31 @@ pub struct Inspected(Value, bool);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Healthcheck {
     /// The engine's verdict.
-    pub status: HealthcheckStatus,
+    pub status: HealthStatus,
     /// The number of failures in a row.
     pub failing_streak: u64,
     /// The output of the last probe, trimmed.
     pub last_output: String,
 }
 
-/// The engine's verdict on a container with a HEALTHCHECK.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HealthcheckStatus {
-    /// In its start period, the check has not passed yet.
-    Starting,
-    /// The last probe succeeded.
+/// The outcome of a health check, by the engine or by this program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, EnumString)]
+#[strum(serialize_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
+pub enum HealthStatus {
+    /// The container works.
     Healthy,
-    /// Too many probes failed in a row.
+    /// Its HEALTHCHECK has not passed yet.
+    Starting,
+    /// The container does not work.
     Unhealthy,
+}
+
+impl HealthStatus {
+    /// Returns the word for logs, JSON and metric labels.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
 
 impl Inspected {
@@ -104,6 +115,19 @@ impl Inspected {
         let (object, field) = pointer.rsplit_once('/').unwrap_or_default();
         if let Some(Value::Object(object)) = self.0.pointer_mut(object) {
             object.insert(field.to_owned(), value);
+        }
+    }
+
+    /// Sets a field of each object in the object at a JSON pointer, and in its lists.
+    pub(crate) fn replace_in_each(&mut self, pointer: &str, field: &str, value: &Value) {
+        let object = self.0.pointer_mut(pointer).and_then(Value::as_object_mut);
+        let values = object.into_iter().flat_map(Map::values_mut);
+        let values = values.flat_map(|value| match value {
+            Value::Array(list) => list.as_mut_slice(),
+            one => std::slice::from_mut(one),
+        });
+        for object in values.filter_map(Value::as_object_mut) {
+            object.insert(field.to_owned(), value.clone());
         }
     }
 
@@ -321,17 +345,10 @@ impl Inspected {
 
     /// Returns its IP addresses in all networks, in the order of the networks' names.
     pub fn addresses(&self) -> Vec<IpAddr> {
-        let mut addresses = Vec::new();
-        for endpoint in self.networks().into_iter().flat_map(Map::values) {
-            for key in ["IPAddress", "GlobalIPv6Address"] {
-                addresses.extend(
-                    endpoint
-                        .get(key)
-                        .and_then(|address| address.as_str()?.parse::<IpAddr>().ok()),
-                );
-            }
-        }
-        addresses
+        let endpoints = self.networks().into_iter().flat_map(Map::values);
+        let addresses = endpoints
+            .flat_map(|endpoint| ["/IPAddress", "/GlobalIPv6Address"].map(|key| text_at(endpoint, key)));
+        addresses.filter_map(|address| address.parse().ok()).collect()
     }
 
     /// Returns the exit codes and outputs of up to `last` recent probes of its HEALTHCHECK, the latest last.
@@ -352,12 +369,7 @@ impl Inspected {
 
     /// Returns the result of its HEALTHCHECK. `None` if it has none.
     pub fn health(&self) -> Option<Healthcheck> {
-        let status = match self.text("/State/Health/Status") {
-            "starting" => HealthcheckStatus::Starting,
-            "healthy" => HealthcheckStatus::Healthy,
-            "unhealthy" => HealthcheckStatus::Unhealthy,
-            _ => return None,
-        };
+        let status = self.text("/State/Health/Status").parse().ok()?;
         let last_output = self.health_log(1).next().map(|(_, output)| output);
         Some(Healthcheck {
             status,

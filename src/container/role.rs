@@ -51,31 +51,28 @@ impl Role {
         if let Some((base, suffix)) = name.rsplit_once('.')
             && !base.is_empty()
         {
-            match suffix {
-                "next" => return (base, Self::Next),
-                "helper" => return (base, Self::Helper { is_ready: false }),
-                "helper-ready" => return (base, Self::Helper { is_ready: true }),
-                _ => {}
-            }
+            let (part, number) = match suffix.split_once('-') {
+                Some((part, number)) => (part, Some(number)),
+                None => (suffix, None),
+            };
             // If a leftover container has the name, the next one gets a number: `NAME.candidate-2`.
-            let (part, number) = suffix.split_once('-').unwrap_or((suffix, "2"));
-            match part {
-                "candidate" if digits::<u32>(number).is_some() => return (base, Self::Candidate),
-                "retired" if digits::<u32>(number).is_some() => return (base, Self::Retired),
-                "former" if digits::<u32>(number).is_some() => return (base, Self::Former),
-                _ => {}
-            }
-            if let Some(since) = suffix.strip_prefix("draining-").and_then(second) {
-                return (base, Self::Draining { since });
-            }
-            if let Some(since) = suffix.strip_prefix("withdrawn-").and_then(second) {
-                return (base, Self::Withdrawn { since });
-            }
-            if let Some(since) = suffix.strip_prefix("trial-").and_then(second) {
-                return (base, Self::Trial { since });
-            }
-            if let Some(attempt) = suffix.strip_prefix("failed-").and_then(digits) {
-                return (base, Self::Failed { attempt });
+            let is_numbered = number.is_none_or(|number| digits::<u32>(number).is_some());
+            let since = number.and_then(second);
+            let role = match part {
+                "next" if number.is_none() => Some(Self::Next),
+                "helper" if number.is_none() => Some(Self::Helper { is_ready: false }),
+                "helper" if number == Some("ready") => Some(Self::Helper { is_ready: true }),
+                "candidate" if is_numbered => Some(Self::Candidate),
+                "retired" if is_numbered => Some(Self::Retired),
+                "former" if is_numbered => Some(Self::Former),
+                "draining" => since.map(|since| Self::Draining { since }),
+                "withdrawn" => since.map(|since| Self::Withdrawn { since }),
+                "trial" => since.map(|since| Self::Trial { since }),
+                "failed" => number.and_then(digits).map(|attempt| Self::Failed { attempt }),
+                _ => None,
+            };
+            if let Some(role) = role {
+                return (base, role);
             }
         }
         (name, Self::Serving)
@@ -136,10 +133,7 @@ mod tests {
             let name = role.name("docker-delegate");
             assert_eq!(Role::parse(&name), ("docker-delegate", role), "{name}");
         }
-    }
-
-    #[test]
-    fn a_numbered_part_beside_a_leftover_has_the_same_role() {
+        // A number beside a leftover container of that name changes nothing.
         assert_eq!(Role::parse("d.candidate-2"), ("d", Role::Candidate));
         assert_eq!(Role::parse("d.retired-3"), ("d", Role::Retired));
     }

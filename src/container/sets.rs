@@ -17,7 +17,6 @@ const SETS: [&str; 8] = [
     "ReadonlyPaths",
 ];
 
-/// Sorts each set.
 pub(crate) fn sort(host_config: &mut Map<String, Value>) {
     for field in SETS {
         if let Some(Value::Array(entries)) = host_config.get_mut(field) {

@@ -42,7 +42,8 @@ impl std::fmt::Display for ApiVersion {
 }
 
 /// A container's state, in the words of the list and inspect endpoints.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, strum::AsRefStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum RunState {
     /// It was never started.
     Created,
@@ -59,22 +60,19 @@ pub enum RunState {
     /// It has stopped, and the engine could not clean up.
     Dead,
     /// A state that this program does not know.
+    #[strum(transparent)]
     Other(String),
 }
 
 impl RunState {
+    /// Whether its process lives, or is about to live again.
+    pub fn is_up(&self) -> bool {
+        matches!(self, Self::Running | Self::Restarting | Self::Paused)
+    }
+
     /// Returns the engine's word for the state.
     pub fn as_str(&self) -> &str {
-        match self {
-            Self::Created => "created",
-            Self::Running => "running",
-            Self::Paused => "paused",
-            Self::Restarting => "restarting",
-            Self::Removing => "removing",
-            Self::Exited => "exited",
-            Self::Dead => "dead",
-            Self::Other(word) => word,
-        }
+        self.as_ref()
     }
 }
 

@@ -44,27 +44,20 @@ impl Dependency {
     }
 }
 
-/// Returns the first dependency that prevents the creation and start of a container. A namespace or link requires that the
-/// other container runs, and volumes require that it exists.
-pub fn missing_for_create(dependencies: &[Dependency], containers: &[ContainerSummary]) -> Option<Obstacle> {
-    missing(dependencies.iter(), containers)
-}
-
-/// Returns the first dependency that prevents the start of a created container, which already has its volumes.
-pub fn missing_for_start(dependencies: &[Dependency], containers: &[ContainerSummary]) -> Option<Obstacle> {
-    missing(dependencies.iter().filter(|it| it.needs_it_running()), containers)
-}
-
-fn missing<'a>(
-    mut dependencies: impl Iterator<Item = &'a Dependency>,
+/// Returns the first dependency that prevents the start of a container, and its creation unless it `is_created`. A namespace
+/// or link requires that the other container runs. Volumes require that it exists, but a created container has them already.
+pub fn missing_dependency(
+    dependencies: &[Dependency],
     containers: &[ContainerSummary],
+    is_created: bool,
 ) -> Option<Obstacle> {
-    let is_there = |dependency: &Dependency| {
-        dependency.target(containers).is_some_and(|holder| {
-            !dependency.needs_it_running() || matches!(holder.state, RunState::Running | RunState::Paused)
-        })
+    let is_missing = |dependency: &&Dependency| match dependency.target(containers) {
+        holder if dependency.needs_it_running() => {
+            !holder.is_some_and(|holder| matches!(holder.state, RunState::Running | RunState::Paused))
+        }
+        holder => holder.is_none() && !is_created,
     };
-    let missing = dependencies.find(|dependency| !is_there(dependency))?;
+    let missing = dependencies.iter().find(is_missing)?;
     Some(Obstacle::DependencyMissing {
         container: missing.container.clone(),
         kind: missing.kind,

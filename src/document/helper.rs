@@ -11,29 +11,15 @@ const NO_PORT: &str = "127.0.0.1:0";
 /// Returns the document from which to create this upgrader's helper.
 pub fn of_helper(upgrader: &Inspected) -> Inspected {
     let mut helper = upgrader.clone();
+    // However its process ends, the helper must restart to finish the exchange.
+    let policy = restart_policy_document("unless-stopped");
+    helper.replace("/HostConfig/RestartPolicy", policy);
     helper.replace("/HostConfig/PortBindings", json!({}));
     helper.replace("/HostConfig/PublishAllPorts", Value::from(false));
-    // However its process ends, the helper must restart to finish the exchange.
-    helper.replace(
-        "/HostConfig/RestartPolicy",
-        restart_policy_document("unless-stopped"),
-    );
     helper.replace("/Config/MacAddress", Value::from(""));
     // The health check would use that port.
     helper.replace("/Config/Healthcheck", json!({ "Test": ["NONE"] }));
-    let networks = helper.object("/NetworkSettings/Networks");
-    let networks: Vec<String> = networks
-        .into_iter()
-        .flatten()
-        .map(|(name, _)| name.clone())
-        .collect();
-    for network in networks {
-        let network = network.replace('~', "~0").replace('/', "~1");
-        helper.replace(
-            &format!("/NetworkSettings/Networks/{network}/IPAMConfig"),
-            Value::Null,
-        );
-    }
+    helper.replace_in_each("/NetworkSettings/Networks", "IPAMConfig", &Value::Null);
     if helper.network_mode() == "host" || shares_namespace(helper.network_mode()) {
         let others = helper
             .environment()

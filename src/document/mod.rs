@@ -49,7 +49,7 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 pub use compare::{Difference, changes, differences, verify};
-pub use dependencies::{Dependency, dependencies, missing_for_create, missing_for_start};
+pub use dependencies::{Dependency, dependencies, missing_dependency};
 pub use helper::of_helper;
 pub use networks::swarm_network;
 pub use new_settings::{IDENTITY, MemoryLimit, NewSettings, of_former};

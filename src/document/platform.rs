@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Images, Obstacle};
 use crate::container::Inspected;
-use crate::container::json::{has_configuration, text_at};
+use crate::container::json::{has_configuration, list_at, text_at};
 use crate::text::one_line;
 
 /// The longest platform to show, in characters. The image's author chooses its text.
@@ -55,11 +55,9 @@ pub(crate) fn platform(os: &str, architecture: &str) -> Option<String> {
 
 /// Returns the platforms of the image in the registry, in the form of [`image_platform`], or `None` if it lists none.
 pub(crate) fn offered_platforms(distribution: &Value) -> Option<Vec<String>> {
-    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    let platforms = distribution.get("Platforms")?.as_array()?;
+    let platforms = list_at(distribution, "/Platforms").iter();
     let offered: Vec<String> = platforms
-        .iter()
-        .filter_map(|entry| platform(&text(entry, "os")?, &text(entry, "architecture")?))
+        .filter_map(|entry| platform(text_at(entry, "/os"), text_at(entry, "/architecture")))
         .collect();
     Some(offered).filter(|offered| !offered.is_empty())
 }

@@ -44,15 +44,8 @@ impl Shape {
     }
 }
 
-const CONTAINER: [(&str, Shape); 17] = [
+const CONTAINER: [(&str, Shape); 10] = [
     ("/Config", Shape::Needed),
-    ("/Config/Env", Shape::Strings),
-    ("/Config/Labels", Shape::Object),
-    ("/Config/ExposedPorts", Shape::Object),
-    ("/Config/Volumes", Shape::Object),
-    ("/Config/Entrypoint", Shape::Strings),
-    ("/Config/Cmd", Shape::Strings),
-    ("/Config/Healthcheck", Shape::Object),
     ("/Config/Hostname", Shape::Text),
     ("/Config/MacAddress", Shape::Text),
     ("/HostConfig", Shape::Needed),
@@ -64,8 +57,10 @@ const CONTAINER: [(&str, Shape); 17] = [
     ("/Mounts", Shape::NeededList),
 ];
 
-const IMAGE: [(&str, Shape); 8] = [
-    ("", Shape::Needed),
+const IMAGE: [(&str, Shape); 1] = [("", Shape::Needed)];
+
+/// The parts that containers and images have.
+const BOTH: [(&str, Shape); 7] = [
     ("/Config/Env", Shape::Strings),
     ("/Config/Labels", Shape::Object),
     ("/Config/ExposedPorts", Shape::Object),
@@ -82,10 +77,8 @@ pub(super) fn check(container: &Inspected, images: Images<'_>) -> Result<(), Obs
         ("old image", images.old, &IMAGE),
         ("new image", images.new, &IMAGE),
     ] {
-        if let Some((path, shape)) = shapes
-            .iter()
-            .find(|(path, shape)| !shape.fits(value.pointer(path)))
-        {
+        let mut shapes = shapes.iter().chain(&BOTH);
+        if let Some((path, shape)) = shapes.find(|(path, shape)| !shape.fits(value.pointer(path))) {
             return Err(Obstacle::Malformed {
                 document,
                 path,

@@ -17,15 +17,7 @@ pub fn of_trial(candidate: &Inspected) -> Inspected {
     trial.replace("/Config/Healthcheck", json!({ "Test": ["NONE"] }));
     trial.replace("/Config/MacAddress", Value::from(""));
     trial.replace("/HostConfig/RestartPolicy", restart_policy_document("no"));
-    let mut ports = trial
-        .object("/HostConfig/PortBindings")
-        .cloned()
-        .unwrap_or_default();
-    let bindings = ports.values_mut().filter_map(Value::as_array_mut).flatten();
-    for binding in bindings.filter_map(Value::as_object_mut) {
-        binding.insert("HostPort".to_owned(), Value::from(""));
-    }
-    trial.replace("/HostConfig/PortBindings", Value::Object(ports));
+    trial.replace_in_each("/HostConfig/PortBindings", "HostPort", &Value::from(""));
     let binds = trial.list("/HostConfig/Binds").iter().filter_map(Value::as_str);
     let binds: Vec<String> = binds.map(without_private_label).collect();
     trial.replace("/HostConfig/Binds", Value::from(binds));
@@ -36,14 +28,7 @@ pub fn of_trial(candidate: &Inspected) -> Inspected {
         trial.replace("/NetworkSettings/Networks", json!({}));
     }
     // No client may find the trial by the delegate's name.
-    let mut networks = trial
-        .object("/NetworkSettings/Networks")
-        .cloned()
-        .unwrap_or_default();
-    for endpoint in networks.values_mut().filter_map(Value::as_object_mut) {
-        endpoint.insert("Aliases".to_owned(), Value::Null);
-    }
-    trial.replace("/NetworkSettings/Networks", Value::Object(networks));
+    trial.replace_in_each("/NetworkSettings/Networks", "Aliases", &Value::Null);
     trial
 }
 

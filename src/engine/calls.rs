@@ -1,4 +1,4 @@
-//! Counts and times the calls to an engine, for metrics. There is one series for each kind of call and outcome.
+//! Counts, times and logs the calls to an engine. There is one series for each kind of call and outcome.
 
 use std::time::Duration;
 
@@ -6,6 +6,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+use tokio::time::Instant;
+use tracing::debug;
 
 use super::EngineError;
 use super::permissions::operation;
@@ -39,6 +41,25 @@ impl EngineCalls {
         let result = error.map_or("ok", EngineError::kind);
         let labels = [labels, vec![("result", result.to_owned())]].concat();
         self.requests.get_or_create(&labels).inc();
+    }
+
+    /// Awaits the outcome of a call, then counts it. At `LOG_LEVEL=debug`, also logs its method, path, duration and any
+    /// error, but neither body nor headers, since they contain environments and credentials.
+    pub(super) async fn follow<T>(
+        &self,
+        call: String,
+        outcome: impl Future<Output = Result<T, EngineError>>,
+    ) -> Result<T, EngineError> {
+        let started = Instant::now();
+        let outcome = outcome.await;
+        let took = started.elapsed();
+        let ms = took.as_millis();
+        match &outcome {
+            Ok(_) => debug!(call, ms, "engine"),
+            Err(error) => debug!(call, ms, %error, "engine"),
+        }
+        self.note(&call, outcome.as_ref().err(), took);
+        outcome
     }
 
     /// Registers the counters with a registry of metrics.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::docker::messages;
 use crate::net::retry::Retry;
-use crate::text::duration;
+use crate::net::without_markup;
+use crate::text::{duration, one_line};
 
 /// Why a call to the engine failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
@@ -41,7 +42,28 @@ pub enum EngineError {
     Malformed(String),
 }
 
+/// The longest message of an engine to keep, in characters. A message may quote a registry or a runtime.
+const MAX_MESSAGE: usize = 2_000;
+
 impl EngineError {
+    /// Returns the error for an answer with this unsuccessful status.
+    pub(super) fn of_status(status: u16, message: &str) -> Self {
+        let message = one_line(&without_markup(message), MAX_MESSAGE);
+        match status {
+            404 => Self::NotFound(message),
+            409 => Self::Conflict(message),
+            _ => Self::Refused { status, message },
+        }
+    }
+
+    /// Returns the error for a message inside a stream whose status was 200.
+    pub(super) fn in_stream(message: &str) -> Self {
+        Self::Refused {
+            status: 200,
+            message: one_line(message, MAX_MESSAGE),
+        }
+    }
+
     /// The stable word for this kind of error, such as `timed_out`.
     pub fn kind(&self) -> &'static str {
         self.into()

@@ -43,13 +43,6 @@ const fn call(
     }
 }
 
-const fn comparing_tags(call: ApiCall) -> ApiCall {
-    ApiCall {
-        compares_tags: true,
-        ..call
-    }
-}
-
 impl ApiCall {
     /// Whether this is the call for a path, given without version and query.
     fn is_to(&self, path: &str) -> bool {
@@ -84,23 +77,33 @@ pub const HEALTH_ACTION_RESTART: &str = "HEALTH_ACTION=restart";
 /// The setting that makes the upgrader run commands in containers.
 pub const HEALTH_PROBE_EXEC: &str = "HEALTH_PROBE=exec";
 
-/// The commands and settings that store data on the engine. The data is read before a replacement starts.
-pub(super) const PAUSE_AND_DELAY: &str = "`pause`, `UPGRADE_DELAY`, `UPGRADE_WAVE`, records of rejections";
-
 /// The purpose of the calls about a Swarm. If the engine is not a manager, only the first of them is made.
 pub const SWARM: &str = "services of a Swarm";
+
+const TAGS: Purpose = Purpose::Optional(MUTABLE_TAGS);
+const NETWORKS: Purpose = Purpose::Optional("delegates on several networks, below API 1.44");
+const STOPS: Purpose = Purpose::Optional("stops, on engines 23.0 to 24.0.2");
+const RESTART: Purpose = Purpose::Setting(HEALTH_ACTION_RESTART);
+const EXEC: Purpose = Purpose::Setting(HEALTH_PROBE_EXEC);
+const EVIDENCE: Purpose = Purpose::Optional("the last log lines of rejected candidates");
+const MEMORY: Purpose = Purpose::Optional("the memory of delegates without a limit");
+const COPIED_FILES: Purpose = Purpose::Optional("files that Compose copied in");
+const CHANGES: Purpose = Purpose::Optional("changes as they happen");
+const MACHINE: Purpose = Purpose::Optional("free space on the engine's disk, its memory, the host's name");
+const OLD_IMAGES: Purpose = Purpose::Optional("the images of replaced and rejected containers");
+/// The commands and settings that store data on the engine. The data is read before a replacement starts.
+const RECORDS: Purpose = Purpose::Optional("`pause`, `UPGRADE_DELAY`, `UPGRADE_WAVE`, records of rejections");
+const SERVICES: Purpose = Purpose::Optional(SWARM);
 
 /// Every call that the upgrader makes.
 pub const API_CALLS: [ApiCall; 32] = [
     call("GET", "/version", "version", Purpose::HealthChecks),
     call("GET", "/containers/json", "list", Purpose::HealthChecks),
     call("GET", "/containers/{id}/json", "inspect", Purpose::HealthChecks),
-    comparing_tags(call(
-        "GET",
-        "/images/{name}/json",
-        "inspect_image",
-        Purpose::Upgrades,
-    )),
+    ApiCall {
+        compares_tags: true,
+        ..call("GET", "/images/{name}/json", "inspect_image", Purpose::Upgrades)
+    },
     call("POST", "/images/create", "pull", Purpose::Upgrades),
     call("POST", "/containers/create", "create", Purpose::Upgrades),
     call("POST", "/containers/{id}/start", "start", Purpose::Upgrades),
@@ -108,112 +111,30 @@ pub const API_CALLS: [ApiCall; 32] = [
     call("POST", "/containers/{id}/rename", "rename", Purpose::Upgrades),
     call("POST", "/containers/{id}/update", "update", Purpose::Upgrades),
     call("DELETE", "/containers/{id}", "remove", Purpose::Upgrades),
-    call(
-        "POST",
-        "/networks/{name}/connect",
-        "connect",
-        Purpose::Optional("delegates on several networks, below API 1.44"),
-    ),
-    call(
-        "POST",
-        "/containers/{id}/kill",
-        "kill",
-        Purpose::Optional("stops, on engines 23.0 to 24.0.2"),
-    ),
-    call(
-        "POST",
-        "/containers/{id}/restart",
-        "restart",
-        Purpose::Setting(HEALTH_ACTION_RESTART),
-    ),
-    call(
-        "POST",
-        "/containers/{id}/exec",
-        "exec_create",
-        Purpose::Setting(HEALTH_PROBE_EXEC),
-    ),
-    call(
-        "POST",
-        "/exec/{id}/start",
-        "exec_start",
-        Purpose::Setting(HEALTH_PROBE_EXEC),
-    ),
-    call(
-        "GET",
-        "/exec/{id}/json",
-        "exec_inspect",
-        Purpose::Setting(HEALTH_PROBE_EXEC),
-    ),
-    comparing_tags(call(
-        "GET",
-        "/distribution/{name}/json",
-        "registry_digest",
-        Purpose::Optional(MUTABLE_TAGS),
-    )),
-    call(
-        "GET",
-        "/containers/{id}/logs",
-        "logs",
-        Purpose::Optional("the last log lines of rejected candidates"),
-    ),
-    call(
-        "GET",
-        "/containers/{id}/stats",
-        "stats",
-        Purpose::Optional("the memory of delegates without a limit"),
-    ),
-    call(
-        "GET",
-        "/containers/{id}/changes",
-        "changes",
-        Purpose::Optional("files that Compose copied in"),
-    ),
-    call(
-        "HEAD",
-        "/containers/{id}/archive",
-        "archive",
-        Purpose::Optional("files that Compose copied in"),
-    ),
-    call(
-        "GET",
-        "/events",
-        "events",
-        Purpose::Optional("changes as they happen"),
-    ),
-    call(
-        "GET",
-        "/info",
-        "info",
-        Purpose::Optional("free space on the engine's disk, its memory, the host's name"),
-    ),
-    call(
-        "DELETE",
-        "/images/{name}",
-        "remove_image",
-        Purpose::Optional("the images of replaced and rejected containers"),
-    ),
-    call("GET", "/volumes", "volumes", Purpose::Optional(PAUSE_AND_DELAY)),
-    call(
-        "POST",
-        "/volumes/create",
-        "create_volume",
-        Purpose::Optional(PAUSE_AND_DELAY),
-    ),
-    call(
-        "DELETE",
-        "/volumes/{name}",
-        "remove_volume",
-        Purpose::Optional(PAUSE_AND_DELAY),
-    ),
-    call("GET", "/services", "services", Purpose::Optional(SWARM)),
-    call("GET", "/tasks", "tasks", Purpose::Optional(SWARM)),
-    call("GET", "/nodes", "nodes", Purpose::Optional(SWARM)),
-    call(
-        "POST",
-        "/services/{id}/update",
-        "update_service",
-        Purpose::Optional(SWARM),
-    ),
+    call("POST", "/networks/{name}/connect", "connect", NETWORKS),
+    call("POST", "/containers/{id}/kill", "kill", STOPS),
+    call("POST", "/containers/{id}/restart", "restart", RESTART),
+    call("POST", "/containers/{id}/exec", "exec_create", EXEC),
+    call("POST", "/exec/{id}/start", "exec_start", EXEC),
+    call("GET", "/exec/{id}/json", "exec_inspect", EXEC),
+    ApiCall {
+        compares_tags: true,
+        ..call("GET", "/distribution/{name}/json", "registry_digest", TAGS)
+    },
+    call("GET", "/containers/{id}/logs", "logs", EVIDENCE),
+    call("GET", "/containers/{id}/stats", "stats", MEMORY),
+    call("GET", "/containers/{id}/changes", "changes", COPIED_FILES),
+    call("HEAD", "/containers/{id}/archive", "archive", COPIED_FILES),
+    call("GET", "/events", "events", CHANGES),
+    call("GET", "/info", "info", MACHINE),
+    call("DELETE", "/images/{name}", "remove_image", OLD_IMAGES),
+    call("GET", "/volumes", "volumes", RECORDS),
+    call("POST", "/volumes/create", "create_volume", RECORDS),
+    call("DELETE", "/volumes/{name}", "remove_volume", RECORDS),
+    call("GET", "/services", "services", SERVICES),
+    call("GET", "/tasks", "tasks", SERVICES),
+    call("GET", "/nodes", "nodes", SERVICES),
+    call("POST", "/services/{id}/update", "update_service", SERVICES),
 ];
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{HealthEndpoint, HttpOutcome, Work, WorkReader};
 use crate::net::client::USER_AGENT;
-use crate::net::{causes, innermost, tls_without_roots};
+use crate::net::{causes, innermost, tls};
 use crate::text::duration;
 
 /// The time limit for a connection. A reachable host accepts or refuses sooner.
@@ -45,7 +45,7 @@ pub fn plain_client() -> Result<reqwest::Client, reqwest::Error> {
         .connect_timeout(CONNECT_TIMEOUT)
         .timeout(REQUEST_TIMEOUT);
     // Plain HTTP needs no certificates, and a minimal image may have none.
-    match tls_without_roots() {
+    match tls::without_roots() {
         Ok(tls) => builder.tls_backend_preconfigured(tls).build(),
         Err(_) => builder.build(),
     }

@@ -13,11 +13,12 @@ use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use crate::config::{self, HealthSettings, ProbeKind};
-use crate::container::{HealthcheckStatus, Inspected, LISTEN_ADDR_VARIABLE, RunState};
+use crate::container::{Inspected, LISTEN_ADDR_VARIABLE, RunState};
 use crate::engine::is_abandoned_start;
 use crate::text::redact::Redactor;
 use crate::text::shortened;
 
+pub use crate::container::HealthStatus;
 pub use exec::{ExecProbe, NOT_EXECUTED, Unfinished};
 pub use work::{Work, WorkReader};
 
@@ -39,26 +40,6 @@ pub struct Health {
     /// The number of failed checks: the engine's own count for a HEALTHCHECK, one for a wrong answer, and zero if the
     /// container was not asked or not reached.
     pub failed_checks: u64,
-}
-
-/// The outcome of a health check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr)]
-#[strum(serialize_all = "lowercase")]
-#[serde(rename_all = "lowercase")]
-pub enum HealthStatus {
-    /// The container works.
-    Healthy,
-    /// Its HEALTHCHECK has not passed yet.
-    Starting,
-    /// The container does not work.
-    Unhealthy,
-}
-
-impl HealthStatus {
-    /// Returns the word for logs, JSON and metric labels.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// The way in which a container's health is found out.
@@ -185,19 +166,14 @@ pub fn question(
     settings: &HealthSettings,
     host: Option<IpAddr>,
 ) -> Result<Question, Health> {
-    match container.state() {
-        RunState::Running => {}
-        RunState::Restarting => {
-            let restarts = times(container.restart_count());
-            return Err(Health::unhealthy(
-                Probe::Running,
-                format!("restarting, {restarts} so far"),
-            ));
-        }
-        RunState::Exited | RunState::Dead => {
-            return Err(Health::unhealthy(Probe::Running, ending(container)));
-        }
-        state => return Err(Health::unhealthy(Probe::Running, state.as_str())),
+    let down = match container.state() {
+        RunState::Running => None,
+        RunState::Restarting => Some(format!("restarting, {} so far", times(container.restart_count()))),
+        RunState::Exited | RunState::Dead => Some(ending(container)),
+        state => Some(state.as_str().to_owned()),
+    };
+    if let Some(detail) = down {
+        return Err(Health::unhealthy(Probe::Running, detail));
     }
     match (settings.probe, by_engine(container)) {
         (ProbeKind::Running, _) => return Err(Health::healthy(Probe::Running, "running")),
@@ -357,13 +333,13 @@ pub fn ending(container: &Inspected) -> String {
 fn by_engine(container: &Inspected) -> Option<Health> {
     let health = container.health()?;
     Some(match health.status {
-        HealthcheckStatus::Healthy => Health::healthy(Probe::Engine, "its HEALTHCHECK passes"),
-        HealthcheckStatus::Starting => Health::new(
+        HealthStatus::Healthy => Health::healthy(Probe::Engine, "its HEALTHCHECK passes"),
+        HealthStatus::Starting => Health::new(
             HealthStatus::Starting,
             Probe::Engine,
             "its HEALTHCHECK has not passed yet",
         ),
-        HealthcheckStatus::Unhealthy => {
+        HealthStatus::Unhealthy => {
             let redactor = Redactor::new(container.environment());
             let first_line = health.last_output.lines().next().unwrap_or_default();
             let detail = format!(

@@ -1,5 +1,7 @@
 //! Reads a delegate's work from its metrics, which are Prometheus text.
 
+use crate::net::lines::Lines;
+
 /// The gauge for the number of tasks that the delegate executes.
 const TASKS: &str = "io_harness_custom_metric_tasks_currently_executing";
 /// The gauge that is 1 while the delegate is connected to the Manager.
@@ -17,48 +19,46 @@ pub struct Work {
 }
 
 /// Reads the metrics of a delegate piece by piece, since there may be thousands of other metrics.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct WorkReader {
-    line: Vec<u8>,
+    lines: Lines,
     tasks: Option<f64>,
     connected: Option<f64>,
+}
+
+impl Default for WorkReader {
+    fn default() -> Self {
+        Self {
+            lines: Lines::of_at_most(MAX_LINE),
+            tasks: None,
+            connected: None,
+        }
+    }
 }
 
 impl WorkReader {
     /// Reads the next bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            if byte == b'\n' {
-                self.end_line();
-            } else if self.line.len() < MAX_LINE {
-                self.line.push(byte);
+        self.lines.read(bytes, |line, is_cut| {
+            let Some(line) = std::str::from_utf8(line).ok().filter(|_| !is_cut) else {
+                return;
+            };
+            if let Some(value) = value_of(line, TASKS) {
+                *self.tasks.get_or_insert(0.0) += value;
+            } else if let Some(value) = value_of(line, CONNECTED) {
+                *self.connected.get_or_insert(0.0) += value;
             }
-        }
+        });
     }
 
     /// Returns the work that was read, or `None` without a number of tasks.
     pub fn finish(mut self) -> Option<Work> {
-        self.end_line();
+        // The last line may lack its end.
+        self.feed(b"\n");
         Some(Work {
             tasks: count(self.tasks?)?,
             is_connected: self.connected.map(|connected| connected > 0.0),
         })
-    }
-
-    fn end_line(&mut self) {
-        let line = std::mem::take(&mut self.line);
-        // A line that was too long is cut, so its end is not its value.
-        if line.len() == MAX_LINE {
-            return;
-        }
-        let Ok(line) = std::str::from_utf8(&line) else {
-            return;
-        };
-        if let Some(value) = value_of(line, TASKS) {
-            *self.tasks.get_or_insert(0.0) += value;
-        } else if let Some(value) = value_of(line, CONNECTED) {
-            *self.connected.get_or_insert(0.0) += value;
-        }
     }
 }
 

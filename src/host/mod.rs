@@ -51,10 +51,8 @@ pub async fn host_address<E: Engine>(engine: &E, own: Option<&ContainerId>) -> O
 /// The kernel's host name, or the program's own name if that is empty.
 pub fn name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = name.trim();
-    if name.is_empty() {
-        "delegate-upgrader".to_owned()
-    } else {
-        name.to_owned()
+    match name.trim() {
+        "" => "delegate-upgrader".to_owned(),
+        name => name.to_owned(),
     }
 }

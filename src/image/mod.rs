@@ -10,7 +10,7 @@ mod version;
 
 pub use name::ImageName;
 pub use pin::Pin;
-pub use policy::{ImagePolicy, MaxVersion, Pull, Violation};
+pub use policy::{ImagePolicy, MaxVersion, Pull};
 use reference::{DEFAULT_REGISTRY, DEFAULT_TAG, compose};
 pub use reference::{ImageReference, ReferenceError, ReferenceProblem};
 pub use support::{CountedFrom, Expiry, release_day};

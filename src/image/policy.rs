@@ -29,44 +29,15 @@ pub struct ImagePolicy {
     pub max_version: Option<MaxVersion>,
 }
 
-/// Why an image is not permitted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Violation {
-    /// The image is not pinned by a digest.
-    NoDigest,
-    /// The image is newer than this version.
-    NewerThan(MaxVersion),
-    /// The image's tag does not show whether the image is newer than this version.
-    VersionUnknown(MaxVersion),
-}
-
-impl ImagePolicy {
-    /// Whether this image is permitted.
-    ///
-    /// # Errors
-    /// The first [`Violation`], if the image is not permitted.
-    pub fn check(&self, image: &ImageReference) -> Result<(), Violation> {
-        if self.require_digest && image.digest().is_none() {
-            return Err(Violation::NoDigest);
-        }
-        let Some(max) = &self.max_version else {
-            return Ok(());
-        };
-        match Version::of(image).and_then(|version| max.permits(&version)) {
-            Some(true) => Ok(()),
-            Some(false) => Err(Violation::NewerThan(max.clone())),
-            None => Err(Violation::VersionUnknown(max.clone())),
-        }
-    }
-}
-
 /// The last permitted version or month. `26.03` permits every version of March 2026.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaxVersion(Version);
 
 impl MaxVersion {
-    /// Whether this permits a version. `None` if the version is less exact than the limit: `26.03` may be any of March.
-    fn permits(&self, version: &Version) -> Option<bool> {
+    /// Whether this permits an image. `None` if its tag does not show it: it has no version, or a less exact one than the limit,
+    /// as `26.03` may be any version of March.
+    pub fn permits(&self, image: &ImageReference) -> Option<bool> {
+        let version = Version::of(image)?;
         let (max, numbers) = (self.0.numbers(), version.numbers());
         let both = max.len().min(numbers.len());
         if numbers[..both] == max[..both] && numbers.len() < max.len() {

@@ -50,6 +50,11 @@ impl ImageReference {
         format!("{}/{}", self.registry, self.path)
     }
 
+    /// Whether the other image is from the same registry and path.
+    pub fn is_of_repository(&self, other: &Self) -> bool {
+        (&self.registry, &self.path) == (&other.registry, &other.path)
+    }
+
     /// Returns the tag that was written. Without one, returns `latest`, or `None` if the reference has a digest.
     pub fn tag(&self) -> Option<&str> {
         match (&self.tag, &self.digest) {
@@ -71,7 +76,7 @@ impl ImageReference {
 
     /// Returns the registry and path as they were written.
     pub(super) fn written_name(&self) -> &str {
-        split(&self.written).name
+        split(&self.written).0
     }
 
     /// Returns the short form that people know, without `docker.io/` and `library/`, unless a parser would mistake the short
@@ -177,30 +182,16 @@ pub enum ReferenceProblem {
     Digest,
 }
 
-/// The parts of a reference's text, before they are checked.
-struct Parts<'a> {
-    name: &'a str,
-    tag: Option<&'a str>,
-    digest: Option<&'a str>,
-}
-
-fn split(text: &str) -> Parts<'_> {
+/// Splits a reference's text into the name, the tag and the digest, and checks none of them.
+fn split(text: &str) -> (&str, Option<&str>, Option<&str>) {
     let (rest, digest) = match text.split_once('@') {
         Some((rest, digest)) => (rest, Some(digest)),
         None => (text, None),
     };
     // A colon before the last slash separates the registry's port.
     match rest.rsplit_once(':') {
-        Some((name, tag)) if !tag.contains('/') => Parts {
-            name,
-            tag: Some(tag),
-            digest,
-        },
-        _ => Parts {
-            name: rest,
-            tag: None,
-            digest,
-        },
+        Some((name, tag)) if !tag.contains('/') => (name, Some(tag), digest),
+        _ => (rest, None, digest),
     }
 }
 
@@ -214,7 +205,7 @@ fn parse(text: &str) -> Result<ImageReference, ReferenceProblem> {
     if text.contains("://") {
         return Err(ReferenceProblem::Scheme);
     }
-    let Parts { name, tag, digest } = split(text);
+    let (name, tag, digest) = split(text);
     let (registry, path) = match name.split_once('/') {
         Some((LEGACY_DEFAULT_REGISTRY, path)) => (DEFAULT_REGISTRY, path),
         Some((registry, path)) if names_a_registry(registry) => (registry, path),
@@ -253,21 +244,17 @@ fn registry_is_valid(registry: &str) -> bool {
     if registry.len() > MAX_REGISTRY {
         return false;
     }
-    let (host_is_valid, port) = match registry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, "")) => (address.parse::<Ipv6Addr>().is_ok(), None),
-        Some((address, port)) => match port.strip_prefix(':') {
-            Some(port) => (address.parse::<Ipv6Addr>().is_ok(), Some(port)),
-            None => (false, None),
-        },
-        None => match registry.split_once(':') {
-            Some((host, port)) => (host_is_valid(host), Some(port)),
-            None => (host_is_valid(registry), None),
-        },
-    };
-    host_is_valid && port.is_none_or(port_is_valid)
+    match registry.rsplit_once(':') {
+        // The colon is not one of an IPv6 address.
+        Some((host, port)) if !port.contains(']') => host_is_valid(host) && port_is_valid(port),
+        _ => host_is_valid(registry),
+    }
 }
 
 fn host_is_valid(host: &str) -> bool {
+    if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        return address.parse::<Ipv6Addr>().is_ok();
+    }
     host.split('.').all(|label| {
         !label.is_empty()
             && !label.starts_with('-')
@@ -319,10 +306,7 @@ fn digest_is_valid(digest: &str) -> bool {
 }
 
 fn is_hex(text: &str, digits: usize) -> bool {
-    text.len() == digits
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    text.len() == digits && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 pub(super) fn compose(name: &str, tag: Option<&str>, digest: Option<&str>) -> String {

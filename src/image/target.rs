@@ -1,11 +1,8 @@
 //! Computes the target image, which a delegate should run, from the published image.
 
-use super::{
-    ImageName, ImagePolicy, ImageReference, MaxVersion, Pull, ReferenceError, Version, Violation, compose,
-};
+use super::{ImageName, ImagePolicy, ImageReference, MaxVersion, Pull, ReferenceError, Version, compose};
 
-/// The registry and path of Harness's own delegate image.
-const STOCK_REGISTRY: &str = super::DEFAULT_REGISTRY;
+/// The path of Harness's own delegate image on the default registry.
 const STOCK_PATH: &str = "harness/delegate";
 /// The registry and path of Harness's second repository for that image.
 const OTHER_STOCK: (&str, &str) = (
@@ -46,14 +43,8 @@ impl TargetSettings {
     pub fn own_registries(&self) -> Vec<String> {
         let named = [&self.registry_mirror, &self.image_repository];
         let repositories = named.into_iter().flatten();
-        repositories
-            .filter_map(|name| {
-                format!("{}/x", name.trim_end_matches('/'))
-                    .parse::<ImageReference>()
-                    .ok()
-            })
-            .map(|reference| reference.registry().to_owned())
-            .collect()
+        let images = repositories.filter_map(|name| under(name, "x").parse::<ImageReference>().ok());
+        images.map(|image| image.registry().to_owned()).collect()
     }
 }
 
@@ -142,7 +133,7 @@ fn later_upgrader(
     settings: &TargetSettings,
 ) -> Result<Option<ImageReference>, String> {
     let own = manager_reference(current, settings);
-    if (own.registry(), own.path()) != (published.registry(), published.path()) {
+    if !own.is_of_repository(published) {
         return Err(format!(
             "{published} is published, which is another repository; SELF_UPGRADE can name the image to take"
         ));
@@ -231,12 +222,11 @@ fn wanted(
 }
 
 fn compare(wanted: ImageReference, current: &ImageReference) -> Target {
-    let same_repository = (wanted.registry(), wanted.path()) == (current.registry(), current.path());
     let same = match wanted.digest() {
         Some(digest) => current.digest() == Some(digest),
         None => current.tag() == wanted.tag(),
     };
-    if !same_repository || !same {
+    if !same || !wanted.is_of_repository(current) {
         Target::Replace(wanted)
     } else if is_mutable_tag(&wanted) {
         Target::CheckDigest(wanted)
@@ -249,18 +239,23 @@ fn apply_policy(target: Target, policy: &ImagePolicy) -> Target {
     let (Target::Replace(wanted) | Target::CheckDigest(wanted)) = &target else {
         return target;
     };
-    match policy.check(wanted) {
-        Ok(()) => target,
-        Err(Violation::NoDigest) => Target::NotPinned(wanted.clone()),
-        Err(Violation::NewerThan(max)) => Target::HeldBack(wanted.clone(), max),
-        Err(Violation::VersionUnknown(max)) => Target::Unresolvable(format!(
+    if policy.require_digest && wanted.digest().is_none() {
+        return Target::NotPinned(wanted.clone());
+    }
+    let Some(max) = &policy.max_version else {
+        return target;
+    };
+    match max.permits(wanted) {
+        Some(true) => target,
+        Some(false) => Target::HeldBack(wanted.clone(), max.clone()),
+        None => Target::Unresolvable(format!(
             "cannot tell from the tag of {wanted} whether it is newer than MAX_VERSION={max}"
         )),
     }
 }
 
 fn is_stock(reference: &ImageReference) -> bool {
-    reference.registry() == STOCK_REGISTRY && reference.path() == STOCK_PATH
+    (reference.registry(), reference.path()) == (super::DEFAULT_REGISTRY, STOCK_PATH)
 }
 
 /// Whether this is a build by Harness itself, which lacks the additions of custom images and comes in variants.
@@ -279,9 +274,7 @@ pub fn is_delegate_image(image: &ImageName, known: &[ImageReference]) -> bool {
     let Ok(image) = image.reference() else {
         return false;
     };
-    let is_same =
-        |known: &ImageReference| (known.registry(), known.path()) == (image.registry(), image.path());
-    is_delegate(image) || known.iter().any(is_same)
+    is_delegate(image) || known.iter().any(|known| known.is_of_repository(image))
 }
 
 /// Whether this is Harness's image, under any registry and prefix that a mirror may use.

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
 };
@@ -12,12 +11,12 @@ use reqwest::{Client, Url};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::client_config::{ManagerConfig, Timing, audience, endpoint};
+use super::client_config::{ManagerConfig, audience, endpoint};
 use super::error::ManagerError;
 use super::requests::ManagerRequests;
 use super::response::Response;
 use super::source::ImageSource;
-use super::token::{Claims, DelegateToken, Issued};
+use super::token::{Claims, Issued};
 use super::transport_error::transport;
 use crate::image::ImageReference;
 use crate::net::client::ClientError;
@@ -36,12 +35,8 @@ pub struct HttpManager {
     client: Client,
     endpoint: Url,
     upgrader_endpoint: Url,
-    account_id: String,
-    delegate_token: DelegateToken,
-    host_name: String,
+    config: ManagerConfig,
     audience: String,
-    timing: Timing,
-    clock: fn() -> DateTime<Utc>,
     learned: Mutex<Learned>,
     requests: ManagerRequests,
 }
@@ -60,10 +55,7 @@ struct Learned {
 
 impl fmt::Debug for HttpManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpManager")
-            .field("endpoint", &self.endpoint.as_str())
-            .field("account_id", &self.account_id)
-            .finish_non_exhaustive()
+        self.config.fmt(f)
     }
 }
 
@@ -85,11 +77,7 @@ impl HttpManager {
             endpoint: endpoint(&base, resource),
             upgrader_endpoint: endpoint(&base, "upgrader"),
             audience: audience(&base),
-            account_id: config.account_id,
-            delegate_token: config.delegate_token,
-            host_name: config.host_name,
-            timing: config.timing,
-            clock: config.clock,
+            config,
             learned: Mutex::default(),
             requests: ManagerRequests::default(),
         })
@@ -97,14 +85,14 @@ impl HttpManager {
 
     /// Limits each question to a single attempt that ends after this time.
     pub fn ask_once_within(&mut self, limit: Duration) {
-        self.timing.total = limit;
-        self.timing.min_attempt = limit;
+        self.config.timing.total = limit;
+        self.config.timing.min_attempt = limit;
     }
 
     fn request_url(&self, current: &ImageReference, workload: &str) -> Url {
         let mut url = self.endpoint.clone();
         url.query_pairs_mut()
-            .append_pair("accountId", &self.account_id)
+            .append_pair("accountId", &self.config.account_id)
             .append_pair("currentDelegateImageTag", &current.to_string())
             // The endpoint requires no name, but the Manager uses it to find an image override by name or tag.
             .append_pair("delegateGroupName", workload);
@@ -117,24 +105,22 @@ impl HttpManager {
 
     /// Returns the last token while it is valid, or a new one.
     fn token(&self) -> Result<String, ManagerError> {
-        let now = (self.clock)().timestamp();
+        let now = (self.config.clock)().timestamp();
         let mut learned = self.learned();
         if let Some(issued) = learned.token.as_ref().filter(|issued| issued.is_valid_at(now)) {
             return Ok(issued.compact.clone());
         }
         let claims = Claims {
-            iss: self.host_name.clone(),
-            sub: self.account_id.clone(),
+            iss: self.config.host_name.clone(),
+            sub: self.config.account_id.clone(),
             aud: self.audience.clone(),
             exp: now + Issued::LIFETIME,
             nbf: now,
             iat: now,
             jti: Uuid::new_v4().to_string(),
         };
-        let compact = self
-            .delegate_token
-            .seal(&claims)
-            .map_err(|error| ManagerError::NoToken(error.to_string()))?;
+        let sealed = self.config.delegate_token.seal(&claims);
+        let compact = sealed.map_err(|why| ManagerError::NoToken(why.to_owned()))?;
         learned.token = Some(Issued::new(compact.clone(), now));
         Ok(compact)
     }
@@ -155,8 +141,9 @@ impl HttpManager {
 
     /// Repeats the request until a retry would not change the answer, or until too little time is left for a retry.
     async fn send_with_retries(&self, url: &Url) -> Result<ImageReference, ManagerError> {
-        let deadline = Instant::now() + self.timing.total;
-        let mut pause = self.timing.first_pause;
+        let timing = self.config.timing;
+        let deadline = Instant::now() + timing.total;
+        let mut pause = timing.first_pause;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let answer = match self.retry_after() {
@@ -182,7 +169,7 @@ impl HttpManager {
                 _ => jittered(pause),
             };
             let left = deadline.saturating_duration_since(Instant::now());
-            if left < wait.saturating_add(self.timing.min_attempt) {
+            if left < wait.saturating_add(timing.min_attempt) {
                 self.learned().last_error = None;
                 return Err(error);
             }
@@ -207,7 +194,7 @@ impl HttpManager {
             .await
             .map_err(|error| transport(error, timeout))?;
         let answer = receive(response, &token, timeout).await?;
-        let now = (self.clock)();
+        let now = (self.config.clock)();
         let read = answer.read(now);
         let mut learned = self.learned();
         if answer.status == 401 {
@@ -242,7 +229,7 @@ impl ImageSource for HttpManager {
     ) -> Option<Result<ImageReference, ManagerError>> {
         let mut url = self.upgrader_endpoint.clone();
         url.query_pairs_mut()
-            .append_pair("accountId", &self.account_id)
+            .append_pair("accountId", &self.config.account_id)
             .append_pair("currentUpgraderImageTag", &current.to_string());
         Some(self.send_with_retries(&url).await)
     }

@@ -45,20 +45,23 @@ impl DelegateToken {
     }
 
     /// Encrypts the claims of a request with a new random IV. Returns a compact JWE.
-    pub fn seal(&self, claims: &Claims) -> Result<String, TokenError> {
+    ///
+    /// # Errors
+    /// The system gives no random numbers, or the encryption failed, for which ring gives no reason.
+    pub fn seal(&self, claims: &Claims) -> Result<String, &'static str> {
+        const NOT_ENCRYPTED: &str = "it cannot be encrypted";
         let mut iv = [0; NONCE_LEN];
-        SystemRandom::new()
-            .fill(&mut iv)
-            .map_err(|_| TokenError::NoRandomness)?;
+        let random = SystemRandom::new().fill(&mut iv);
+        random.map_err(|_| "the system gives no random numbers")?;
         let header = BASE64_URL_SAFE_NO_PAD.encode(HEADER);
-        let mut text = serde_json::to_vec(claims).map_err(|_| TokenError::NotEncrypted)?;
+        let mut text = serde_json::to_vec(claims).map_err(|_| NOT_ENCRYPTED)?;
         let tag = UnboundKey::new(&AES_128_GCM, &self.0)
             .map(LessSafeKey::new)
             .and_then(|cipher| {
                 let nonce = Nonce::assume_unique_for_key(iv);
                 cipher.seal_in_place_separate_tag(nonce, Aad::from(header.as_bytes()), &mut text)
             })
-            .map_err(|_| TokenError::NotEncrypted)?;
+            .map_err(|_| NOT_ENCRYPTED)?;
         let [iv, text, tag] = [&iv[..], &text, tag.as_ref()].map(|part| BASE64_URL_SAFE_NO_PAD.encode(part));
         // `dir` has no encrypted key, so the second part is empty.
         Ok(format!("{header}..{iv}.{text}.{tag}"))
@@ -106,17 +109,6 @@ pub struct Claims {
     pub iat: i64,
     /// A UUID that is new for each token.
     pub jti: String,
-}
-
-/// Why the claims could not be encrypted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TokenError {
-    /// There is no random IV to encrypt with.
-    #[error("the system gives no random numbers")]
-    NoRandomness,
-    /// Encryption failed. ring does not say why.
-    #[error("it cannot be encrypted")]
-    NotEncrypted,
 }
 
 /// A sealed token, and the period in which it may be sent.

@@ -62,7 +62,6 @@ fn is_about_our_certificate(alert: AlertDescription) -> bool {
     )
 }
 
-/// Returns the remedy for a TLS error.
 fn advice(error: &rustls::Error) -> &'static str {
     use rustls::CertificateError as Wrong;
 

@@ -19,9 +19,8 @@ impl UpgraderImage {
     /// Compares the two images. Returns `None` if they are from different repositories, or if a tag has no version, such as
     /// `latest`.
     pub fn compare(own: &ImageReference, published: &ImageReference) -> Option<Self> {
-        let is_same_repository = (own.registry(), own.path()) == (published.registry(), published.path());
         let (own_version, version) = (Version::of(own)?, Version::of(published)?);
-        is_same_repository.then(|| Self {
+        own.is_of_repository(published).then(|| Self {
             image: own.to_string(),
             published: published.to_string(),
             newer_version_available: own_version < version,

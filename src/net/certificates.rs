@@ -1,18 +1,18 @@
 //! Checks the certificate files of a client: `CA_BUNDLE`, `CLIENT_CERT` and `CLIENT_KEY`, and the files in
-//! `DOCKER_CERT_PATH`. Error messages are written to follow the name of the file, and never quote its content.
+//! `DOCKER_CERT_PATH`. Error messages are written to follow the name of the file, and never quote its content: a key may be
+//! in the wrong file, or on a line that the parser mistakes for a heading.
 
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use rustls::crypto::ring::sign::any_supported_type;
-use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ParsedCertificate;
 use rustls::sign::{CertifiedKey, SigningKey};
 use rustls::{InconsistentKeys, RootCertStore};
-
-use super::pem;
 
 /// Reads a file with certificates, or joins all files of a directory. A Kubernetes volume also contains directories of its
 /// own, whose names start with a dot.
@@ -20,14 +20,10 @@ pub(crate) fn read_bundle(path: &Path) -> io::Result<Vec<u8>> {
     if !path.is_dir() {
         return fs::read(path);
     }
-    let mut files = Vec::new();
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        if !is_hidden && entry.path().is_file() {
-            files.push(entry.path());
-        }
-    }
+    let entries = fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()?;
+    let is_hidden = |entry: &DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
+    let shown = entries.iter().filter(|entry| !is_hidden(entry));
+    let mut files: Vec<_> = shown.map(DirEntry::path).filter(|file| file.is_file()).collect();
     files.sort();
     let mut bundle = Vec::new();
     for file in files {
@@ -39,7 +35,7 @@ pub(crate) fn read_bundle(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Returns the CA certificates to trust. There is at least one, and each is usable as a trust anchor.
 pub(crate) fn authorities(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let certificates = pem::certificates(pem)?;
+    let certificates = certificates(pem)?;
     let count = certificates.len();
     for (number, certificate) in (1..).zip(&certificates) {
         RootCertStore::empty()
@@ -51,7 +47,7 @@ pub(crate) fn authorities(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, St
 
 /// Returns the certificate chain to present, starting with the client's own certificate.
 pub(crate) fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let chain = pem::certificates(pem)?;
+    let chain = certificates(pem)?;
     match chain.first().map(ParsedCertificate::try_from) {
         Some(Err(error)) if !is_of_version_1(&error) => {
             Err(format!("its first certificate cannot be used: {error}"))
@@ -66,9 +62,8 @@ fn is_of_version_1(error: &rustls::Error) -> bool {
     error.to_string().contains("UnsupportedCertVersion")
 }
 
-/// Returns the private key to sign with.
 pub(crate) fn signing_key(pem: &[u8]) -> Result<Arc<dyn SigningKey>, String> {
-    let key = pem::private_key(pem)?;
+    let key = private_key(pem)?;
     any_supported_type(&key).map_err(|_| {
         "its private key cannot be used: RSA, ECDSA on P-256 or P-384 and Ed25519 are supported".to_owned()
     })
@@ -91,7 +86,6 @@ pub(crate) fn identity(
     is_match.then_some(identity).ok_or_else(mismatch)
 }
 
-/// Whether the public key stands in the certificate.
 fn contains_key(identity: &CertifiedKey) -> bool {
     let key = identity.key.public_key();
     let (Some(certificate), Some(key)) = (identity.cert.first(), key.as_deref()) else {
@@ -129,4 +123,30 @@ fn parsed<T>(
     let content = fs::read(&file).map_err(|error| error.to_string());
     let parsed = content.and_then(|content| parse(&content));
     parsed.map_err(|why| format!("{}: {why}", file.display()))
+}
+
+/// Returns all certificates in the text, at least one. Skips other sections.
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str> {
+    let certificates = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|_| "it is not in PEM format")?;
+    if certificates.is_empty() {
+        return Err("it has no certificate in PEM format");
+    }
+    Ok(certificates)
+}
+
+/// Returns the first private key in the text.
+fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, &'static str> {
+    let is_encrypted = || {
+        let has = |words: &[u8]| pem.windows(words.len()).any(|part| part == words);
+        has(b"BEGIN ENCRYPTED PRIVATE KEY") || has(b"Proc-Type: 4,ENCRYPTED")
+    };
+    PrivateKeyDer::from_pem_slice(pem).map_err(|_| {
+        if is_encrypted() {
+            "its private key is encrypted"
+        } else {
+            "it has no private key in PEM format"
+        }
+    })
 }

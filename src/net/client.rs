@@ -1,13 +1,14 @@
 //! The HTTP client for remote servers such as a Manager or a receiver of events. It uses the configured proxy, trusted
 //! certificates and client certificate.
 
+use std::io;
 use std::time::Duration;
 
 use reqwest::{Client, Proxy, Url, redirect};
 use rustls::sign::CertifiedKey;
 
 use super::dns::Resolver;
-use super::{certificates, tls, tls_without_roots, without_request};
+use super::{certificates, tls, without_request};
 use crate::text::one_line;
 
 /// The most characters of a remote server's message to quote in a log line.
@@ -40,9 +41,22 @@ pub struct ClientIdentity {
     pub key: Vec<u8>,
 }
 
-/// The configuration error that prevents the creation of a client. No message quotes a value that may contain a password.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// The configuration error that prevents the creation of a client, which only its use shows. No message quotes a value that may contain a password.
+#[derive(Debug, thiserror::Error)]
 pub enum ClientError {
+    /// A file disappeared after the settings were read.
+    #[error("{variable}: cannot open {path}: {error}")]
+    File {
+        /// The variable that names the file.
+        variable: &'static str,
+        /// The path of the file.
+        path: String,
+        /// The error from the system.
+        error: io::Error,
+    },
+    /// The proxy's address or login is unusable.
+    #[error("PROXY_HOST, HTTPS_PROXY: the proxy cannot be used: {0}")]
+    Proxy(String),
     /// The additional certificates are unusable.
     #[error("CA_BUNDLE: {0}; expected one or more certificates in PEM format")]
     CaBundle(String),
@@ -64,20 +78,17 @@ impl Connection {
         // already installed, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let broken = |reason: &str| ClientError::Client(one_line(reason, MAX_SHOWN));
-        let authorities = match &self.ca_bundle {
-            Some(pem) => certificates::authorities(pem).map_err(ClientError::CaBundle)?,
-            None => Vec::new(),
-        };
-        let identity = match &self.client_identity {
-            Some(files) => Some(identity(files).map_err(ClientError::Identity)?),
-            None => None,
-        };
+        let bundle = self.ca_bundle.as_deref();
+        let authorities = bundle.map_or(Ok(Vec::new()), certificates::authorities);
+        let authorities = authorities.map_err(ClientError::CaBundle)?;
+        let identity = self.client_identity.as_ref().map(identity).transpose();
+        let identity = identity.map_err(ClientError::Identity)?;
         let plain = url.scheme() == "http" && (self.proxy.is_none() || self.proxy_is_plain);
         let tls = if plain {
             // Without TLS, no CA certificates are needed or loaded.
-            tls_without_roots()
+            tls::without_roots()
         } else {
-            tls::tls(authorities, identity)
+            tls::with_roots(authorities, identity)
         };
         let mut builder = Client::builder()
             .user_agent(USER_AGENT)

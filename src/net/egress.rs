@@ -43,42 +43,21 @@ pub struct ProxySettings {
     pub password: Option<Secret>,
 }
 
-/// Why a remote server cannot be reached with these settings. Only their use shows such an error.
-#[derive(Debug, thiserror::Error)]
-pub enum EgressError {
-    /// The client's certificate or the trusted certificates are unusable.
-    #[error("{0}")]
-    Client(#[from] ClientError),
-    /// A file disappeared after the settings were read.
-    #[error("{variable}: cannot open {path}: {error}")]
-    File {
-        /// The variable that names the file.
-        variable: &'static str,
-        /// The path of the file.
-        path: String,
-        /// The error from the system.
-        error: io::Error,
-    },
-    /// The proxy's address or login is unusable.
-    #[error("PROXY_HOST, HTTPS_PROXY: the proxy cannot be used: {0}")]
-    Proxy(String),
-}
-
 impl Egress {
     /// Creates a client for this URL.
     ///
     /// # Errors
     /// The URL is invalid, which the settings prevent, or [`Self::connection`] fails.
-    pub fn client(&self, url: &str) -> Result<Client, EgressError> {
+    pub fn client(&self, url: &str) -> Result<Client, ClientError> {
         let url = Url::parse(url).map_err(|error| ClientError::Client(error.to_string()))?;
-        Ok(self.connection()?.client(&url, CONNECT_TIMEOUT)?)
+        self.connection()?.client(&url, CONNECT_TIMEOUT)
     }
 
     /// Returns the proxy with its exceptions, and the contents of the files.
     ///
     /// # Errors
     /// A file disappeared, or the proxy cannot be used.
-    pub fn connection(&self) -> Result<Connection, EgressError> {
+    pub fn connection(&self) -> Result<Connection, ClientError> {
         let client_identity = match (&self.client_cert, &self.client_key) {
             (Some(certificate), Some(key)) => Some(ClientIdentity {
                 certificate: opened("CLIENT_CERT", certificate, fs::read(certificate))?,
@@ -98,14 +77,14 @@ impl Egress {
         })
     }
 
-    fn with_exceptions(&self, settings: &ProxySettings) -> Result<Proxy, EgressError> {
-        let problem = |error: reqwest::Error| EgressError::Proxy(error.without_url().to_string());
+    fn with_exceptions(&self, settings: &ProxySettings) -> Result<Proxy, ClientError> {
+        let problem = |error: reqwest::Error| ClientError::Proxy(error.without_url().to_string());
         let mut proxy = Proxy::all(&settings.url).map_err(problem)?;
         if let (Some(user), Some(password)) = (&settings.username, &settings.password) {
             // reqwest would put the login into a URL, which would turn %41 in a password into A.
             let login = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
             let mut login = HeaderValue::try_from(format!("Basic {login}"))
-                .map_err(|_| EgressError::Proxy("its login does not fit into a header".to_owned()))?;
+                .map_err(|_| ClientError::Proxy("its login does not fit into a header".to_owned()))?;
             login.set_sensitive(true);
             proxy = proxy.custom_http_auth(login);
         }
@@ -113,8 +92,8 @@ impl Egress {
     }
 }
 
-fn opened(variable: &'static str, path: &Path, content: io::Result<Vec<u8>>) -> Result<Vec<u8>, EgressError> {
-    content.map_err(|error| EgressError::File {
+fn opened(variable: &'static str, path: &Path, content: io::Result<Vec<u8>>) -> Result<Vec<u8>, ClientError> {
+    content.map_err(|error| ClientError::File {
         variable,
         path: path.display().to_string(),
         error,

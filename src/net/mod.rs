@@ -1,38 +1,22 @@
-//! Helpers that the HTTP clients share: connections to remote servers, TLS, certificates, PEM files, pauses between retries,
+//! Helpers that the HTTP clients share: connections to remote servers, TLS, certificates, pauses between retries,
 //! and short texts of errors and error pages.
 
 pub(crate) mod certificates;
 pub(crate) mod client;
 pub(crate) mod dns;
 pub(crate) mod egress;
-pub(crate) mod pem;
+pub(crate) mod lines;
 pub(crate) mod receiver;
 pub(crate) mod retry;
-mod tls;
+pub(crate) mod tls;
 pub(crate) mod trust;
 
 use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::text::one_line;
-
-/// Starts a rustls configuration with ring, the only provider that is linked.
-pub(crate) fn tls_builder()
--> Result<rustls::ConfigBuilder<rustls::ClientConfig, rustls::WantsVerifier>, String> {
-    rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())
-}
-
-/// Returns a configuration for a client that never uses TLS. Without one, reqwest would look for a CA bundle.
-pub(crate) fn tls_without_roots() -> Result<rustls::ClientConfig, String> {
-    Ok(tls_builder()?
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth())
-}
 
 /// Iterates over an error and its causes, outermost first.
 pub(crate) fn causes<'a>(

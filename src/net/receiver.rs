@@ -19,7 +19,6 @@ use crate::text::{duration, one_line};
 /// How many bytes of an error page are read.
 const MAX_BODY: usize = 4096;
 
-/// The result of a request.
 pub(crate) enum Answer {
     /// A status of 2xx.
     Accepted,
@@ -36,6 +35,11 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
+    fn failed(why: String) -> Self {
+        let retry_after = None;
+        Self::Failed { why, retry_after }
+    }
+
     /// Returns the reason as an error unless the request was accepted.
     pub(crate) fn accepted(self) -> Result<(), String> {
         match self {
@@ -103,20 +107,19 @@ impl Receiver {
         most: usize,
         make: impl FnOnce(&Client, &str) -> RequestBuilder,
     ) -> Result<String, Answer> {
-        let failed = |why| Answer::Failed {
-            why,
-            retry_after: None,
-        };
         let work = async {
             match make(&self.client, self.url.expose()).send().await {
                 Ok(response) if response.status().is_success() => Ok(body(response, most).await),
                 Ok(response) => Err(self.read(response).await),
-                Err(error) => Err(failed(self.problem(error))),
+                Err(error) => Err(Answer::failed(self.problem(error))),
             }
         };
         match tokio::time::timeout(limit, work).await {
             Ok(answer) => answer,
-            Err(_) => Err(failed(format!("no answer within {}", duration::text(limit)))),
+            Err(_) => Err(Answer::failed(format!(
+                "no answer within {}",
+                duration::text(limit)
+            ))),
         }
     }
 
@@ -132,11 +135,7 @@ impl Receiver {
     async fn read(&self, response: Response) -> Answer {
         let status = response.status();
         if status.is_redirection() {
-            let why = redirection(status, response.url(), response.headers());
-            return Answer::Failed {
-                why,
-                retry_after: None,
-            };
+            return Answer::failed(redirection(status, response.url(), response.headers()));
         }
         let retry_after = retry_after(response.headers());
         let body = self.shown(&words(body(response, MAX_BODY).await));

@@ -17,14 +17,13 @@ use crate::container::{
 use crate::document::{self, Obstacle, SingleInstance};
 use crate::engine::Engine;
 use crate::health::{self, Health, HealthEndpoint, HealthStatus, Probe, Question};
-use crate::rollout::{Check, Member, Memory, Rollout, Seen};
+use crate::rollout::{Check, History, Member, Memory, Rollout, Seen};
 use crate::text::duration::span;
 
 /// Advice for an operator if the only visible health of a container is that it runs.
 pub(crate) const WAY_OUT: &str =
     "connect the upgrader to its network, or give its image a HEALTHCHECK or the program of HEALTH_COMMAND";
 
-/// One container's health, as far as known.
 pub(super) struct Checked {
     health: Health,
     check: Check,
@@ -46,7 +45,6 @@ impl Moment {
     }
 }
 
-/// When the containers were read.
 #[derive(Clone, Copy)]
 pub(super) struct ReadAt {
     /// The observation's time.
@@ -250,27 +248,12 @@ pub(super) fn ask<E: Engine, H: HealthEndpoint>(
             probes.ask(engine, &part.container, question, fallback);
         }
         let has_tasks = part.workload != OWN_WORKLOAD && !part.role.is_candidate();
-        if has_tasks && !was_asked_for_work(part, parts, scope, memory, now) {
+        let (interval, life) = (scope.health.interval, part.container.started_at());
+        let is_recent = |history: &History| history.work.is_recent(now, interval, life);
+        if has_tasks && !quiet_history(part, parts, memory).is_some_and(is_recent) {
             probes.ask_for_work(&part.container, &scope.health);
         }
     }
-}
-
-/// Whether its last answer about its work is recent enough not to ask again.
-fn was_asked_for_work(
-    part: &Part,
-    parts: &[Part],
-    scope: &Scope,
-    memory: &Memory,
-    now: DateTime<Utc>,
-) -> bool {
-    let container = &part.container;
-    let history = memory.history_of(&container.id()).filter(|_| is_quiet(parts));
-    history.is_some_and(|history| {
-        history
-            .work
-            .is_recent(now, scope.health.interval, container.started_at())
-    })
 }
 
 /// How long an answer about work is valid.
@@ -278,14 +261,13 @@ fn work_age(scope: &Scope) -> Duration {
     scope.health.interval.max(Duration::from_secs(60))
 }
 
-/// Whether nothing is in progress.
-fn is_quiet(parts: &[Part]) -> bool {
-    parts
-        .iter()
-        .all(|part| matches!(part.role, Role::Serving | Role::Failed { .. } | Role::Former))
+/// The history of a part while nothing is in progress.
+fn quiet_history<'a>(part: &Part, parts: &[Part], memory: &'a Memory) -> Option<&'a History> {
+    let is_quiet = |part: &Part| matches!(part.role, Role::Serving | Role::Failed { .. } | Role::Former);
+    let history = memory.history_of(&part.container.id());
+    history.filter(|_| parts.iter().all(is_quiet))
 }
 
-/// The health of each part.
 fn check_all<H: HealthEndpoint>(
     probes: &mut Probes<H>,
     scope: &Scope,
@@ -301,11 +283,11 @@ fn check_all<H: HealthEndpoint>(
             Ok(question) => question,
             Err(health) => return done(health, Check::Done, read),
         };
-        if let Some((health, answered)) = probes.take(&part.container) {
+        if let Some((health, answered)) = probes.health.take(&part.container) {
             return done(health, Check::Done, begun.time_at(answered).into());
         }
         let recent = recent(part, parts, scope, memory, begun.time);
-        if let Some(health) = recent.filter(|_| !probes.is_open(&part.container)) {
+        if let Some(health) = recent.filter(|_| !probes.health.is_open(&part.container)) {
             return done(health, Check::Recent, read);
         }
         let history = memory.history_of(&id);
@@ -319,10 +301,8 @@ fn check_all<H: HealthEndpoint>(
 
 /// The last answer, if it is recent enough.
 fn recent(part: &Part, parts: &[Part], scope: &Scope, memory: &Memory, now: DateTime<Utc>) -> Option<Health> {
-    let history = memory
-        .history_of(&part.container.id())
-        .filter(|_| is_quiet(parts));
-    history?.recent_health(now, scope.health.interval, part.container.started_at())
+    let history = quiet_history(part, parts, memory)?;
+    history.recent_health(now, scope.health.interval, part.container.started_at())
 }
 
 /// The question to ask, or the health of a container that need not be asked, such as one that is about to stop.
@@ -350,11 +330,11 @@ fn question_of<H: HealthEndpoint>(
             Err(health::of_helper(is_ready))
         }
         _ => match scope.replaces_itself.filter(|_| part.workload == OWN_WORKLOAD) {
-            Some(listen) => match probes.readiness(&part.container, listen) {
+            Some(listen) => match health::readiness(&part.container, listen, probes.host_address()) {
                 Ok(_) if scope.own_id.as_ref() == Some(&part.container.id()) => Err(health::of_itself()),
                 question => question,
             },
-            None => probes.question(&part.container, &scope.health),
+            None => health::question(&part.container, &scope.health, probes.host_address()),
         },
     }
 }

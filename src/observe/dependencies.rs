@@ -1,8 +1,7 @@
 //! Resources shared with other containers of the host that prevent a delegate from being replaced.
 
-use std::collections::HashMap;
-
-use crate::container::{ContainerId, ContainerSummary};
+use super::read::Identities;
+use crate::container::ContainerSummary;
 use crate::document::{self, Dependency, Obstacle};
 use crate::rollout::{Member, Rollout};
 
@@ -10,37 +9,35 @@ use crate::rollout::{Member, Rollout};
 /// container that its successor would not find. If none is in service: why the candidate cannot be started.
 pub(super) fn obstacle(
     rollout: &Rollout,
-    dependencies: &HashMap<ContainerId, Vec<Dependency>>,
+    identities: &Identities,
     containers: &[ContainerSummary],
 ) -> Option<Obstacle> {
     let own = rollout.serving.as_ref().or(rollout.candidate.as_ref())?;
-    let missing = if rollout.serving.is_some() {
-        document::missing_for_create
-    } else {
-        document::missing_for_start
-    };
-    let missing = dependencies.get(&own.id).and_then(|own| missing(own, containers));
-    missing.or_else(|| dependent(rollout, own, dependencies, containers))
+    let is_created = rollout.serving.is_none();
+    let identity = identities.0.get(&own.id);
+    let missing =
+        identity.and_then(|own| document::missing_dependency(&own.dependencies, containers, is_created));
+    missing.or_else(|| dependent(rollout, own, identities, containers))
 }
 
 fn dependent(
     rollout: &Rollout,
     own: &Member,
-    dependencies: &HashMap<ContainerId, Vec<Dependency>>,
+    identities: &Identities,
     containers: &[ContainerSummary],
 ) -> Option<Obstacle> {
     let strangers = containers
         .iter()
         .filter(|container| rollout.member(&container.id).is_none());
     strangers
-        .filter_map(|container| Some((container, dependencies.get(&container.id)?)))
-        .find_map(|(container, dependencies)| {
+        .filter_map(|container| Some((container, identities.0.get(&container.id)?)))
+        .find_map(|(container, identity)| {
             let is_ours = |dependency: &&Dependency| {
                 dependency
                     .target(containers)
                     .is_some_and(|target| target.id == own.id)
             };
-            let dependency = dependencies.iter().find(is_ours)?;
+            let dependency = identity.dependencies.iter().find(is_ours)?;
             Some(Obstacle::HasDependent {
                 container: container.name.clone(),
                 kind: dependency.kind,

@@ -24,7 +24,10 @@ impl Identities {
                 || container.label(label::ENABLE).is_some()
                 || is_ours(container, Role::parse(container.name()).0)
                 || is_delegate_image(&image, &scope.known_images)
-                || self.has_answered.contains(&container.id())
+                || self
+                    .0
+                    .get(&container.id())
+                    .is_some_and(|identity| identity.has_answered)
         };
         parts.is_empty() || !parts.iter().any(is_one_off) && parts.iter().any(is_shown)
     }
@@ -34,7 +37,8 @@ impl Identities {
         let Some(member) = rollout.representative() else {
             return;
         };
-        if member.history.last_health().is_some() && self.told.insert(member.id.clone()) {
+        let identity = self.of(&member.id);
+        if member.history.last_health().is_some() && !std::mem::replace(&mut identity.is_told, true) {
             let (container, image) = (&member.name, &member.image);
             info!(container, %image, "has a managed DELEGATE_NAME, but is not known to be a delegate; leaving it alone");
         }
@@ -56,13 +60,12 @@ impl Identities {
         };
         let answering = parts.iter().filter(|part| !is_one_off(part)).find(answers);
         if let Some(part) = answering {
-            self.has_answered.insert(part.container.id());
+            self.of(&part.container.id()).has_answered = true;
         }
         answering.is_some()
     }
 }
 
-/// Why these containers do not count as a delegate's.
 pub(super) fn not_a_delegate(parts: &[Part]) -> Reason {
     let part = parts.first().filter(|part| !is_one_off(part));
     let image = part.map(|part| part.container.image_reference().to_owned());

@@ -3,7 +3,6 @@
 use chrono::TimeDelta;
 use tracing::warn;
 
-use super::stop_timeout;
 use crate::config::UpdateOrder;
 use crate::container::{Inspected, label};
 use crate::image::pin;
@@ -74,33 +73,16 @@ pub(crate) fn owner<'a>(
 
 /// Warns of labels whose value is invalid. Labels never change, so this is done when a delegate is first seen.
 pub(super) fn log_invalid(container: &Inspected) {
-    let invalid = [
-        (
-            label::UPDATE_ORDER,
-            container
-                .label(label::UPDATE_ORDER)
-                .and_then(update_order)
-                .is_none(),
-            "auto, start-first or stop-first",
-        ),
-        (
-            label::STOP_TIMEOUT,
-            stop_timeout::of_label(container).is_none(),
-            "seconds, or a duration such as 45m",
-        ),
-        (
-            label::HEALTHY_DEADLINE,
-            container
-                .label(label::HEALTHY_DEADLINE)
-                .and_then(duration::foreign)
-                .is_none(),
-            "seconds, or a duration such as 45m",
-        ),
-    ];
-    for (label, is_invalid, accepted) in invalid {
-        if let Some(value) = container.label(label).filter(|_| is_invalid) {
+    const DURATION: &str = "seconds, or a duration such as 45m";
+    let warn_unless = |is_valid: fn(&str) -> bool, label, accepted| {
+        if let Some(value) = container.label(label).filter(|value| !is_valid(value)) {
             let container = container.name();
             warn!(container, label, value, accepted, "invalid label ignored");
         }
-    }
+    };
+    let is_order = |text: &str| update_order(text).is_some();
+    let is_duration = |text: &str| duration::foreign(text).is_some();
+    warn_unless(is_order, label::UPDATE_ORDER, "auto, start-first or stop-first");
+    warn_unless(is_duration, label::STOP_TIMEOUT, DURATION);
+    warn_unless(is_duration, label::HEALTHY_DEADLINE, DURATION);
 }

@@ -220,8 +220,7 @@ impl<H: HealthEndpoint> Observer<H> {
             rollout.taken_names = taken_names;
             rollout.changes = assemble::changes(&rollout, &parts);
             rollout.no_free_port = assemble::no_free_port(&parts, &containers);
-            rollout.obstacle =
-                dependencies::obstacle(&rollout, &identities.dependencies, &containers).or(rollout.obstacle);
+            rollout.obstacle = dependencies::obstacle(&rollout, identities, &containers).or(rollout.obstacle);
             rollout.workload = error.workload.unwrap_or(rollout.workload);
             rollout.inspect_error = error.problem;
             rollout.unread = error.beside;
@@ -258,7 +257,8 @@ impl<H: HealthEndpoint> Observer<H> {
 
     /// The distinct values of `DELEGATE_NAME` on this host that are not managed, and the marked names of Harness Delegate 3.x.
     pub fn other_workloads(&self) -> Vec<String> {
-        let names: BTreeSet<&String> = self.identities.others.values().collect();
+        let identities = self.identities.0.values();
+        let names: BTreeSet<&String> = identities.filter_map(|it| it.other.as_ref()).collect();
         names.into_iter().cloned().collect()
     }
 
@@ -278,7 +278,7 @@ impl<H: HealthEndpoint> Observer<H> {
 
     /// Whether the answer of a health endpoint is awaited.
     pub fn is_waiting(&self) -> bool {
-        self.probes.is_waiting()
+        self.probes.health.is_waiting()
     }
 
     /// Completes when no health endpoint's answer is awaited.

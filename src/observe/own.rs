@@ -4,35 +4,20 @@ use std::collections::HashSet;
 
 use crate::container::{ContainerId, ContainerSummary, Role, label};
 
-/// The containers of one list that are instances of this upgrader, or remains of former ones.
-#[derive(Debug, Default)]
-pub(super) struct OwnFamily(HashSet<ContainerId>);
-
-impl OwnFamily {
-    /// The family of this container: itself, the containers created for its name, and the ones that they were to replace.
-    pub(super) fn of(own: &ContainerId, containers: &[ContainerSummary]) -> Self {
-        let Some(summary) = containers.iter().find(|container| container.id == *own) else {
-            // This program's own container is on another engine.
-            return Self::default();
-        };
-        let base = base(summary);
-        let ours = containers.iter().filter(|container| is_made_for(container, base));
-        let replaced = ours
-            .clone()
-            .filter_map(|container| container.labels.get(label::REPLACES))
-            .map(ContainerId::new);
-        let ids = ours.map(|container| container.id.clone());
-        Self(ids.chain(replaced).chain([own.clone()]).collect())
-    }
-
-    /// Whether this program's own container is not on this engine.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(super) fn has(&self, id: &ContainerId) -> bool {
-        self.0.contains(id)
-    }
+/// The containers of this list that are instances of the upgrader `own`, or remains of former ones: itself, the containers
+/// created for its name, and the ones that they were to replace. Empty if `own` is on another engine.
+pub(super) fn family(own: &ContainerId, containers: &[ContainerSummary]) -> HashSet<ContainerId> {
+    let Some(summary) = containers.iter().find(|container| container.id == *own) else {
+        return HashSet::new();
+    };
+    let base = base(summary);
+    let ours = containers.iter().filter(|container| is_made_for(container, base));
+    let replaced = ours
+        .clone()
+        .filter_map(|container| container.labels.get(label::REPLACES))
+        .map(ContainerId::new);
+    let ids = ours.map(|container| container.id.clone());
+    ids.chain(replaced).chain([own.clone()]).collect()
 }
 
 /// The name of an instance of the upgrader once it is in service.

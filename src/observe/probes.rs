@@ -1,11 +1,11 @@
 //! The answers of the delegates' own endpoints: their health and their work.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::requests::{GRACE, Requests};
 use crate::config::HealthSettings;
@@ -18,7 +18,8 @@ use crate::rollout::WorkSeen;
 #[derive(Debug)]
 pub(super) struct Probes<H> {
     endpoint: Arc<H>,
-    health: Requests<Health>,
+    /// The health of each container since the last observation.
+    pub(super) health: Requests<Health>,
     work: Requests<Option<Work>>,
     /// The health commands that did not end.
     unfinished: Arc<Unfinished>,
@@ -37,18 +38,9 @@ impl<H: HealthEndpoint> Probes<H> {
         }
     }
 
-    /// The question about a container's health; or its health, if known.
-    pub(super) fn question(
-        &self,
-        container: &Inspected,
-        settings: &HealthSettings,
-    ) -> Result<Question, Health> {
-        health::question(container, settings, self.endpoint.host_address())
-    }
-
-    /// The same for an instance of this program, which listens at this address.
-    pub(super) fn readiness(&self, container: &Inspected, listen: SocketAddr) -> Result<Question, Health> {
-        health::readiness(container, listen, self.endpoint.host_address())
+    /// The address of delegates in the host's network: see [`HealthEndpoint::host_address`].
+    pub(super) fn host_address(&self) -> Option<IpAddr> {
+        self.endpoint.host_address()
     }
 
     /// Asks a container for its health, unless that is already being asked. `fallback` is for an endpoint that cannot be reached.
@@ -59,10 +51,10 @@ impl<H: HealthEndpoint> Probes<H> {
         question: Question,
         fallback: Option<ExecProbe>,
     ) {
+        let (engine, unfinished) = (Arc::clone(engine), Arc::clone(&self.unfinished));
         match question {
             Question::Http(addresses) => {
                 let endpoint = Arc::clone(&self.endpoint);
-                let (engine, unfinished) = (Arc::clone(engine), Arc::clone(&self.unfinished));
                 let request = async move {
                     let health = addresses.ask(endpoint.as_ref()).await;
                     match fallback.filter(|_| health.is_weak()) {
@@ -75,7 +67,6 @@ impl<H: HealthEndpoint> Probes<H> {
             // Each command costs the engine and the container some work.
             Question::Exec(_) if self.health.is_answered(container) => {}
             Question::Exec(exec) => {
-                let (engine, unfinished) = (Arc::clone(engine), Arc::clone(&self.unfinished));
                 let request = async move { exec.run(engine.as_ref(), &unfinished).await };
                 self.health.send(container, request);
             }
@@ -110,26 +101,11 @@ impl<H: HealthEndpoint> Probes<H> {
         self.shown.clear();
     }
 
-    /// The health reported since the last observation, and when.
-    pub(super) fn take(&mut self, container: &Inspected) -> Option<(Health, Instant)> {
-        self.health.take(container)
-    }
-
     /// Records the work that the container has reported since the last observation, if any.
     pub(super) fn record_work(&mut self, container: &Inspected, seen: &mut WorkSeen, now: DateTime<Utc>) {
         if let Some((work, _)) = self.work.take(container) {
             seen.note(now, container.started_at(), work);
         }
-    }
-
-    /// Whether the answer of a container's health endpoint is awaited.
-    pub(super) fn is_open(&self, container: &Inspected) -> bool {
-        self.health.is_open(container)
-    }
-
-    /// Whether the answer of any health endpoint is awaited.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.health.is_waiting()
     }
 
     /// Notes the health that is shown while a container's answer is awaited.
@@ -139,20 +115,11 @@ impl<H: HealthEndpoint> Probes<H> {
 
     /// Completes when an answer changes the health that was shown; never if none can.
     pub(super) async fn changed(&mut self) {
-        if self.health.answers().any(|(id, health)| self.is_news(id, health)) {
-            return;
-        }
-        while let Some(answered) = self.health.next().await {
-            let id = answered.as_ref();
-            if self
-                .health
-                .answers()
-                .any(|(of, health)| Some(of) == id && self.is_news(of, health))
-            {
-                return;
+        while !self.health.answers().any(|(id, health)| self.is_news(id, health)) {
+            if !self.health.next().await {
+                std::future::pending::<()>().await;
             }
         }
-        std::future::pending::<()>().await;
     }
 
     fn is_news(&self, id: &ContainerId, health: &Health) -> bool {
@@ -163,7 +130,7 @@ impl<H: HealthEndpoint> Probes<H> {
 
     /// Completes when no health endpoint's answer is awaited.
     pub(super) async fn settled(&mut self) {
-        while self.health.next().await.is_some() {}
+        while self.health.next().await {}
     }
 
     /// Forgets containers that are gone.

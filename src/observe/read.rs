@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use futures_util::{StreamExt as _, stream};
 use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
 use super::Scope;
-use super::own::OwnFamily;
+use super::own;
 use crate::container::{
     ContainerId, ContainerSummary, DELEGATE_NAME_VARIABLE, HARNESS_NAME_VARIABLE, Inspected, OWN_WORKLOAD,
-    Role, RunState, THIRD_GENERATION, label,
+    Role, THIRD_GENERATION, label,
 };
 use crate::document::{self, Dependency};
 use crate::engine::{Engine, EngineError};
@@ -25,69 +26,66 @@ const UNREAD_DOWN: Duration = Duration::from_secs(30);
 /// The same for a candidate that is up: as long as its proof may take.
 const UNREAD_UP: Duration = Duration::from_secs(300);
 
-/// The most open inspects.
 const MAX_OPEN: usize = 8;
 /// The time limit of an inspect that hung within the last minute, so that it does not delay the others.
 const HUNG_LIMIT: Duration = Duration::from_secs(1);
 /// How long the short limit (`HUNG_LIMIT`) applies to a container after one of its inspects has hung.
 const HUNG_FOR: Duration = Duration::from_secs(60);
 
-/// The identity of each container. Its environment never changes, so a container that is not a delegate is inspected once.
+/// The identity of each container.
 #[derive(Debug, Default)]
-pub(super) struct Identities {
-    /// The `DELEGATE_NAME` of each container; `None` for one that is not a delegate.
-    workloads: HashMap<ContainerId, Option<String>>,
-    /// The unmanaged `DELEGATE_NAME` of each container that has one, or the marked `HARNESS_NAME` of Harness Delegate 3.x.
-    pub(super) others: HashMap<ContainerId, String>,
-    /// The dependencies of each container on others, if it has any.
-    pub(super) dependencies: HashMap<ContainerId, Vec<Dependency>>,
-    /// The containers already logged as not being delegates.
-    pub(super) told: HashSet<ContainerId>,
-    /// The containers that have once answered like a delegate.
-    pub(super) has_answered: HashSet<ContainerId>,
-    /// The containers with `--rm`. Nobody can change that; only during a restart the engine shows them without it.
-    auto_removed: HashSet<ContainerId>,
-    /// The containers that cannot be inspected, and since when.
-    uninspectable: HashMap<ContainerId, Instant>,
-    /// For each container whose labels may come from its image: whether they do.
-    of_image: HashMap<ContainerId, bool>,
-    /// The containers whose inspect hung, and when.
-    hung: HashMap<ContainerId, Instant>,
+pub(super) struct Identities(pub(super) HashMap<ContainerId, Identity>);
+
+/// The facts about a container that change rarely or never.
+#[derive(Debug, Default)]
+pub(super) struct Identity {
+    /// Its `DELEGATE_NAME`, if it is a delegate.
+    workload: Option<String>,
+    /// Whether that was read. An environment never changes, so a container that is not a delegate is inspected once.
+    is_known: bool,
+    /// Its unmanaged `DELEGATE_NAME`, or the marked `HARNESS_NAME` of Harness Delegate 3.x.
+    pub(super) other: Option<String>,
+    /// Its dependencies on others.
+    pub(super) dependencies: Vec<Dependency>,
+    /// Whether it was logged as not being a delegate.
+    pub(super) is_told: bool,
+    /// Whether it has once answered like a delegate.
+    pub(super) has_answered: bool,
+    /// Whether it has `--rm`. Nobody can change that; only during a restart the engine shows it without.
+    is_auto_removed: bool,
+    /// Since when it cannot be inspected.
+    uninspectable: Option<Instant>,
+    /// If its labels may come from its image: whether they do.
+    has_labels_of_image: Option<bool>,
+    /// When an inspect of it hung.
+    hung: Option<Instant>,
 }
 
 impl Identities {
-    fn keep(&mut self, exists: impl Fn(&ContainerId) -> bool) {
-        self.workloads.retain(|id, _| exists(id));
-        self.others.retain(|id, _| exists(id));
-        self.dependencies.retain(|id, _| exists(id));
-        self.of_image.retain(|id, _| exists(id));
-        self.hung.retain(|id, _| exists(id));
-        self.auto_removed.retain(&exists);
-        self.has_answered.retain(&exists);
-        self.told.retain(&exists);
-        self.uninspectable.retain(|id, _| exists(id));
+    pub(super) fn of(&mut self, id: &ContainerId) -> &mut Identity {
+        self.0.entry(id.clone()).or_default()
     }
+}
 
-    /// Remembers whether a container has `--rm`, and restores that in its document.
+impl Identity {
+    /// Remembers whether the container has `--rm`, and restores that in its document.
     fn keep_auto_remove(&mut self, container: &mut Inspected) {
-        if container.auto_remove() {
-            self.auto_removed.insert(container.id());
-        } else if self.auto_removed.contains(&container.id()) {
+        self.is_auto_removed |= container.auto_remove();
+        if self.is_auto_removed {
             container.set_auto_remove();
         }
     }
 
-    /// Whether a recent inspect of this container hung.
-    fn is_hung(&self, id: &ContainerId) -> bool {
-        self.hung.get(id).is_some_and(|at| at.elapsed() < HUNG_FOR)
+    fn is_hung(&self) -> bool {
+        self.hung.is_some_and(|at| at.elapsed() < HUNG_FOR)
     }
 
-    /// Notes whether the inspect of a container hung. After a minute it gets its full time limit again.
-    fn note_hung(&mut self, id: &ContainerId, hangs: bool) {
+    /// Notes whether the inspect of the container hung. After a minute it gets its full time limit again.
+    fn note_hung(&mut self, hangs: bool) {
         if !hangs {
-            self.hung.remove(id);
-        } else if !self.is_hung(id) {
-            self.hung.insert(id.clone(), Instant::now());
+            self.hung = None;
+        } else if !self.is_hung() {
+            self.hung = Some(Instant::now());
         }
     }
 }
@@ -112,7 +110,7 @@ pub(super) struct Reading {
     /// The containers of delegates, and of the upgrader if it replaces itself.
     pub(super) families: Families,
     /// The upgrader's own containers, if it replaces itself.
-    pub(super) own: OwnFamily,
+    pub(super) own: HashSet<ContainerId>,
     /// Containers that could not be inspected, although the engine answers otherwise.
     pub(super) uninspected: Vec<(ContainerSummary, EngineError)>,
     /// When it started.
@@ -156,9 +154,10 @@ async fn read_once<E: Engine>(
 ) -> Result<Reading, EngineError> {
     let begun = Instant::now();
     let containers = engine.containers().await?;
-    identities.keep(|id| containers.iter().any(|container| container.id == *id));
+    let exists = |id: &ContainerId| containers.iter().any(|container| container.id == *id);
+    identities.0.retain(|id, _| exists(id));
     let own = scope.own_to_replace();
-    let own = own.map_or_else(OwnFamily::default, |own| OwnFamily::of(own, &containers));
+    let own = own.map_or_else(HashSet::new, |own| own::family(own, &containers));
     let mut reading = Reading {
         containers: Vec::new(),
         families: Families::new(),
@@ -168,20 +167,18 @@ async fn read_once<E: Engine>(
         is_torn: false,
     };
     let is_asked = |summary: &&ContainerSummary| {
-        let workload = identities.workloads.get(&summary.id);
-        let is_delegate = workload != Some(&None) && scope.own_id.as_ref() != Some(&summary.id);
-        reading.own.has(&summary.id) || is_delegate
+        let identity = identities.0.get(&summary.id);
+        let is_stranger = identity.is_some_and(|identity| identity.is_known && identity.workload.is_none());
+        let is_delegate = !is_stranger && scope.own_id.as_ref() != Some(&summary.id);
+        reading.own.contains(&summary.id) || is_delegate
     };
     // Swarm keeps the containers of earlier tasks.
-    let is_over = |summary: &ContainerSummary| summary.is_task() && !is_up(&summary.state);
+    let is_over = |summary: &ContainerSummary| summary.is_task() && !summary.state.is_up();
     let is_asked = |summary: &&ContainerSummary| is_asked(summary) && !is_over(summary);
     let asked: Vec<&ContainerSummary> = containers.iter().filter(is_asked).collect();
-    let is_hung = |summary: &&&ContainerSummary| identities.is_hung(&summary.id);
-    let hung: HashSet<ContainerId> = asked
-        .iter()
-        .filter(is_hung)
-        .map(|summary| summary.id.clone())
-        .collect();
+    let is_hung = |id: &&ContainerId| identities.0.get(*id).is_some_and(Identity::is_hung);
+    let ids = asked.iter().map(|summary| &summary.id);
+    let hung: HashSet<ContainerId> = ids.filter(is_hung).cloned().collect();
     let inspects = asked.into_iter().map(|summary| {
         let is_hung = hung.contains(&summary.id);
         async move { (summary, inspect(engine, &summary.id, is_hung).await) }
@@ -192,18 +189,20 @@ async fn read_once<E: Engine>(
         let hangs = matches!(inspected, Err(EngineError::TimedOut(_)));
         // While this one was awaited, the other readings became outdated.
         reading.is_torn |= hangs && !hung.contains(&summary.id);
-        identities.note_hung(&summary.id, hangs);
+        identities.of(&summary.id).note_hung(hangs);
         time_outs += usize::from(hangs);
         answers += usize::from(!hangs);
-        let is_own = reading.own.has(&summary.id);
-        let inspected = check_labels(engine, scope, identities, is_own, inspected).await;
-        match identify(scope, identities, &containers, (summary, is_own), inspected) {
+        let is_own = reading.own.contains(&summary.id);
+        let identity = identities.of(&summary.id);
+        let inspected = check_labels(engine, scope, identity, is_own, inspected).await;
+        match identify(scope, identity, &containers, is_own, inspected) {
             Ok(Seen::Stranger) => {}
             Ok(Seen::Gone) => reading.is_torn = true,
             Ok(Seen::Delegate(container, workload)) => {
                 reading.is_torn |= !summary.name.is_empty() && container.name() != summary.name;
-                let (base, role) = base_and_role(&container);
-                reading.families.entry(base).or_default().push(Part {
+                let is_ours = |base: &str| is_ours(&container, base);
+                let (base, role) = base_and_role(container.name(), is_ours, container.created_at());
+                reading.families.entry(base.to_owned()).or_default().push(Part {
                     role,
                     container: *container,
                     workload,
@@ -239,7 +238,6 @@ fn is_about_one_container(error: &EngineError) -> bool {
     }
 }
 
-/// The result of inspecting a listed container.
 enum Seen {
     /// Not a delegate managed here.
     Stranger,
@@ -264,14 +262,14 @@ async fn inspect<E: Engine>(engine: &E, id: &ContainerId, is_hung: bool) -> Resu
 async fn check_labels<E: Engine>(
     engine: &E,
     scope: &Scope,
-    identities: &mut Identities,
+    identity: &mut Identity,
     is_own: bool,
     inspected: Result<Inspected, EngineError>,
 ) -> Result<Inspected, EngineError> {
     let mut container = inspected?;
     let is_managed = is_own || scope.workload(|name| container.env(name)).is_some();
-    if let Some(are_of_image) = identities.of_image.get(&container.id()) {
-        container.set_labels_of_image(*are_of_image);
+    if let Some(are_of_image) = identity.has_labels_of_image {
+        container.set_labels_of_image(are_of_image);
     } else if is_managed && container.has_doubtful_labels() {
         match engine.check_labels(&mut container).await {
             Err(EngineError::Unauthorized(_) | EngineError::Refused { status: 403, .. }) => {
@@ -279,33 +277,32 @@ async fn check_labels<E: Engine>(
             }
             checked => checked?,
         }
-        let are_of_image = container.has_labels_of_image();
-        identities.of_image.insert(container.id(), are_of_image);
+        identity.has_labels_of_image = Some(container.has_labels_of_image());
     }
     Ok(container)
 }
 
 fn identify(
     scope: &Scope,
-    identities: &mut Identities,
+    identity: &mut Identity,
     containers: &[ContainerSummary],
-    (summary, is_own): (&ContainerSummary, bool),
+    is_own: bool,
     inspected: Result<Inspected, EngineError>,
 ) -> Result<Seen, EngineError> {
-    let own = is_own.then(|| Some(OWN_WORKLOAD.to_owned()));
-    let known = own.or_else(|| identities.workloads.get(&summary.id).cloned());
+    let is_known = is_own || identity.is_known;
     let mut container = match inspected {
         Ok(container) => container,
         // It was never known to belong to a delegate, so none misses it.
-        Err(EngineError::NotFound(_)) if known.is_none() => return Ok(Seen::Stranger),
+        Err(EngineError::NotFound(_)) if !is_known => return Ok(Seen::Stranger),
         Err(EngineError::NotFound(_)) => return Ok(Seen::Gone),
         Err(error) => return Err(error),
     };
-    identities.keep_auto_remove(&mut container);
-    let is_new = !identities.workloads.contains_key(&summary.id);
+    identity.keep_auto_remove(&mut container);
+    let is_new = !identity.is_known;
+    let own = is_own.then(|| OWN_WORKLOAD.to_owned());
     let managed = || scope.workload(|name| container.env(name)).map(str::to_owned);
-    let workload = known.flatten().or_else(managed);
-    identities.uninspectable.remove(&summary.id);
+    let workload = own.or_else(|| identity.workload.clone()).or_else(managed);
+    identity.uninspectable = None;
     let mut dependencies = document::dependencies(&container);
     if workload.is_none() {
         let image = ImageName::from(container.image_reference());
@@ -313,9 +310,7 @@ fn identify(
             .env(HARNESS_NAME_VARIABLE)
             .filter(|_| is_delegate_image(&image, &[]));
         let third = third.map(|name| format!("{name}{THIRD_GENERATION}"));
-        if let Some(name) = container.env(DELEGATE_NAME_VARIABLE).map(str::to_owned).or(third) {
-            identities.others.insert(summary.id.clone(), name);
-        }
+        identity.other = container.env(DELEGATE_NAME_VARIABLE).map(str::to_owned).or(third);
         // It is not inspected again, so its references by name are pinned to the containers that have these names now.
         for dependency in dependencies.iter_mut().filter(|it| it.tracks_renames()) {
             if let Some(target) = dependency.target(containers) {
@@ -323,13 +318,9 @@ fn identify(
             }
         }
     }
-    // Most use nothing, and there may be thousands.
-    if dependencies.is_empty() {
-        identities.dependencies.remove(&summary.id);
-    } else {
-        identities.dependencies.insert(summary.id.clone(), dependencies);
-    }
-    identities.workloads.insert(summary.id.clone(), workload.clone());
+    identity.dependencies = dependencies;
+    identity.workload.clone_from(&workload);
+    identity.is_known = true;
     Ok(match workload {
         Some(workload) => {
             if is_new {
@@ -343,21 +334,22 @@ fn identify(
 
 /// The delegate's name and the container's role. Only a container that this program created can be a candidate or a rejected
 /// candidate, and only one that existed before can be retired. An owner's container with such a name is its own delegate.
-fn base_and_role(container: &Inspected) -> (String, Role) {
-    let (base, role) = Role::parse(container.name());
-    let ours = is_ours(container, base);
-    match role {
+fn base_and_role(
+    name: &str,
+    is_ours: impl FnOnce(&str) -> bool,
+    created: Option<DateTime<Utc>>,
+) -> (&str, Role) {
+    let (base, role) = Role::parse(name);
+    let is_known = match role {
+        Role::Serving | Role::Retired => true,
         // No two clocks differ by a day.
-        Role::Draining { since }
-            if container
-                .created_at()
-                .is_some_and(|created| created.timestamp() - 86_400 > since) =>
-        {
-            (container.name().to_owned(), Role::Serving)
-        }
-        role @ (Role::Serving | Role::Retired | Role::Draining { .. }) => (base.to_owned(), role),
-        _ if !ours => (container.name().to_owned(), Role::Serving),
-        role => (base.to_owned(), role),
+        Role::Draining { since } => created.is_none_or(|created| created.timestamp() - 86_400 <= since),
+        _ => is_ours(base),
+    };
+    if is_known {
+        (base, role)
+    } else {
+        (name, Role::Serving)
     }
 }
 
@@ -394,7 +386,7 @@ fn release_strangers(families: &mut Families) {
 /// Whether a container that could not be inspected for this long is a leftover: it was given up, or nothing shows that it serves
 /// or will serve. If nothing of the delegate is up (not `is_served`), that takes half a minute.
 fn is_left_over(role: Role, summary: &ContainerSummary, is_served: bool, unread_for: Duration) -> bool {
-    let is_up = is_up(&summary.state);
+    let is_up = summary.state.is_up();
     let has_lasted = unread_for > if is_up { UNREAD_UP } else { UNREAD_DOWN };
     match role {
         Role::Failed { .. } | Role::Former | Role::Withdrawn { .. } | Role::Trial { .. } => true,
@@ -403,10 +395,6 @@ fn is_left_over(role: Role, summary: &ContainerSummary, is_served: bool, unread_
         Role::Retired | Role::Draining { .. } => has_lasted && !is_up,
         Role::Serving | Role::Helper { .. } => has_lasted && !is_up && !is_served,
     }
-}
-
-fn is_up(state: &RunState) -> bool {
-    matches!(state, RunState::Running | RunState::Restarting | RunState::Paused)
 }
 
 /// Finds the delegates with a container that could not be inspected, and adds the ones missing in `families`.
@@ -425,18 +413,14 @@ pub(super) fn inspect_errors(
     let mut errors = BTreeMap::new();
     let mut skipped = None;
     for (summary, error) in uninspected {
-        let workload = identities.workloads.get(&summary.id).cloned().flatten();
+        let identity = identities.of(&summary.id);
+        let workload = identity.workload.clone();
         // A container may lose its name while it is being removed.
         let name = Some(summary.name.as_str()).filter(|name| !name.is_empty());
         let name = name.unwrap_or(summary.id.short());
-        let (base, role) = Role::parse(name);
-        let ours = summary.labels.get(label::NAME).is_some_and(|name| name == base);
-        // As in `base_and_role`.
-        let (base, role) = match role {
-            Role::Serving | Role::Retired | Role::Draining { .. } => (base, role),
-            role if ours => (base, role),
-            _ => (name, Role::Serving),
-        };
+        let is_ours = |base: &str| summary.labels.get(label::NAME).is_some_and(|name| name == base);
+        let ours = is_ours(Role::parse(name).0);
+        let (base, role) = base_and_role(name, is_ours, None);
         let family = if families.contains_key(base) || (ours && workload.is_some()) {
             Some(base)
         } else {
@@ -446,7 +430,7 @@ pub(super) fn inspect_errors(
             })
         };
         let now = Instant::now();
-        let since = *identities.uninspectable.entry(summary.id.clone()).or_insert(now);
+        let since = *identity.uninspectable.get_or_insert(now);
         if since == now {
             let id = &summary.id;
             let problem = error.to_string();
@@ -455,15 +439,14 @@ pub(super) fn inspect_errors(
         if let Some(family) = family {
             let parts = families.entry(family.to_owned()).or_default();
             let of_family =
-                |other: &&ContainerSummary| is_up(&other.state) && Role::parse(&other.name).0 == family;
+                |other: &&ContainerSummary| other.state.is_up() && Role::parse(&other.name).0 == family;
             let is_served = containers.iter().any(|other| of_family(&other));
             let known: &mut InspectError = errors.entry(family.to_owned()).or_default();
             let problem = format!("{name}: {error}");
             let role = if family == name { Role::Serving } else { role };
             match Inspected::outline(&summary) {
                 Some(mut container) if is_left_over(role, &summary, is_served, since.elapsed()) => {
-                    let are_of_image = identities.of_image.get(&summary.id);
-                    container.set_labels_of_image(are_of_image.copied().unwrap_or_default());
+                    container.set_labels_of_image(identity.has_labels_of_image.unwrap_or_default());
                     let first = parts.first().map(|part| part.workload.clone());
                     let workload = workload.or(first).unwrap_or_default();
                     let role = match role {

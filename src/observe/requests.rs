@@ -1,5 +1,6 @@
 //! Requests to containers, outside the loop: a slow one delays only itself.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::sync::Arc;
@@ -70,30 +71,21 @@ impl<T: Send + 'static> Requests<T> {
 
     /// Completes when all containers have answered that usually answer at once.
     pub(super) async fn answered_soon(&mut self) {
-        while self.open.keys().any(|id| !self.slow.contains(id)) {
-            if self.next().await.is_none() {
-                return;
-            }
-        }
+        while self.open.keys().any(|id| !self.slow.contains(id)) && self.next().await {}
     }
 
     /// Records the answers that have arrived. Containers that have not answered count as slow.
     pub(super) fn end_wait(&mut self) {
-        self.collect();
-        self.slow.extend(self.open.keys().cloned());
-    }
-
-    /// Records the answers that have arrived.
-    fn collect(&mut self) {
         while let Some(joined) = self.tasks.try_join_next() {
             self.note(joined);
         }
+        self.slow.extend(self.open.keys().cloned());
     }
 
-    /// Waits for the next answer, and returns whose it is if it counts. `None` if none is awaited.
-    pub(super) async fn next(&mut self) -> Option<Option<ContainerId>> {
-        let joined = self.tasks.join_next().await?;
-        Some(self.note(joined))
+    /// Waits for the next answer, and records it. Returns false if none is awaited.
+    pub(super) async fn next(&mut self) -> bool {
+        let joined = self.tasks.join_next().await;
+        joined.map(|joined| self.note(joined)).is_some()
     }
 
     /// The answer since the last observation, and when it arrived.
@@ -124,25 +116,27 @@ impl<T: Send + 'static> Requests<T> {
         !self.open.is_empty()
     }
 
-    fn note(&mut self, joined: Result<(ContainerId, Life, T), JoinError>) -> Option<ContainerId> {
+    fn note(&mut self, joined: Result<(ContainerId, Life, T), JoinError>) {
         let (id, life, answer) = match joined {
             Ok(answered) => answered,
             // The failed request is unknown, so all may be repeated.
             Err(error) => {
                 debug!(%error, "the task of a request to a delegate failed");
                 self.open.clear();
-                return None;
+                return;
             }
         };
         // A container that was restarted is asked again.
-        let asked = self.open.get(&id).filter(|open| open.life == life)?.at;
-        self.open.remove(&id);
-        if asked.elapsed() <= GRACE {
-            self.slow.remove(&id);
+        if let Entry::Occupied(open) = self.open.entry(id.clone())
+            && open.get().life == life
+        {
+            let asked = open.remove();
+            if asked.at.elapsed() <= GRACE {
+                self.slow.remove(&id);
+            }
+            let at = Instant::now();
+            self.answers.insert(id, Asked { life, at, answer });
         }
-        let at = Instant::now();
-        self.answers.insert(id.clone(), Asked { life, at, answer });
-        Some(id)
     }
 
     /// Forgets containers that are gone.

@@ -10,11 +10,6 @@ use crate::text::duration;
 /// Docker's own default: a process that has just started may miss the signal.
 const UPGRADER_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The owner's time-out, from its label.
-pub(super) fn of_label(container: &Inspected) -> Option<Duration> {
-    duration::foreign(container.label(label::STOP_TIMEOUT)?)
-}
-
 /// How long a container may take to stop, and which setting says so. An upgrader has no tasks, so it stops at once.
 pub(super) fn stop_timeout(
     container: &Inspected,
@@ -22,7 +17,8 @@ pub(super) fn stop_timeout(
     is_upgrader: bool,
 ) -> (Duration, StopTimeoutSource) {
     use StopTimeoutSource::{Bound, Endless, Label, Own, Setting};
-    let (limit, source) = match (of_label(container), container.stop_timeout()) {
+    let label = container.label(label::STOP_TIMEOUT).and_then(duration::foreign);
+    let (limit, source) = match (label, container.stop_timeout()) {
         (Some(label), _) => (label, Label),
         (None, own) if is_upgrader => (own.unwrap_or(UPGRADER_STOP_TIMEOUT), Own),
         (None, Some(own)) if container.has_endless_stop() => (own, Endless),

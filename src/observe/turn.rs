@@ -1,7 +1,7 @@
 //! Which instance of an upgrader that replaces itself acts.
 
 use super::read::{Families, Part};
-use crate::container::{ContainerId, Role, RunState};
+use crate::container::{ContainerId, Role};
 
 /// Whether this instance of the upgrader acts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,12 +40,7 @@ pub(super) fn turn(families: &Families, own: &ContainerId) -> Option<Turn> {
     let is_own = |part: &Part| part.container.id() == *own;
     let (base, parts) = families.iter().find(|(_, parts)| parts.iter().any(is_own))?;
     let own_part = parts.iter().find(|part| is_own(part))?;
-    let is_alive = |part: &&Part| {
-        matches!(
-            part.container.state(),
-            RunState::Running | RunState::Paused | RunState::Restarting
-        )
-    };
+    let is_alive = |part: &&Part| part.container.state().is_up();
     let alive = |role: fn(Role) -> bool| parts.iter().filter(is_alive).find(|part| role(part.role));
     let stands_by = |part: Option<&Part>| Turn::StandsBy {
         // If no container with the name runs, this one was given up.

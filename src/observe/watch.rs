@@ -42,7 +42,6 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Starts to listen.
     pub(super) fn start<E: Engine>(engine: Arc<E>) -> Self {
         let heard = Arc::default();
         let (sender, changes) = watch::channel(());
@@ -61,7 +60,6 @@ impl Watch {
         self.has_changed = false;
     }
 
-    /// Sets the current containers of delegates.
     pub(super) fn set_delegates(&self, delegates: impl Iterator<Item = ContainerId>) {
         self.heard().delegates = delegates.collect();
     }
@@ -71,7 +69,6 @@ impl Watch {
         self.heard().open_since
     }
 
-    /// Whether the engine reports events.
     pub(super) fn is_listening(&self) -> bool {
         self.heard().is_listening
     }

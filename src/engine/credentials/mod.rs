@@ -68,11 +68,8 @@ impl Credentials {
         };
         let mut lookup = Lookup::default();
         if let Some(own) = self.own.as_ref().filter(is_for) {
-            let account = Account::Password {
-                username: own.username.clone(),
-                password: own.password.clone(),
-            };
-            lookup.login = Some(Login::new(account, registry));
+            let (username, password) = (own.username.clone(), own.password.clone());
+            lookup.login = Some(Login::new(Account::Password { username, password }, registry));
             return lookup;
         }
         if let Some(file) = &self.file
@@ -93,7 +90,6 @@ impl Credentials {
     }
 }
 
-/// The result of looking up a login.
 #[derive(Default)]
 pub(super) struct Lookup {
     /// The login to pull with.

@@ -100,14 +100,8 @@ struct Stat {
 /// usually from before the container was created.
 pub(super) fn was_copied(container: &Inspected, header: &str) -> bool {
     const NOT_REGULAR: u32 = 0x8f28_0000;
-    let Some(stat) = STANDARD
-        .decode(header)
-        .ok()
-        .and_then(|json| serde_json::from_slice::<Stat>(&json).ok())
-    else {
-        return false;
-    };
-    let Some(created) = container.created_at() else {
+    let json = STANDARD.decode(header).unwrap_or_default();
+    let (Ok(stat), Some(created)) = (serde_json::from_slice::<Stat>(&json), container.created_at()) else {
         return false;
     };
     let started = container.started_at();

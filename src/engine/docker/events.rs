@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use reqwest::Method;
+use hyper::Method;
 use serde::Deserialize;
 
 use super::DockerEngine;
-use super::stream::Lines;
+use super::stream::LONGEST;
 use crate::container::label;
 use crate::engine::{EngineError, Happening};
+use crate::net::lines::Lines;
 
 /// How long to watch over one connection. A proxy or firewall may drop a connection without closing it.
 const WATCH: Duration = Duration::from_secs(3600);
@@ -39,15 +40,12 @@ impl DockerEngine {
         &self,
         mut report: impl FnMut(Happening<'_>) + Send,
     ) -> Result<(), EngineError> {
-        let session = self.session().await?;
-        let http = &self.shared.http;
-        let request = http
-            .request(Method::GET, Some(session.info.api), &["events"], WATCH)
-            .query("filters", WATCHED);
-        let mut lines = Lines::default();
+        let request = self.request(Method::GET, &["events"], WATCH).await?;
+        let request = request.query("filters", WATCHED);
+        let mut lines = Lines::of_at_most(LONGEST);
         let take = |chunk: &[u8]| {
-            lines.read(chunk, |line| {
-                // A line that cannot be parsed is not an event of a container.
+            lines.read(chunk, |line, _| {
+                // A line that is cut or cannot be parsed is not an event of a container.
                 let Ok(Line { kind, actor }) = serde_json::from_slice(line) else {
                     return;
                 };
@@ -60,7 +58,7 @@ impl DockerEngine {
                 });
             });
         };
-        self.track_session(http.follow(request, usize::MAX, take).await)
+        self.track_session(self.shared.http.follow(request, usize::MAX, take).await)
             .await
     }
 }

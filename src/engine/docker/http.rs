@@ -1,30 +1,33 @@
 //! Sends and receives raw JSON over the engine's API. Documents keep all their fields, even unknown ones.
 
+use std::error::Error;
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::time::Duration;
 
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{Method, StatusCode, Url};
+use bollard::body_full;
+use hyper::body::{Body as _, Bytes, Incoming};
+use hyper::header::CONTENT_TYPE;
+use hyper::{Method, Response, StatusCode};
+use reqwest::Url;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use super::call_log::logged;
-use super::errors::from_status;
 use super::stream::{Elements, too_much};
-use super::tls::mutual_tls;
+use super::transport::{self, Transport};
 use crate::container::ApiVersion;
+use crate::engine::credentials::header::{self, Login};
 use crate::engine::{EngineCalls, EngineError, EngineHost};
-use crate::net::client::USER_AGENT;
-use crate::net::dns::Resolver;
-use crate::net::{innermost, tls_without_roots};
+use crate::net::innermost;
 
 /// The most bytes of one document, and of a list of documents. The parsed form can take sixteen times as much memory, which
 /// still fits into the 100 MB that the upgrader may use.
 const MOST: usize = 2 << 20;
 pub(super) const MOST_OF_DOCUMENTS: usize = 8 << 20;
 /// The most bytes of an error message.
-pub(super) const MOST_MESSAGE: usize = 64 << 10;
+const MOST_MESSAGE: usize = 64 << 10;
 /// The most bytes of a list that is read element by element.
 const MOST_OF_LIST: usize = 128 << 20;
 
@@ -32,10 +35,10 @@ const MOST_OF_LIST: usize = 128 << 20;
 const PATIENCE: u32 = 10;
 
 /// A client for the engine's API that neither models nor alters the documents it carries.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct HttpClient {
-    client: reqwest::Client,
-    base: Url,
+    pub(super) transport: Transport,
+    pub(super) base: Url,
     pub(super) calls: EngineCalls,
 }
 
@@ -45,7 +48,8 @@ pub(super) struct Request {
     method: Method,
     url: Url,
     body: Option<Vec<u8>>,
-    header: Option<(&'static str, String)>,
+    /// The value of [`header::HEADER`].
+    login: Option<String>,
     /// The time limit until the next part of the answer must arrive.
     limit: Duration,
     /// The most bytes of the answer to read.
@@ -55,36 +59,11 @@ pub(super) struct Request {
 impl HttpClient {
     /// Creates the client without sending anything or opening a socket. Fails if a TLS file cannot be used.
     pub(super) fn new(host: &EngineHost) -> Result<Self, EngineError> {
-        let broken = |what: String| EngineError::Unreachable(what);
-        let builder = reqwest::Client::builder()
-            .user_agent(USER_AGENT)
-            .no_proxy()
-            .dns_resolver(Resolver::default())
-            .redirect(reqwest::redirect::Policy::none())
-            // Use a new connection for each call: after a restart of the engine, a create on an old one would fail unsent.
-            .pool_max_idle_per_host(0);
-        let (builder, base) = match host {
-            EngineHost::Unix(path) => {
-                let builder = builder
-                    .unix_socket(path.as_path())
-                    .tls_backend_preconfigured(tls_without_roots().map_err(broken)?);
-                (builder, "http://docker".to_owned())
-            }
-            EngineHost::Tcp { address, tls: None } => {
-                let builder = builder.tls_backend_preconfigured(tls_without_roots().map_err(broken)?);
-                (builder, format!("http://{address}"))
-            }
-            EngineHost::Tcp {
-                address,
-                tls: Some(directory),
-            } => {
-                let builder = builder.tls_backend_preconfigured(mutual_tls(directory).map_err(broken)?);
-                (builder, format!("https://{address}"))
-            }
-        };
+        let (transport, base) = transport::to(host).map_err(EngineError::Unreachable)?;
+        let base = Url::parse(&base).map_err(|error| EngineError::Unreachable(format!("{base}: {error}")))?;
         Ok(Self {
-            client: builder.build().map_err(|error| broken(innermost(&error)))?,
-            base: Url::parse(&base).map_err(|error| broken(format!("{base}: {error}")))?,
+            transport,
+            base,
             calls: EngineCalls::default(),
         })
     }
@@ -109,7 +88,7 @@ impl HttpClient {
             method,
             url,
             body: None,
-            header: None,
+            login: None,
             limit,
             most: MOST,
         }
@@ -137,11 +116,7 @@ impl HttpClient {
     ) -> Result<(), EngineError> {
         let path = request.path().to_owned();
         let mut elements = Elements::default();
-        let read = |chunk: &[u8]| {
-            elements.read(chunk, |element| {
-                take(serde_json::from_slice(element).map_err(|error| error.to_string())?)
-            });
-        };
+        let read = |chunk: &[u8]| elements.read(chunk, &mut take);
         self.stream(request, MOST_OF_LIST, read).await?;
         elements.end(&path, MOST_OF_LIST)
     }
@@ -154,7 +129,9 @@ impl HttpClient {
         max: usize,
         take: impl FnMut(&[u8]) + Send,
     ) -> Result<(), EngineError> {
-        logged(&self.calls, request.to_string(), self.follow(request, max, take)).await
+        self.calls
+            .follow(request.to_string(), self.follow(request, max, take))
+            .await
     }
 
     /// Does the same for an endless answer, such as an event stream. The call is neither counted nor logged, since its
@@ -166,30 +143,14 @@ impl HttpClient {
         mut take: impl FnMut(&[u8]) + Send,
     ) -> Result<(), EngineError> {
         let limit = request.limit;
-        let response = self.open(request).await?;
-        read(response, limit, max, &mut take).await
+        let mut response = self.open(request).await?;
+        read(response.body_mut(), limit, max, &mut take).await
     }
 
     /// Sends a request and returns the answer with its body still unread. Fails for any status but 2xx and 304.
-    pub(super) async fn open(&self, request: Request) -> Result<reqwest::Response, EngineError> {
+    pub(super) async fn open(&self, request: Request) -> Result<Response<Incoming>, EngineError> {
         let limit = request.limit;
-        let response = self.response(request).await?;
-        let status = response.status();
-        if status.is_success() || status == StatusCode::NOT_MODIFIED {
-            return Ok(response);
-        }
-        let mut problem = Vec::new();
-        read(response, limit, MOST_MESSAGE, &mut |chunk| {
-            problem.extend_from_slice(chunk);
-        })
-        .await?;
-        Err(from_status(status.as_u16(), &message(&problem)))
-    }
-
-    /// Sends a request and reads the answer as JSON.
-    pub(super) async fn fetch<T: DeserializeOwned>(&self, request: Request) -> Result<T, EngineError> {
-        let path = request.path().to_owned();
-        parse(&path, &self.send(request).await?)
+        successful(self.response(request).await?, limit).await
     }
 
     /// Sends a HEAD request and returns one header of the answer.
@@ -198,30 +159,33 @@ impl HttpClient {
         request: Request,
         name: &str,
     ) -> Result<Option<String>, EngineError> {
-        logged(&self.calls, request.to_string(), async {
-            let response = self.response(request).await?;
-            let status = response.status();
-            if !status.is_success() {
-                // An answer to HEAD has no body, and so no message.
-                return Err(from_status(status.as_u16(), &status.to_string()));
-            }
-            let value = response.headers().get(name).and_then(|value| value.to_str().ok());
-            Ok(value.map(str::to_owned))
-        })
-        .await
+        self.calls
+            .follow(request.to_string(), async {
+                let response = self.response(request).await?;
+                let status = response.status();
+                if !status.is_success() {
+                    // An answer to HEAD has no body, and so no message.
+                    return Err(EngineError::of_status(status.as_u16(), &status.to_string()));
+                }
+                let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+                Ok(value.map(str::to_owned))
+            })
+            .await
     }
 
-    async fn response(&self, request: Request) -> Result<reqwest::Response, EngineError> {
+    async fn response(&self, request: Request) -> Result<Response<Incoming>, EngineError> {
         let limit = request.limit;
-        let mut builder = self.client.request(request.method, request.url);
-        if let Some((name, value)) = request.header {
-            builder = builder.header(name, value);
+        let mut builder = hyper::Request::builder()
+            .method(request.method)
+            .uri(request.url.as_str());
+        if let Some(login) = request.login {
+            builder = builder.header(header::HEADER, login);
         }
-        if let Some(body) = request.body {
-            builder = builder.header(CONTENT_TYPE, "application/json").body(body);
+        if request.body.is_some() {
+            builder = builder.header(CONTENT_TYPE, "application/json");
         }
-        // Boxed, since every future that awaits a call would otherwise embed this large one.
-        let sent = timeout(limit, Box::pin(builder.send())).await;
+        let request = builder.body(body_full(request.body.unwrap_or_default().into()));
+        let sent = timeout(limit, (self.transport)(request.map_err(|error| failure(&error))?)).await;
         sent.map_err(|_| EngineError::TimedOut(limit))?
             .map_err(|error| failure(&error))
     }
@@ -243,8 +207,11 @@ impl Request {
         self.url.path()
     }
 
-    pub(super) fn query(mut self, name: &str, value: &str) -> Self {
-        self.url.query_pairs_mut().append_pair(name, value);
+    /// Adds a parameter to the query, if it has a value.
+    pub(super) fn query<'a>(mut self, name: &str, value: impl Into<Option<&'a str>>) -> Self {
+        if let Some(value) = value.into() {
+            self.url.query_pairs_mut().append_pair(name, value);
+        }
         self
     }
 
@@ -258,8 +225,9 @@ impl Request {
         self
     }
 
-    pub(super) fn header(mut self, name: &'static str, value: String) -> Self {
-        self.header = Some((name, value));
+    /// Sends this login along, if there is one.
+    pub(super) fn with(mut self, login: Option<&Login>) -> Self {
+        self.login = login.map(Login::header);
         self
     }
 }
@@ -270,17 +238,34 @@ pub(super) fn parse<T: DeserializeOwned>(path: &str, body: &[u8]) -> Result<T, E
 }
 
 /// Returns the engine's own message, `{"message": …}`, or the whole body if a proxy in between sent the answer.
-pub(super) fn message(body: &[u8]) -> String {
+fn message(body: &[u8]) -> String {
     serde_json::from_slice::<Value>(body)
         .ok()
         .and_then(|value| Some(value.get("message")?.as_str()?.to_owned()))
         .unwrap_or_else(|| String::from_utf8_lossy(body).into_owned())
 }
 
+/// Returns an answer with a status of 2xx or 304 as it is, and otherwise an error with the beginning of its message.
+pub(super) async fn successful(
+    mut response: Response<Incoming>,
+    limit: Duration,
+) -> Result<Response<Incoming>, EngineError> {
+    let status = response.status();
+    if status.is_success() || status == StatusCode::NOT_MODIFIED {
+        return Ok(response);
+    }
+    let mut problem = Vec::new();
+    read(response.body_mut(), limit, MOST_MESSAGE, &mut |chunk| {
+        problem.extend_from_slice(chunk);
+    })
+    .await?;
+    Err(EngineError::of_status(status.as_u16(), &message(&problem)))
+}
+
 /// Passes on the chunks of a body until `max` bytes have arrived. Each chunk must arrive within `limit`, and the whole body
 /// within ten times `limit`, so that a server that sends a byte now and then cannot block for long.
 async fn read(
-    mut response: reqwest::Response,
+    body: &mut Incoming,
     limit: Duration,
     max: usize,
     take: &mut (impl FnMut(&[u8]) + Send),
@@ -288,7 +273,7 @@ async fn read(
     let (mut length, begun) = (0_usize, Instant::now());
     while length < max {
         let left = limit.saturating_mul(PATIENCE).saturating_sub(begun.elapsed());
-        let chunk = timeout(limit.min(left), response.chunk()).await;
+        let chunk = timeout(limit.min(left), next_chunk(body)).await;
         let chunk = chunk.map_err(|_| EngineError::TimedOut(limit))?;
         let Some(chunk) = chunk.map_err(|error| failure(&error))? else {
             break;
@@ -299,6 +284,16 @@ async fn read(
     Ok(())
 }
 
-fn failure(error: &reqwest::Error) -> EngineError {
+/// Waits for the next part of a body. Returns `None` at its end.
+pub(super) async fn next_chunk(body: &mut Incoming) -> Result<Option<Bytes>, hyper::Error> {
+    let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await;
+    // Trailers, which no engine sends, are an empty part.
+    Ok(frame
+        .transpose()?
+        .map(|frame| frame.into_data().unwrap_or_default()))
+}
+
+/// The error for a request that was not answered, or not to the end.
+pub(super) fn failure(error: &(dyn Error + 'static)) -> EngineError {
     EngineError::Unreachable(innermost(error))
 }

@@ -2,189 +2,119 @@
 
 use std::collections::VecDeque;
 
+use crate::net::lines::Lines;
+
 /// The size of a frame's header: the number of the stream, three zero bytes, and the length of the payload.
 const HEADER: usize = 8;
 /// The most bytes of a line to keep. [`CUT`] replaces the rest.
 const MAX_LINE: usize = 64 * 1024;
-/// Marks a line that was cut.
-const CUT: &str = "…";
+/// The end of a line that was cut.
+const CUT: &str = "…\n";
 
 /// Collects the last lines of both streams, in the order in which the lines ended, without the frames around them. A
 /// container with a terminal has a single stream without frames.
 pub(super) struct Tail {
-    keep: usize,
-    lines: VecDeque<String>,
+    kept: Kept,
     form: Form,
-    stdout: Line,
-    stderr: Line,
+    /// The beginning of a header.
+    header: Vec<u8>,
+    /// The rest of the frame, in bytes.
+    left: usize,
+    is_stderr: bool,
+    /// The lines of stdout and stderr that have not ended yet.
+    outputs: [Lines; 2],
 }
 
-/// The format of the stream, and the reader's position in it.
+#[derive(Clone, Copy, PartialEq)]
 enum Form {
     /// Engines before API 1.42 do not announce the format, but no text starts with the bytes of a header.
-    Unknown(Vec<u8>),
+    Unknown,
     Plain,
-    /// Inside a header, of which these bytes have arrived.
-    Header(Vec<u8>),
-    /// Inside a frame with this many bytes left.
-    Frame {
-        is_stderr: bool,
-        left: usize,
-    },
+    Framed,
 }
 
-/// A line that has not ended yet.
-#[derive(Default)]
-struct Line {
-    bytes: Vec<u8>,
-    is_cut: bool,
+struct Kept {
+    most: usize,
+    lines: VecDeque<String>,
 }
 
 impl Tail {
-    /// Creates a tail that keeps this many lines.
     pub(super) fn new(keep: usize) -> Self {
         Self {
-            keep,
-            lines: VecDeque::new(),
-            form: Form::Unknown(Vec::new()),
-            stdout: Line::default(),
-            stderr: Line::default(),
+            kept: Kept {
+                most: keep,
+                lines: VecDeque::new(),
+            },
+            form: Form::Unknown,
+            header: Vec::new(),
+            left: 0,
+            is_stderr: false,
+            outputs: [(); 2].map(|()| Lines::of_at_most(MAX_LINE)),
         }
     }
 
-    /// Reads the next chunk of the stream.
     pub(super) fn read(&mut self, mut chunk: &[u8]) {
         while !chunk.is_empty() {
-            chunk = self.read_some(chunk);
-        }
-    }
-
-    /// Reads the start of a chunk and returns the rest.
-    fn read_some<'a>(&mut self, chunk: &'a [u8]) -> &'a [u8] {
-        match &mut self.form {
-            Form::Unknown(begun) => {
-                let rest = fill(begun, chunk);
-                if begun.len() == HEADER {
-                    self.recognise();
-                }
-                rest
-            }
-            Form::Plain => {
-                self.print(false, chunk);
-                &[]
-            }
-            Form::Header(begun) => {
-                let rest = fill(begun, chunk);
-                if let Some(frame) = Form::frame(begun) {
-                    self.form = frame;
-                }
-                rest
-            }
-            Form::Frame { is_stderr, left } => {
-                let (is_stderr, now) = (*is_stderr, chunk.len().min(*left));
-                *left -= now;
-                if *left == 0 {
-                    self.form = Form::Header(Vec::new());
-                }
-                let (frame, rest) = chunk.split_at(now);
-                self.print(is_stderr, frame);
-                rest
-            }
-        }
-    }
-
-    /// Determines the format from the bytes read so far.
-    fn recognise(&mut self) {
-        if let Form::Unknown(begun) = &mut self.form {
-            let begun = std::mem::take(begun);
-            self.form = Form::frame(&begun).unwrap_or(Form::Plain);
-            if matches!(self.form, Form::Plain) {
-                self.print(false, &begun);
-            }
-        }
-    }
-
-    fn print(&mut self, is_stderr: bool, text: &[u8]) {
-        for piece in text.split_inclusive(|byte| *byte == b'\n') {
-            let line = if is_stderr {
-                &mut self.stderr
-            } else {
-                &mut self.stdout
+            let is_header = self.form != Form::Plain && self.left == 0;
+            let most = match self.form {
+                Form::Plain => chunk.len(),
+                _ if is_header => HEADER.saturating_sub(self.header.len()),
+                _ => self.left,
             };
-            line.extend(piece);
-            if piece.ends_with(b"\n") {
-                let line = line.end();
-                self.push(line);
+            let (now, rest) = chunk.split_at(most.min(chunk.len()));
+            chunk = rest;
+            if !is_header {
+                self.left = self.left.saturating_sub(now.len());
+                self.print(now);
+                continue;
+            }
+            self.header.extend_from_slice(now);
+            if self.header.len() == HEADER {
+                self.end_header();
             }
         }
     }
 
-    fn push(&mut self, line: String) {
-        self.lines.push_back(line);
-        if self.lines.len() > self.keep {
-            self.lines.pop_front();
+    /// Begins the frame after a header. Other bytes are printed with all that follows: they are a text without frames.
+    fn end_header(&mut self) {
+        let header = std::mem::take(&mut self.header);
+        if let [stream @ 0..=2, 0, 0, 0, a, b, c, d] = *header {
+            self.form = Form::Framed;
+            self.is_stderr = stream == 2;
+            self.left = usize::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(usize::MAX);
+        } else {
+            self.form = Form::Plain;
+            self.is_stderr = false;
+            self.print(&header);
         }
+    }
+
+    fn print(&mut self, text: &[u8]) {
+        let output = &mut self.outputs[usize::from(self.is_stderr)];
+        output.read(text, |line, is_cut| self.kept.push(line, is_cut, ""));
     }
 
     /// Returns the lines that were kept, including lines that have not ended yet.
     pub(super) fn text(mut self) -> String {
-        self.recognise();
-        let is_plain = matches!(self.form, Form::Plain);
-        for mut line in [std::mem::take(&mut self.stdout), std::mem::take(&mut self.stderr)] {
-            if !line.bytes.is_empty() {
-                if !is_plain && !line.is_cut {
-                    line.bytes.push(b'\n');
-                }
-                self.push(line.end());
-            }
+        if self.form == Form::Unknown {
+            self.end_header();
         }
-        self.lines.into_iter().collect()
+        let line_break = if self.form == Form::Plain { "" } else { "\n" };
+        for mut output in self.outputs {
+            output.end(|line, is_cut| self.kept.push(line, is_cut, line_break));
+        }
+        self.kept.lines.into_iter().collect()
     }
 }
 
-impl Form {
-    /// Returns the state after a complete header, or `None` if the bytes are not a header. A frame may be empty.
-    fn frame(header: &[u8]) -> Option<Self> {
-        let [stream @ 0..=2, 0, 0, 0, length @ ..] = header else {
-            return None;
-        };
-        let left = u32::from_be_bytes(length.try_into().ok()?);
-        Some(match usize::try_from(left).ok()? {
-            0 => Self::Header(Vec::new()),
-            left => Self::Frame {
-                is_stderr: *stream == 2,
-                left,
-            },
-        })
-    }
-}
-
-impl Line {
-    fn extend(&mut self, piece: &[u8]) {
-        let room = MAX_LINE.saturating_sub(self.bytes.len());
-        if piece.len() > room {
-            self.is_cut = true;
+impl Kept {
+    /// Keeps a line, with this end if it is not cut.
+    fn push(&mut self, line: &[u8], is_cut: bool, end: &str) {
+        let end = if is_cut { CUT } else { end };
+        let line = String::from_utf8_lossy(line);
+        self.lines.push_back(format!("{line}{end}"));
+        if self.lines.len() > self.most {
+            self.lines.pop_front();
         }
-        let (kept, _) = piece.split_at(piece.len().min(room));
-        self.bytes.extend_from_slice(kept);
     }
-
-    /// Returns the line, or the part of it that was kept, and starts the next one.
-    fn end(&mut self) -> String {
-        let Self { bytes, is_cut } = std::mem::take(self);
-        let mut line = String::from_utf8_lossy(&bytes).into_owned();
-        if is_cut {
-            line.push_str(CUT);
-            line.push('\n');
-        }
-        line
-    }
-}
-
-/// Adds bytes to a header until it is complete, and returns the rest of the chunk.
-fn fill<'a>(header: &mut Vec<u8>, chunk: &'a [u8]) -> &'a [u8] {
-    let missing = HEADER.saturating_sub(header.len()).min(chunk.len());
-    let (now, rest) = chunk.split_at(missing);
-    header.extend_from_slice(now);
-    rest
 }

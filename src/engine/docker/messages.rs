@@ -4,6 +4,10 @@
 //! `tests/clients/docker/messages.rs` has the messages exactly as those engines wrote them. Other wordings are safe: each
 //! predicate says what happens for unknown words.
 
+fn has_any(message: &str, signs: &[&str]) -> bool {
+    signs.iter().any(|sign| message.contains(sign))
+}
+
 /// Whether a start failed because containerd or runc still has an old task: the engine can never start that container again.
 ///
 /// Seen on Docker 20.10.24 after dockerd was killed in the middle of a start; 26.1.5 and 28.5.2 can start such a container. Two
@@ -34,6 +38,9 @@ pub(in crate::engine) fn is_own_name(message: &str) -> bool {
 /// The message, with status 503 or 406, of an engine that is not a manager of a Swarm.
 pub(super) const NO_MANAGER: &str = "not a swarm manager";
 
+/// A manager's error for an update that names an outdated version; from swarmkit's manager/state/store.
+pub(super) const OUT_OF_SEQUENCE: &str = "update out of sequence";
+
 /// Whether a start failed because a host port that the container publishes is taken. Its replicas may use all ports of a
 /// range, or another process may use the port.
 ///
@@ -41,7 +48,7 @@ pub(super) const NO_MANAGER: &str = "not a swarm manager";
 /// the messages for a port that a process outside Docker uses. If reworded, the start counts as refused, and the candidate as
 /// failed.
 pub(in crate::engine) fn is_port_taken(message: &str) -> bool {
-    const SIGNS: [&str; 4] = [
+    let signs = [
         "port is already allocated",
         "all ports are allocated",
         // Written by the userland proxy, up to Docker 27.
@@ -49,14 +56,17 @@ pub(in crate::engine) fn is_port_taken(message: &str) -> bool {
         // Since Docker 28.
         "failed to bind host port",
     ];
-    SIGNS.iter().any(|sign| message.contains(sign))
+    has_any(message, &signs)
 }
 
 /// Whether a start failed because the container's network has no free address.
 ///
 /// Docker 20.10.24, 26.1.5, 28.5.2. If reworded, the start counts as refused, and the candidate as failed.
 pub(in crate::engine) fn is_without_address(message: &str) -> bool {
-    message.contains("no available IPv4 addresses") || message.contains("no available addresses")
+    has_any(
+        message,
+        &["no available IPv4 addresses", "no available addresses"],
+    )
 }
 
 /// Whether a start failed because a container is gone or not running whose network, IPC or PID namespace this container
@@ -80,20 +90,19 @@ pub(in crate::engine) fn is_command_missing(message: &str, command: &str) -> boo
 
 /// Faults of an image: a phrase in the engine's message, and the explanation for an operator.
 const IMAGE_PROBLEMS: [(&str, &str); 6] = [
-    (
-        "executable file not found",
-        "its entrypoint does not exist in the image",
-    ),
+    ("executable file not found", NO_ENTRYPOINT),
     ("exec format error", "it is built for another processor"),
-    ("unable to find user", "its user does not exist in the image"),
+    ("unable to find user", NO_USER),
     ("unable to find group", "its group does not exist in the image"),
-    (
-        "no matching entries in passwd file",
-        "its user does not exist in the image",
-    ),
+    ("no matching entries in passwd file", NO_USER),
     ("No such image", "its image is no longer on this host"),
 ];
 
+const NO_ENTRYPOINT: &str = "its entrypoint does not exist in the image";
+const NO_USER: &str = "its user does not exist in the image";
+const NO_ADDRESS: &str = "its network has no free address";
+const NO_SOURCE: &str = "the source of one of its bind mounts is missing on the host";
+const NO_RUNTIME: &str = "its runtime is not installed on this host";
 const NO_DRIVER: &str = "the driver of a device that it needs is missing on this host";
 const NO_DEVICE: &str = "a device that it needs is missing on this host";
 /// Tells an operator that the engine has no space left.
@@ -101,21 +110,12 @@ pub(crate) const DISK_FULL: &str = "the engine's disk is full";
 
 /// Problems of the host, which do not depend on the image.
 const HOST_PROBLEMS: [(&str, &str); 14] = [
-    ("no available IPv4 addresses", "its network has no free address"),
-    ("no available addresses", "its network has no free address"),
-    (
-        "bind source path does not exist",
-        "the source of one of its bind mounts is missing on the host",
-    ),
+    ("no available IPv4 addresses", NO_ADDRESS),
+    ("no available addresses", NO_ADDRESS),
+    ("bind source path does not exist", NO_SOURCE),
     ("no space left on device", DISK_FULL),
-    (
-        "unknown or invalid runtime name",
-        "its runtime is not installed on this host",
-    ),
-    (
-        "Unknown runtime specified",
-        "its runtime is not installed on this host",
-    ),
+    ("unknown or invalid runtime name", NO_RUNTIME),
+    ("Unknown runtime specified", NO_RUNTIME),
     ("could not select device driver", NO_DRIVER),
     // Since Docker 29.3, `--gpus` requests devices through CDI.
     ("failed to discover GPU vendor from CDI", NO_DRIVER),
@@ -151,9 +151,7 @@ pub(in crate::engine) fn start_problem(message: &str) -> Option<&'static str> {
     match known(&IMAGE_PROBLEMS, message).or_else(|| host_problem(message)) {
         Some(problem) => Some(problem),
         None if is_exec && message.contains("permission denied") => Some("its entrypoint is not executable"),
-        None if is_exec && message.contains("no such file or directory") => {
-            Some("its entrypoint does not exist in the image")
-        }
+        None if is_exec && message.contains("no such file or directory") => Some(NO_ENTRYPOINT),
         None => None,
     }
 }
@@ -162,16 +160,14 @@ pub(in crate::engine) fn start_problem(message: &str) -> Option<&'static str> {
 ///
 /// Docker 20.10.24, 26.1.5 and 28.5.2 map runc's errors to 400. If reworded, the start counts as permanently refused.
 pub(in crate::engine) fn is_about_the_engine(message: &str) -> bool {
-    [
+    let signs = [
         "hook",
         "OCI runtime state failed",
         "cgroup",
         "timed out",
         "context deadline exceeded",
-    ]
-    .iter()
-    .any(|sign| message.contains(sign))
-        && start_problem(message).is_none()
+    ];
+    has_any(message, &signs) && start_problem(message).is_none()
 }
 
 /// Whether the error in a container's state only means that the client disconnected during the start, which says nothing
@@ -226,7 +222,7 @@ pub(in crate::engine) fn is_disk_full(message: &str) -> bool {
 /// Registries and engines do not share one wording. These are from Docker Hub, the distribution registry, AWS ECR, Docker 20.10
 /// to 28.5 and, from source code, the containerd store. If reworded, the message is shown without saying where to put a login.
 pub(in crate::engine) fn is_auth_error(message: &str) -> bool {
-    const SIGNS: [&str; 12] = [
+    let signs = [
         "unauthorized",
         // The containerd store names the step that failed.
         "failed to authorize",
@@ -242,15 +238,14 @@ pub(in crate::engine) fn is_auth_error(message: &str) -> bool {
         // The engine's final message after it retried an insecure registry over plain HTTP.
         "http request to an https server",
     ];
-    let message = message.to_ascii_lowercase();
-    SIGNS.iter().any(|sign| message.contains(sign))
+    has_any(&message.to_ascii_lowercase(), &signs)
 }
 
 /// Whether the engine could not reach a registry at all.
 ///
 /// The words are Go's, and every engine passes them on. If reworded, an image on the host does not replace the registry's.
 pub(in crate::engine) fn is_registry_unreachable(message: &str) -> bool {
-    const SIGNS: [&str; 7] = [
+    let signs = [
         "no such host",
         "connection refused",
         "network is unreachable",
@@ -259,21 +254,20 @@ pub(in crate::engine) fn is_registry_unreachable(message: &str) -> bool {
         "Client.Timeout exceeded",
         "TLS handshake timeout",
     ];
-    SIGNS.iter().any(|sign| message.contains(sign))
+    has_any(message, &signs)
 }
 
 /// Whether a registry lacks an image, or lacks it for this platform. Only a push changes that.
 ///
 /// Docker 20.10 to 28.5, the containerd store, the distribution registry. If reworded, the request is repeated five times.
 pub(in crate::engine) fn is_missing_image(message: &str) -> bool {
-    [
+    let signs = [
         "manifest unknown",
         "not found",
         "no matching manifest",
         "no match for platform",
-    ]
-    .iter()
-    .any(|sign| message.contains(sign))
+    ];
+    has_any(message, &signs)
 }
 
 /// The meaning of a layer's status in the output of a pull.

@@ -2,9 +2,7 @@
 
 mod arguments;
 mod bollard_client;
-mod call_log;
 mod copied_files;
-mod errors;
 mod events;
 mod http;
 mod logs;
@@ -13,12 +11,10 @@ mod probe;
 mod pull;
 mod registry;
 mod responses;
-mod services;
 mod session;
 mod stop;
 mod stream;
-mod tls;
-mod volumes;
+mod transport;
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,22 +22,21 @@ use std::time::Duration;
 
 use bollard::models::ContainerUpdateBody;
 use bollard::query_parameters::{RemoveContainerOptions, RenameContainerOptions};
-use reqwest::Method;
+use hyper::Method;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use self::arguments::{checked_id, reference_path, restart_policy};
 use self::copied_files::ChangedFiles;
-use self::http::HttpClient;
-use self::logs::Tail;
-use self::responses::{ContainerRow, Created, HostInfo};
+use self::http::{HttpClient, MOST_OF_DOCUMENTS};
+use self::responses::{ContainerRow, Created, HostInfo, Volumes};
 use self::session::Session;
 use super::credentials::Credentials;
 use super::{
     Engine, EngineCalls, EngineError, EngineHost, EngineInfo, Happening, PullProgress, ServiceUpdate,
     Storage, Volume,
 };
-use crate::container::json::has_configuration;
+use crate::container::json::{has_configuration, text_at};
 use crate::container::{ApiVersion, ContainerId, ContainerSummary, ImageId, Inspected};
 use crate::image::ImageReference;
 
@@ -66,8 +61,6 @@ const LOG_PIECES: usize = 256;
 const PLATFORM_OF_IMAGE: ApiVersion = ApiVersion::new(1, 49);
 /// The most containers to keep in memory. A row takes some hundred bytes.
 const MAX_CONTAINERS: usize = 50_000;
-/// The most bytes of a log to read.
-const MAX_STREAM_BYTES: usize = 8 * 1024 * 1024;
 
 /// A Docker engine. It is cheap to clone, and every call opens a new connection, so the engine may go away and come back.
 #[derive(Clone)]
@@ -130,19 +123,17 @@ impl Engine for DockerEngine {
     }
 
     async fn storage(&self) -> Result<Storage, EngineError> {
-        self.read(&["info"], READ).await
+        self.read(&["info"]).await
     }
 
     async fn identity(&self) -> Result<String, EngineError> {
         let is_podman = self.info().await?.is_podman;
-        let info: HostInfo = self.read(&["info"], READ).await?;
+        let info: HostInfo = self.read(&["info"]).await?;
         Ok(info.identity(is_podman))
     }
 
     async fn containers(&self) -> Result<Vec<ContainerSummary>, EngineError> {
-        let session = self.session().await?;
-        let http = &self.shared.http;
-        let request = http.request(Method::GET, Some(session.info.api), &["containers", "json"], READ);
+        let request = self.request(Method::GET, &["containers", "json"], READ).await?;
         let mut rows = Vec::new();
         let take = |row: ContainerRow| {
             rows.push(row.0);
@@ -150,28 +141,25 @@ impl Engine for DockerEngine {
             fits.then_some(())
                 .ok_or_else(|| format!("more than {MAX_CONTAINERS} containers, which is too much to know"))
         };
-        let read = http.each(request.query("all", "1"), take).await;
-        self.track_session(read).await?;
+        self.each(request.query("all", "1"), take).await?;
         Ok(rows)
     }
 
     async fn inspect(&self, id: &ContainerId) -> Result<Inspected, EngineError> {
-        let document: Value = self.read(&["containers", id.as_str(), "json"], READ).await?;
+        let document: Value = self.read(&["containers", id.as_str(), "json"]).await?;
         Inspected::new(document)
             .ok_or_else(|| EngineError::Malformed(format!("the document of container {id} has no Id")))
     }
 
     async fn inspect_image(&self, reference_or_id: &str) -> Result<Value, EngineError> {
         let path = reference_path("images", reference_or_id);
-        let (image, info): (Value, _) = (self.read(&path, READ).await?, self.info().await?);
+        let (image, info): (Value, _) = (self.read(&path).await?, self.info().await?);
         if info.api < PLATFORM_OF_IMAGE || has_configuration(&image) {
             return Ok(image);
         }
         let platform = json!({ "os": info.os, "architecture": info.architecture }).to_string();
-        let of_platform = self.json(|http, api| {
-            let request = http.request(Method::GET, Some(api), &path, READ);
-            request.query("platform", &platform)
-        });
+        let request = self.request(Method::GET, &path, READ).await?;
+        let of_platform = self.json(request.query("platform", platform.as_str()));
         let id = image["Id"].clone();
         let mut shown = of_platform.await.unwrap_or(image);
         if let Some(shown) = shown.get_mut("Id") {
@@ -196,7 +184,7 @@ impl Engine for DockerEngine {
         lookup.complete(pulled)?;
         // A stream that ended without an error may still not have delivered an image.
         match self.inspect_image(&reference.to_string()).await {
-            Err(EngineError::NotFound(_)) => Err(errors::in_stream(&format!(
+            Err(EngineError::NotFound(_)) => Err(EngineError::in_stream(&format!(
                 "the pull of {reference} ended without an image"
             ))),
             other => other.map(|_| ()),
@@ -209,30 +197,18 @@ impl Engine for DockerEngine {
         platform: Option<&str>,
         body: &Value,
     ) -> Result<ContainerId, EngineError> {
-        let created: Created = self
-            .json(|http, api| {
-                let request = http
-                    .request(Method::POST, Some(api), &["containers", "create"], WRITE)
-                    .query("name", name)
-                    .body(body);
-                match platform {
-                    Some(platform) => request.query("platform", platform),
-                    None => request,
-                }
-            })
-            .await?;
+        let path = ["containers", "create"];
+        let request = self.request(Method::POST, &path, WRITE).await?;
+        let request = request.query("name", name).query("platform", platform);
+        let created: Created = self.json(request.body(body)).await?;
         Ok(ContainerId::new(created.id))
     }
 
     async fn connect(&self, network: &str, id: &ContainerId, endpoint: &Value) -> Result<(), EngineError> {
         let body = json!({ "Container": id.as_str(), "EndpointConfig": endpoint });
-        let connected = self
-            .send(|http, api| {
-                http.request(Method::POST, Some(api), &["networks", network, "connect"], WRITE)
-                    .body(&body)
-            })
-            .await;
-        match connected {
+        let path = ["networks", network, "connect"];
+        let request = self.request(Method::POST, &path, WRITE).await?;
+        match self.send(request.body(&body)).await {
             Err(EngineError::Refused { status: 403, message })
                 if messages::is_connected_already(&message) =>
             {
@@ -307,65 +283,43 @@ impl Engine for DockerEngine {
 
     async fn remove_image(&self, id: &ImageId) -> Result<(), EngineError> {
         let path = ["images", id.as_str()];
-        let removed = self.send(|http, api| http.request(Method::DELETE, Some(api), &path, WRITE));
-        match removed.await {
+        let request = self.request(Method::DELETE, &path, WRITE).await?;
+        match self.send(request).await {
             Err(EngineError::NotFound(_)) => Ok(()),
             other => other.map(|_| ()),
         }
     }
 
     async fn logs(&self, id: &ContainerId, lines: usize) -> Result<String, EngineError> {
-        let session = self.session().await?;
-        let http = &self.shared.http;
         let path = ["containers", id.as_str(), "logs"];
-        let request = http
-            .request(Method::GET, Some(session.info.api), &path, LOGS)
-            .query("stdout", "1")
-            .query("stderr", "1")
-            .query("tail", &lines.max(LOG_PIECES).to_string());
-        let mut tail = Tail::new(lines);
-        let read = http
-            .stream(request, MAX_STREAM_BYTES, |chunk| tail.read(chunk))
-            .await;
-        match self.track_session(read).await {
-            Ok(()) => Ok(tail.text()),
+        let request = self.request(Method::GET, &path, LOGS).await?;
+        let request = request.query("stdout", "1").query("stderr", "1");
+        let request = request.query("tail", lines.max(LOG_PIECES).to_string().as_str());
+        match self.tail(request, lines).await {
             Err(EngineError::Refused { message, .. }) if messages::is_unreadable_log(&message) => {
                 Ok(String::new())
             }
-            Err(error) => Err(error),
+            other => other,
         }
     }
 
     async fn create_exec(&self, id: &ContainerId, command: &[String]) -> Result<String, EngineError> {
         let body = json!({ "AttachStdout": true, "AttachStderr": true, "Cmd": command });
         let path = ["containers", id.as_str(), "exec"];
-        let created: Created = self
-            .json(|http, api| http.request(Method::POST, Some(api), &path, READ).body(&body))
-            .await?;
+        let request = self.request(Method::POST, &path, READ).await?;
+        let created: Created = self.json(request.body(&body)).await?;
         Ok(created.id)
     }
 
     async fn start_exec(&self, exec: &str) -> Result<String, EngineError> {
-        let session = self.session().await?;
-        let http = &self.shared.http;
-        let request = http
-            .request(
-                Method::POST,
-                Some(session.info.api),
-                &["exec", exec, "start"],
-                EXEC,
-            )
-            .body(&json!({ "Detach": false, "Tty": false }));
-        let mut tail = Tail::new(EXEC_LINES);
-        let read = http
-            .stream(request, MAX_STREAM_BYTES, |chunk| tail.read(chunk))
-            .await;
-        self.track_session(read).await?;
-        Ok(tail.text())
+        let path = ["exec", exec, "start"];
+        let request = self.request(Method::POST, &path, EXEC).await?;
+        let body = json!({ "Detach": false, "Tty": false });
+        self.tail(request.body(&body), EXEC_LINES).await
     }
 
     async fn exec_exit_code(&self, exec: &str) -> Result<Option<i64>, EngineError> {
-        let document: Value = self.read(&["exec", exec, "json"], READ).await?;
+        let document: Value = self.read(&["exec", exec, "json"]).await?;
         let code = document.get("ExitCode").and_then(Value::as_i64);
         match document.get("Running") {
             Some(Value::Bool(true)) => Ok(None),
@@ -375,43 +329,30 @@ impl Engine for DockerEngine {
     }
 
     async fn memory_usage(&self, id: &ContainerId) -> Result<u64, EngineError> {
-        let stats: Value = self
-            .json(|http, api| {
-                http.request(
-                    Method::GET,
-                    Some(api),
-                    &["containers", id.as_str(), "stats"],
-                    READ,
-                )
-                .query("stream", "false")
-                .query("one-shot", "true")
-            })
-            .await?;
+        let path = ["containers", id.as_str(), "stats"];
+        let request = self.request(Method::GET, &path, READ).await?;
+        let request = request.query("stream", "false").query("one-shot", "true");
+        let stats: Value = self.json(request).await?;
         let usage = stats.pointer("/memory_stats/usage").and_then(Value::as_u64);
         usage.ok_or_else(|| EngineError::Malformed(format!("no memory use in the statistics of {id}")))
     }
 
     async fn copied_files(&self, id: &ContainerId) -> Result<Vec<String>, EngineError> {
         let container = self.inspect(id).await?;
-        let session = self.session().await?;
-        let http = &self.shared.http;
         let path = ["containers", id.as_str(), "changes"];
-        let request = http.request(Method::GET, Some(session.info.api), &path, WRITE);
+        let request = self.request(Method::GET, &path, WRITE).await?;
         let mut changed = ChangedFiles::default();
-        let read = http.each(request, |change| {
+        let note = |change| {
             changed.note(change);
             Ok(())
-        });
-        self.track_session(read.await).await?;
+        };
+        self.each(request, note).await?;
         let mut files = Vec::new();
         for path in changed.files() {
-            let session = self.session().await?;
-            let http = &self.shared.http;
             let archive = ["containers", id.as_str(), "archive"];
-            let request = http
-                .request(Method::HEAD, Some(session.info.api), &archive, READ)
-                .query("path", &path);
-            let stat = http.header_of(request, copied_files::STAT).await;
+            let request = self.request(Method::HEAD, &archive, READ).await?;
+            let request = request.query("path", path.as_str());
+            let stat = self.shared.http.header_of(request, copied_files::STAT).await;
             match self.track_session(stat).await {
                 Ok(Some(stat)) if copied_files::was_copied(&container, &stat) => files.push(path),
                 // 404: the file was removed in the meantime.
@@ -427,15 +368,31 @@ impl Engine for DockerEngine {
     }
 
     async fn volumes(&self, label: &str) -> Result<Vec<Volume>, EngineError> {
-        self.list_volumes(label).await
+        let filters = json!({ "label": [label] }).to_string();
+        let request = self.request(Method::GET, &["volumes"], READ).await?;
+        let request = request
+            .at_most(MOST_OF_DOCUMENTS)
+            .query("filters", filters.as_str());
+        let found: Volumes = self.json(request).await?;
+        Ok(found.volumes.unwrap_or_default())
     }
 
     async fn create_volume(&self, volume: &Volume) -> Result<(), EngineError> {
-        self.make_volume(volume).await
+        let body = json!({ "Name": volume.name, "Labels": volume.labels });
+        let request = self.request(Method::POST, &["volumes", "create"], WRITE).await?;
+        match self.send(request.body(&body)).await {
+            // Podman reports an error for an existing volume, while other engines succeed.
+            Err(EngineError::Conflict(_)) => Ok(()),
+            other => other.map(|_| ()),
+        }
     }
 
     async fn remove_volume(&self, name: &str) -> Result<(), EngineError> {
-        self.delete_volume(name).await
+        let request = self.request(Method::DELETE, &["volumes", name], WRITE).await?;
+        match self.send(request).await {
+            Err(EngineError::NotFound(_)) => Ok(()),
+            other => other.map(|_| ()),
+        }
     }
 
     async fn distribution(&self, reference: &ImageReference) -> Result<Value, EngineError> {
@@ -443,27 +400,64 @@ impl Engine for DockerEngine {
     }
 
     async fn services(&self) -> Result<Option<Vec<Value>>, EngineError> {
-        self.list_services().await
+        let request = self.request(Method::GET, &["services"], READ).await?;
+        let request = request.at_most(MOST_OF_DOCUMENTS).query("status", "true");
+        match self.json(request).await {
+            Ok(services) => Ok(Some(services)),
+            // Podman has no services, or a proxy in between refuses the request.
+            Err(
+                EngineError::NotFound(_)
+                | EngineError::Refused {
+                    status: 401 | 403, ..
+                },
+            ) => Ok(None),
+            Err(EngineError::Refused { message, .. }) if message.contains(messages::NO_MANAGER) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     async fn tasks(&self, services: &[&str]) -> Result<Vec<Value>, EngineError> {
-        self.list_tasks(services).await
+        let filters = json!({ "service": services }).to_string();
+        let request = self.request(Method::GET, &["tasks"], READ).await?;
+        self.json(
+            request
+                .at_most(MOST_OF_DOCUMENTS)
+                .query("filters", filters.as_str()),
+        )
+        .await
     }
 
     async fn nodes(&self) -> Result<Vec<Value>, EngineError> {
-        self.list_nodes().await
+        let request = self.request(Method::GET, &["nodes"], READ).await?;
+        self.json(request.at_most(MOST_OF_DOCUMENTS)).await
     }
 
     async fn update_service(&self, update: ServiceUpdate<'_>) -> Result<(), EngineError> {
-        self.change_service(update).await
+        let path = ["services", update.id, "update"];
+        let request = self.request(Method::POST, &path, WRITE).await?;
+        let request = request.query("version", update.version.to_string().as_str());
+        let lookup = match update.image {
+            Some(image) => Some(self.look_up_login(image).await),
+            None => None,
+        };
+        let login = lookup.as_ref().and_then(|lookup| lookup.login.as_ref());
+        let request = match login {
+            None => request.query("registryAuthFrom", "spec"),
+            login => request.with(login),
+        };
+        match self.send(request.body(update.spec)).await {
+            Err(EngineError::Refused { message, .. }) if message.contains(messages::OUT_OF_SEQUENCE) => {
+                Err(EngineError::Conflict(message))
+            }
+            other => other.map(|_| ()),
+        }
     }
 
     async fn registry_digest(&self, reference: &ImageReference) -> Result<String, EngineError> {
         let answer = self.distribution(reference).await?;
-        answer
-            .pointer("/Descriptor/digest")
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-            .ok_or_else(|| EngineError::Malformed(format!("no digest for {reference}")))
+        match text_at(&answer, "/Descriptor/digest") {
+            "" => Err(EngineError::Malformed(format!("no digest for {reference}"))),
+            digest => Ok(digest.to_owned()),
+        }
     }
 }

@@ -3,13 +3,12 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
+use hyper::Method;
 use serde_json::{Value, json};
 
 use super::DockerEngine;
-use super::http::{HttpClient, Request};
+use super::http::Request;
 use super::messages::NO_MANAGER;
-use crate::container::ApiVersion;
 use crate::engine::EngineError;
 use crate::engine::permissions::ApiCall;
 
@@ -27,9 +26,7 @@ impl DockerEngine {
     /// # Errors
     /// The engine is unreachable or does not answer.
     pub(crate) async fn probe(&self, call: &ApiCall) -> Result<Option<String>, EngineError> {
-        let api = self.session().await?.info.api;
-        let request = request(&self.shared.http, api, call);
-        match self.track_session(self.shared.http.send(request).await).await {
+        match self.send(self.harmless(call).await?).await {
             // The engine itself reports this for Swarm calls.
             Err(EngineError::Refused { message, .. }) if message.contains(NO_MANAGER) => Ok(None),
             Err(EngineError::Refused {
@@ -45,28 +42,25 @@ impl DockerEngine {
             _ => Ok(None),
         }
     }
-}
 
-fn request(http: &HttpClient, api: ApiVersion, call: &ApiCall) -> Request {
-    let method = Method::from_bytes(call.method.as_bytes()).unwrap_or(Method::GET);
-    let segments: Vec<&str> = call
-        .path
-        .split('/')
-        .filter(|segment| !segment.is_empty())
-        .flat_map(|segment| match segment {
+    async fn harmless(&self, call: &ApiCall) -> Result<Request, EngineError> {
+        let method = Method::from_bytes(call.method.as_bytes()).unwrap_or(Method::GET);
+        let segments = call.path.split('/').filter(|segment| !segment.is_empty());
+        let segments = segments.flat_map(|segment| match segment {
             "{id}" => vec![NOBODY],
             "{name}" if call.path == "/volumes/{name}" => vec![NO_VOLUME],
             "{name}" => NOTHING.split('/').collect(),
             other => vec![other],
+        });
+        let segments: Vec<&str> = segments.collect();
+        let mut request = self.request(method, &segments, LIMIT).await?;
+        for &(name, value) in query(call.path) {
+            request = request.query(name, value);
+        }
+        Ok(match body(call.path) {
+            Some(body) => request.body(&body),
+            None => request,
         })
-        .collect();
-    let mut request = http.request(method, Some(api), &segments, LIMIT);
-    for (name, value) in query(call.path) {
-        request = request.query(name, value);
-    }
-    match body(call.path) {
-        Some(body) => request.body(&body),
-        None => request,
     }
 }
 

@@ -3,20 +3,19 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use reqwest::Method;
+use hyper::Method;
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
 use super::DockerEngine;
-use super::call_log::logged;
-use super::errors::in_stream;
-use super::http::{HttpClient, Request};
+use super::http::{HttpClient, Request, next_chunk};
 use super::messages::{LayerStatus, layer_status};
-use super::stream::Lines;
-use crate::engine::credentials::header::{self, Login};
+use super::stream::LONGEST;
+use crate::engine::credentials::header::Login;
 use crate::engine::{EngineError, PullProgress};
 use crate::image::ImageReference;
 use crate::net::innermost;
+use crate::net::lines::Lines;
 use crate::text::duration;
 
 /// A pull may take any time, but must make progress within this time.
@@ -26,7 +25,6 @@ const UNPACKING: Duration = Duration::from_secs(1800);
 /// The most layers to track. An image has at most 127 layers.
 const MAX_LAYERS: usize = 1000;
 
-/// A line of the answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Line {
@@ -46,7 +44,6 @@ struct Detail {
 }
 
 impl DockerEngine {
-    /// Pulls an image with this login, and counts the call.
     pub(super) async fn pull_with(
         &self,
         reference: &ImageReference,
@@ -54,22 +51,20 @@ impl DockerEngine {
         login: Option<&Login>,
         progress: impl FnMut(PullProgress) + Send,
     ) -> Result<(), EngineError> {
-        let session = self.session().await?;
         let http = &self.shared.http;
-        let (from_image, tag) = pull_source(reference);
-        let mut request = http.request(Method::POST, Some(session.info.api), &["images", "create"], IDLE);
-        request = request.query("fromImage", &from_image);
-        for (name, value) in [("tag", tag.as_deref()), ("platform", platform)] {
-            if let Some(value) = value {
-                request = request.query(name, value);
-            }
-        }
-        if let Some(login) = login {
-            request = request.header(header::HEADER, login.header());
-        }
+        let image = reference.to_string();
+        // Without a tag, the engine would pull every tag of the repository.
+        let has_version = image
+            .rsplit('/')
+            .next()
+            .is_some_and(|last| last.contains([':', '@']));
+        let tag = (!has_version).then_some("latest");
+        let request = self.request(Method::POST, &["images", "create"], IDLE).await?;
+        let request = request.query("fromImage", image.as_str()).query("tag", tag);
+        let request = request.query("platform", platform).with(login);
         let call = request.to_string();
-        let pulled = logged(&http.calls, call, pull(http, request, reference, progress)).await;
-        self.track_session(pulled).await
+        let pulled = http.calls.follow(call, pull(http, request, reference, progress));
+        self.track_session(pulled.await).await
     }
 }
 
@@ -81,26 +76,26 @@ async fn pull(
     mut progress: impl FnMut(PullProgress) + Send,
 ) -> Result<(), EngineError> {
     let mut answer = http.open(request).await?;
-    let (mut layers, mut lines) = (Layers::default(), Lines::default());
+    let (mut layers, mut lines) = (Layers::default(), Lines::of_at_most(LONGEST));
     let mut moved = Instant::now();
     loop {
         let limit = layers.limit();
-        let chunk = timeout_at(moved + limit, answer.chunk()).await;
+        let chunk = timeout_at(moved + limit, next_chunk(answer.body_mut())).await;
         // The containerd store repeats the status of a stalled layer ten times a second.
         let chunk = chunk.ok().filter(|_| moved.elapsed() < limit);
         // The engine is reachable, but the registry does not answer it.
         let Some(chunk) = chunk else {
             let (idle, registry) = (duration::text(limit), reference.registry());
-            return Err(in_stream(&format!(
+            return Err(EngineError::in_stream(&format!(
                 "nothing arrived for {idle}; check that the engine can reach {registry}"
             )));
         };
         let chunk = chunk.map_err(|error| {
             let why = innermost(&error);
-            in_stream(&format!("the engine's answer broke off: {why}"))
+            EngineError::in_stream(&format!("the engine's answer broke off: {why}"))
         })?;
         let mut problem = None;
-        let mut take = |line: &[u8]| match read(line) {
+        let mut take = |line: &[u8], is_cut: bool| match read(line, is_cut) {
             Ok(line) => {
                 if layers.moves(&line) {
                     moved = Instant::now();
@@ -113,39 +108,36 @@ async fn pull(
         };
         let Some(chunk) = chunk else {
             // The last line may lack a line break.
-            take(lines.rest());
+            lines.end(take);
             return problem.map_or(Ok(()), Err);
         };
-        let all_fit = lines.read(&chunk, take);
+        lines.read(&chunk, &mut take);
         if let Some(error) = problem {
             return Err(error);
         }
-        if !all_fit {
-            return Err(in_stream(
-                "the engine's answer has a line that is too much to know",
-            ));
+        if lines.is_cut() {
+            return Err(too_long());
         }
     }
 }
 
-fn read(line: &[u8]) -> Result<Line, EngineError> {
+fn too_long() -> EngineError {
+    EngineError::in_stream("the engine's answer has a line that is too much to know")
+}
+
+fn read(line: &[u8], is_cut: bool) -> Result<Line, EngineError> {
+    if is_cut {
+        return Err(too_long());
+    }
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(Line::default());
     }
     let line: Line = serde_json::from_slice(line)
         .map_err(|error| EngineError::Malformed(format!("a line of a pull: {error}")))?;
     match line.error {
-        Some(error) => Err(in_stream(&error)),
+        Some(error) => Err(EngineError::in_stream(&error)),
         None => Ok(line),
     }
-}
-
-/// Returns `fromImage` and `tag` for a pull. Without a tag, the engine would pull every tag of the repository.
-fn pull_source(reference: &ImageReference) -> (String, Option<String>) {
-    let text = reference.to_string();
-    let last = text.rsplit('/').next().unwrap_or_default();
-    let tag = (!last.contains([':', '@'])).then(|| "latest".to_owned());
-    (text, tag)
 }
 
 /// The progress of each layer of a pull.

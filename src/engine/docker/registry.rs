@@ -1,13 +1,13 @@
 //! Queries registries through the engine.
 
-use reqwest::Method;
+use hyper::Method;
 use serde_json::Value;
 use tracing::debug;
 
 use super::{DockerEngine, REGISTRY, reference_path};
 use crate::engine::EngineError;
 use crate::engine::credentials::Lookup;
-use crate::engine::credentials::header::{self, Login};
+use crate::engine::credentials::header::Login;
 use crate::image::ImageReference;
 
 impl DockerEngine {
@@ -29,14 +29,8 @@ impl DockerEngine {
     ) -> Result<Value, EngineError> {
         let path = reference.to_string();
         let path = reference_path("distribution", &path);
-        self.json(|http, api| {
-            let request = http.request(Method::GET, Some(api), &path, REGISTRY);
-            match login {
-                Some(login) => request.header(header::HEADER, login.header()),
-                None => request,
-            }
-        })
-        .await
+        let request = self.request(Method::GET, &path, REGISTRY).await?;
+        self.json(request.with(login)).await
     }
 
     pub(super) async fn look_up_login(&self, reference: &ImageReference) -> Lookup {

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::container::json::{list_at, text_at};
 use crate::container::{ContainerId, ContainerSummary, RunState, is_listed};
+use crate::engine::Volume;
 
 /// The answer to `GET /version`.
 #[derive(Deserialize)]
@@ -26,7 +27,6 @@ pub(super) struct Version {
     components: Option<Vec<Component>>,
 }
 
-/// A part of an engine.
 #[derive(Deserialize)]
 struct Component {
     #[serde(rename = "Name", default)]
@@ -58,11 +58,17 @@ impl HostInfo {
     }
 }
 
-/// The answer to a create.
 #[derive(Deserialize)]
 pub(super) struct Created {
     #[serde(rename = "Id")]
     pub(super) id: String,
+}
+
+/// The answer to `GET /volumes`. An engine writes an empty list as `null`.
+#[derive(Deserialize)]
+pub(super) struct Volumes {
+    #[serde(rename = "Volumes", default)]
+    pub(super) volumes: Option<Vec<Volume>>,
 }
 
 /// A row of the container list, reduced to the fields that this program needs.

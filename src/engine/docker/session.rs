@@ -7,16 +7,20 @@ use bollard::Docker;
 use bollard::errors::Error as BollardError;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use reqwest::Method;
+use hyper::Method;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::call_log::logged;
-use super::http::{HttpClient, Request, parse};
+use super::bollard_client::{self, to_engine_error};
+use super::http::{Request, parse};
+use super::logs::Tail;
 use super::responses::Version;
-use super::{DockerEngine, READ, WRITE, bollard_client, errors, messages};
+use super::{DockerEngine, READ, WRITE, messages};
 use crate::container::ApiVersion;
 use crate::engine::{EngineError, EngineInfo};
+
+/// The most bytes of a container's output to read.
+const MAX_STREAM_BYTES: usize = 8 * 1024 * 1024;
 
 /// The newest API version that passed the fidelity matrix. Newer versions may show less: since 1.52, inspect shows the MAC
 /// addresses in use instead of the one that the owner chose.
@@ -43,9 +47,8 @@ impl DockerEngine {
 
     async fn handshake(&self) -> Result<Session, EngineError> {
         let http = &self.shared.http;
-        let version: Version = http
-            .fetch(http.request(Method::GET, None, &["version"], READ))
-            .await?;
+        let request = http.request(Method::GET, None, &["version"], READ);
+        let version: Version = parse("/version", &http.send(request).await?)?;
         let info = EngineInfo {
             is_podman: version.is_podman(),
             api: common_version(&version)?,
@@ -53,8 +56,7 @@ impl DockerEngine {
             os: version.os,
             architecture: version.architecture,
         };
-        let docker = bollard_client::new(&self.shared.host, info.api)
-            .map_err(|error| errors::from_bollard(error, WRITE))?;
+        let docker = bollard_client::new(http, info.api)?;
         Ok(Session { info, docker })
     }
 
@@ -77,40 +79,51 @@ impl DockerEngine {
         }
     }
 
-    /// Sends a request that is built for the common API version, and returns the body of the answer.
-    pub(super) async fn send(
+    /// Creates a request for the common API version.
+    pub(super) async fn request(
         &self,
-        make: impl FnOnce(&HttpClient, ApiVersion) -> Request,
-    ) -> Result<Vec<u8>, EngineError> {
-        let session = self.session().await?;
-        let request = make(&self.shared.http, session.info.api);
-        self.deliver(request).await
+        method: Method,
+        path: &[&str],
+        limit: Duration,
+    ) -> Result<Request, EngineError> {
+        let api = self.session().await?.info.api;
+        Ok(self.shared.http.request(method, Some(api), path, limit))
     }
 
-    /// Sends a request that is built for the common API version, and parses the answer as JSON.
-    pub(super) async fn json<T: DeserializeOwned>(
-        &self,
-        make: impl FnOnce(&HttpClient, ApiVersion) -> Request,
-    ) -> Result<T, EngineError> {
-        let session = self.session().await?;
-        let request = make(&self.shared.http, session.info.api);
-        let path = request.path().to_owned();
-        parse(&path, &self.deliver(request).await?)
-    }
-
-    /// Boxed, since every future that sends a request would otherwise embed this large one.
-    fn deliver(&self, request: Request) -> BoxFuture<'_, Result<Vec<u8>, EngineError>> {
+    /// Sends a request and returns the body of the answer. Boxed, since every future that sends a request would otherwise
+    /// embed this large one.
+    pub(super) fn send(&self, request: Request) -> BoxFuture<'_, Result<Vec<u8>, EngineError>> {
         Box::pin(async { self.track_session(self.shared.http.send(request).await).await })
     }
 
-    /// Reads the JSON at a path.
-    pub(super) async fn read<T: DeserializeOwned>(
+    /// Sends a request and parses the answer as JSON.
+    pub(super) async fn json<T: DeserializeOwned>(&self, request: Request) -> Result<T, EngineError> {
+        let path = request.path().to_owned();
+        parse(&path, &self.send(request).await?)
+    }
+
+    /// Sends a request whose answer is a list, and reads the elements one by one.
+    pub(super) async fn each<T: DeserializeOwned>(
         &self,
-        path: &[&str],
-        limit: Duration,
-    ) -> Result<T, EngineError> {
-        self.json(|http, api| http.request(Method::GET, Some(api), path, limit))
+        request: Request,
+        take: impl FnMut(T) -> Result<(), String> + Send,
+    ) -> Result<(), EngineError> {
+        self.track_session(self.shared.http.each(request, take).await)
             .await
+    }
+
+    /// Sends a request whose answer is the output of a container, and returns its last lines.
+    pub(super) async fn tail(&self, request: Request, lines: usize) -> Result<String, EngineError> {
+        let mut tail = Tail::new(lines);
+        let http = &self.shared.http;
+        let read = http.stream(request, MAX_STREAM_BYTES, |chunk| tail.read(chunk));
+        self.track_session(read.await).await?;
+        Ok(tail.text())
+    }
+
+    /// Reads the JSON at a path.
+    pub(super) async fn read<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, EngineError> {
+        self.json(self.request(Method::GET, path, READ).await?).await
     }
 
     /// Runs a bollard command within [`WRITE`]. `call` is the method and path that it sends, for the log.
@@ -123,25 +136,15 @@ impl DockerEngine {
         T: Send,
         F: Future<Output = Result<T, BollardError>> + Send,
     {
-        let session = self.session().await?;
-        self.run(call, run(session.docker).boxed()).await
-    }
-
-    /// Boxed for the same reason as [`Self::deliver`].
-    fn run<'a, T: Send + 'a>(
-        &'a self,
-        call: String,
-        command: BoxFuture<'a, Result<T, BollardError>>,
-    ) -> BoxFuture<'a, Result<T, EngineError>> {
-        Box::pin(async {
-            let outcome = logged(&self.shared.http.calls, call, async {
-                match timeout(WRITE, command).await {
-                    Ok(outcome) => outcome.map_err(|error| errors::from_bollard(error, WRITE)),
-                    Err(_) => Err(EngineError::TimedOut(WRITE)),
-                }
-            });
-            self.track_session(outcome.await).await
-        })
+        let command = run(self.session().await?.docker).boxed();
+        let outcome = self.shared.http.calls.follow(call, async {
+            match timeout(WRITE, command).await {
+                Ok(outcome) => outcome.map_err(|error| to_engine_error(error, WRITE)),
+                Err(_) => Err(EngineError::TimedOut(WRITE)),
+            }
+        });
+        // Boxed for the same reason as in [`Self::send`].
+        self.track_session(outcome.boxed().await).await
     }
 }
 

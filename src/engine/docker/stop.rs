@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use bollard::query_parameters::{KillContainerOptions, RestartContainerOptions, StopContainerOptions};
-use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{DockerEngine, STOP_WAIT, checked_id};
-use crate::container::{ContainerId, RunState};
+use crate::container::ContainerId;
 use crate::engine::{Engine, EngineError};
 
 impl DockerEngine {
     pub(super) async fn ask_to_stop(&self, id: &ContainerId, grace: Duration) -> Result<(), EngineError> {
         let name = checked_id(id)?;
-        if !grace.is_zero() && kills_when_the_client_leaves(&self.info().await?.version) {
+        // These engines kill the container at once when the client of a stop disconnects (moby 45731).
+        if !grace.is_zero() && is_23_0_or_24_0_up_to(2, &self.info().await?.version) {
             return self.signal_to_stop(id).await;
         }
         let seconds = whole_seconds(grace);
@@ -33,7 +33,8 @@ impl DockerEngine {
     pub(super) async fn ask_to_restart(&self, id: &ContainerId, grace: Duration) -> Result<(), EngineError> {
         let name = checked_id(id)?;
         let version = self.info().await?.version;
-        if stays_stopped_when_the_client_leaves(&version) {
+        // After a restart whose client disconnects, these engines leave the container stopped.
+        if is_23_0_or_24_0_up_to(6, &version) {
             let message = format!(
                 "Docker {version} may leave a container stopped that it is to restart (moby 46688); update it to 24.0.7 or newer"
             );
@@ -56,19 +57,13 @@ impl DockerEngine {
     /// Sends only the stop signal. When the grace period has ended, the caller stops the container with a grace of zero.
     async fn signal_to_stop(&self, id: &ContainerId) -> Result<(), EngineError> {
         let inspected = self.inspect(id).await?;
-        if !matches!(
-            inspected.state(),
-            RunState::Running | RunState::Paused | RunState::Restarting
-        ) {
+        if !inspected.state().is_up() {
             return Ok(());
         }
-        let signal = inspected
-            .document()
-            .pointer("/Config/StopSignal")
-            .and_then(Value::as_str)
-            .filter(|signal| !signal.is_empty())
-            .unwrap_or("SIGTERM")
-            .to_owned();
+        let signal = match inspected.text("/Config/StopSignal") {
+            "" => "SIGTERM".to_owned(),
+            signal => signal.to_owned(),
+        };
         let id = checked_id(id)?;
         let call = format!("POST /containers/{id}/kill?signal={signal}");
         let options = KillContainerOptions { signal };
@@ -89,16 +84,6 @@ fn whole_seconds(grace: Duration) -> i32 {
         .as_secs()
         .saturating_add(u64::from(grace.subsec_nanos() > 0));
     i32::try_from(seconds).unwrap_or(i32::MAX)
-}
-
-/// Engines 23.0 and 24.0.0 to 24.0.2 kill the container at once when the client of a stop disconnects (moby 45731).
-fn kills_when_the_client_leaves(version: &str) -> bool {
-    is_23_0_or_24_0_up_to(2, version)
-}
-
-/// After a restart whose client disconnects, engines 23.0 and 24.0.0 to 24.0.6 leave the container stopped (moby 46688).
-fn stays_stopped_when_the_client_leaves(version: &str) -> bool {
-    is_23_0_or_24_0_up_to(6, version)
 }
 
 fn is_23_0_or_24_0_up_to(last: u32, version: &str) -> bool {

@@ -1,115 +1,69 @@
-//! Reads long answers piece by piece, as lines or as the elements of a list. The memory that this takes is limited, whatever
-//! the engine, a proxy or a container sends.
+//! Reads a long list piece by piece. The memory that this takes is limited, whatever the engine or a proxy sends.
+
+use serde::de::DeserializeOwned;
 
 use crate::engine::EngineError;
 
 /// The longest line and the longest list element to read, in bytes. A line of a pull has a few hundred bytes, and the row of
 /// a container a few thousand.
-const LONGEST: usize = 256 * 1024;
-
-/// Splits a stream into lines. Drops a line that is too long.
-#[derive(Default)]
-pub(super) struct Lines {
-    line: Vec<u8>,
-    is_too_long: bool,
-}
-
-impl Lines {
-    /// Reads the next chunk, and passes on each complete line. Returns false if a line was too long.
-    pub(super) fn read(&mut self, chunk: &[u8], mut take: impl FnMut(&[u8])) -> bool {
-        let mut all_fit = true;
-        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
-            self.is_too_long |= self.line.len().saturating_add(piece.len()) > LONGEST;
-            if self.is_too_long {
-                self.line.clear();
-                all_fit = false;
-            } else {
-                self.line.extend_from_slice(piece);
-            }
-            if piece.ends_with(b"\n") {
-                if !self.is_too_long {
-                    take(&self.line);
-                }
-                self.line.clear();
-                self.is_too_long = false;
-            }
-        }
-        all_fit
-    }
-
-    /// Returns the last line, which has no line break.
-    pub(super) fn rest(&self) -> &[u8] {
-        &self.line
-    }
-}
+pub(super) const LONGEST: usize = 256 * 1024;
 
 /// Splits a JSON list into its elements. Also accepts `null`, which an engine writes for an empty list.
 #[derive(Default)]
 pub(super) struct Elements {
-    element: Vec<u8>,
-    depth: usize,
-    in_string: bool,
-    is_escaped: bool,
-    /// Whether the list has ended.
-    is_whole: bool,
+    /// The bytes of elements that are not complete yet.
+    rest: Vec<u8>,
+    has_begun: bool,
+    has_ended: bool,
     problem: Option<String>,
 }
 
 impl Elements {
     /// Reads the next chunk, and passes on each complete element.
-    pub(super) fn read(&mut self, mut chunk: &[u8], mut take: impl FnMut(&[u8]) -> Result<(), String>) {
-        while self.problem.is_none() {
-            let (in_string, is_escaped) = (self.in_string, self.is_escaped);
-            let matters = |byte: &u8| match byte {
-                _ if is_escaped => true,
-                b'"' => true,
-                b'\\' => in_string,
-                b'[' | b']' | b'{' | b'}' | b',' => !in_string,
-                _ => false,
-            };
-            let end = chunk.iter().position(matters).unwrap_or(chunk.len());
-            let (plain, rest) = chunk.split_at(end);
-            self.element.extend_from_slice(plain);
-            let Some((byte, rest)) = rest.split_first() else {
-                break;
-            };
-            if let Err(problem) = self.next(*byte, &mut take) {
-                self.problem = Some(problem);
-            }
-            chunk = rest;
-        }
-        if self.problem.is_none() && self.element.len() > LONGEST {
-            self.problem = Some(too_much("an element", LONGEST));
-        }
-        if self.problem.is_some() {
-            self.element.clear();
+    pub(super) fn read<T: DeserializeOwned>(
+        &mut self,
+        chunk: &[u8],
+        take: impl FnMut(T) -> Result<(), String>,
+    ) {
+        if self.problem.is_none() && !self.has_ended {
+            self.rest.extend_from_slice(chunk);
+            self.problem = self.parse(take).err();
         }
     }
 
-    fn next(&mut self, byte: u8, take: &mut impl FnMut(&[u8]) -> Result<(), String>) -> Result<(), String> {
-        if self.in_string {
-            self.in_string = self.is_escaped || byte != b'"';
-            self.is_escaped = !self.is_escaped && byte == b'\\';
-            self.element.push(byte);
-            return Ok(());
+    fn parse<T: DeserializeOwned>(
+        &mut self,
+        mut take: impl FnMut(T) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let mut rest = self.rest.as_slice();
+        if !self.has_begun
+            && let Some(elements) = rest.trim_ascii_start().strip_prefix(b"[")
+        {
+            self.has_begun = true;
+            rest = elements;
         }
-        let before = self.depth;
-        match byte {
-            b'"' => self.in_string = true,
-            b'[' | b'{' => self.depth = before.saturating_add(1),
-            b']' | b'}' => self.depth = before.saturating_sub(1),
-            _ => {}
-        }
-        match (before, byte) {
-            (0, b'[') => {}
-            (1, b',' | b']') => {
-                self.is_whole = byte == b']';
-                let is_empty = self.element.iter().all(u8::is_ascii_whitespace);
-                let taken = if is_empty { Ok(()) } else { take(&self.element) };
-                self.element.clear();
-                return taken;
+        while self.has_begun && !self.has_ended {
+            rest = rest.trim_ascii_start();
+            if let Some((separator @ (b',' | b']'), next)) = rest.split_first() {
+                self.has_ended = *separator == b']';
+                rest = next;
+                continue;
             }
-            _ => self.element.push(byte),
+            let mut elements = serde_json::Deserializer::from_slice(rest).into_iter::<T>();
+            let element = elements.next();
+            let after = rest.get(elements.byte_offset()..).unwrap_or_default();
+            match element {
+                // The next chunk may continue an element at the end of this one, such as a number.
+                Some(Ok(element)) if !after.is_empty() => take(element)?,
+                Some(Err(error)) if !error.is_eof() => return Err(error.to_string()),
+                _ => break,
+            }
+            rest = after;
+        }
+        let parsed = self.rest.len() - rest.len();
+        self.rest.drain(..parsed);
+        if self.rest.len() > LONGEST {
+            return Err(too_much("an element", LONGEST));
         }
         Ok(())
     }
@@ -118,8 +72,8 @@ impl Elements {
     pub(super) fn end(self, path: &str, most: usize) -> Result<(), EngineError> {
         let problem = match self.problem {
             Some(problem) => problem,
-            None if self.is_whole || self.element.trim_ascii() == b"null" => return Ok(()),
-            None if self.depth == 0 => "it is not a list".to_owned(),
+            None if self.has_ended || (!self.has_begun && self.rest.trim_ascii() == b"null") => return Ok(()),
+            None if !self.has_begun => "it is not a list".to_owned(),
             None => too_much("it", most),
         };
         Err(EngineError::Malformed(format!("{path}: {problem}")))
@@ -134,17 +88,19 @@ pub(super) fn too_much(what: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
     fn splits_a_list_at_top_level_commas_for_any_chunk_size() {
-        let list = r#" [ {"a":[1,{"b":"],[\"\\"}]} , "x,]" ,3,[[],{}] ]"#;
-        let expected = [r#"{"a":[1,{"b":"],[\"\\"}]}"#, r#""x,]""#, "3", "[[],{}]"];
+        let list = r#" [ {"a":[1,{"b":"],[\"\\"}]} , "x,]" ,312,[[],{}] ]"#;
+        let expected: Vec<Value> = serde_json::from_str(list).unwrap();
         for size in [1, 2, 7, 1000] {
             let (mut elements, mut found) = (Elements::default(), Vec::new());
             for chunk in list.as_bytes().chunks(size) {
-                elements.read(chunk, |element| {
-                    found.push(String::from_utf8_lossy(element).trim().to_owned());
+                elements.read(chunk, |element: Value| {
+                    found.push(element);
                     Ok(())
                 });
             }
@@ -157,9 +113,10 @@ mod tests {
             ("", false),
             ("{}", false),
             ("[1", false),
+            ("[1,x]", false),
         ] {
             let mut elements = Elements::default();
-            elements.read(list.as_bytes(), |_| Ok(()));
+            elements.read(list.as_bytes(), |_: Value| Ok(()));
             assert_eq!(elements.end("", 0).is_ok(), is_whole, "{list}");
         }
     }

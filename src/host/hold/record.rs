@@ -1,7 +1,7 @@
 //! The volumes with the engine's records of holds on replacements.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ring::digest::{SHA256, digest};
@@ -167,10 +167,9 @@ pub async fn note_first_seen<E: Engine>(
             engine.remove_volume(&old.name).await?;
         }
     }
-    let mut name = "delegate-upgrader.seen-".to_owned();
-    for byte in &digest(&SHA256, image.as_bytes()).as_ref()[..8] {
-        let _ = write!(name, "{byte:02x}");
-    }
+    let hash = digest(&SHA256, image.as_bytes());
+    let hash = hash.as_ref().first_chunk().copied().map(u64::from_be_bytes);
+    let name = format!("delegate-upgrader.seen-{:016x}", hash.unwrap_or_default());
     let labels = [
         (RECORD, FIRST_SEEN.to_owned()),
         (IMAGE, image.to_owned()),

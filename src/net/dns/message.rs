@@ -9,7 +9,6 @@ pub(super) enum Kind {
     Aaaa = 28,
 }
 
-/// A server's answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// The name exists and has these addresses.

@@ -11,13 +11,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdUdpSocket};
 use std::path::PathBuf;
 use std::pin::pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, Either, select};
-use hyper_util::client::legacy::connect::dns::Name;
-use reqwest::dns::{Addrs, Resolve, Resolving};
+use futures_util::future::{Either, select};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket};
@@ -175,11 +172,7 @@ async fn ask(server: SocketAddr, name: &str, kind: Kind, over_tcp: bool) -> io::
     let question = message::question(random(), name, kind)
         .ok_or_else(|| io::Error::other(format!("{name} is not a name")))?;
     if !over_tcp {
-        let any: IpAddr = match server {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let socket = UdpSocket::bind((any, 0)).await?;
+        let socket = UdpSocket::bind(any_like(server.ip())).await?;
         // From here on, the socket accepts datagrams from that server only.
         socket.connect(server).await?;
         socket.send(&question).await?;
@@ -213,43 +206,26 @@ fn random() -> [u8; 2] {
 
 /// Whether the host has a route to this address. Sends nothing.
 fn has_route(address: IpAddr) -> bool {
-    let any: IpAddr = match address {
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    StdUdpSocket::bind((any, 0)).is_ok_and(|socket| socket.connect((address, 9)).is_ok())
+    let socket = StdUdpSocket::bind(any_like(address));
+    socket.is_ok_and(|socket| socket.connect((address, 9)).is_ok())
+}
+
+/// Any free port of this host, in the family of an address.
+fn any_like(address: IpAddr) -> SocketAddr {
+    match address {
+        IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        IpAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    }
 }
 
 /// Lets reqwest resolve names.
 impl Resolve for Resolver {
-    fn resolve(&self, name: reqwest::dns::Name) -> Resolving {
+    fn resolve(&self, name: Name) -> Resolving {
         let resolver = self.clone();
-        async move {
+        Box::pin(async move {
             let found = resolver.addresses(name.as_str()).await?;
             let addresses: Addrs = Box::new(found.into_iter().map(|ip| SocketAddr::new(ip, 0)));
             Ok(addresses)
-        }
-        .boxed()
-    }
-}
-
-/// Lets hyper's own connector resolve names.
-impl tower_service::Service<Name> for Resolver {
-    type Response = std::vec::IntoIter<SocketAddr>;
-    type Error = Unresolved;
-    type Future = BoxFuture<'static, Result<Self::Response, Unresolved>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Unresolved>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, name: Name) -> Self::Future {
-        let resolver = self.clone();
-        async move {
-            let found = resolver.addresses(name.as_str()).await?;
-            let addresses = found.into_iter().map(|ip| SocketAddr::new(ip, 0));
-            Ok(addresses.collect::<Vec<_>>().into_iter())
-        }
-        .boxed()
+        })
     }
 }

@@ -34,6 +34,7 @@ async fn a_log_is_decoded_for_any_stream_format() {
         ("a terminal's that looks like a frame", b"\x01\x02".to_vec(), "\u{1}\u{2}"),
         ("cut off in a line", whole[..whole.len() - 4].to_vec(), "one\ntwo th\n"),
         ("cut off in a frame's head", whole[..15].to_vec(), "one\n"),
+        ("with text after a frame", [frame(1, "one\n"), b"no frame\n".to_vec()].concat(), "one\nno frame\n"),
         ("no UTF-8", vec![1, 0, 0, 0, 0, 0, 0, 2, 0xff, 0xfe], "\u{fffd}\u{fffd}\n"),
     ] {
         assert_eq!(text(&body).await, expected, "{name}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use delegate_upgrader::container::{ContainerId, HealthcheckStatus, Inspected};
+use delegate_upgrader::container::{ContainerId, HealthStatus, Inspected};
 use delegate_upgrader::engine::Engine;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -74,8 +74,8 @@ pub async fn a_healthcheck_gives_the_engines_verdict<L: Lab>(lab: &L) {
         "Retries": 2,
     });
     for (name, behaviour, verdict) in [
-        ("well", Behaviour::default(), HealthcheckStatus::Healthy),
-        ("ill", Behaviour::never_healthy(), HealthcheckStatus::Unhealthy),
+        ("well", Behaviour::default(), HealthStatus::Healthy),
+        ("ill", Behaviour::never_healthy(), HealthStatus::Unhealthy),
     ] {
         let image = lab.image(behaviour).await;
         let mut body = lab.body(&image);
@@ -89,7 +89,7 @@ pub async fn a_healthcheck_gives_the_engines_verdict<L: Lab>(lab: &L) {
             .expect("inspect")
             .health()
             .expect("a verdict");
-        assert_eq!(at_first.status, HealthcheckStatus::Starting, "{name}");
+        assert_eq!(at_first.status, HealthStatus::Starting, "{name}");
         let judged = |seen: &Inspected| seen.health().is_some_and(|health| health.status == verdict);
         let health = until(lab, &id, "judged", judged)
             .await
@@ -97,7 +97,7 @@ pub async fn a_healthcheck_gives_the_engines_verdict<L: Lab>(lab: &L) {
             .expect("a verdict");
         assert_eq!(
             health.failing_streak >= 2,
-            verdict == HealthcheckStatus::Unhealthy,
+            verdict == HealthStatus::Unhealthy,
             "{health:?}"
         );
     }
@@ -123,14 +123,14 @@ pub async fn healthcheck_results_outlive_the_life_they_belong_to<L: Lab>(lab: &L
     assert_eq!(results(&seen), [1; 5], "the last five are kept");
     assert_eq!(
         seen.health().map(|health| health.status),
-        Some(HealthcheckStatus::Unhealthy)
+        Some(HealthStatus::Unhealthy)
     );
     lab.engine().start(&id).await.expect("start again");
     let seen = lab.engine().inspect(&id).await.expect("inspect");
     assert_eq!(results(&seen), [1; 5]);
     assert_eq!(
         seen.health().map(|health| health.status),
-        Some(HealthcheckStatus::Starting)
+        Some(HealthStatus::Starting)
     );
 }
 
