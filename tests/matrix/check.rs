@@ -114,7 +114,7 @@ pub(crate) async fn healthy(document: &Value) -> Result<(), String> {
 
 /// The configuration that a container got, without its image's values and the values that each container has for itself.
 /// A successor has a label instead of `--rm`.
-pub(crate) fn configuration(document: &Value) -> Value {
+fn configuration(document: &Value) -> Value {
     let auto_remove =
         document["HostConfig"]["AutoRemove"] == true || document["Config"]["Labels"][AUTO_REMOVE] == "true";
     let id = text(document, "/Id");
@@ -164,7 +164,7 @@ pub(crate) fn configuration(document: &Value) -> Value {
     })
 }
 
-pub(crate) fn differences(path: &str, was: &Value, is: &Value, found: &mut Vec<String>) {
+fn differences(path: &str, was: &Value, is: &Value, found: &mut Vec<String>) {
     if let (Some(a), Some(b)) = (was.as_object(), is.as_object()) {
         for key in a.keys().chain(b.keys().filter(|key| !a.contains_key(*key))) {
             differences(&format!("{path}/{key}"), &was[key], &is[key], found);
