@@ -480,6 +480,8 @@ fn a_dry_run_writes_nothing_and_does_not_announce_an_upgrader() {
         let token = ("UPGRADER_TOKEN", "000102030405060708090a0b0c0d0e0f");
         let (code, text) = cluster.run_with("once", &lines, &[token]);
         assert_eq!((code, cluster.written().is_empty()), (Some(0), dry_run), "{text}");
+        let is_said = text.contains("dryRun is true, so nothing is written");
+        assert_eq!(is_said, dry_run, "{text}");
         let asked = &cluster.state.lock().unwrap().asked;
         assert!(
             !asked.is_empty() && asked.iter().all(|path| path.contains(call)),
