@@ -28,7 +28,6 @@ mod itself_elsewhere;
 mod left_overs;
 mod local_manager;
 mod names;
-mod nobody_in_service;
 mod operator;
 mod originals;
 mod page;

@@ -70,18 +70,6 @@ pub fn inspect(name: &str) -> Value {
     document(name).unwrap_or_else(|| panic!("there is no container {name}"))
 }
 
-/// Whether the container exists and runs this image.
-pub fn runs_image(name: &str, image: &str) -> bool {
-    document(name).is_some_and(|container| {
-        container["State"]["Running"] == true && container["Config"]["Image"] == image
-    })
-}
-
-/// Whether the container exists and runs.
-pub fn runs(name: &str) -> bool {
-    document(name).is_some_and(|container| container["State"]["Running"] == true)
-}
-
 /// The facts that tell one life of one container from another.
 pub fn life(name: &str) -> (String, String, bool, String) {
     let container = inspect(name);
