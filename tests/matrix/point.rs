@@ -136,7 +136,8 @@ impl Point {
     async fn run(&self, bench: &Bench, story: &Arc<Story>) -> Outcome {
         let Bench { engine, .. } = bench;
         let name = self.delegate();
-        let before = self.make_delegate(engine).await;
+        let asked = self.body();
+        let before = self.make_delegate(engine, &asked).await;
         let id = text(&before, "/Id");
         let cast = Cast {
             name: name.clone(),
@@ -199,7 +200,7 @@ impl Point {
                 .into_iter()
                 .map(|call| format!("it touched what is not its own: {call}")),
         );
-        self.judge(bench, &before, &mut outcome).await;
+        self.judge(bench, (&asked, &before), &mut outcome).await;
         let in_service = image_in_service(engine, &name).await;
         let left = engine.list(&name).await;
         let is_rejected = left.iter().any(|row| row.name.contains(".failed-"));
@@ -229,7 +230,7 @@ impl Point {
         outcome.failures.push(lie.to_owned());
     }
 
-    async fn judge(&self, bench: &Bench, before: &Value, outcome: &mut Outcome) {
+    async fn judge(&self, bench: &Bench, delegate: (&Value, &Value), outcome: &mut Outcome) {
         let name = self.delegate();
         let (old, new) = (image(V1), self.scenario.published());
         // An engine that refuses a start or a create rejects the new container, and an engine that ends during the proof
@@ -247,7 +248,7 @@ impl Point {
         };
         let begin = Instant::now();
         let wrong = loop {
-            let wrong = wrongs(&bench.engine, &name, before, &expected).await;
+            let wrong = wrongs(&bench.engine, &name, delegate, &expected).await;
             if wrong.is_empty() || begin.elapsed() > COMES_TO_REST {
                 break wrong;
             }
@@ -281,8 +282,8 @@ impl Point {
         outcome.failures.extend(bench.bystander_touched().await);
     }
 
-    async fn make_delegate(&self, engine: &Engine) -> Value {
-        let name = self.delegate();
+    /// The create body of its delegate.
+    fn body(&self) -> Value {
         let drain = match (&self.gate, self.number % 4) {
             // The delegate is still finishing its tasks when the engine goes.
             (Some(_), _) => 8,
@@ -297,8 +298,12 @@ impl Point {
         } else {
             policies[self.number % policies.len()]
         };
-        let body = self.scenario.body(&name, self.number, drain, policy);
-        let document = engine.run(&name, &body).await;
+        self.scenario.body(&self.delegate(), self.number, drain, policy)
+    }
+
+    async fn make_delegate(&self, engine: &Engine, body: &Value) -> Value {
+        let name = self.delegate();
+        let document = engine.run(&name, body).await;
         if self.scenario.has_two_networks() {
             connect_second_network(engine, &name, self.number).await;
         }

@@ -1,6 +1,7 @@
 //! Delegates, images and the upgrader as tests see them. Everything made here starts with its test's name, or has its
 //! label, and is removed at the test's end.
 
+pub mod diff;
 pub mod engine;
 pub mod front;
 pub mod looks;
@@ -174,6 +175,21 @@ pub fn eventually(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) 
         assert!(start.elapsed() < limit, "not within {limit:?}: {what}");
         std::thread::sleep(Duration::from_millis(250));
     }
+}
+
+/// Kills in each of these ways at one point after the other, until none is reached; `kill` says whether its point was. Returns
+/// the number of kills.
+pub fn kill_at_each_point<W: Copy>(ways: [W; 2], mut kill: impl FnMut(usize, W) -> bool) -> usize {
+    let mut kills = 0;
+    for point in 0.. {
+        let reached = ways.into_iter().filter(|way| kill(point, *way)).count();
+        if reached == 0 {
+            break;
+        }
+        kills += reached;
+    }
+    eprintln!("{kills} kills");
+    kills
 }
 
 impl Lab {
