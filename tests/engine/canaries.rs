@@ -107,7 +107,7 @@ fn a_bad_image_ends_on_the_canaries_and_all_take_the_good_one() {
     for host in others {
         host.daemon().says("reason=\"delayed\"", PATIENCE);
     }
-    let firing = || crate::daemon::get(&format!("http://{}/api/v1/alerts", prometheus.address())).1;
+    let firing = || kit::lab::wire::get(&format!("http://{}/api/v1/alerts", prometheus.address()));
     eventually("ImageRejected fires", PATIENCE, || {
         firing().contains("ImageRejected")
     });
