@@ -71,7 +71,7 @@ impl Host {
             .with("UPGRADE_HEALTHY_DEADLINE", "5s")
             .with("UPGRADE_DELAY", delay)
             .with("HOLD_ON_ALERTS", "ImageRejected|DelegateUnhealthy")
-            .with("PROMETHEUS_URL", &format!("http://{}", prometheus.address()));
+            .with("PROMETHEUS_URL", &prometheus.url());
         self.daemon = Some(upgrader.start());
     }
 
@@ -119,7 +119,7 @@ fn a_bad_image_ends_on_the_canaries_and_all_take_the_good_one() {
         let doctor = host.lab.upgrader(NEVER_HEALTHY);
         let doctor = doctor
             .with("HOLD_ON_ALERTS", "ImageRejected")
-            .with("PROMETHEUS_URL", &format!("http://{}", prometheus.address()));
+            .with("PROMETHEUS_URL", &prometheus.url());
         let said = doctor.run(&["doctor"]);
         said.says(&format!(
             "these alerts hold upgrades back: ImageRejected of {}",

@@ -26,7 +26,6 @@ mod image_records;
 mod itself;
 mod itself_elsewhere;
 mod left_overs;
-mod local_manager;
 mod names;
 mod operator;
 mod originals;
