@@ -108,8 +108,7 @@ fn a_delegate_with_its_networks_last_address_is_replaced_stop_first() {
     ]);
     let name = lab.delegate("1", V1, &["--network", &network]);
     let run = lab.upgrader(V2).run(&["once"]).ended(0);
-    let words = "no available IPv4 addresses";
-    run.says(words);
+    run.says("no available IPv4 addresses");
     assert_eq!((image_of(&name), lab.names()), (image(V2), vec!["1".to_owned()]));
     docker(&["rm", "--force", &name]);
 }
@@ -123,8 +122,7 @@ fn delegate_whose_bind_mount_is_gone_is_left_alone() {
     let before = life(&name);
     drop(source);
     let run = lab.upgrader(V2).run(&["once"]).ended(1);
-    let words = "bind source path does not exist";
-    run.says(words);
+    run.says("bind source path does not exist");
     assert_eq!((life(&name), lab.names()), (before, vec!["1".to_owned()]));
 }
 
