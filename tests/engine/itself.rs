@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::proxy::{Proxy, Treatment};
+use kit::lab::engine::engine_socket;
 use kit::lab::{
     self, Lab, PATIENCE, V1, V2, WITH_HEALTHCHECK, docker, env, eventually, expect, image, inspect, logs,
     project, running,
@@ -110,10 +111,6 @@ fn run_towards(lab: &Lab, wanted: &str, socket: &str, arguments: &[&str]) -> Str
     all.extend(arguments);
     all.push(&first);
     lab.container("upgrader", &all)
-}
-
-pub(crate) fn engine_socket() -> String {
-    env("DOCKER_HOST").replace("unix://", "")
 }
 
 /// Whether the container of that name runs that version; between two renames no container has the name.

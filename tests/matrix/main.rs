@@ -70,7 +70,7 @@ fn main() -> ExitCode {
 
 async fn matrix(selection: Selection) -> ExitCode {
     let begin = Instant::now();
-    let engine = the_engine();
+    let engine = Engine::of_the_lab();
     if let Err(problem) = presence::first_answer(&engine).await {
         println!("matrix: nothing was tried: {problem}");
         return ExitCode::FAILURE;
@@ -100,16 +100,6 @@ async fn try_selected(bench: &Arc<Bench>, selection: &Selection, tally: &mut Tal
     try_all(bench, points, tally).await;
     outage::try_all(bench, &recorded, selection, tally).await;
     bench.engine.clear(BYSTANDER).await;
-}
-
-fn the_engine() -> Engine {
-    let host = lab::env("DOCKER_HOST");
-    let socket = host
-        .strip_prefix("unix://")
-        .unwrap_or_else(|| panic!("DOCKER_HOST is {host}: the matrix needs the engine's socket"));
-    Engine {
-        socket: PathBuf::from(socket),
-    }
 }
 
 async fn set_up(engine: Engine) -> Bench {
