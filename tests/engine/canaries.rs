@@ -71,7 +71,7 @@ impl Host {
             .with("UPGRADE_HEALTHY_DEADLINE", "5s")
             .with("UPGRADE_DELAY", delay)
             .with("HOLD_ON_ALERTS", "ImageRejected|DelegateUnhealthy")
-            .with("PROMETHEUS_URL", &format!("http://{}", prometheus.address()));
+            .with("PROMETHEUS_URL", &prometheus.url());
         self.daemon = Some(upgrader.start());
     }
 
@@ -107,7 +107,7 @@ fn a_bad_image_ends_on_the_canaries_and_all_take_the_good_one() {
     for host in others {
         host.daemon().says("reason=\"delayed\"", PATIENCE);
     }
-    let firing = || crate::daemon::get(&format!("http://{}/api/v1/alerts", prometheus.address())).1;
+    let firing = || kit::lab::wire::get(&format!("http://{}/api/v1/alerts", prometheus.address()));
     eventually("ImageRejected fires", PATIENCE, || {
         firing().contains("ImageRejected")
     });
@@ -119,7 +119,7 @@ fn a_bad_image_ends_on_the_canaries_and_all_take_the_good_one() {
         let doctor = host.lab.upgrader(NEVER_HEALTHY);
         let doctor = doctor
             .with("HOLD_ON_ALERTS", "ImageRejected")
-            .with("PROMETHEUS_URL", &format!("http://{}", prometheus.address()));
+            .with("PROMETHEUS_URL", &prometheus.url());
         let said = doctor.run(&["doctor"]);
         said.says(&format!(
             "these alerts hold upgrades back: ImageRejected of {}",

@@ -279,8 +279,7 @@ fn a_delegate_with_an_inline_config_is_left_alone() {
     let run = lab.upgrader(V2).run(&["once"]);
     for run in [planned, run] {
         assert_eq!(run.code, Some(1), "{}", run.text);
-        let why = "/config.yml was copied into the container";
-        run.says(why);
+        run.says("/config.yml was copied into the container");
     }
     assert_eq!(
         docker(&["inspect", "--format", "{{.Id}} {{.State.Status}}", &name]),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kit::lab::wire::ask;
 use kit::lab::{Lab, PATIENCE, STOP_TIME, Signal, V1, V2, eventually, follow, image, image_of, life};
 
 pub(crate) fn address(log: &str) -> String {
@@ -11,18 +12,6 @@ pub(crate) fn address(log: &str) -> String {
         .expect("the address is logged");
     let rest = line.split("http://").nth(1).expect("an address");
     rest.split('/').next().expect("an address").to_owned()
-}
-
-pub(crate) fn get(url: &str) -> (u16, String) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    runtime.block_on(async {
-        let client = delegate_upgrader::health::http::plain_client().expect("a client");
-        let answer = client.get(url).send().await.expect("an answer");
-        (answer.status().as_u16(), answer.text().await.expect("a text"))
-    })
 }
 
 #[test]
@@ -50,17 +39,17 @@ fn the_page_the_status_and_the_metrics_show_the_delegates() {
     daemon.says("delegate is healthy", PATIENCE);
     let address = address(&daemon.log());
     eventually("it is ready", PATIENCE, || {
-        get(&format!("http://{address}/readyz")).0 == 200
+        ask(&format!("http://{address}/readyz")).0 == 200
     });
-    assert_eq!(get(&format!("http://{address}/livez")).0, 200);
-    let (_, metrics) = get(&format!("http://{address}/metrics"));
+    assert_eq!(ask(&format!("http://{address}/livez")).0, 200);
+    let (_, metrics) = ask(&format!("http://{address}/metrics"));
     let row = format!("delegate_upgrader_delegate_healthy{{container=\"{}-1\"", lab.name);
     assert!(metrics.contains(&row) && !metrics.contains("# EOF"), "{metrics}");
-    let (_, status) = get(&format!("http://{address}/status"));
+    let (_, status) = ask(&format!("http://{address}/status"));
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
     assert_eq!(status["report"]["delegates"][0]["reason"], "awaiting_schedule");
     assert!(status["next_run"].is_string());
-    let (_, page) = get(&format!("http://{address}/"));
+    let (_, page) = ask(&format!("http://{address}/"));
     assert!(
         page.contains(&format!("{}-1", lab.name)) && page.contains("is published"),
         "{page}"
@@ -118,11 +107,9 @@ fn reconnects_to_an_engine_that_comes_back() {
         .with("SCHEDULE", "0 0 1 1 *")
         .start();
     daemon.says("cannot reach the Docker engine", PATIENCE);
-    let (status, why) = get(&format!("http://{}/readyz", address(&daemon.log())));
+    let (status, why) = ask(&format!("http://{}/readyz", address(&daemon.log())));
     assert_eq!(status, 503, "{why}");
-    let engine = std::env::var("DOCKER_HOST").expect("DOCKER_HOST");
-    let engine = engine.strip_prefix("unix://").expect("a unix socket");
-    std::os::unix::fs::symlink(engine, &socket).expect("a link");
+    std::os::unix::fs::symlink(kit::lab::engine::engine_socket(), &socket).expect("a link");
     daemon.says("the Docker engine is answering again", PATIENCE);
     daemon.says("delegate is healthy", PATIENCE);
 }

@@ -3,8 +3,8 @@
 use chrono::{TimeDelta, Utc};
 use serde_json::{Value, json};
 
-use crate::local_manager::{KEY, LocalManager, REVOKED};
 use crate::proxy::Proxy;
+use kit::lab::servers::{REVOKED, Server, TOKEN, asking, manager, publish, set_answer};
 use kit::lab::{Lab, Run, Upgrader, V1, V2, build, docker, env, image, inspect, static_binary};
 
 /// The lines of the output: severity, subject and message. Leaves out the lines about support: the lab's images have none.
@@ -41,8 +41,8 @@ fn assert_only_failure(run: &Run, subject: &str, words: &[&str]) {
     }
 }
 
-fn upgrader(lab: &Lab, manager: &LocalManager) -> Upgrader {
-    manager.of(lab.upgrader(V2))
+fn upgrader(lab: &Lab, manager: &Server) -> Upgrader {
+    asking(lab, &manager.url())
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn doctor_finds_nothing_wrong_and_is_not_counted_as_an_upgrader() {
         lab.delegate("2", V2, &[]),
     );
     let before = ([inspect(&old), inspect(&new)], lab.names());
-    let manager = LocalManager::that_publishes(&image(V2));
+    let manager = manager(V2);
     let upgrader = upgrader(&lab, &manager);
     let run = upgrader.run(&["doctor"]).ended(0);
     let (v1, v2) = (image(V1), image(V2));
@@ -111,13 +111,13 @@ fn doctor_finds_nothing_wrong_and_is_not_counted_as_an_upgrader() {
         .collect();
     assert_eq!(checks, same);
 
-    let asked = manager.log();
+    let asked = manager.read("output");
     assert!(asked.contains(" delegate "), "{asked}");
     assert!(
         !asked.contains("delegate-v2"),
         "the Manager's UI would show AUTO UPGRADE ON:\n{asked}"
     );
-    assert!(!run.text.contains(KEY) && !as_json.text.contains(KEY));
+    assert!(!run.text.contains(TOKEN) && !as_json.text.contains(TOKEN));
     assert_eq!(([inspect(&old), inspect(&new)], lab.names()), before);
 }
 
@@ -125,7 +125,7 @@ fn doctor_finds_nothing_wrong_and_is_not_counted_as_an_upgrader() {
 fn doctor_says_what_to_do_about_the_manager_and_never_prints_the_token() {
     let lab = Lab::new("doctor-manager");
     lab.delegate("1", V1, &[]);
-    let manager = LocalManager::that_publishes(&image(V2));
+    let manager = manager(V2);
     let base = upgrader(&lab, &manager);
     let unknown = "ffffffffffffffffffffffffffffffff";
     for (variable, value, words) in [
@@ -149,7 +149,7 @@ fn doctor_says_what_to_do_about_the_manager_and_never_prints_the_token() {
         let upgrader = base.clone().with(variable, value).with("LOG_LEVEL", "trace");
         for run in [upgrader.run(&["doctor"]), upgrader.run(&["doctor", "--json"])] {
             assert_eq!(run.code, Some(1), "{}", run.text);
-            for secret in [KEY, REVOKED, unknown] {
+            for secret in [TOKEN, REVOKED, unknown] {
                 run.never_says(secret);
             }
             run.says(words);
@@ -158,14 +158,16 @@ fn doctor_says_what_to_do_about_the_manager_and_never_prints_the_token() {
             }
         }
     }
-    assert!(!manager.log().contains("delegate-v2"), "{}", manager.log());
+    let asked = manager.read("output");
+    assert!(!asked.contains("delegate-v2"), "{asked}");
 }
 
 #[test]
 fn doctor_reports_the_clock_skew() {
     let lab = Lab::new("doctor-clock");
     lab.delegate("1", V1, &[]);
-    let manager = LocalManager::that_publishes(&image(V2));
+    let manager = manager(V2);
+    let answers = |fault| set_answer(&manager, &fault);
     let upgrader = upgrader(&lab, &manager);
     // Half a minute more than the message says, so that the test may take its time.
     for (ahead, words) in [
@@ -177,12 +179,12 @@ fn doctor_reports_the_clock_skew() {
             "metaData": {}, "resource": { "imageTag": image(V2), "shouldUpgrade": true }, "responseMessages": [],
         });
         let headers = json!({ "Date": date.to_string() });
-        manager.answers(&json!({ "status": 200, "body": answer.to_string(), "headers": headers }));
+        answers(json!({ "status": 200, "body": answer.to_string(), "headers": headers }));
         let run = upgrader.run(&["doctor"]);
         assert_only_failure(&run, "clock", &[words, "synchronise it (NTP)"]);
         run.says("reachable, token accepted");
 
-        manager.answers(&json!({ "status": 401, "code": "EXPIRED_TOKEN", "headers": headers }));
+        answers(json!({ "status": 401, "code": "EXPIRED_TOKEN", "headers": headers }));
         let run = upgrader.run(&["doctor"]).ended(1);
         let found = not_ok(&run);
         assert!(
@@ -201,7 +203,7 @@ fn doctor_reports_the_clock_skew() {
 fn doctor_reports_an_image_missing_from_the_registry_or_for_its_platform() {
     let lab = Lab::new("doctor-registry");
     let name = lab.delegate("1", V1, &[]);
-    let manager = LocalManager::that_publishes(&image("26.99.1"));
+    let manager = manager("26.99.1");
     let upgrader = upgrader(&lab, &manager);
     let run = upgrader.run(&["doctor"]);
     let lacks = format!(
@@ -215,7 +217,7 @@ fn doctor_reports_an_image_missing_from_the_registry_or_for_its_platform() {
         &[&lacks, "push it there, or publish another image"],
     );
 
-    manager.publish("127.0.0.1:9/harness/delegate:26.99.1");
+    publish(&manager.url(), "127.0.0.1:9/harness/delegate:26.99.1");
     let run = upgrader.run(&["doctor"]);
     assert_only_failure(&run, "registry", &["check that the engine can reach 127.0.0.1:9"]);
 
@@ -231,7 +233,7 @@ fn doctor_reports_an_image_missing_from_the_registry_or_for_its_platform() {
     );
     docker(&["push", "--quiet", &foreign]);
     docker(&["rmi", &foreign]);
-    manager.publish(&foreign);
+    publish(&manager.url(), &foreign);
     let run = upgrader.run(&["doctor"]);
     let why = format!("{foreign} is built for linux/arm64, but the delegate runs on linux/amd64");
     let what = format!("{why}, for {name}: publish one for linux/amd64");
@@ -243,7 +245,7 @@ fn doctor_reports_an_image_missing_from_the_registry_or_for_its_platform() {
 #[test]
 fn doctor_reports_configuration_errors_first_and_a_dead_engine_on_one_line() {
     let lab = Lab::new("doctor-nowhere");
-    let manager = LocalManager::that_publishes(&image(V2));
+    let manager = manager(V2);
     let upgrader = upgrader(&lab, &manager);
     let run = upgrader
         .clone()
@@ -349,7 +351,7 @@ fn doctor_and_plan_agree_on_delegates_and_their_obstacles() {
     docker(&["stop", &stopped]);
     let theirs = lab.delegate("5", V1, &["--env", "ACCOUNT_ID=theirs"]);
     let of_service = lab.delegate("6", V1, &["--label", "com.docker.swarm.service.name=delegates"]);
-    let manager = LocalManager::that_publishes(&image(V2));
+    let manager = manager(V2);
     let upgrader = upgrader(&lab, &manager);
     let pause = upgrader.run(&["pause", &of_service]).ended(2);
     pause.says("run `delegate-upgrader pause delegates` on a manager");
@@ -389,7 +391,7 @@ fn doctor_fails_for_an_invalid_label_as_plan_does() {
     let lab = Lab::new("doctor-label");
     let label = ["--label", "io.delegate-upgrader.pin=newest"];
     let (old, new) = (lab.delegate("1", V1, &label), lab.delegate("2", V2, &label));
-    let manager = LocalManager::that_publishes(&image(V2));
+    let manager = manager(V2);
     let upgrader = upgrader(&lab, &manager);
     let plan = upgrader.run(&["plan"]).ended(1);
     let word = "invalid_label: ";

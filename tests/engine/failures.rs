@@ -1,8 +1,6 @@
 //! Replacements that fail: the old container stays as it was, and the reason is reported.
 
-use std::time::Duration;
-
-use kit::lab::{CRASHES, Lab, NEVER_HEALTHY, PATIENCE, SLOW, V1, V2, build, docker, image, image_of, life};
+use kit::lab::{CRASHES, Lab, NEVER_HEALTHY, V1, V2, build, docker, image, image_of, life};
 
 /// Runs `once` twice towards a bad image, with these times for its health; the delegate is not touched.
 fn rejected(test: &str, version: &str, (healthy, deadline): (&str, &str), words: &str) {
@@ -110,8 +108,7 @@ fn a_delegate_with_its_networks_last_address_is_replaced_stop_first() {
     ]);
     let name = lab.delegate("1", V1, &["--network", &network]);
     let run = lab.upgrader(V2).run(&["once"]).ended(0);
-    let words = "no available IPv4 addresses";
-    run.says(words);
+    run.says("no available IPv4 addresses");
     assert_eq!((image_of(&name), lab.names()), (image(V2), vec!["1".to_owned()]));
     docker(&["rm", "--force", &name]);
 }
@@ -125,8 +122,7 @@ fn delegate_whose_bind_mount_is_gone_is_left_alone() {
     let before = life(&name);
     drop(source);
     let run = lab.upgrader(V2).run(&["once"]).ended(1);
-    let words = "bind source path does not exist";
-    run.says(words);
+    run.says("bind source path does not exist");
     assert_eq!((life(&name), lab.names()), (before, vec!["1".to_owned()]));
 }
 
@@ -139,26 +135,6 @@ fn a_pull_that_fails_changes_nothing() {
     run.says("cannot pull ");
     run.says("not found");
     assert_eq!((life(&name), lab.names()), (before, vec!["1".to_owned()]));
-}
-
-#[test]
-fn stop_first_restores_the_original_container() {
-    let lab = Lab::new("restore");
-    let name = lab.delegate(
-        "1",
-        V1,
-        &["--publish", "127.0.0.1:43463:3460", "--restart", "always"],
-    );
-    let before = life(&name);
-    let run = lab.upgrader(CRASHES).run(&["once"]).ended(1);
-    let after = life(&name);
-    assert_eq!(
-        (&after.0, after.2, &after.3),
-        (&before.0, true, &before.3),
-        "{}",
-        run.text
-    );
-    assert_eq!(lab.names(), ["1", "1.failed-1"]);
 }
 
 #[test]
@@ -201,62 +177,4 @@ fn a_wrong_workload_name_is_reported() {
     let run = lab.upgrader(V2).run(&["once"]).ended(0);
     let words = format!("no container on this host has DELEGATE_NAME={}", lab.name);
     run.says(&words);
-}
-
-/// A clean-up cron job removes everything that has stopped, including the evidence, and unused volumes.
-#[test]
-fn a_bad_image_is_not_retried_after_a_prune() {
-    let lab = Lab::new("pruned");
-    let name = lab.delegate(
-        "1",
-        V1,
-        &["--label", "io.delegate-upgrader.update-order=stop-first"],
-    );
-    let upgrader = lab.upgrader(CRASHES);
-    let prune = || {
-        let filter = format!("label={}", lab.label());
-        docker(&["container", "prune", "--force", "--filter", &filter]);
-        assert_eq!(lab.names(), ["1"]);
-    };
-    upgrader.run(&["once"]).ended(1);
-    let before = life(&name);
-    for _ in 0..3 {
-        prune();
-        upgrader
-            .run(&["once"])
-            .ended(1)
-            .says("failed here once; next attempt after");
-        assert_eq!(life(&name), before, "it was stopped again");
-    }
-    upgrader.run(&["plan"]).says("next attempt after");
-    upgrader.run(&["doctor"]).says("next attempt after");
-    // An operator lifts the quarantine, and the attempts are still counted.
-    upgrader.run(&["retry", &name]).ended(1);
-    prune();
-    upgrader
-        .run(&["once"])
-        .ended(1)
-        .says("failed here twice; next attempt after");
-    lab.upgrader(V2).run(&["once"]).ended(0);
-    assert_eq!(image_of(&name), image(V2));
-}
-
-/// A backup stops the upgrader's process for longer than a candidate's deadline.
-#[test]
-fn time_while_the_upgrader_is_suspended_does_not_count_against_a_candidate() {
-    let lab = Lab::new("stopped");
-    let name = lab.delegate("1", V1, &[]);
-    let upgrader = lab.upgrader(SLOW).with("UPGRADE_HEALTHY_DEADLINE", "12s");
-    let mut run = upgrader.begin("once");
-    run.says("started ", PATIENCE);
-    // By now it has looked at the candidate.
-    std::thread::sleep(Duration::from_secs(2));
-    run.stopped(|| std::thread::sleep(Duration::from_secs(20)));
-    let run = run.wait().ended(0);
-    assert_eq!(
-        (image_of(&name), lab.names()),
-        (image(SLOW), vec!["1".to_owned()]),
-        "{}",
-        run.text
-    );
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::proxy::{Proxy, Treatment};
+use kit::lab::engine::engine_socket;
 use kit::lab::{
     self, Lab, PATIENCE, V1, V2, WITH_HEALTHCHECK, docker, env, eventually, expect, image, inspect, logs,
     project, running,
@@ -110,10 +111,6 @@ fn run_towards(lab: &Lab, wanted: &str, socket: &str, arguments: &[&str]) -> Str
     all.extend(arguments);
     all.push(&first);
     lab.container("upgrader", &all)
-}
-
-pub(crate) fn engine_socket() -> String {
-    env("DOCKER_HOST").replace("unix://", "")
 }
 
 /// Whether the container of that name runs that version; between two renames no container has the name.
@@ -463,45 +460,43 @@ fn try_points(has_port: bool, is_counted: Counted, are_all: bool) {
         .filter(|(call, is_after)| are_all || is_after == &(call % 2 == 1))
         .collect();
     let total = points.len();
-    let (points, failed) = (Arc::new(Mutex::new(points)), Arc::new(Mutex::new(Vec::new())));
+    let (points, failed) = (Mutex::new(points), Mutex::new(Vec::new()));
     // It depends on the clock how many times the last upgrader looks before all is done.
-    let unmade = Arc::new(AtomicUsize::new(0));
-    let workers = (0..3).map(|_| {
-        let (points, failed) = (Arc::clone(&points), Arc::clone(&failed));
-        let unmade = Arc::clone(&unmade);
-        thread::spawn(move || {
-            while let Some((point, is_after)) = { points.lock().expect("the points").pop() } {
-                let (calls, story) = killed_at(has_port, is_counted, point, is_after);
-                let when = if is_after { "after" } else { "before" };
-                let call = calls.get(point).cloned();
-                if call.is_none() && story.is_none() {
-                    eprintln!("killed {when} call {point}: it was not made");
-                    unmade.fetch_add(1, Ordering::Relaxed);
-                    continue;
-                }
-                let call = call.unwrap_or_default();
-                let outcome = if story.is_some() { "FAILED" } else { "passed" };
-                eprintln!("killed {when} call {point}, {call}: {outcome}");
-                if let Some(story) = story {
-                    failed
-                        .lock()
-                        .expect("the failures")
-                        .push(format!("{when} {point} {call}\n{story}"));
-                }
+    let unmade = AtomicUsize::new(0);
+    let work = || {
+        while let Some((point, is_after)) = { points.lock().expect("the points").pop() } {
+            let (calls, story) = killed_at(has_port, is_counted, point, is_after);
+            let when = if is_after { "after" } else { "before" };
+            let call = calls.get(point).cloned();
+            if call.is_none() && story.is_none() {
+                eprintln!("killed {when} call {point}: it was not made");
+                unmade.fetch_add(1, Ordering::Relaxed);
+                continue;
             }
-        })
+            let call = call.unwrap_or_default();
+            let outcome = if story.is_some() { "FAILED" } else { "passed" };
+            eprintln!("killed {when} call {point}, {call}: {outcome}");
+            if let Some(story) = story {
+                failed
+                    .lock()
+                    .expect("the failures")
+                    .push(format!("{when} {point} {call}\n{story}"));
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(work);
+        }
     });
-    for worker in workers.collect::<Vec<_>>() {
-        worker.join().expect("a worker");
-    }
-    let failed = failed.lock().expect("the failures");
+    let failed = failed.into_inner().expect("the failures");
     assert!(
         failed.is_empty(),
         "{} of {total} failed:\n{}",
         failed.len(),
         failed.join("\n\n")
     );
-    let unmade = unmade.load(Ordering::Relaxed);
+    let unmade = unmade.into_inner();
     assert!(unmade * 10 <= total, "{unmade} of {total} calls were not made");
     eprintln!("{} of {total} passed, and {unmade} were not made", total - unmade);
 }

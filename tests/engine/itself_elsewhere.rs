@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use crate::compose::Project;
 use crate::itself::{
-    FIRST, SECOND, SHORT, Watch, build, engine_socket, own_port, run, runs, settings, status, upgrader_image,
+    FIRST, SECOND, SHORT, Watch, build, own_port, run, runs, settings, status, upgrader_image,
 };
+use kit::lab::engine::engine_socket;
 use kit::lab::{Lab, PATIENCE, V2, docker, eventually, image, image_of, inspect};
 
 /// Writes the compose file of an upgrader of this version that wants to run the second version.

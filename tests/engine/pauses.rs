@@ -112,7 +112,7 @@ fn an_image_waits_for_its_delay_and_the_engine_stores_the_first_sight() {
 
 /// The rows of the delegates on the status screen.
 fn screen(address: &str) -> Value {
-    let (_, status) = crate::daemon::get(&format!("http://{address}/status"));
+    let status = kit::lab::wire::get(&format!("http://{address}/status"));
     let status: Value = serde_json::from_str(&status).expect("JSON");
     status["report"]["delegates"].clone()
 }

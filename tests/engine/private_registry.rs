@@ -1,16 +1,14 @@
 //! A registry that requires a login.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tempfile::TempDir;
-
-use kit::lab::{Lab, PATIENCE, V1, V2, docker, eventually, expect, image, image_of, inspect, project};
+use kit::lab::servers::{Server, fixture};
+use kit::lab::{Lab, V1, V2, docker, expect, image, image_of, inspect, project};
 
 const USER: &str = "ci";
 /// Its base64 in the usual alphabet contains both characters that the URL-safe alphabet lacks.
@@ -18,59 +16,41 @@ pub(crate) const PASSWORD: &str = "~>?~~>>??~+/:p w";
 /// The bcrypt hash of it.
 const HASHED: &str = "$2b$05$mc30WOk3OqTWuwkxmcqI6e7XvWRaMj8pg1zzJ0c90lQnIXsbrJS62";
 
-/// Ends with the test.
+/// Engines accept a registry on their own host without a trusted certificate.
 pub(crate) struct PrivateRegistry {
-    server: Child,
-    directory: TempDir,
-    /// `host:port`. Engines accept a registry on their own host without a trusted certificate.
+    server: Server,
+    /// `host:port`.
     address: String,
 }
 
 impl PrivateRegistry {
     pub(crate) fn start(has_tls: bool) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let port = TcpListener::bind("127.0.0.1:0")
-            .and_then(|free| free.local_addr())
-            .expect("a port")
-            .port();
-        let address = format!("127.0.0.1:{port}");
-        let (at, tls) = (directory.path().display(), project().join("tests/fixtures/tls"));
-        let (certificate, key) = (tls.join("server.pem"), tls.join("server.key"));
-        fs::write(directory.path().join("htpasswd"), format!("{USER}:{HASHED}\n")).expect("htpasswd");
-        let (certificate, key) = (certificate.display(), key.display());
-        let tls = if has_tls {
-            format!(", tls: {{certificate: '{certificate}', key: '{key}'}}")
-        } else {
-            String::new()
-        };
-        let config = format!(
-            "version: 0.1\nlog: {{accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: {at}/data}}}}\n\
-             auth: {{htpasswd: {{realm: lab, path: {at}/htpasswd}}}}\nhttp: {{addr: '{address}'{tls}}}\n"
-        );
-        let file = directory.path().join("registry.yml");
-        fs::write(&file, config).expect("registry.yml");
-        let server = Command::new("docker-registry")
-            .arg("serve")
-            .arg(&file)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("docker-registry starts");
-        let registry = Self {
-            server,
-            directory,
-            address,
-        };
-        eventually("the registry answers", PATIENCE, || {
-            std::net::TcpStream::connect(&registry.address).is_ok()
+        let server = Server::start(|directory, port| {
+            let at = directory.display();
+            fs::write(directory.join("htpasswd"), format!("{USER}:{HASHED}\n")).expect("htpasswd");
+            let (certificate, key) = (fixture("server.pem"), fixture("server.key"));
+            let tls = if has_tls {
+                format!(", tls: {{certificate: '{certificate}', key: '{key}'}}")
+            } else {
+                String::new()
+            };
+            let config = format!(
+                "version: 0.1\nlog: {{accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: {at}/data}}}}\n\
+                 auth: {{htpasswd: {{realm: lab, path: {at}/htpasswd}}}}\nhttp: {{addr: '127.0.0.1:{port}'{tls}}}\n"
+            );
+            let file = directory.join("registry.yml");
+            fs::write(&file, config).expect("registry.yml");
+            let mut command = Command::new("docker-registry");
+            command.arg("serve").arg(&file);
+            command
         });
-        registry
+        let address = server.address();
+        Self { server, address }
     }
 
     /// A directory for `DOCKER_CONFIG` with this `config.json`.
     fn config(&self, name: &str, json: &str) -> PathBuf {
-        let directory = self.directory.path().join(name);
+        let directory = self.server.path(name);
         fs::create_dir(&directory).expect("a directory");
         fs::write(directory.join("config.json"), json).expect("config.json");
         directory
@@ -98,13 +78,6 @@ impl PrivateRegistry {
         );
         docker(&["rmi", &name]);
         name
-    }
-}
-
-impl Drop for PrivateRegistry {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
     }
 }
 
@@ -219,9 +192,9 @@ fn every_kind_of_login_works() {
     let registry = PrivateRegistry::start(true);
     let published = registry.publish(V2);
     let upgrader = lab.upgrader(V2).with("PUBLISHED_IMAGE", &published);
-    let file = registry.directory.path().join("password");
+    let file = registry.server.path("password");
     fs::write(&file, format!("{PASSWORD}\n")).expect("a password file");
-    let bin = registry.directory.path().join("bin");
+    let bin = registry.server.path("bin");
     fs::create_dir(&bin).expect("a directory");
     let helper = bin.join("docker-credential-lab");
     let answer = format!(r#"{{"Username":"{USER}","Secret":"{PASSWORD}"}}"#);

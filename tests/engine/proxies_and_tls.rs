@@ -26,10 +26,7 @@ fn certified() -> (String, String) {
 
 /// The URLs of a Manager and of the same Manager behind TLS.
 fn both_ways(manager: &Server, tls: &Server) -> [String; 2] {
-    [
-        format!("http://{}", manager.address()),
-        format!("https://{}", tls.address()),
-    ]
+    [manager.url(), format!("https://{}", tls.address())]
 }
 
 fn with_parts(upgrader: Upgrader, proxy: &Server, user: &str, password: &str) -> Upgrader {
@@ -161,7 +158,7 @@ fn reports_wrong_proxy_login_without_retry() {
     let (squid, tinyproxy) = (squid(USER, PASSWORD), tinyproxy(PLAIN_USER, PLAIN_PASSWORD));
     let [http, https] = both_ways(&manager, &tls);
     let asking = |url| asking(&lab, url).with("CA_BUNDLE", &fixture("ca.pem"));
-    let bare = |url, proxy: &Server| asking(url).with("HTTPS_PROXY", &format!("http://{}", proxy.address()));
+    let bare = |url, proxy: &Server| asking(url).with("HTTPS_PROXY", &proxy.url());
     for (proxy, upgrader) in [
         (&squid, with_parts(asking(&http), &squid, USER, WRONG)),
         (&squid, with_parts(asking(&https), &squid, USER, WRONG)),

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use delegate_upgrader::engine::{API_CALLS, ApiCall};
+use kit::lab::engine::engine_socket;
 
 type Calls = Arc<Mutex<Vec<String>>>;
 
@@ -58,7 +59,7 @@ impl Proxy {
     /// Cuts every connection that is older than the limit.
     pub(crate) fn that_cuts_after(limit: Duration) -> Self {
         Self::start(move |client| {
-            let engine = UnixStream::connect(engine()).expect("the engine");
+            let engine = UnixStream::connect(engine_socket()).expect("the engine");
             let ends = [&client, &engine].map(|end| end.try_clone().expect("clone"));
             relay(
                 client.try_clone().expect("clone"),
@@ -142,7 +143,7 @@ impl Proxy {
             }
             // One call per connection, so that each call is checked.
             let head = head.replacen("\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1);
-            let mut engine = UnixStream::connect(engine()).expect("the engine");
+            let mut engine = UnixStream::connect(engine_socket()).expect("the engine");
             let body = client.buffer().to_vec();
             if engine.write_all(&[head.as_bytes(), &body].concat()).is_err() {
                 return;
@@ -246,12 +247,6 @@ fn is_call_of(method: &str, path: &str, call: &ApiCall) -> bool {
         && segments.len() > name + behind.len()
         && segments[..name] == pattern[..name]
         && segments.ends_with(behind)
-}
-
-/// The path of the engine's socket.
-fn engine() -> PathBuf {
-    let host = std::env::var("DOCKER_HOST").expect("DOCKER_HOST");
-    PathBuf::from(host.strip_prefix("unix://").expect("a unix socket"))
 }
 
 fn relay(mut from: UnixStream, mut to: UnixStream) {

@@ -1,8 +1,8 @@
 //! The Quadlet of `examples/quadlet` under a real systemd and a real Podman: it is installed unchanged, upgrades a
 //! delegate, takes new settings, is killed when it hangs, follows Podman's socket, and stops.
 
-use crate::local_manager::{ACCOUNT, KEY};
 use crate::systemd::played;
+use kit::lab::servers::{ACCOUNT, TOKEN};
 use kit::lab::{V1, V2};
 
 /// The surroundings: a registry, images of both versions, a Manager, and Podman's socket.
@@ -26,7 +26,7 @@ export LAB_REGISTRY=127.0.0.1:5000
 /project/tests/lab/images /static/delegate "$V1 DRAIN_SECONDS=8" "$V2" >/dev/null
 v1=$LAB_REGISTRY/harness/delegate:$V1 v2=$LAB_REGISTRY/harness/delegate:$V2
 DELEGATE_UPGRADER_STATIC=/static /project/tests/lab/upgrader-image delegate-upgrader:latest >/dev/null
-systemd-run --quiet /static/manager serve --listen 0.0.0.0:8080 --account "$ACCOUNT" --token "$KEY" --published "$v2"
+systemd-run --quiet /static/manager serve --listen 0.0.0.0:8080 --account "$ACCOUNT" --token "$TOKEN" --published "$v2"
 until_is 20 listens 8080
 systemctl start podman.socket
 "#;
@@ -58,7 +58,7 @@ podman run --detach --name with-secret --secret delegate-token,type=env,target=D
 
 # As docs/usage/podman.md has it.
 cd /project
-printf %s "$KEY" >/token
+printf %s "$TOKEN" >/token
 podman secret create upgrader-token /token >/dev/null
 install -D -m 640 examples/systemd/delegate-upgrader.env $settings
 install -D -m 644 examples/quadlet/delegate-upgrader.container /etc/containers/systemd/delegate-upgrader.container
@@ -83,7 +83,7 @@ awk '$2 !~ "^/(proc|sys|dev)(/|$)" && $4 ~ "^rw" { print "may write to: " $2 }' 
 # Neither does anything show the token, nor does podman auto-update replace anything.
 /usr/libexec/podman/quadlet -dryrun >/generated 2>&1
 { cat /generated "$process/environ"; podman inspect $unit; systemctl cat $unit; } >/shown
-grep -c "$KEY" /shown
+grep -c "$TOKEN" /shown
 grep -cE '^AutoUpdate|autoupdate' /shown
 podman auto-update --dry-run --format 'auto-update: {{.Unit}}'
 
@@ -131,7 +131,7 @@ journal
 fn the_quadlet_upgrades_reloads_restarts_when_hung_and_stops() {
     let root =
         std::env::var_os("LAB_QUADLET_ROOT").expect("LAB_QUADLET=1 tests/lab/run sets LAB_QUADLET_ROOT");
-    let story = format!("V1={V1} V2={V2} ACCOUNT={ACCOUNT} KEY={KEY}\n{SURROUNDINGS}{STORY}");
+    let story = format!("V1={V1} V2={V2} ACCOUNT={ACCOUNT} TOKEN={TOKEN}\n{SURROUNDINGS}{STORY}");
     let output = played(&story, &[("LAB_PODMAN", "1".into()), ("LAB_ROOT", root)]);
     let (operator, journal) = output.split_once("--- journal\n").expect("a journal");
     let said: Vec<&str> = operator.lines().collect();
@@ -188,5 +188,5 @@ fn the_quadlet_upgrades_reloads_restarts_when_hung_and_stops() {
         assert!(journal.contains(line), "{line:?} is not in:\n{journal}");
     }
     assert!(!journal.contains("the engine refused"), "{journal}");
-    assert!(!output.contains("hunter2") && !output.contains(KEY), "{output}");
+    assert!(!output.contains("hunter2") && !output.contains(TOKEN), "{output}");
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::local_manager::{ACCOUNT, KEY};
 use kit::commands::{Block, assignment, blocks, words};
+use kit::lab::servers::{ACCOUNT, TOKEN as KEY, publish};
 use kit::lab::{
     Lab, PATIENCE, V1, V2, build, docker, eventually, expect, follow, image, image_of, inspect, life, logs,
     project, running, static_binary,
@@ -39,10 +39,6 @@ fn manager_with(lab: &Lab, further: &[&str]) -> (String, String) {
     });
     let address = docker(&["inspect", "--format", "{{.NetworkSettings.IPAddress}}", &name]);
     (name, format!("http://{address}:8080"))
-}
-
-pub(crate) fn publish(manager: &str, reference: &str) {
-    expect(Command::new(static_binary("manager")).args(["publish", "--at", manager, reference]));
 }
 
 /// Runs the `docker run` of a page with this number, unchanged except for the values (or other arguments), the image, the name, and

@@ -1,12 +1,13 @@
 //! `reconfigure` by its page: a new token without a gap, with delegates that show theirs to a Manager all the time.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use kit::lab::wire::Message;
 use kit::lab::{Lab, PATIENCE, Upgrader, V1, V2, docker, eventually, image_of, inspect, life, logs, project};
 
 const OLD: &str = "0ld0ld0ld0ld0ld0ld";
@@ -69,12 +70,11 @@ impl Manager {
 /// Reads one request, and answers whether its token is known.
 fn answer(mut stream: &TcpStream, known: &Mutex<BTreeSet<&'static str>>) {
     let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
-    let lines = BufReader::new(stream).lines().map_while(Result::ok);
-    let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
-    let mut tokens = head
-        .iter()
-        .filter_map(|line| line.strip_prefix("Authorization: "));
-    let is_known = tokens.any(|token| known.lock().expect("tokens").contains(token));
+    let request = Message::read(&mut BufReader::new(stream));
+    let token = request
+        .as_ref()
+        .and_then(|request| request.header("authorization"));
+    let is_known = token.is_some_and(|token| known.lock().expect("tokens").contains(token));
     let status = if is_known { "200 OK" } else { "401 Unauthorized" };
     let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     let _ = stream.write_all(answer.as_bytes());

@@ -1,13 +1,13 @@
 //! The audit log, a webhook, metrics, the status and `history` agree on upgrades, rejected images, rollbacks and pauses.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use kit::lab::wire::get;
+use kit::lab::wire::{Message, get};
 use kit::lab::{Lab, NEVER_HEALTHY, PATIENCE, Signal, Upgrader, V1, V2, eventually, image};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -51,35 +51,15 @@ impl Receiver {
 }
 
 fn accept(stream: &TcpStream, sink: &Mutex<Vec<Value>>) {
-    let mut reader = BufReader::new(stream);
-    let mut headers = Vec::new();
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).unwrap_or(0) == 0 || line == "\r\n" {
-            break;
-        }
-        headers.push(line.trim_end().to_ascii_lowercase());
-    }
-    let header = |name: &str| {
-        let mut values = headers.iter().filter_map(|line| line.split_once(": "));
-        values
-            .find(|(header, _)| *header == name)
-            .map(|(_, value)| value.to_owned())
-    };
-    let Some(length) = header("content-length").and_then(|length| length.parse().ok()) else {
+    let Some(request) = Message::read(&mut BufReader::new(stream)) else {
         return;
     };
-    let mut body = vec![0; length];
-    if reader.read_exact(&mut body).is_err() {
-        return;
-    }
-    let (id, timestamp) = (header("webhook-id"), header("webhook-timestamp"));
-    let (id, timestamp) = (id.expect("an id"), timestamp.expect("a time"));
-    let signed = [id.as_bytes(), b".", timestamp.as_bytes(), b".", &body].concat();
+    let [id, timestamp, signature] =
+        ["id", "timestamp", "signature"].map(|part| request.header(&format!("webhook-{part}")).expect(part));
+    let signed = [id.as_bytes(), b".", timestamp.as_bytes(), b".", &request.body].concat();
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &KEY);
     let expected = BASE64_STANDARD.encode(ring::hmac::sign(&key, &signed));
-    let signature = header("webhook-signature").expect("a signature");
-    let is_good = signature == format!("v1,{expected}").to_ascii_lowercase();
+    let is_good = signature == format!("v1,{expected}");
     let status = if is_good {
         "204 No Content"
     } else {
@@ -91,7 +71,7 @@ fn accept(stream: &TcpStream, sink: &Mutex<Vec<Value>>) {
         "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     );
     if is_good {
-        let event: Value = serde_json::from_slice(&body).expect("JSON");
+        let event: Value = request.json();
         assert_eq!(text(&event, "id"), id);
         sink.lock().expect("it is so").push(event);
     }

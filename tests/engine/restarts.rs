@@ -173,8 +173,7 @@ fn rejection_names_the_restart(test: &str, signal: Signal) {
         engine.restart(signal);
         docker(&["start", &name]);
         let run = upgrader.run(&["once"]).ended(1);
-        let words = "the delegate in service was restarted at";
-        run.says(words);
+        run.says("the delegate in service was restarted at");
         let (id, _, is_running, _) = life(&name);
         assert_eq!((id, is_running), (old, true), "{}", run.text);
         assert_eq!(lab.names(), ["1", "1.failed-1"], "{}", run.text);

@@ -118,12 +118,7 @@ fn finishes_what_was_begun(case: &str, fault: Fault) {
         .with("SCHEDULE", "*/2 * * * * *")
         .start();
     daemon.says("runs the published image", SET_UP);
-    let publish = [
-        "publish",
-        "--at",
-        &format!("http://{}", manager.address()),
-        &image(V2),
-    ];
+    let publish = ["publish", "--at", &manager.url(), &image(V2)];
     expect(Command::new(static_binary("manager")).args(publish));
     daemon.says("started", SET_UP);
     front.set(fault);

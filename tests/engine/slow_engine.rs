@@ -61,7 +61,7 @@ fn reports_silent_or_truncating_engine_and_recovers() {
     let address = address(&daemon);
     let is_healthy = || seen(&upgrader, &address, &name).0 == "healthy";
     eventually("it is reported", PATIENCE, is_healthy);
-    let get = |path: &str| crate::daemon::get(&format!("http://{address}{path}"));
+    let get = |path: &str| kit::lab::wire::ask(&format!("http://{address}{path}"));
     for (words, treatment) in [
         ("/", Treatment::Silence),
         ("/containers/json", Treatment::Silence),

@@ -11,7 +11,8 @@ use delegate_upgrader::engine::{API_CALLS, Purpose};
 
 use crate::permissions::one_of_each_kind;
 use crate::proxy::{Proxy, without_services};
-use kit::lab::{Lab, PATIENCE, V2, env, eventually, image, image_of, inspect, project};
+use kit::lab::engine::engine_socket;
+use kit::lab::{Lab, PATIENCE, V2, eventually, image, image_of, inspect, project};
 
 const PAGE: &str = "docs/usage/permissions.md";
 
@@ -133,7 +134,7 @@ impl Sections {
                 r"    http-request allow if {{ path,url_dec -m reg -i ^(/v[\d\.]+)?/{section} }}"
             );
         }
-        let engine = env("DOCKER_HOST").replace("unix://", "");
+        let engine = engine_socket();
         format!(
             "global\n    log stdout format raw local0\n    maxconn 100\ndefaults\n    mode http\n    log global\n    \
              log-format \"%ts %HM %HP\"\n    option http-server-close\n    timeout connect 10s\n    timeout client 10m\n    \

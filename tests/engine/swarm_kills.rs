@@ -4,10 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kit::lab::{CRASHES, Upgrader, V1, V2, eventually, image};
+use kit::lab::{CRASHES, Upgrader, V1, V2, eventually, image, kill_at_each_point};
 
 use crate::proxy::{Proxy, Treatment};
 use crate::swarm::{PATIENCE, Service};
+
+const WAYS: [Treatment; 2] = [Treatment::KilledBefore, Treatment::KilledAfter];
 
 /// Whether a call counts, by its method.
 type Counted = fn(&str) -> bool;
@@ -44,56 +46,39 @@ fn killed_at(service: &Service, published: &str, counted: Counted, point: usize,
 /// Kills at each point of an upgrade from one image to the other, back again, and so on.
 fn an_upgrade(counted: Counted) {
     let service = Service::with_replicas("swarm-kills", 1);
-    let (mut tried, mut wanted, mut other) = (0, V2, V1);
-    for point in 0.. {
-        let mut came_to_it = false;
-        for how in [Treatment::KilledBefore, Treatment::KilledAfter] {
-            let is_killed = killed_at(&service, wanted, counted, point, how);
-            let run = upgrader(&service, wanted).run(&["once"]);
-            assert_eq!(run.code, Some(0), "point {point}: {}", run.text);
-            assert_eq!(service.running(), [image(wanted)], "point {point}: {}", run.text);
-            assert!(service.image().starts_with(&image(wanted)));
-            assert_eq!(service.label("attempt-image"), Some(service.image()));
-            assert_eq!(service.label("failed-image"), None);
-            came_to_it |= is_killed;
-            tried += usize::from(is_killed);
-            std::mem::swap(&mut wanted, &mut other);
-        }
-        if !came_to_it {
-            break;
-        }
-    }
-    eprintln!("{tried} kills");
-    assert!(tried > 3);
+    let (mut wanted, mut other) = (V2, V1);
+    let kills = kill_at_each_point(WAYS, |point, how| {
+        let is_killed = killed_at(&service, wanted, counted, point, how);
+        let run = upgrader(&service, wanted).run(&["once"]);
+        assert_eq!(run.code, Some(0), "point {point}: {}", run.text);
+        assert_eq!(service.running(), [image(wanted)], "point {point}: {}", run.text);
+        assert!(service.image().starts_with(&image(wanted)));
+        assert_eq!(service.label("attempt-image"), Some(service.image()));
+        assert_eq!(service.label("failed-image"), None);
+        std::mem::swap(&mut wanted, &mut other);
+        is_killed
+    });
+    assert!(kills > 3);
 }
 
 /// Kills at each point of an update that fails.
 fn a_failure(counted: Counted) {
     let service = Service::with_replicas("swarm-kills-failure", 1);
     let before = service.image();
-    let mut tried = 0;
-    for point in 0.. {
-        let mut came_to_it = false;
-        for how in [Treatment::KilledBefore, Treatment::KilledAfter] {
-            let is_killed = killed_at(&service, CRASHES, counted, point, how);
-            let run = upgrader(&service, CRASHES).run(&["once"]);
-            assert_eq!(run.code, Some(1), "point {point}: {}", run.text);
-            assert_eq!(service.image(), before, "point {point}: {}", run.text);
-            eventually("the old one runs again", PATIENCE, || {
-                service.running() == [image(V1)]
-            });
-            let failed = service.label("failed-image").expect("it is in quarantine");
-            assert!(failed.starts_with(&image(CRASHES)), "{failed}");
-            service.forget("failed-image");
-            came_to_it |= is_killed;
-            tried += usize::from(is_killed);
-        }
-        if !came_to_it {
-            break;
-        }
-    }
-    eprintln!("{tried} kills");
-    assert!(tried > 3);
+    let kills = kill_at_each_point(WAYS, |point, how| {
+        let is_killed = killed_at(&service, CRASHES, counted, point, how);
+        let run = upgrader(&service, CRASHES).run(&["once"]);
+        assert_eq!(run.code, Some(1), "point {point}: {}", run.text);
+        assert_eq!(service.image(), before, "point {point}: {}", run.text);
+        eventually("the old one runs again", PATIENCE, || {
+            service.running() == [image(V1)]
+        });
+        let failed = service.label("failed-image").expect("it is in quarantine");
+        assert!(failed.starts_with(&image(CRASHES)), "{failed}");
+        service.forget("failed-image");
+        is_killed
+    });
+    assert!(kills > 3);
 }
 
 #[test]

@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::daemon::{address, get};
+use crate::daemon::address;
 use crate::proxy::Proxy;
+use kit::lab::wire::get;
 use kit::lab::{Daemon, Lab, PATIENCE, Signal, WITH_HEALTHCHECK, docker, eventually, inspect};
 
 /// One second for the upgrader, and five for a busy machine.
@@ -20,7 +21,7 @@ fn seen(daemon: &Daemon, what: &str, is_so: impl Fn(&Value) -> bool) -> Duration
         format!("http://{}/status", address(&daemon.log())),
     );
     eventually(what, PATIENCE, || {
-        let status: Value = serde_json::from_str(&get(&url).1).expect("JSON");
+        let status: Value = serde_json::from_str(&get(&url)).expect("JSON");
         is_so(&status["report"]["delegates"])
     });
     begun.elapsed()

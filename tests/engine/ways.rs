@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::compose::compose_command;
-use crate::local_manager::{ACCOUNT, KEY};
-use crate::readme_command::{manager, publish};
+use crate::readme_command::manager;
+use kit::lab::servers::{ACCOUNT, TOKEN, publish};
 use kit::lab::{Lab, PATIENCE, V1, V2, docker, eventually, expect, image, inspect, logs, project, running};
 
 const SOCKET: &str = "/var/run/docker.sock";
@@ -15,7 +15,7 @@ const SOCKET: &str = "/var/run/docker.sock";
 /// A file with the token that only root and the upgrader's user may read.
 fn token_file(lab: &Lab) -> PathBuf {
     let path = std::env::temp_dir().join(format!("{}-token", lab.name));
-    fs::write(&path, KEY).expect("a file");
+    fs::write(&path, TOKEN).expect("a file");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).expect("permissions");
     expect(Command::new("chown").arg("65532").arg(&path));
     path
@@ -53,7 +53,7 @@ fn assert_hardened(upgrader: &str) {
         inspect(upgrader)["State"]["Health"]["Status"] == "healthy"
     });
     let log = logs(upgrader);
-    assert!(!log.contains(KEY) && !log.contains(" ERROR "), "{log}");
+    assert!(!log.contains(TOKEN) && !log.contains(" ERROR "), "{log}");
 }
 
 #[test]

@@ -16,7 +16,6 @@
     reason = "a test that cannot continue has failed, and this one prints its own results"
 )]
 
-mod diff;
 mod images;
 mod podman;
 mod row;

@@ -41,13 +41,7 @@ pub(crate) struct Surroundings {
 
 impl Surroundings {
     pub(crate) async fn make() -> Self {
-        let host = lab::env("DOCKER_HOST");
-        let socket = host.strip_prefix("unix://").unwrap_or_else(|| {
-            panic!("DOCKER_HOST is {host}: the fidelity matrix needs the engine's socket")
-        });
-        let engine = Engine {
-            socket: PathBuf::from(socket),
-        };
+        let engine = Engine::of_the_lab();
         clear(&engine).await;
         let version = engine.expect("GET", "/version", None).await;
         let text = |key: &str| version[key].as_str().unwrap_or_default().to_owned();

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::diff::{Upgrade, is_nothing, keys};
 use crate::podman;
 use crate::row::Row;
 use crate::surroundings::Surroundings;
+use kit::lab::diff::{Upgrade, is_nothing, keys};
 use kit::lab::engine::Engine;
 use kit::lab::{env, static_binary};
 

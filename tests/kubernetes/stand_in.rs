@@ -1,12 +1,13 @@
 //! Whole runs against a stand-in for the API server, which replaces pods at once: no cluster is needed.
 
 use std::collections::HashMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use chrono::Utc;
+use kit::lab::wire::Message;
 use serde_json::{Value, json};
 
 use crate::read::deployment;
@@ -202,27 +203,11 @@ impl State {
 fn serve(stream: &TcpStream, state: &Mutex<State>) -> Option<()> {
     let mut reader = BufReader::new(stream);
     loop {
-        let mut first = String::new();
-        reader.read_line(&mut first).ok()?;
-        let mut words = first.split_whitespace();
-        let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
-        let (mut length, mut login, mut is_ours) = (0, String::new(), false);
-        loop {
-            let mut header = String::new();
-            reader.read_line(&mut header).ok()?;
-            let Some((name, value)) = header.trim().split_once(": ") else {
-                break;
-            };
-            match name.to_ascii_lowercase().as_str() {
-                "content-length" => length = value.parse().ok()?,
-                "user-agent" => is_ours = value == concat!("delegate-upgrader/", env!("CARGO_PKG_VERSION")),
-                "authorization" => value.clone_into(&mut login),
-                _ => {}
-            }
-        }
-        assert!(is_ours, "{method} {path} does not say who asks");
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).ok()?;
+        let request = Message::read(&mut reader)?;
+        let (method, path) = (request.method(), request.target());
+        let agent = concat!("delegate-upgrader/", env!("CARGO_PKG_VERSION"));
+        assert_eq!(request.header("user-agent"), Some(agent), "{method} {path}");
+        let login = request.header("authorization").unwrap_or_default();
         if method == "PATCH" {
             let waits_since = std::time::Instant::now();
             {
@@ -238,8 +223,8 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) -> Option<()> {
             }
         }
         let mut state = state.lock().unwrap();
-        let (status, header, answer) = state.registry_answer(&path, &login).unwrap_or_else(|| {
-            let (status, answer) = state.answer(&method, &path, &body);
+        let (status, header, answer) = state.registry_answer(path, login).unwrap_or_else(|| {
+            let (status, answer) = state.answer(method, path, &request.body);
             // Since 1.25, the API server warns about unknown fields and about versions that will be removed.
             let warning = "Warning: 299 - \"unknown field \\\"spec.x\\\"\"\r\n";
             (status, warning.to_owned(), answer)
@@ -533,6 +518,8 @@ fn a_dry_run_writes_nothing_and_does_not_announce_an_upgrader() {
         let token = ("UPGRADER_TOKEN", "000102030405060708090a0b0c0d0e0f");
         let (code, text) = cluster.run_with("once", &lines, &[token]);
         assert_eq!((code, cluster.written().is_empty()), (Some(0), dry_run), "{text}");
+        let is_said = text.contains("dryRun is true, so nothing is written");
+        assert_eq!(is_said, dry_run, "{text}");
         let asked = &cluster.state.lock().unwrap().asked;
         assert!(
             !asked.is_empty() && asked.iter().all(|path| path.contains(call)),

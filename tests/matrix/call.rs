@@ -34,8 +34,6 @@ impl Cast {
 
     /// `NAME.draining-17` → `draining`.
     fn part_of_name(&self, name: &str) -> String {
-        // For a moment Compose names it `<id>_NAME`.
-        let name = name.split_once('_').map_or(name, |(_, name)| name);
         match name.strip_prefix(&self.name) {
             Some("") => "service".to_owned(),
             Some(rest) if rest.starts_with('.') => rest

@@ -2,16 +2,13 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use kit::lab::LABEL;
+use kit::lab::diff::Upgrade;
 use kit::lab::engine::Engine;
-
-/// The label of a container that the upgrader removes once it has ended.
-const AUTO_REMOVE: &str = "io.delegate-upgrader.auto-remove";
 
 /// The images that may be in service at the end, and whether a rejected one may be kept.
 pub(crate) struct Expected<'a> {
@@ -19,11 +16,12 @@ pub(crate) struct Expected<'a> {
     pub(crate) failed_allowed: bool,
 }
 
-/// The errors of the delegate `name`; none, hopefully. `before` is its document from before the upgrade.
+/// The errors of the delegate `name`; none, hopefully. `asked` is its create body, and `before` its document from before the
+/// upgrade.
 pub(crate) async fn wrongs(
     engine: &Engine,
     name: &str,
-    before: &Value,
+    (asked, before): (&Value, &Value),
     expected: &Expected<'_>,
 ) -> Vec<String> {
     let mut wrongs = Vec::new();
@@ -53,7 +51,18 @@ pub(crate) async fn wrongs(
     } else if let Err(problem) = healthy(&document).await {
         wrongs.push(format!("it is not healthy: {problem}"));
     }
-    differences("", &configuration(before), &configuration(&document), &mut wrongs);
+    let image_of = async |document| {
+        let path = format!("/images/{}/json", text(document, "/Config/Image"));
+        engine.expect("GET", &path, None).await
+    };
+    let upgrade = Upgrade {
+        asked,
+        old: before,
+        new: &document,
+        old_image: &image_of(before).await,
+        new_image: &image_of(&document).await,
+    };
+    wrongs.extend(upgrade.losses());
     wrongs
 }
 
@@ -109,77 +118,5 @@ pub(crate) async fn healthy(document: &Value) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!("it answers {status:?}"))
-    }
-}
-
-/// The configuration that a container got, without its image's values and the values that each container has for itself.
-/// A successor has a label instead of `--rm`.
-pub(crate) fn configuration(document: &Value) -> Value {
-    let auto_remove =
-        document["HostConfig"]["AutoRemove"] == true || document["Config"]["Labels"][AUTO_REMOVE] == "true";
-    let id = text(document, "/Id");
-    let own = |value: &Value| {
-        let text = value.as_str().unwrap_or_default();
-        text.len() >= 12 && id.starts_with(text)
-    };
-    let mut config = document["Config"].clone();
-    if let Some(config) = config.as_object_mut() {
-        config.remove("Image");
-        if config.get("Hostname").is_some_and(own) {
-            config.remove("Hostname");
-        }
-        if let Some(labels) = config.get_mut("Labels").and_then(Value::as_object_mut) {
-            labels.retain(|label, _| label == LABEL || !label.starts_with("io.delegate-upgrader."));
-        }
-        if let Some(variables) = config.get_mut("Env").and_then(Value::as_array_mut) {
-            variables.retain(|variable| {
-                let text = variable.as_str().unwrap_or_default();
-                !text.starts_with("DELEGATE_IMAGE_VERSION=")
-            });
-            variables.sort_by_key(Value::to_string);
-        }
-    }
-    let mut networks = document["NetworkSettings"]["Networks"].clone();
-    for network in networks
-        .as_object_mut()
-        .into_iter()
-        .flat_map(|all| all.values_mut())
-    {
-        let mut aliases = network["Aliases"].as_array().cloned().unwrap_or_default();
-        aliases.retain(|alias| !own(alias));
-        *network = json!({
-            "Aliases": aliases,
-            "IPAMConfig": network["IPAMConfig"],
-            "Links": network["Links"],
-            "DriverOpts": network["DriverOpts"],
-        });
-    }
-    let mut host_config = document["HostConfig"].clone();
-    host_config["AutoRemove"] = json!(auto_remove);
-    json!({
-        "Config": config,
-        "HostConfig": host_config,
-        "Mounts": document["Mounts"],
-        "Networks": networks,
-    })
-}
-
-pub(crate) fn differences(path: &str, was: &Value, is: &Value, found: &mut Vec<String>) {
-    if let (Some(a), Some(b)) = (was.as_object(), is.as_object()) {
-        for key in a.keys().chain(b.keys().filter(|key| !a.contains_key(*key))) {
-            differences(&format!("{path}/{key}"), &was[key], &is[key], found);
-        }
-    } else if was != is && !(is_nothing(was) && is_nothing(is)) {
-        found.push(format!("{path} was {was} and is {is}"));
-    }
-}
-
-fn is_nothing(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(list) => list.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        Value::String(text) => text.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
     }
 }

@@ -23,6 +23,13 @@ pub(crate) struct Event {
     pub(crate) signal: String,
 }
 
+impl Event {
+    /// Whether the container was killed, and not asked to stop.
+    pub(crate) fn is_kill(&self) -> bool {
+        self.action == "kill" && self.signal == "9"
+    }
+}
+
 type Events = Arc<Mutex<HashMap<String, Vec<Event>>>>;
 
 /// Records the events of all containers of the matrix, by the value of their label.

@@ -21,7 +21,6 @@ mod call;
 mod check;
 mod events;
 mod outage;
-mod people;
 mod plan;
 mod point;
 mod presence;
@@ -35,7 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use std::{env, fs};
 
 use serde_json::json;
@@ -46,7 +45,7 @@ use events::Recorder;
 use kit::lab::engine::Engine;
 use kit::lab::{self, LABEL, V1, image};
 use plan::Selection;
-use point::{Bench, Point};
+use point::{Bench, Outcome, Point};
 use scenario::Scenario;
 use tally::Tally;
 
@@ -54,6 +53,8 @@ use tally::Tally;
 const JOBS: usize = 24;
 /// The number of tries for a point whose call is not made.
 pub(crate) const TRIES: usize = 6;
+/// A delegate that no upgrade may touch.
+const BYSTANDER: &str = "matrix-bystander";
 
 fn main() -> ExitCode {
     let selection = Selection::from_process();
@@ -69,7 +70,7 @@ fn main() -> ExitCode {
 
 async fn matrix(selection: Selection) -> ExitCode {
     let begin = Instant::now();
-    let engine = the_engine();
+    let engine = Engine::of_the_lab();
     if let Err(problem) = presence::first_answer(&engine).await {
         println!("matrix: nothing was tried: {problem}");
         return ExitCode::FAILURE;
@@ -93,32 +94,12 @@ async fn matrix(selection: Selection) -> ExitCode {
 
 /// Tries everything that is selected, and then tears down what all points share.
 async fn try_selected(bench: &Arc<Bench>, selection: &Selection, tally: &mut Tally) {
-    if !selection.names_people() {
-        try_faults(bench, selection, tally).await;
-    }
-    if selection.has_people() {
-        people::try_all(bench, selection, tally).await;
-    }
-    tear_down(bench).await;
-}
-
-/// The matrix of faults.
-async fn try_faults(bench: &Arc<Bench>, selection: &Selection, tally: &mut Tally) {
-    let recorded = record(bench, |_| true, tally).await;
+    let recorded = record(bench, tally).await;
     let points = plan::points(&recorded, selection);
     println!("matrix: {} points to try", points.len());
     try_all(bench, points, tally).await;
     outage::try_all(bench, &recorded, selection, tally).await;
-}
-
-fn the_engine() -> Engine {
-    let host = lab::env("DOCKER_HOST");
-    let socket = host
-        .strip_prefix("unix://")
-        .unwrap_or_else(|| panic!("DOCKER_HOST is {host}: the matrix needs the engine's socket"));
-    Engine {
-        socket: PathBuf::from(socket),
-    }
+    bench.engine.clear(BYSTANDER).await;
 }
 
 async fn set_up(engine: Engine) -> Bench {
@@ -133,14 +114,13 @@ async fn set_up(engine: Engine) -> Bench {
         .expect("GET", &format!("/images/{}/json", image(V1)), None)
         .await;
     let recorder = Recorder::start();
-    let name = "matrix-bystander";
     let body = json!({
         "Image": image(V1),
-        "Env": [format!("DELEGATE_NAME={name}")],
-        "Labels": { LABEL: name },
+        "Env": [format!("DELEGATE_NAME={BYSTANDER}")],
+        "Labels": { LABEL: BYSTANDER },
         "HostConfig": { "RestartPolicy": { "Name": "always" } },
     });
-    let bystander = engine.run(name, &body).await;
+    let bystander = engine.run(BYSTANDER, &body).await;
     Bench {
         engine,
         recorder,
@@ -151,27 +131,32 @@ async fn set_up(engine: Engine) -> Bench {
     }
 }
 
-async fn tear_down(bench: &Bench) {
-    bench.engine.clear("matrix-bystander").await;
-}
-
-/// The calls of a clean upgrade for each scenario; the upgrade itself is also a point.
-pub(crate) async fn record(
+/// A clean upgrade for each of these scenarios, with the outcomes; the upgrade itself is also a point.
+async fn clean(
     bench: &Arc<Bench>,
-    takes: impl Fn(Scenario) -> bool,
+    first_number: usize,
+    scenarios: impl IntoIterator<Item = Scenario>,
     tally: &mut Tally,
-) -> BTreeMap<Scenario, Vec<(String, bool)>> {
+) -> Vec<(Point, Outcome)> {
     let clean = |(number, scenario)| Point {
-        number,
+        number: first_number + number,
         scenario,
         trap: None,
         circumstance: String::new(),
         gate: None,
     };
-    let scenarios = Scenario::all().into_iter().filter(|scenario| takes(*scenario));
-    let points: Vec<Point> = scenarios.enumerate().map(clean).collect();
+    run_all(
+        bench,
+        scenarios.into_iter().enumerate().map(clean).collect(),
+        tally,
+    )
+    .await
+}
+
+/// The calls of a clean upgrade for each scenario.
+async fn record(bench: &Arc<Bench>, tally: &mut Tally) -> BTreeMap<Scenario, Vec<(String, bool)>> {
     let mut recorded = BTreeMap::new();
-    for (point, outcome) in run_all(bench, points, tally).await {
+    for (point, outcome) in clean(bench, 0, Scenario::all(), tally).await {
         if outcome.left_alone {
             println!(
                 "matrix: {}: left alone, so there is nothing to try",
@@ -207,15 +192,7 @@ async fn try_all(bench: &Arc<Bench>, mut points: Vec<Point>, tally: &mut Tally) 
 /// depend on timing, such as the stop of a candidate that may already have crashed.
 pub(crate) async fn tell_missed(bench: &Arc<Bench>, points: Vec<Point>, tally: &mut Tally) {
     let scenarios: BTreeSet<Scenario> = points.iter().map(|point| point.scenario).collect();
-    let clean = |(number, scenario)| Point {
-        number: 50_000 + number,
-        scenario,
-        trap: None,
-        circumstance: String::new(),
-        gate: None,
-    };
-    let again = scenarios.into_iter().enumerate().map(clean).collect();
-    let again = run_all(bench, again, tally).await;
+    let again = clean(bench, 50_000, scenarios, tally).await;
     for point in points {
         let is_made = again.iter().any(|(clean, outcome)| {
             let trap = point.trap.as_ref();
@@ -230,26 +207,8 @@ pub(crate) async fn tell_missed(bench: &Arc<Bench>, points: Vec<Point>, tally: &
     }
 }
 
-/// A point of one of the matrices.
-pub(crate) trait Try: Send + 'static {
-    type Outcome: Send + 'static;
-
-    /// Whether the point mostly waits, so that any number can be tried at once.
-    fn waits(&self) -> bool {
-        false
-    }
-
-    fn try_on(&self, bench: &Bench) -> impl Future<Output = Self::Outcome> + Send;
-
-    fn count(&self, outcome: &Self::Outcome, took: Duration, tally: &mut Tally);
-}
-
 /// Tries points side by side and counts the points that were reached.
-pub(crate) async fn run_all<P: Try>(
-    bench: &Arc<Bench>,
-    points: Vec<P>,
-    tally: &mut Tally,
-) -> Vec<(P, P::Outcome)> {
+async fn run_all(bench: &Arc<Bench>, points: Vec<Point>, tally: &mut Tally) -> Vec<(Point, Outcome)> {
     let jobs = env::var("MATRIX_JOBS").ok().and_then(|jobs| jobs.parse().ok());
     let slots = Arc::new(Semaphore::new(jobs.unwrap_or(JOBS)));
     let mut running = JoinSet::new();
@@ -270,7 +229,7 @@ pub(crate) async fn run_all<P: Try>(
     while let Some(ended) = running.join_next().await {
         match ended {
             Ok((point, outcome, took)) => {
-                point.count(&outcome, took, tally);
+                tally.count(&point, &outcome, took);
                 outcomes.push((point, outcome));
             }
             Err(error) => tally.broken(&error.to_string()),

@@ -13,13 +13,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use crate::TRIES;
 use crate::check::image_in_service;
 use crate::plan::{self, Selection};
 use crate::point::{Bench, Gate, Point};
 use crate::proxy::Fault;
 use crate::scenario::Scenario;
 use crate::tally::Tally;
-use crate::{TRIES, Try as _};
 use kit::lab::engine::set_live_restore;
 use kit::lab::{self, Signal, V1, image};
 

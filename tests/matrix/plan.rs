@@ -45,16 +45,6 @@ impl Selection {
         }
     }
 
-    /// Whether the points about people's actions were requested by name: no other points are tried then.
-    pub(crate) fn names_people(&self) -> bool {
-        self.parts.iter().any(|part| part.starts_with("people"))
-    }
-
-    /// Whether the acts of people are tried: if they are named, or as a small share in a run without names.
-    pub(crate) fn has_people(&self) -> bool {
-        self.names_people() || (self.is_small && self.parts.is_empty())
-    }
-
     /// Whether a point of this name is tried.
     pub(crate) fn takes(&self, name: &str) -> bool {
         self.parts.iter().all(|part| name.contains(part.as_str())) && hash(name).is_multiple_of(self.share)

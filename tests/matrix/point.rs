@@ -11,17 +11,15 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 
-use crate::Try;
 use crate::audit;
 use crate::call::Cast;
 use crate::check::{Expected, any_works, healthy, image_in_service, text, wrongs};
 use crate::events::{self, Recorder};
 use crate::proxy::{Fault, Proxy, Trap};
-use crate::scenario::{START_SECONDS, Scenario, Successor};
+use crate::scenario::{START_SECONDS, Scenario};
 use crate::story::Story;
-use crate::tally::Tally;
 use crate::upgrader::{self, Ended};
-use kit::lab::engine::{Engine, Row};
+use kit::lab::engine::Engine;
 use kit::lab::{V1, image};
 
 /// The maximum time of the engine's own work after the upgrader's end.
@@ -43,7 +41,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     /// The problem with the delegate of another name, if any.
-    pub(crate) async fn bystander_touched(&self) -> Option<String> {
+    async fn bystander_touched(&self) -> Option<String> {
         let was = &self.bystander;
         let life = |document: &Value| {
             let pointers = ["/Id", "/State/StartedAt", "/State/Status", "/Name"];
@@ -112,27 +110,19 @@ impl Point {
     pub(crate) fn delegate(&self) -> String {
         format!("matrix-{}-{}", std::process::id(), self.number)
     }
-}
 
-impl Try for Point {
-    type Outcome = Outcome;
-
-    /// With a lasting fault, the point mostly waits.
-    fn waits(&self) -> bool {
+    /// Whether it mostly waits, as with a lasting fault, so that any number can be tried at once.
+    pub(crate) fn waits(&self) -> bool {
         let trap = self.trap.as_ref();
         trap.is_some_and(|trap| trap.fault == Fault::ErrorStays)
     }
 
-    fn count(&self, outcome: &Outcome, took: Duration, tally: &mut Tally) {
-        tally.count(self, outcome, took);
-    }
-
-    async fn try_on(&self, bench: &Bench) -> Outcome {
+    pub(crate) async fn try_on(&self, bench: &Bench) -> Outcome {
         let story = Arc::new(Story::new());
         story.tell(self.name());
         let outcome = self.run(bench, &story).await;
         if !outcome.failures.is_empty() || env::var("MATRIX_KEEP").is_ok_and(|keep| keep == "all") {
-            self.tell_the_end(bench, &story, &outcome.failures).await;
+            bench.keep_story(self, &story, &outcome.failures).await;
         }
         bench.engine.clear(&self.delegate()).await;
         if self.scenario.has_two_networks() {
@@ -142,13 +132,12 @@ impl Try for Point {
         bench.recorder.forget(&self.delegate());
         outcome
     }
-}
 
-impl Point {
     async fn run(&self, bench: &Bench, story: &Arc<Story>) -> Outcome {
         let Bench { engine, .. } = bench;
         let name = self.delegate();
-        let before = self.make_delegate(engine).await;
+        let asked = self.body();
+        let before = self.make_delegate(engine, &asked).await;
         let id = text(&before, "/Id");
         let cast = Cast {
             name: name.clone(),
@@ -163,21 +152,10 @@ impl Point {
             .clone()
             .map(|gate| tokio::spawn(pass_gate(gate, name.clone(), &proxy)));
 
-        let settings = upgrader::Settings {
-            published: self.scenario.published(),
-            healthy_time: "1s",
-            healthy_deadline: match self.scenario.successor {
-                // No machine is this slow, and no engine is away for this long.
-                Successor::Good => "5m",
-                Successor::NeverHealthy | Successor::Crashes => "6s",
-            },
-            stop_timeout: "60s",
-            longest: upgrader::LONGEST,
-        };
         let mut outcome = Outcome::default();
         let mut runs = 0;
         loop {
-            let ended = upgrader::once(&name, &settings, &proxy, story).await;
+            let ended = upgrader::once(&name, self.scenario, &proxy, story).await;
             story.tell(format_args!("the upgrader: {ended:?}"));
             match ended {
                 Ended::Killed => continue,
@@ -222,7 +200,7 @@ impl Point {
                 .into_iter()
                 .map(|call| format!("it touched what is not its own: {call}")),
         );
-        self.judge(bench, &before, &mut outcome).await;
+        self.judge(bench, (&asked, &before), &mut outcome).await;
         let in_service = image_in_service(engine, &name).await;
         let left = engine.list(&name).await;
         let is_rejected = left.iter().any(|row| row.name.contains(".failed-"));
@@ -252,7 +230,7 @@ impl Point {
         outcome.failures.push(lie.to_owned());
     }
 
-    async fn judge(&self, bench: &Bench, before: &Value, outcome: &mut Outcome) {
+    async fn judge(&self, bench: &Bench, delegate: (&Value, &Value), outcome: &mut Outcome) {
         let name = self.delegate();
         let (old, new) = (image(V1), self.scenario.published());
         // An engine that refuses a start or a create rejects the new container, and an engine that ends during the proof
@@ -270,7 +248,7 @@ impl Point {
         };
         let begin = Instant::now();
         let wrong = loop {
-            let wrong = wrongs(&bench.engine, &name, before, &expected).await;
+            let wrong = wrongs(&bench.engine, &name, delegate, &expected).await;
             if wrong.is_empty() || begin.elapsed() > COMES_TO_REST {
                 break wrong;
             }
@@ -282,23 +260,30 @@ impl Point {
         if self.gate.is_some() {
             return;
         }
+        let end = events::now();
+        // Reports that the engine has sent by now arrive here a moment later.
+        sleep(Duration::from_millis(300)).await;
+        let events = bench.recorder.of(&name);
+        for event in events.iter().filter(|event| event.is_kill()) {
+            let problem = format!("{} was killed with its tasks", event.name);
+            outcome.failures.push(problem);
+        }
         if !self.scenario.shape.stop_first {
-            let end = events::now();
-            // Reports that the engine has sent by now arrive here a moment later.
-            sleep(Duration::from_millis(300)).await;
             let needs = |image: &str| {
                 let works = image == old || (image == new && self.scenario.is_good());
                 works.then_some(Duration::from_secs(START_SECONDS))
             };
-            outcome
-                .failures
-                .extend(gaps_told(&bench.recorder.of(&name), needs, end));
+            for (from, until) in events::gaps(&events, needs, end) {
+                let seconds = until.saturating_sub(from).as_secs_f64();
+                let gap = format!("no delegate worked for {seconds:.3} s");
+                outcome.failures.push(gap);
+            }
         }
         outcome.failures.extend(bench.bystander_touched().await);
     }
 
-    async fn make_delegate(&self, engine: &Engine) -> Value {
-        let name = self.delegate();
+    /// The create body of its delegate.
+    fn body(&self) -> Value {
         let drain = match (&self.gate, self.number % 4) {
             // The delegate is still finishing its tasks when the engine goes.
             (Some(_), _) => 8,
@@ -313,32 +298,29 @@ impl Point {
         } else {
             policies[self.number % policies.len()]
         };
-        let body = self.scenario.body(&name, self.number, drain, policy);
-        let document = engine.run(&name, &body).await;
+        self.scenario.body(&self.delegate(), self.number, drain, policy)
+    }
+
+    async fn make_delegate(&self, engine: &Engine, body: &Value) -> Value {
+        let name = self.delegate();
+        let document = engine.run(&name, body).await;
         if self.scenario.has_two_networks() {
-            make_network(engine, &name, self.number).await;
-            let path = format!("/networks/{name}/connect");
-            engine.expect("POST", &path, Some(&endpoint(&name))).await;
+            connect_second_network(engine, &name, self.number).await;
         }
-        until_healthy(&name, &document).await;
+        let begin = Instant::now();
+        while let Err(problem) = healthy(&document).await {
+            assert!(begin.elapsed() < COMES_TO_REST, "{name}: {problem}");
+            sleep(Duration::from_millis(100)).await;
+        }
         engine
             .inspect(&name)
             .await
             .expect("the delegate that was just made")
     }
-
-    /// Tells everything that is still known about a failed point.
-    async fn tell_the_end(&self, bench: &Bench, story: &Story, failures: &[String]) {
-        let name = self.delegate();
-        let rows = bench.engine.list(&name).await;
-        bench
-            .keep_story(&self.name(), &name, &rows, story, failures)
-            .await;
-    }
 }
 
-/// Makes a network named after the delegate: 20.10 deadlocks when many containers join and leave one at once.
-pub(crate) async fn make_network(engine: &Engine, name: &str, number: usize) {
+/// Connects a delegate to a network of its name: 20.10 deadlocks when many containers join and leave one at once.
+async fn connect_second_network(engine: &Engine, name: &str, number: usize) {
     let number = u32::try_from(number % 0x1_0000).unwrap_or_default();
     let subnet = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 100, 0, 0)) + number * 16);
     let body = json!({
@@ -346,47 +328,16 @@ pub(crate) async fn make_network(engine: &Engine, name: &str, number: usize) {
         "IPAM": { "Config": [{ "Subnet": format!("{subnet}/28") }] },
     });
     engine.expect("POST", "/networks/create", Some(&body)).await;
-}
-
-/// Connects a container to the network of its delegate.
-pub(crate) fn endpoint(container: &str) -> Value {
-    json!({ "Container": container, "EndpointConfig": { "Aliases": ["the-delegate"] } })
-}
-
-/// Waits until a delegate that was just started works.
-pub(crate) async fn until_healthy(name: &str, document: &Value) {
-    let begin = Instant::now();
-    while let Err(problem) = healthy(document).await {
-        assert!(begin.elapsed() < COMES_TO_REST, "{name}: {problem}");
-        sleep(Duration::from_millis(100)).await;
-    }
-}
-
-/// The periods during which no delegate worked.
-pub(crate) fn gaps_told(
-    events: &[events::Event],
-    needs: impl Fn(&str) -> Option<Duration>,
-    end: Duration,
-) -> Vec<String> {
-    let gaps = events::gaps(events, needs, end).into_iter();
-    let told = gaps.map(|(from, until)| {
-        let seconds = until.saturating_sub(from).as_secs_f64();
-        format!("no delegate worked for {seconds:.3} s")
-    });
-    told.collect()
+    let endpoint = json!({ "Container": name, "EndpointConfig": { "Aliases": ["the-delegate"] } });
+    let path = format!("/networks/{name}/connect");
+    engine.expect("POST", &path, Some(&endpoint)).await;
 }
 
 impl Bench {
     /// Keeps the story of a failed point, with everything that is still known.
-    pub(crate) async fn keep_story(
-        &self,
-        point: &str,
-        delegate: &str,
-        rows: &[Row],
-        story: &Story,
-        failures: &[String],
-    ) {
-        for row in rows {
+    async fn keep_story(&self, point: &Point, story: &Story, failures: &[String]) {
+        let delegate = point.delegate();
+        for row in self.engine.list(&delegate).await {
             story.tell(format_args!("= {} {} {}", row.name, row.state, row.id));
             if let Some(document) = self.engine.inspect(&row.id).await {
                 story.tell(format_args!(
@@ -398,7 +349,7 @@ impl Bench {
                 story.tell(format_args!("  labels {}", document["Config"]["Labels"]));
             }
         }
-        for event in self.recorder.of(delegate) {
+        for event in self.recorder.of(&delegate) {
             let seconds = event.at.as_secs_f64();
             story.tell(format_args!(
                 "event {seconds:.3} {} {} {} {} {}",
@@ -412,7 +363,9 @@ impl Bench {
         for failure in failures {
             story.tell(format_args!("FAILED: {failure}"));
         }
-        let path = self.stories.join(format!("{}.txt", point.replace('/', "_")));
+        let path = self
+            .stories
+            .join(format!("{}.txt", point.name().replace('/', "_")));
         if let Err(error) = fs::write(&path, story.text()) {
             eprintln!("matrix: {}: {error}", path.display());
         }

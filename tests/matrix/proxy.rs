@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Notify, watch};
@@ -35,10 +34,6 @@ pub(crate) enum Fault {
     HoldBefore,
     /// The call is held when the engine has answered, until the engine is gone.
     HoldAfter,
-    /// The call is held before the engine receives it, until a person has acted on the host, and then passed on.
-    Pause,
-    /// No fault: the proxy only reports the call.
-    Notice,
 }
 
 impl Fault {
@@ -53,30 +48,9 @@ impl Fault {
         Self::ErrorStays,
     ];
 
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::KillBefore => "kill-before",
-            Self::KillAfter => "kill-after",
-            Self::CutBefore => "cut-before",
-            Self::LostAnswer => "lost-answer",
-            Self::ErrorBefore => "error-before",
-            Self::ErrorAfter => "error-after",
-            Self::ErrorStays => "error-stays",
-            Self::HoldBefore => "before",
-            Self::HoldAfter => "after",
-            Self::Pause => "pause",
-            Self::Notice => "notice",
-        }
-    }
-
     /// Whether the engine refused the call, as far as the upgrader can know.
     pub(crate) fn is_refusal(self) -> bool {
         matches!(self, Self::ErrorBefore | Self::ErrorAfter | Self::ErrorStays)
-    }
-
-    /// Whether the engine receives the call, and the upgrader its answer.
-    fn passes_on(self) -> bool {
-        matches!(self, Self::Pause | Self::Notice)
     }
 
     /// Whether the engine does not receive the call.
@@ -90,7 +64,17 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.write_str(match self {
+            Self::KillBefore => "kill-before",
+            Self::KillAfter => "kill-after",
+            Self::CutBefore => "cut-before",
+            Self::LostAnswer => "lost-answer",
+            Self::ErrorBefore => "error-before",
+            Self::ErrorAfter => "error-after",
+            Self::ErrorStays => "error-stays",
+            Self::HoldBefore => "before",
+            Self::HoldAfter => "after",
+        })
     }
 }
 
@@ -148,14 +132,6 @@ pub(crate) struct Shared {
     pub(crate) released: watch::Sender<bool>,
 }
 
-/// A call that was made.
-#[derive(Clone, Debug)]
-pub(crate) struct Made {
-    pub(crate) at: Instant,
-    pub(crate) name: String,
-    pub(crate) write: bool,
-}
-
 struct State {
     cast: Cast,
     trap: Option<Trap>,
@@ -163,7 +139,6 @@ struct State {
     mended: bool,
     writes: usize,
     seen: Vec<(String, bool)>,
-    made: Vec<Made>,
     trespasses: Vec<String>,
 }
 
@@ -186,7 +161,6 @@ impl Proxy {
                 mended: false,
                 writes: 0,
                 seen: Vec::new(),
-                made: Vec::new(),
                 trespasses: Vec::new(),
             }),
             kill: Notify::new(),
@@ -210,11 +184,6 @@ impl Proxy {
     /// Whether the call of the trap was made.
     pub(crate) fn sprung(&self) -> bool {
         self.shared.state().sprung
-    }
-
-    /// All calls so far, without those about strangers.
-    pub(crate) fn made(&self) -> Vec<Made> {
-        self.shared.state().made.clone()
     }
 
     /// Ends a lasting fault; `false` if there is none.
@@ -268,8 +237,7 @@ async fn pass(client: UnixStream, shared: Arc<Shared>) {
         if let Some(fault) = fault {
             shared.story.tell(format_args!("! {fault}"));
         }
-        shared.let_person_act(fault).await;
-        let continues = match fault.filter(|fault| !fault.passes_on()) {
+        let continues = match fault {
             Some(fault) if fault.is_before() => shared.instead(fault, &mut client).await,
             fault => {
                 let answer = shared.forward(&mut client, &request).await;
@@ -298,22 +266,6 @@ impl Shared {
         self.state.lock().expect("nobody panics with the state")
     }
 
-    /// Notes a container of this rollout.
-    pub(crate) fn note(&self, name: &str, id: &str) {
-        self.state().cast.note(name, id);
-    }
-
-    /// Reports that the call of the trap was made, and holds it if the fault requires it.
-    async fn let_person_act(&self, fault: Option<Fault>) {
-        if !fault.is_some_and(Fault::passes_on) {
-            return;
-        }
-        self.held.send_replace(true);
-        if fault == Some(Fault::Pause) {
-            let _ = self.released.subscribe().wait_for(|released| *released).await;
-        }
-    }
-
     /// Names a call by the writes before it, and returns its fault, if any.
     fn arrives(&self, request: &Message) -> (String, Option<Fault>) {
         let mut state = self.state();
@@ -327,13 +279,6 @@ impl Shared {
             if let Some(container) = container.filter(|_| name.contains(STRANGER)) {
                 state.trespasses.push(format!("{name} ({container})"));
             }
-        }
-        if !name.contains(STRANGER) {
-            state.made.push(Made {
-                at: Instant::now(),
-                name: name.clone(),
-                write,
-            });
         }
         let sign = if write { '-' } else { '+' };
         let label = format!("{:02}{sign}{name}", state.writes);
@@ -364,7 +309,7 @@ impl Shared {
             && let Some(id) = answer.json().get("Id").and_then(|id| id.as_str())
             && let Some(name) = query.split('&').find_map(|pair| pair.strip_prefix("name="))
         {
-            self.note(name, id);
+            self.state().cast.note(name, id);
         }
         Some(answer)
     }
@@ -386,7 +331,6 @@ impl Shared {
                 );
                 client.send(answer.as_bytes()).await.is_ok()
             }
-            Fault::Pause | Fault::Notice => true,
             Fault::HoldBefore | Fault::HoldAfter => {
                 self.held.send_replace(true);
                 let mut released = self.released.subscribe();

@@ -29,27 +29,14 @@ impl Tally {
         if !outcome.reached && outcome.failures.is_empty() || outcome.left_alone {
             return;
         }
-        let row = Self::row_of(point);
-        self.enter(row, &point.name(), &outcome.failures, outcome.kept_old, took);
-    }
-
-    /// Counts a point of this row.
-    pub(crate) fn enter(
-        &mut self,
-        row: (String, String),
-        name: &str,
-        failures: &[String],
-        kept_old: bool,
-        took: Duration,
-    ) {
-        let count = self.rows.entry(row).or_default();
+        let count = self.rows.entry(Self::row_of(point)).or_default();
         count.tried += 1;
         count.seconds += took.as_secs_f64();
-        if failures.is_empty() {
+        if outcome.failures.is_empty() {
             count.survived += 1;
-            count.kept_old += usize::from(kept_old);
+            count.kept_old += usize::from(outcome.kept_old);
         } else {
-            println!("FAILED {name}: {}", failures.join("; "));
+            println!("FAILED {}: {}", point.name(), outcome.failures.join("; "));
         }
         let tried: usize = self.rows.values().map(|count| count.tried).sum();
         if tried.is_multiple_of(100) {

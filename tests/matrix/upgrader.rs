@@ -10,12 +10,13 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::proxy::Proxy;
+use crate::scenario::{Scenario, Successor};
 use crate::story::Story;
 use kit::lab::static_binary;
 
 /// A run that takes longer hangs. Against a lasting fault, a run gives up after five minutes, and must then clean up, on a
 /// machine with all the other runs.
-pub(crate) const LONGEST: Duration = Duration::from_secs(600);
+const LONGEST: Duration = Duration::from_secs(600);
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,35 +26,29 @@ pub(crate) enum Ended {
     Hung,
 }
 
-/// The settings of a run.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    pub(crate) published: String,
-    pub(crate) healthy_time: &'static str,
-    pub(crate) healthy_deadline: &'static str,
-    pub(crate) stop_timeout: &'static str,
-    /// The maximum time of a run.
-    pub(crate) longest: Duration,
-}
-
 /// The audit log of the upgraders behind this proxy.
 pub(crate) fn audit_log(proxy: &Proxy) -> PathBuf {
     proxy.socket.with_extension("audit")
 }
 
 /// Runs `delegate-upgrader once` for the delegates of this name; its output is part of the story.
-pub(crate) async fn once(name: &str, settings: &Settings, proxy: &Proxy, story: &Arc<Story>) -> Ended {
+pub(crate) async fn once(name: &str, scenario: Scenario, proxy: &Proxy, story: &Arc<Story>) -> Ended {
+    let healthy_deadline = match scenario.successor {
+        // No machine is this slow, and no engine is away for this long.
+        Successor::Good => "5m",
+        Successor::NeverHealthy | Successor::Crashes => "6s",
+    };
     let mut child = Command::new(static_binary("delegate-upgrader"))
         .arg("once")
         .env_clear()
         .env("DOCKER_HOST", format!("unix://{}", proxy.socket.display()))
         .env("UPGRADER_WORKLOAD_NAME", name)
-        .env("PUBLISHED_IMAGE", &settings.published)
-        .env("UPGRADE_HEALTHY_TIME", settings.healthy_time)
-        .env("UPGRADE_HEALTHY_DEADLINE", settings.healthy_deadline)
+        .env("PUBLISHED_IMAGE", scenario.published())
+        .env("UPGRADE_HEALTHY_TIME", "1s")
+        .env("UPGRADE_HEALTHY_DEADLINE", healthy_deadline)
         .env("HEALTH_INTERVAL", "1s")
         .env("AUDIT_LOG", audit_log(proxy))
-        .env("CONTAINER_STOP_TIMEOUT", settings.stop_timeout)
+        .env("CONTAINER_STOP_TIMEOUT", "60s")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -73,7 +68,7 @@ pub(crate) async fn once(name: &str, settings: &Settings, proxy: &Proxy, story: 
             }
         }
     };
-    timeout(settings.longest, end).await.unwrap_or(Ended::Hung)
+    timeout(LONGEST, end).await.unwrap_or(Ended::Hung)
 }
 
 fn listen(output: Option<impl AsyncRead + Unpin + Send + 'static>, story: &Arc<Story>) {

@@ -1,6 +1,5 @@
 //! Whether the daemon's loop is alive: a stuck loop is not, whatever else works.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +7,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::config::ProbeKind;
 use delegate_upgrader::daemon::{self, Options, clock_of_the_loop};
 use delegate_upgrader::health::http::plain_client;
-use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
 use delegate_upgrader::manager::FixedImage;
 use delegate_upgrader::reconcile::Reconciler;
 use delegate_upgrader::schedule::zone::Zone;
@@ -22,6 +20,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::sleep;
 
+use crate::endpoint::Endpoint;
 use kit::twin::{Behaviour, Fault, Twin, delegate_body};
 
 const IMAGE: &str = "harness/delegate:26.02.1";
@@ -45,34 +44,17 @@ fn daemon(twin: &Twin, health_interval: Duration) -> (Liveness, JoinHandle<Optio
         has_mounted_socket: true,
     };
     let liveness = Liveness::default();
-    let (wall, engine) = (twin.clone(), twin.clone());
+    let (wall, engine, endpoint) = (twin.clone(), twin.clone(), Endpoint::new(twin));
     let clock = clock_of_the_loop(Arc::new(move || wall.wall_clock()), liveness.clone());
     let heard_of = liveness.clone();
     let ended = tokio::task::spawn_local(async move {
-        let reconciler = Reconciler::new(engine, None::<FixedImage>, Nobody, settings, clock);
+        let reconciler = Reconciler::new(engine, None::<FixedImage>, endpoint, settings, clock);
         let trigger = trigger::start(schedule, Duration::ZERO).await.unwrap();
         let (publisher, _reader) = watch::channel(Status::new(Mode::HealthOnly, "0 0 1 1 *", Utc::now()));
         let never = std::future::pending::<()>();
         daemon::run(reconciler, trigger, options, publisher, heard_of, never).await
     });
     (liveness, ended)
-}
-
-/// A network in which no delegate can be reached.
-struct Nobody;
-
-impl HealthEndpoint for Nobody {
-    async fn get(&self, _: SocketAddr, _: &str) -> HttpOutcome {
-        HttpOutcome::Refused
-    }
-
-    async fn work(&self, _: SocketAddr) -> Option<Work> {
-        None
-    }
-
-    fn host_address(&self) -> Option<IpAddr> {
-        None
-    }
 }
 
 /// Makes every call take this much longer.

@@ -11,6 +11,7 @@
 )]
 
 mod contract;
+mod endpoint;
 mod liveness;
 mod orchestrators;
 mod rollout;

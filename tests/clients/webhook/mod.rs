@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use delegate_upgrader::config::{WebhookFormat, WebhookSettings};
 use delegate_upgrader::events::webhook::{Timing, Webhook};
-use delegate_upgrader::events::{Action, Actor, Event, EventId, Seconds};
+use delegate_upgrader::events::{Action, Event, EventId};
 use delegate_upgrader::health::http::plain_client;
 use delegate_upgrader::text::secret::Secret;
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
@@ -160,36 +161,15 @@ fn webhook(url: &str) -> Webhook {
     Webhook::new(settings(url), plain_client().unwrap(), QUICK)
 }
 
-/// An event with every field.
 fn event(container: &str, number: u32) -> Event {
-    Event {
-        id: EventId::of(Action::Upgraded, &[container, &number.to_string()]),
-        time: "2026-11-24T21:42:00Z".parse().unwrap(),
-        host: "host 1".to_owned(),
-        version: "0.1.0".to_owned(),
-        actor: Actor::System,
-        request: None,
-        action: Action::Upgraded,
-        workload: "docker-delegate".to_owned(),
-        container: container.to_owned(),
-        container_id: Some("43fd99e33e63".to_owned()),
-        from: Some("harness/delegate:26.02.88404".to_owned()),
-        to: Some("harness/delegate:26.03.88501".to_owned()),
-        image_id: None,
-        previous_image_id: None,
-        reason: None,
-        message: format!("number {number}"),
-        seconds: Seconds {
-            pull: Some(12.0),
-            proof: Some(65.4),
-            drain: Some(0.25),
-            downtime: None,
-        },
-        release: Some(3),
-        previous_release: None,
-        tasks_cut_short: None,
-        resolved: false,
-    }
+    serde_json::from_value(json!({
+        "id": EventId::of(Action::Upgraded, &[container, &number.to_string()]), "time": "2026-11-24T21:42:00Z",
+        "host": "host 1", "version": "0.1.0", "actor": "SYSTEM", "action": "upgraded", "workload": "docker-delegate",
+        "container": container, "container_id": "43fd99e33e63", "from": "harness/delegate:26.02.88404",
+        "to": "harness/delegate:26.03.88501", "message": format!("number {number}"),
+        "seconds": { "pull": 12.0, "proof": 65.4, "drain": 0.25 }, "release": 3,
+    }))
+    .unwrap()
 }
 
 /// Waits until the condition holds, for half a minute at most.

@@ -25,11 +25,7 @@ fn the_upgrader_rolls_back_when_swarm_does_not() {
         service.running() == [image(V1), image(V1)]
     });
     let doctor = service.run(V2, &["doctor"]);
-    assert!(
-        doctor.text.contains("its FailureAction is pause"),
-        "{}",
-        doctor.text
-    );
+    doctor.says("its FailureAction is pause");
 }
 
 #[test]
@@ -54,7 +50,7 @@ fn an_image_that_crashes_is_rolled_back_and_stays_in_quarantine() {
     let version = service.document()["Version"].clone();
     for _ in 0..3 {
         let run = crashes().run(&["once"]).ended(1);
-        assert!(run.text.contains("next attempt after"), "{}", run.text);
+        run.says("next attempt after");
     }
     assert_eq!(service.document()["Version"], version);
     // Another published image is tried at once.
@@ -92,7 +88,7 @@ fn an_image_that_fails_after_swarm_finished_the_update_is_rolled_back() {
         .run(&["once"])
         .ended(1);
     assert_eq!(service.image(), before, "{}", run.text);
-    assert!(run.text.contains("rolling back to"), "{}", run.text);
+    run.says("rolling back to");
     let failed = service.label("failed-image").expect("it is in quarantine");
     assert!(failed.starts_with(&image(CRASHES)), "{failed}");
     eventually("both run again", PATIENCE, || {
@@ -120,7 +116,7 @@ fn a_failure_halts_only_its_own_workload() {
     assert!(failed[0] != failed[1], "one was tried: {}", run.text);
     let untouched = usize::from(failed[0]);
     assert_eq!(after[untouched], before[untouched], "{}", run.text);
-    assert!(run.text.contains("reason=\"halted\""), "{}", run.text);
+    run.says("reason=\"halted\"");
     assert!(other.label("failed-image").is_some(), "{}", run.text);
     for service in [&first, &second, &other] {
         eventually("the old one runs", PATIENCE, || service.running() == [image(V1)]);

@@ -3,11 +3,11 @@
 use std::process::Command;
 
 use kit::commands::{Block, blocks};
+use kit::lab::servers::{ACCOUNT, TOKEN, publish};
 use kit::lab::{Lab, V1, V2, docker, eventually, expect, image, logs, project};
 
 use super::{PATIENCE, Service};
-use crate::local_manager::{ACCOUNT, KEY};
-use crate::readme_command::{manager, publish};
+use crate::readme_command::manager;
 
 #[test]
 #[ignore = "needs an engine of its own: make swarm"]
@@ -28,7 +28,7 @@ fn the_commands_of_the_page_do_what_it_says() {
         ("exec delegate-upgrader", &format!("exec {upgrader}")),
         ("delegate-upgrader:latest", &upgrader_image),
         ("ACCOUNT_ID=…", &format!("ACCOUNT_ID={ACCOUNT}")),
-        ("UPGRADER_TOKEN=…", &format!("UPGRADER_TOKEN={KEY}")),
+        ("UPGRADER_TOKEN=…", &format!("UPGRADER_TOKEN={TOKEN}")),
         ("https://app.harness.io", &manager),
     ];
     let mut used = [false; 8];

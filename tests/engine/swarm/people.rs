@@ -10,31 +10,27 @@ fn an_operator_can_roll_back_and_retry() {
     let service = Service::new("swarm-operator", &[]);
     let before = service.image();
     let nothing = service.run(V2, &["rollback", &service.name]);
-    assert!(nothing.text.contains("nothing to roll back"), "{}", nothing.text);
+    nothing.says("nothing to roll back");
     service.run(V2, &["once"]).ended(0);
     let upgraded = service.image();
     let back = service.run(V2, &["rollback", &service.name]).ended(0);
-    assert!(back.text.contains("rolled back from"), "{}", back.text);
+    back.says("rolled back from");
     assert_eq!(service.image(), before);
     assert_eq!(service.running(), [image(V1), image(V1)]);
     let run = service.run(V2, &["once"]).ended(0);
-    assert!(run.text.contains("rolled back from"), "{}", run.text);
+    run.says("rolled back from");
     assert_eq!(service.image(), before);
     let again = service.run(V2, &["rollback", &service.name]);
-    assert!(
-        again.text.contains("was already rolled back from"),
-        "{}",
-        again.text
-    );
+    again.says("was already rolled back from");
     // By a prefix of its id.
     let id = service.document()["ID"].as_str().unwrap()[..8].to_owned();
     service.run(V2, &["retry", &id]).ended(0);
     assert_eq!(service.image(), upgraded);
     let history = service.run(V2, &["history", &service.name]);
-    assert!(history.text.contains("upgraded from"), "{}", history.text);
+    history.says("upgraded from");
     let nobody = service.run(V2, &["retry", "nobody"]);
     assert_eq!(nobody.code, Some(2), "{}", nobody.text);
-    assert!(nobody.text.contains(&service.name), "{}", nobody.text);
+    nobody.says(&service.name);
 }
 
 #[test]
@@ -50,7 +46,7 @@ fn update_that_someone_else_paused_is_left_alone() {
     });
     let version = service.document()["Version"].clone();
     let run = service.run(V2, &["once"]).ended(1);
-    assert!(run.text.contains("Swarm has paused its update"), "{}", run.text);
+    run.says("Swarm has paused its update");
     assert_eq!(service.document()["Version"], version);
 }
 
@@ -60,7 +56,7 @@ fn a_services_labels_can_hold_back_an_upgrade() {
     let label = "io.delegate-upgrader.pin=26.01";
     let service = Service::new("swarm-pinned", &["--label", label]);
     let run = service.run(V2, &["once"]).ended(0);
-    assert!(run.text.contains("reason=\"pinned\""), "{}", run.text);
+    run.says("reason=\"pinned\"");
     service.forget("pin");
     service.run(V2, &["once"]).ended(0);
     assert_eq!(service.running(), [image(V2), image(V2)]);
@@ -76,7 +72,7 @@ fn a_manual_rollback_is_respected() {
     assert_eq!(service.image(), before);
     for _ in 0..2 {
         let run = service.run(V2, &["once"]).ended(0);
-        assert!(run.text.contains("rolled back from"), "{}", run.text);
+        run.says("rolled back from");
         assert_eq!(service.image(), before);
     }
 }

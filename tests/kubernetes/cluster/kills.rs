@@ -2,7 +2,7 @@
 
 use super::proxy::{Kill, Proxy};
 use super::site::{A, B, C, PATIENCE, Site, image};
-use kit::lab::eventually;
+use kit::lab::{eventually, kill_at_each_point};
 
 fn site(test: &str) -> (Site, Proxy, std::path::PathBuf) {
     let site = Site::new(test);
@@ -16,27 +16,18 @@ fn site(test: &str) -> (Site, Proxy, std::path::PathBuf) {
 fn the_next_run_finishes_an_upgrade_killed_at_any_request() {
     let (mut site, proxy, through) = site("kills");
     let (mut wanted, mut other) = (B, A);
-    let mut tried = 0;
-    for point in 0.. {
-        let mut came_to_it = false;
-        for how in [Kill::Before, Kill::After] {
-            site.publish(wanted);
-            let is_killed = proxy.kill_at(point, how, || site.start(&through, "killed", &["once"]));
-            let run = site.run(&["once"]);
-            assert_eq!(run.code, Some(0), "{how:?} {point}: {}", run.text);
-            assert_eq!(site.image(), image(wanted), "{how:?} {point}: {}", run.text);
-            assert_eq!(site.annotation("failed-image"), None, "{how:?} {point}");
-            assert_eq!(site.running(), [image(wanted)], "{how:?} {point}: {}", run.text);
-            came_to_it |= is_killed;
-            tried += usize::from(is_killed);
-            std::mem::swap(&mut wanted, &mut other);
-        }
-        if !came_to_it {
-            break;
-        }
-    }
-    eprintln!("{tried} kills");
-    assert!(tried > 6, "{tried}");
+    let kills = kill_at_each_point([Kill::Before, Kill::After], |point, how| {
+        site.publish(wanted);
+        let is_killed = proxy.kill_at(point, how, || site.start(&through, "killed", &["once"]));
+        let run = site.run(&["once"]);
+        assert_eq!(run.code, Some(0), "{how:?} {point}: {}", run.text);
+        assert_eq!(site.image(), image(wanted), "{how:?} {point}: {}", run.text);
+        assert_eq!(site.annotation("failed-image"), None, "{how:?} {point}");
+        assert_eq!(site.running(), [image(wanted)], "{how:?} {point}: {}", run.text);
+        std::mem::swap(&mut wanted, &mut other);
+        is_killed
+    });
+    assert!(kills > 6, "{kills}");
 }
 
 #[test]

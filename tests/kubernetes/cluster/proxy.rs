@@ -2,7 +2,7 @@
 //!
 //! `kubectl proxy` speaks TLS with the upgrader's account, so the program itself speaks plain HTTP.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command};
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use kit::lab::servers::Server;
+use kit::lab::wire::Message;
 
 /// The time at which the program is killed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -101,9 +102,16 @@ fn serve(
     point: &Mutex<Option<(usize, Kill)>>,
     victim: &Mutex<Option<Child>>,
 ) -> std::io::Result<()> {
-    let Some(request) = read_request(&mut stream)? else {
+    let Some(request) = Message::read(&mut BufReader::new(&stream)) else {
         return Ok(());
     };
+    let closing = b"\r\nconnection: close\r\n";
+    let first = request
+        .bytes
+        .iter()
+        .position(|byte| *byte == b'\r')
+        .unwrap_or_default();
+    let request = [&request.bytes[..first], closing, &request.bytes[first + 2..]].concat();
     let number = requests.fetch_add(1, Ordering::SeqCst);
     let kill = point
         .lock()
@@ -128,40 +136,4 @@ fn serve(
         return Ok(());
     }
     stream.write_all(&answer)
-}
-
-/// Reads a request with its body, and asks for the connection's end.
-fn read_request(stream: &mut TcpStream) -> std::io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
-    let mut buffer = [0; 4096];
-    let head = loop {
-        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
-            break end + 4;
-        }
-        match stream.read(&mut buffer)? {
-            0 => return Ok(None),
-            read => bytes.extend_from_slice(&buffer[..read]),
-        }
-    };
-    let text = String::from_utf8_lossy(&bytes[..head]).into_owned();
-    let length = text
-        .lines()
-        .find_map(|line| {
-            line.to_ascii_lowercase()
-                .strip_prefix("content-length:")?
-                .trim()
-                .parse::<usize>()
-                .ok()
-        })
-        .unwrap_or_default();
-    while bytes.len() < head + length {
-        match stream.read(&mut buffer)? {
-            0 => return Ok(None),
-            read => bytes.extend_from_slice(&buffer[..read]),
-        }
-    }
-    let closing = text.replacen("\r\n", "\r\nconnection: close\r\n", 1);
-    let mut request = closing.into_bytes();
-    request.extend_from_slice(&bytes[head..]);
-    Ok(Some(request))
 }

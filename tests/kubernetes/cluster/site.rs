@@ -32,8 +32,6 @@ pub(crate) struct Site {
     pub(crate) workload: String,
     /// `containerName`.
     pub(crate) container: String,
-    /// `dryRun`.
-    pub(crate) dry_run: bool,
     /// The value of `managerHost`, if it is not the Manager's own address.
     pub(crate) manager_host: Option<String>,
     /// The keys of the file in addition to the documented ones.
@@ -68,7 +66,6 @@ impl Site {
             since: Utc::now(),
             workload: "delegate".to_owned(),
             container: "delegate".to_owned(),
-            dry_run: false,
             manager_host: None,
             keys: String::new(),
             variables: Vec::new(),
@@ -197,9 +194,8 @@ impl Site {
     /// The file in the chart's form.
     pub(crate) fn file(&self, host: &str) -> String {
         format!(
-            "mode: Delegate\ndryRun: {}\nworkloadName: {}\nnamespace: {}\ncontainerName: {}\n\
+            "mode: Delegate\nworkloadName: {}\nnamespace: {}\ncontainerName: {}\n\
              delegateConfig:\n  accountId: {ACCOUNT}\n  managerHost: {}\nregistryMirror: {REGISTRY}\n{}",
-            self.dry_run,
             self.workload,
             self.namespace,
             self.container,

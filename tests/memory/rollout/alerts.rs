@@ -42,7 +42,13 @@ impl Prometheus {
                     .boxed(),
             }
         });
-        let timeout = host.timing.alerts.as_ref().and_then(|hold| hold.timeout);
+        let timeout = host
+            .settings
+            .policy
+            .timing
+            .alerts
+            .as_ref()
+            .and_then(|hold| hold.timeout);
         host.upgrader(NEW).with_alerts(Some((ask, timeout)))
     }
 }
@@ -68,13 +74,8 @@ fn host(timeout: Option<Duration>) -> Host {
         token: None,
         timeout,
     });
-    let host = Host {
-        timing: Timing {
-            alerts,
-            ..Timing::default()
-        },
-        ..Host::new()
-    };
+    let mut host = Host::new();
+    host.settings.policy.timing.alerts = alerts;
     host.run("dd");
     host
 }
@@ -205,7 +206,7 @@ async fn nothing_else_waits_for_an_answer() {
 async fn the_next_replica_waits_for_the_last_one() {
     let soak = HOUR;
     let mut host = host(None);
-    host.timing = Timing {
+    host.settings.policy.timing = Timing {
         soak,
         ..Timing::default()
     };

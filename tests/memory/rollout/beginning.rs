@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use delegate_upgrader::config::Timing;
 use delegate_upgrader::container::Request;
 use delegate_upgrader::host::hold::pause;
 use delegate_upgrader::reconcile::controller::Controller as _;
@@ -18,14 +17,9 @@ use kit::twin::Behaviour;
 /// The host's clock starts on 2026-01-01 at 00:00, a Thursday.
 fn with_window(text: &str) -> Host {
     let window = UpgradeWindow::parse(text, Zone::utc()).unwrap();
-    let timing = Timing {
-        window: Some(window),
-        ..Timing::default()
-    };
-    Host {
-        timing,
-        ..Host::new()
-    }
+    let mut host = Host::new();
+    host.settings.policy.timing.window = Some(window);
+    host
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,8 +14,9 @@ use kit::twin::{Behaviour, Fault, Operation};
 /// A host whose unhealthy delegates are restarted, and whose health check is this command.
 fn host(command: &'static str) -> Host {
     let mut host = Host::new();
-    (host.probe, host.health_command) = (ProbeKind::Exec, command);
-    host.restarts_unhealthy = true;
+    host.settings.scope.health.probe = ProbeKind::Exec;
+    host.settings.scope.health.command = ["/bin/sh", "-c", command].map(str::to_owned).into();
+    host.settings.policy.restarts_unhealthy = true;
     host
 }
 
@@ -66,7 +67,7 @@ async fn health_command_output_is_shown_on_one_line_without_secrets() {
 #[tokio::test(start_paused = true)]
 async fn a_hanging_health_command_fails_and_is_not_started_again() {
     let mut host = host("sleep 3600; exit 0");
-    host.restarts_unhealthy = false;
+    host.settings.policy.restarts_unhealthy = false;
     host.run("dd");
     let first = delegate(&host, Duration::from_secs(30)).await;
     assert_eq!(first.health_detail, "the health command did not end within 10s");

@@ -18,7 +18,7 @@ pub(super) const MINUTE: Duration = Duration::from_secs(60);
 /// A host that restarts unhealthy delegates, and whose delegates behave this way.
 pub(super) fn host(behaviour: &Behaviour) -> Host {
     let mut host = Host::new();
-    host.restarts_unhealthy = true;
+    host.settings.policy.restarts_unhealthy = true;
     host.twin.set_behaviour(OLD, behaviour);
     host
 }

@@ -41,7 +41,7 @@ async fn scheduled(host: &Host, every: Duration, runs: usize) {
 
 fn assert_never_silent(host: &Host, about: &[&str]) {
     for name in about {
-        let asked = host.asked.lock().unwrap().clone();
+        let asked = host.manager.asked.lock().unwrap().clone();
         let about = asked.iter().filter(|(_, asked, _)| asked == name);
         let mut times: Vec<Duration> = about.map(|(at, ..)| *at).collect();
         times.push(host.twin.elapsed());
@@ -60,7 +60,7 @@ async fn asks_often_enough_before_a_nightly_window_and_changes_nothing() {
     idle(&host, &mut upgrader, 23 * HOUR).await;
     assert_never_silent(&host, &[GROUP]);
     assert_eq!(host.twin.writes(), [], "nothing is changed outside the schedule");
-    let asked = host.asked.lock().unwrap().clone();
+    let asked = host.manager.asked.lock().unwrap().clone();
     assert!(asked.len() < 40, "{} questions", asked.len());
     assert!(asked.iter().all(|(_, name, image)| name == GROUP && image == OLD));
     let status = upgrader.manager_status().unwrap();
@@ -76,7 +76,7 @@ async fn tells_the_manager_at_once_what_an_upgrade_has_changed() {
     upgrader.start_run(Intent::Upgrade);
     idle(&host, &mut upgrader, 10 * MINUTE).await;
     host.assert_settled_on("d1", NEW, "");
-    let asked = host.asked.lock().unwrap().clone();
+    let asked = host.manager.asked.lock().unwrap().clone();
     let images: Vec<&str> = asked.iter().map(|(.., image)| image.as_str()).collect();
     assert_eq!(images, [OLD, NEW]);
 }
@@ -125,11 +125,11 @@ async fn heartbeat_skips_opted_out_delegate() {
     });
     let mut upgrader = daemon(&host);
     idle(&host, &mut upgrader, 3 * HOUR).await;
-    assert_eq!(host.asked.lock().unwrap().len(), 0);
+    assert_eq!(host.manager.asked.lock().unwrap().len(), 0);
     assert_eq!(upgrader.manager_status().unwrap().answered_at, None);
     host.run("d1");
     idle(&host, &mut upgrader, HOUR).await;
-    assert!(!host.asked.lock().unwrap().is_empty());
+    assert!(!host.manager.asked.lock().unwrap().is_empty());
 }
 
 /// For an hour no delegate is in service: the old one gave up its name, and the new one does not have it yet. A run's requests
@@ -144,7 +144,7 @@ async fn asks_often_enough_during_a_drain_and_about_delegates_that_runs_skip() {
     assert_never_silent(&host, &[GROUP]);
 
     let mut host = Host::new();
-    host.further = vec!["other".to_owned()];
+    host.manage(&["other"]);
     host.twin.set_behaviour(OLD, &Behaviour::ignores_stop());
     host.run_with("d1", |body| {
         host_network(body);
@@ -158,8 +158,8 @@ async fn asks_often_enough_during_a_drain_and_about_delegates_that_runs_skip() {
 #[tokio::test(start_paused = true)]
 async fn asks_about_the_others_even_if_the_manager_refuses_one() {
     let mut host = Host::new();
-    host.further = vec!["a-refused".to_owned(), "z-last".to_owned()];
-    host.refused = ["a-refused".to_owned()].into();
+    host.manage(&["a-refused", "z-last"]);
+    host.manager.refused = ["a-refused".to_owned()].into();
     let mut upgrader = daemon(&host);
     for (container, name) in [("d1", GROUP), ("r1", "a-refused"), ("z1", "z-last")] {
         host.twin.run(container, &delegate_body(name, OLD));

@@ -17,10 +17,8 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// A host with one delegate.
 fn with(timing: Timing) -> Host {
-    let host = Host {
-        timing,
-        ..Host::new()
-    };
+    let mut host = Host::new();
+    host.settings.policy.timing = timing;
     host.run("dd");
     host
 }

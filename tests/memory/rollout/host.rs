@@ -5,20 +5,18 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use delegate_upgrader::config::{ProbeKind, Timing, UpdateOrder};
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::container::{ContainerId, ImageId, label};
-use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
 use delegate_upgrader::host::capacity::HostMemory;
-use delegate_upgrader::image::{ImageReference, Pull};
+use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::manager::{ImageSource, ManagerError};
-use delegate_upgrader::reconcile::Reconciler;
 use delegate_upgrader::reconcile::controller::Controller as _;
+use delegate_upgrader::reconcile::{Reconciler, Settings};
 use delegate_upgrader::rollout::Intent;
-use delegate_upgrader::rollout::Policy;
 use delegate_upgrader::status::report::{DelegateReport, Report};
 use serde_json::{Value, json};
 
+use crate::endpoint::{Endpoint, SlowProbe};
 pub use crate::settings::{GROUP, STOP_TIMEOUT};
 use kit::twin::{
     Behaviour, Call, Event, Fault, Glance, Happened, Operation, OperatorAction, Twin, delegate_body,
@@ -39,23 +37,18 @@ pub const HOUR: Duration = Duration::from_secs(3600);
 pub type Upgrader = Reconciler<Twin, Source, Endpoint>;
 
 /// A Manager that publishes one image, if it can be reached.
+#[derive(Clone)]
 pub struct Source {
     published: ImageReference,
-    published_to: BTreeMap<String, ImageReference>,
-    published_upgrader: Option<ImageReference>,
+    /// The image that it publishes for these `DELEGATE_NAME`s only.
+    pub published_to: BTreeMap<String, ImageReference>,
+    pub published_upgrader: Option<ImageReference>,
     twin: Twin,
-    asked: Asked,
-    refused: BTreeSet<String>,
-    mood: Arc<Mutex<Mood>>,
-}
-
-/// How the Manager answers, if it can be reached.
-#[derive(Clone, Default)]
-pub enum Mood {
-    #[default]
-    Answers,
-    /// It answers this long after the request.
-    Slow(Duration),
+    pub asked: Asked,
+    /// The `DELEGATE_NAME`s for which it refuses requests.
+    pub refused: BTreeSet<String>,
+    /// How long it takes for an answer.
+    delay: Arc<Mutex<Duration>>,
 }
 
 /// The times of the requests to the Manager, with the `DELEGATE_NAME` and the image.
@@ -65,11 +58,8 @@ impl ImageSource for Source {
     async fn published(&self, current: &ImageReference, name: &str) -> Result<ImageReference, ManagerError> {
         let question = (self.twin.elapsed(), name.to_owned(), current.to_string());
         self.asked.lock().unwrap().push(question);
-        let mood = self.mood.lock().unwrap().clone();
-        match mood {
-            Mood::Answers => {}
-            Mood::Slow(after) => tokio::time::sleep(after).await,
-        }
+        let delay = *self.delay.lock().unwrap();
+        tokio::time::sleep(delay).await;
         if self.refused.contains(name) {
             Err(ManagerError::InvalidRequest {
                 code: "INVALID_REQUEST".to_owned(),
@@ -92,77 +82,14 @@ impl ImageSource for Source {
     }
 }
 
-/// The delay and the answer of the endpoint at an address; `None` for its own answer at once.
-pub type SlowProbe = fn(SocketAddr) -> Option<(Duration, HttpOutcome)>;
-
-/// The number of tasks that the delegate at an address reports; `None` if it reports none.
-pub type Tasks = fn(&Twin, SocketAddr) -> Option<u64>;
-
-/// The health endpoints at the twin's addresses.
-pub struct Endpoint {
-    twin: Twin,
-    slow: Arc<Mutex<SlowProbe>>,
-    tasks: Tasks,
-}
-
-impl HealthEndpoint for Endpoint {
-    async fn get(&self, address: SocketAddr, _path: &str) -> HttpOutcome {
-        let slow = *self.slow.lock().unwrap();
-        if let Some((after, outcome)) = slow(address) {
-            tokio::time::sleep(after).await;
-            return outcome;
-        }
-        match self.twin.probe(address.ip(), address.port()) {
-            Some(true) => HttpOutcome::Answered(200),
-            Some(false) => HttpOutcome::Answered(503),
-            None => HttpOutcome::Refused,
-        }
-    }
-
-    async fn work(&self, address: SocketAddr) -> Option<Work> {
-        self.twin.probe(address.ip(), address.port())?;
-        let tasks = (self.tasks)(&self.twin, address)?;
-        let is_connected = Some(self.twin.manager_reachable());
-        Some(Work { tasks, is_connected })
-    }
-
-    fn host_address(&self) -> Option<IpAddr> {
-        Some(IpAddr::V4(Ipv4Addr::LOCALHOST))
-    }
-}
-
 pub struct Host {
     pub twin: Twin,
-    pub health_only: bool,
-    pub probe: ProbeKind,
-    pub health_command: &'static str,
-    pub restarts_unhealthy: bool,
-    pub timing: Timing,
-    pub update_order: UpdateOrder,
+    /// The settings of its upgraders, without the limits of the host.
+    pub settings: Settings,
     pub free_memory: Option<u64>,
     pub free_disk: Option<u64>,
-    pub asked: Asked,
-    /// Further managed `DELEGATE_NAME`s.
-    pub further: Vec<String>,
-    /// `UPGRADER_WORKLOAD_NAME=*`.
-    pub every_workload: bool,
-    /// `ACCOUNT_ID`.
-    pub account: Option<&'static str>,
-    /// `PULL`.
-    pub pull: Pull,
-    /// `MAX_STOP_TIMEOUT`.
-    pub max_stop_timeout: Option<Duration>,
-    /// `KEEP_IMAGES`.
-    pub keep_images: usize,
-    /// The `DELEGATE_NAME`s for which the Manager refuses requests.
-    pub refused: BTreeSet<String>,
-    /// The image that the Manager publishes for these `DELEGATE_NAME`s only.
-    pub published_to: BTreeMap<String, String>,
-    /// The image that the Manager publishes for upgraders.
-    pub published_upgrader: Option<&'static str>,
-    pub mood: Arc<Mutex<Mood>>,
-    pub slow: Arc<Mutex<SlowProbe>>,
-    pub tasks: Tasks,
+    pub manager: Source,
+    pub endpoint: Endpoint,
 }
 
 impl Host {
@@ -173,29 +100,23 @@ impl Host {
 
     /// The same on an engine of another kind.
     pub fn on(twin: Twin) -> Self {
+        let mut settings = crate::settings::settings();
+        settings.policy.idle_wait = HOUR;
         let host = Self {
+            manager: Source {
+                published: image(NEW),
+                published_to: BTreeMap::new(),
+                published_upgrader: None,
+                twin: twin.clone(),
+                asked: Asked::default(),
+                refused: BTreeSet::new(),
+                delay: Arc::default(),
+            },
+            endpoint: Endpoint::new(&twin),
             twin,
-            health_only: false,
-            probe: ProbeKind::Auto,
-            health_command: "curl -sf http://localhost:3460/api/health",
-            restarts_unhealthy: false,
-            timing: Timing::default(),
-            update_order: UpdateOrder::Auto,
+            settings,
             free_memory: None,
             free_disk: None,
-            asked: Asked::default(),
-            further: Vec::new(),
-            every_workload: false,
-            account: None,
-            pull: Pull::default(),
-            max_stop_timeout: None,
-            keep_images: 1,
-            refused: BTreeSet::new(),
-            published_to: BTreeMap::new(),
-            published_upgrader: None,
-            mood: Arc::default(),
-            slow: Arc::new(Mutex::new(|_| None)),
-            tasks: |_, _| None,
         };
         host.twin
             .add_image(OLD, host.twin.image(Behaviour::drains(DRAIN)));
@@ -205,6 +126,12 @@ impl Host {
 
     pub fn publish(&self, reference: &str, behaviour: Behaviour) -> ImageId {
         self.twin.publish(reference, self.twin.image(behaviour))
+    }
+
+    /// Manages the delegates of further `DELEGATE_NAME`s.
+    pub fn manage(&mut self, names: &[impl ToString]) {
+        let names = names.iter().map(ToString::to_string);
+        self.settings.scope.workload_names.extend(names);
     }
 
     /// Runs a replica of the group as the documentation does.
@@ -235,60 +162,32 @@ impl Host {
         let client = own.as_ref().map_or(0, |(_, client)| *client);
         let twin = self.twin.client(client);
         let (free_memory, free_disk) = (self.free_memory, self.free_disk);
-        let mut settings = crate::settings::settings();
+        let mut settings = self.settings.clone();
         let scope = &mut settings.scope;
-        scope.workload_names.extend_from_slice(&self.further);
-        if self.every_workload {
-            scope.workload_names = vec!["*".to_owned()];
-        }
-        (scope.max_stop_timeout, scope.keep_images) = (self.max_stop_timeout, self.keep_images);
-        scope.account = self.account.map(str::to_owned);
-        scope.health.probe = self.probe;
-        scope.health.command = ["/bin/sh", "-c", self.health_command].map(str::to_owned).into();
         scope.replaces_itself = own.as_ref().map(|_| OWN_LISTENER);
         scope.own_id = own.map(|(id, _)| id);
         let total = u64::MAX;
         scope.free_memory = Arc::new(move || free_memory.map(|available| HostMemory { total, available }));
         scope.free_disk = Arc::new(move |_, _| free_disk);
-        settings.policy = Policy {
-            health_only: self.health_only,
-            update_order: self.update_order,
-            idle_wait: HOUR,
-            restarts_unhealthy: self.restarts_unhealthy,
-            timing: self.timing.clone(),
-            ..settings.policy
-        };
-        settings.target.pull = self.pull;
         let clock = self.twin.clone();
         Reconciler::new(
             twin,
             Some(Source {
-                published: published.parse().unwrap(),
-                published_to: (self.published_to.iter())
-                    .map(|(name, image)| (name.clone(), image.parse().unwrap()))
-                    .collect(),
-                published_upgrader: self.published_upgrader.map(|image| image.parse().unwrap()),
-                twin: self.twin.clone(),
-                asked: Arc::clone(&self.asked),
-                refused: self.refused.clone(),
-                mood: Arc::clone(&self.mood),
+                published: image(published),
+                ..self.manager.clone()
             }),
-            Endpoint {
-                twin: self.twin.clone(),
-                slow: Arc::clone(&self.slow),
-                tasks: self.tasks,
-            },
+            self.endpoint.clone(),
             settings,
             Arc::new(move || clock.wall_clock()),
         )
     }
 
     pub fn set_slow(&self, slow: SlowProbe) {
-        *self.slow.lock().unwrap() = slow;
+        *self.endpoint.slow.lock().unwrap() = slow;
     }
 
-    pub fn set_mood(&self, mood: Mood) {
-        *self.mood.lock().unwrap() = mood;
+    pub fn set_delay(&self, delay: Duration) {
+        *self.manager.delay.lock().unwrap() = delay;
     }
 
     /// Runs one scheduled run to its end, drains included. If the engine is out of reach, it is retried, as the daemon does.
@@ -527,16 +426,16 @@ pub fn good() -> Behaviour {
 
 /// Kinds of images that no delegate can run.
 pub fn bad_images() -> [Behaviour; 4] {
-    let start_error = Some("exec: /delegate: no such file".to_owned());
     [
         Behaviour::never_healthy(),
         Behaviour::exits(Duration::from_secs(1), 3),
         Behaviour::flaps(Duration::from_secs(7), Duration::from_secs(4)),
-        Behaviour {
-            start_error,
-            ..good()
-        },
+        good().refused("exec: /delegate: no such file"),
     ]
+}
+
+pub fn image(reference: &str) -> ImageReference {
+    reference.parse().unwrap()
 }
 
 pub fn row<'a>(report: &'a Report, name: &str) -> &'a DelegateReport {

@@ -26,7 +26,7 @@ async fn waits_for_running_tasks_so_that_the_gap_equals_a_restart() {
     for change in [host_network, published_port] {
         let mut host = Host::new();
         host.twin.set_behaviour(OLD, &Behaviour::default());
-        host.tasks = |twin, _| Some(u64::from(twin.elapsed() < TASK));
+        host.endpoint.tasks = |twin, _| Some(u64::from(twin.elapsed() < TASK));
         let old = host.run_with("dd", change);
         let mut upgrader = host.begin(NEW, TASK / 2).await;
         assert_eq!(host.names(), ["dd", "dd.candidate"]);
@@ -52,7 +52,7 @@ async fn waits_for_running_tasks_so_that_the_gap_equals_a_restart() {
 #[tokio::test(start_paused = true)]
 async fn replaces_a_delegate_that_is_never_idle_at_the_end_of_the_wait() {
     let mut host = Host::new();
-    host.tasks = |_, _| Some(2);
+    host.endpoint.tasks = |_, _| Some(2);
     let old = host.run_with("dd", host_network);
     for _ in 0..3 {
         let _upgrader = host.begin(NEW, HOUR / 4).await;
@@ -70,7 +70,7 @@ async fn does_not_wait_for_a_delegate_that_does_not_report_its_tasks() {
     host.upgrade(NEW).await;
     assert_asked_at(&host, &old, Duration::ZERO);
     let mut host = Host::new();
-    host.tasks = |twin, _| (twin.elapsed() < TASK).then_some(3);
+    host.endpoint.tasks = |twin, _| (twin.elapsed() < TASK).then_some(3);
     let old = host.run_with("dd", host_network);
     host.upgrade(NEW).await;
     assert_asked_at(&host, &old, TASK + Duration::from_secs(60));
@@ -79,7 +79,7 @@ async fn does_not_wait_for_a_delegate_that_does_not_report_its_tasks() {
 #[tokio::test(start_paused = true)]
 async fn keeps_owner_changes_made_during_the_wait() {
     let mut host = Host::new();
-    host.tasks = |twin, _| Some(u64::from(twin.elapsed() < TASK));
+    host.endpoint.tasks = |twin, _| Some(u64::from(twin.elapsed() < TASK));
     host.run_with("dd", host_network);
     let mut upgrader = host.begin(NEW, TASK / 2).await;
     host.twin
@@ -95,7 +95,7 @@ async fn keeps_owner_changes_made_during_the_wait() {
 async fn replaces_the_replica_with_the_fewest_tasks_first() {
     let mut host = Host::new();
     // The number depends on the address: the first delegate has the most tasks.
-    host.tasks = |_, address| match address.ip() {
+    host.endpoint.tasks = |_, address| match address.ip() {
         IpAddr::V4(ip) => Some(10 - u64::from(ip.octets()[3])),
         IpAddr::V6(_) => None,
     };
@@ -115,7 +115,7 @@ async fn reports_and_logs_the_tasks_and_the_deadline_of_a_drain() {
     let mut host = Host::new();
     host.twin
         .set_behaviour(OLD, &Behaviour::drains(Duration::from_secs(300)));
-    host.tasks = |twin, _| Some(5 - twin.elapsed().as_secs() / 120);
+    host.endpoint.tasks = |twin, _| Some(5 - twin.elapsed().as_secs() / 120);
     host.run("dd");
     let mut upgrader = host.starting(NEW);
     let log = log_of(async {

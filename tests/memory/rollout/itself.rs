@@ -7,7 +7,7 @@ use delegate_upgrader::reconcile::controller::Controller as _;
 use kit::twin::{Behaviour, Happened, Operation, OperatorAction};
 use serde_json::{Value, json};
 
-use super::host::{HOUR, Host, NEW, OLD, OWN_LISTENER, auto_remove};
+use super::host::{HOUR, Host, NEW, OLD, OWN_LISTENER, auto_remove, image};
 use super::upgraders::{
     EXCHANGE, FIRST, NAME, SECOND, World, assert_at_rest, assert_one_always_ran, cannot_run_twice, ready,
     vanishes_and_cannot_run_twice,
@@ -204,7 +204,7 @@ async fn an_upgrader_with_rm_replaces_itself_in_memory() {
 async fn a_service_reports_a_newer_version() {
     let mut host = Host::new();
     for (published, is_newer) in [("team/upgrader:99.1.0", true), ("team/upgrader:0.0.1", false)] {
-        host.published_upgrader = Some(published);
+        host.manager.published_upgrader = Some(image(published));
         let mut service = host.upgrader(NEW);
         service.check_in();
         tokio::time::sleep(Duration::from_secs(1)).await;

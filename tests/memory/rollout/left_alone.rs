@@ -99,10 +99,16 @@ async fn reports_but_never_touches_what_only_has_a_delegates_name() {
             .reason
             .is_some_and(|reason| reason.as_str() == "not_a_delegate");
         assert_eq!(is_named, !is_delegate, "{what}: {planned:?}");
-        (host.health_only, host.restarts_unhealthy) = (true, true);
+        (
+            host.settings.policy.health_only,
+            host.settings.policy.restarts_unhealthy,
+        ) = (true, true);
         let mut watch = host.upgrader(OURS);
         host.continue_for(&mut watch, HOUR).await;
-        (host.health_only, host.restarts_unhealthy) = (false, false);
+        (
+            host.settings.policy.health_only,
+            host.settings.policy.restarts_unhealthy,
+        ) = (false, false);
         let report = host.once(OURS).await;
         let counted = report.delegates.iter().any(|row| row.container == "other");
         assert_eq!(counted, is_delegate, "{what}: {report:?}");
@@ -116,11 +122,9 @@ async fn reports_but_never_touches_what_only_has_a_delegates_name() {
 /// `UPGRADER_WORKLOAD_NAME=*`: the words with which each container is reported, and no other container is touched.
 #[tokio::test(start_paused = true)]
 async fn manages_every_delegate_of_its_account_with_a_star() {
-    let host = Host {
-        account: Some("ours"),
-        every_workload: true,
-        ..Host::new()
-    };
+    let mut host = Host::new();
+    host.settings.scope.account = Some("ours".to_owned());
+    host.settings.scope.workload_names = vec!["*".to_owned()];
     let body = |image: &str, variables: &[&str]| json!({ "Image": image, "Env": variables });
     host.twin
         .add_image("sidecar:1", host.twin.image(Behaviour { port: 80, ..good() }));
@@ -161,10 +165,8 @@ async fn manages_every_delegate_of_its_account_with_a_star() {
 #[tokio::test(start_paused = true)]
 async fn leaves_delegate_of_another_account_alone() {
     for (account, is_ours) in [(Some("ours"), true), (Some("theirs"), false), (None, true)] {
-        let mut host = Host {
-            account: Some("ours"),
-            ..Host::new()
-        };
+        let mut host = Host::new();
+        host.settings.scope.account = Some("ours".to_owned());
         host.run_with("dd", |body| {
             let variables = body["Env"].as_array_mut().unwrap();
             variables.retain(|variable| !variable.as_str().unwrap().starts_with("ACCOUNT_ID="));
@@ -181,7 +183,7 @@ async fn leaves_delegate_of_another_account_alone() {
             "{account:?}"
         );
         assert_eq!(host.twin.writes().is_empty(), !is_ours);
-        host.health_only = true;
+        host.settings.policy.health_only = true;
         let report = host.once(NEW).await;
         assert_eq!(
             row(&report, "dd").reason.as_str(),
@@ -232,7 +234,7 @@ async fn health_only_mode_writes_nothing_even_during_a_half_done_rollout() {
                 .glance()
                 .iter()
                 .any(|it| it.name == "dd" && it.state == RunState::Running);
-            host.health_only = true;
+            host.settings.policy.health_only = true;
             let mut upgrader = host.upgrader(NEW);
             host.scheduled_run(&mut upgrader).await;
             tokio::time::sleep(2 * HOUR).await;

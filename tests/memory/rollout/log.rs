@@ -187,7 +187,7 @@ async fn the_page_names_each_field_of_the_log() {
     for bad in [false, true] {
         let mut host = Host::new();
         host.free_disk = Some(1 << 40);
-        host.tasks = |twin, _| Some(twin.elapsed().as_secs() / 40);
+        host.endpoint.tasks = |twin, _| Some(twin.elapsed().as_secs() / 40);
         if bad {
             host.publish(NEW, Behaviour::never_healthy());
         }

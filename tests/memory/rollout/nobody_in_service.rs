@@ -52,7 +52,7 @@ async fn the_old_container_serves_again_at_once_if_the_clock_was_set_back() {
 #[tokio::test(start_paused = true)]
 async fn a_rejected_candidate_with_tasks_gets_its_full_stop_timeout() {
     let mut host = Host::new();
-    host.tasks = |twin, _| twin.glance().iter().any(|it| it.image == NEW).then_some(1);
+    host.endpoint.tasks = |twin, _| twin.glance().iter().any(|it| it.image == NEW).then_some(1);
     let deaf = Behaviour {
         on_stop: Behaviour::ignores_stop().on_stop,
         ..Behaviour::never_healthy()
@@ -131,7 +131,7 @@ async fn health_only_mode_still_completes_a_stop_first_replacement() {
             host.publish(NEW, behaviour.clone());
             host.run_with("dd", host_network);
             let finished = !killed_after_writes(&host, done).await;
-            host.health_only = true;
+            host.settings.policy.health_only = true;
             let mut upgrader = host.upgrader(NEW);
             host.scheduled_run(&mut upgrader).await;
             assert_eq!(host.find("dd").state, RunState::Running, "after {done} writes");
@@ -149,7 +149,7 @@ async fn health_only_mode_respects_an_owners_stop() {
     host.publish(NEW, good());
     host.run_with("dd", never_restarted);
     assert!(killed_when(&host, |call| call.operation == Operation::Remove).await);
-    host.health_only = true;
+    host.settings.policy.health_only = true;
     let mut upgrader = host.starting(NEW);
     host.continue_for(&mut upgrader, HOUR).await;
     host.by_hand(OperatorAction::Stop, "dd");

@@ -117,7 +117,7 @@ async fn refuses_an_impossible_rollback_before_anything_is_touched() {
     let gone = rolled_back(&host, "dd").await.unwrap_err();
     assert!(gone.to_string().contains("is no longer on this host"), "{gone}");
 
-    host.health_only = true;
+    host.settings.policy.health_only = true;
     for refused in [rolled_back(&host, "dd").await, retried(&host, "dd").await] {
         assert_eq!(refused.unwrap_err(), OperatorError::HealthOnly);
     }

@@ -179,7 +179,7 @@ async fn in_service() {
 #[tokio::test(start_paused = true)]
 async fn unhealthy() {
     let mut host = Host::new();
-    host.restarts_unhealthy = true;
+    host.settings.policy.restarts_unhealthy = true;
     let health = Wellness::For(Duration::from_secs(300));
     host.twin.set_behaviour(
         OLD,

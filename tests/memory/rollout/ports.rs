@@ -41,7 +41,7 @@ async fn replaces_delegate_with_port_range_start_first() {
 #[tokio::test(start_paused = true)]
 async fn reports_an_exhausted_port_range_if_start_first_is_required() {
     let mut host = Host::new();
-    host.update_order = UpdateOrder::StartFirst;
+    host.settings.policy.update_order = UpdateOrder::StartFirst;
     for name in ["aa", "bb"] {
         host.run_with(name, range);
     }
@@ -113,7 +113,7 @@ async fn a_plan_reports_an_exhausted_port_range() {
         planned[0].message.contains("all ports of 3460-3461 are taken"),
         "{planned:?}"
     );
-    host.update_order = UpdateOrder::StartFirst;
+    host.settings.policy.update_order = UpdateOrder::StartFirst;
     let planned = host.upgrader(NEW).plan(|_| ()).await.unwrap();
     assert_eq!(planned[0].reason, Some(ReasonKind::CannotStartFirst));
     assert_eq!(planned[0].cause, Some("no_free_port"));

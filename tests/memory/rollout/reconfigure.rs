@@ -212,7 +212,7 @@ async fn an_upgrade_keeps_the_new_settings_and_ends_the_way_back_to_the_former_o
 async fn settings_that_fail_on_the_first_replica_reach_no_other_and_say_nothing_of_the_image() {
     for bad in bad_images() {
         let mut host = Host::new();
-        host.pull = Pull::Never;
+        host.settings.target.pull = Pull::Never;
         for name in ["aa", "bb", "cc"] {
             host.run(name);
         }

@@ -9,7 +9,7 @@ use delegate_upgrader::reconcile::controller::Controller as _;
 
 use serde_json::json;
 
-use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, good, host_network, row};
+use super::host::{DRAIN, HOUR, Host, NEW, NEWER, OLD, good, host_network, image, row};
 use kit::twin::{Behaviour, Happened, Operation};
 
 #[tokio::test(start_paused = true)]
@@ -84,7 +84,7 @@ fn of_many_names(delegates: usize, memory: u64) -> (Host, Vec<String>) {
     let mut host = Host::new();
     host.twin.set_behaviour(OLD, &Behaviour::default());
     let names: Vec<String> = (1..=delegates).map(|n| format!("dd-{n:02}")).collect();
-    host.further.clone_from(&names);
+    host.manage(&names);
     for name in &names {
         host.run_with(name, |body| {
             body["Env"] = json!([format!("DELEGATE_NAME={name}")]);
@@ -156,11 +156,11 @@ async fn a_rollback_does_not_wait_for_others() {
     let (mut host, names) = of_many_names(11, 0);
     let (goes_back, others) = names.split_first().unwrap();
     for name in others {
-        host.published_to.insert(name.clone(), OLD.to_owned());
+        host.manager.published_to.insert(name.clone(), image(OLD));
     }
     host.once(NEW).await;
     assert_eq!(host.find(goes_back).image, NEW);
-    host.published_to.clear();
+    host.manager.published_to.clear();
     let mut upgrader = host.starting(NEW);
     host.continue_for(&mut upgrader, Duration::from_secs(4)).await;
     let proving = host
@@ -190,14 +190,14 @@ fn times(host: &Host, operation: Operation) -> Vec<Duration> {
 async fn pulls_at_most_ten_images_at_once() {
     let (mut host, names) = of_many_names(12, 0);
     for (name, build) in names.iter().zip(1..) {
-        let image = format!("harness/delegate:26.03.{build}");
-        host.publish(&image, good());
-        host.published_to.insert(name.clone(), image);
+        let published = format!("harness/delegate:26.03.{build}");
+        host.publish(&published, good());
+        host.manager.published_to.insert(name.clone(), image(&published));
     }
     let report = host.once(NEW).await;
     assert!(!report.has_failures(), "{report:?}");
-    for (name, image) in &host.published_to {
-        assert_eq!(host.find(name).image, *image);
+    for (name, image) in &host.manager.published_to {
+        assert_eq!(host.find(name).image, image.to_string());
     }
     let pulls = times(&host, Operation::Pull);
     assert_eq!(pulls.len(), 12, "{pulls:?}");
@@ -223,7 +223,7 @@ async fn samples_the_memory_of_ten_delegates_at_once() {
 #[tokio::test(start_paused = true)]
 async fn samples_memory_once_for_each_delegate_that_cannot_be_replaced() {
     let mut host = Host::new();
-    host.update_order = UpdateOrder::StartFirst;
+    host.settings.policy.update_order = UpdateOrder::StartFirst;
     host.free_memory = Some(1024);
     for number in 0..10 {
         host.run(&format!("dd-{number}"));

@@ -66,7 +66,7 @@ async fn a_run_keeps_the_image_that_the_previous_run_pulled_but_did_not_use() {
     for (image, pulls, reason) in [(NEW, 1, "cannot_start_first"), (LATEST, 2, "pull_failed")] {
         let mut host = Host::new();
         host.publish(image, good());
-        host.update_order = UpdateOrder::StartFirst;
+        host.settings.policy.update_order = UpdateOrder::StartFirst;
         host.free_memory = Some(1024);
         host.run("dd");
         let mut upgrader = host.upgrader(image);
@@ -137,10 +137,8 @@ async fn the_pull_policy_decides_if_a_local_image_is_enough() {
         (Pull::Never, true, AWAY, 0, "up_to_date"),
         (Pull::Never, false, AWAY, 0, "pull_failed"),
     ] {
-        let host = Host {
-            pull: policy,
-            ..Host::new()
-        };
+        let mut host = Host::new();
+        host.settings.target.pull = policy;
         if is_there {
             host.twin.add_image(NEW, host.twin.image(good()));
         }
@@ -157,10 +155,8 @@ async fn the_pull_policy_decides_if_a_local_image_is_enough() {
 #[tokio::test(start_paused = true)]
 async fn pull_policy_never_uses_the_image_loaded_under_a_tag() {
     for (policy, asked) in [(Pull::Never, 0), (Pull::Always, 1)] {
-        let host = Host {
-            pull: policy,
-            ..Host::new()
-        };
+        let mut host = Host::new();
+        host.settings.target.pull = policy;
         host.twin.add_image(LATEST, host.twin.image(good()));
         let delegate = host.twin.run("dd", &delegate_body(GROUP, LATEST));
         host.once(LATEST).await;

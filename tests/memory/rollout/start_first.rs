@@ -36,10 +36,8 @@ async fn a_working_delegate_is_always_in_service_during_a_replacement() {
 async fn keeps_as_many_previous_images_as_configured() {
     let as_it_is = |_: &mut Value| ();
     for (keep_images, change) in [(1, as_it_is as fn(&mut Value)), (1, auto_remove), (2, as_it_is)] {
-        let host = Host {
-            keep_images,
-            ..Host::new()
-        };
+        let mut host = Host::new();
+        host.settings.scope.keep_images = keep_images;
         host.run_with("dd", change);
         let first = host.twin.images();
         let published = [NEW, NEWER, NEWEST].map(|image| host.publish(image, good()));
@@ -96,10 +94,8 @@ async fn kills_a_container_that_ignores_its_stop_signal_at_the_timeout() {
         ),
     ];
     for (change, expected, said) in cases {
-        let host = Host {
-            max_stop_timeout: Some(3 * HOUR),
-            ..Host::new()
-        };
+        let mut host = Host::new();
+        host.settings.scope.max_stop_timeout = Some(3 * HOUR);
         host.twin.set_behaviour(OLD, &Behaviour::ignores_stop());
         let old = host.run_with("dd", |body| {
             for (key, value) in change.as_object().unwrap() {

@@ -37,7 +37,7 @@ async fn stops_the_old_container_first_if_two_cannot_run_at_once() {
 #[tokio::test(start_paused = true)]
 async fn stops_the_old_container_first_if_the_operator_or_owner_asks() {
     let mut host = Host::new();
-    host.update_order = UpdateOrder::StopFirst;
+    host.settings.policy.update_order = UpdateOrder::StopFirst;
     assert_replaced_stop_first(host, |_| ()).await;
     assert_replaced_stop_first(Host::new(), |body| {
         body["Labels"] = json!({ "io.delegate-upgrader.update-order": "stop-first" });

@@ -12,7 +12,7 @@ use kit::twin::{Behaviour, Cause, Glance, Happened, Operation, Twin};
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, LocalSet};
 
-use super::host::{Host, NEW, OWN_LISTENER, auto_remove, good};
+use super::host::{Host, NEW, OWN_LISTENER, auto_remove, good, image};
 
 pub(super) const FIRST: &str = "harness/upgrader:1.0.0";
 pub(super) const SECOND: &str = "harness/upgrader:1.1.0";
@@ -67,7 +67,7 @@ impl World {
 
     pub(super) fn with(second: Behaviour, change: impl FnOnce(&mut Value)) -> Self {
         let mut host = Host::new();
-        host.published_upgrader = Some(SECOND);
+        host.manager.published_upgrader = Some(image(SECOND));
         host.twin.add_image(FIRST, host.twin.image(ready()));
         host.publish(SECOND, second);
         host.publish(NEW, good());

@@ -8,15 +8,15 @@ use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::status::report::Report;
 
-use super::host::{GROUP, HOUR, Host, Mood, NEW, NEWER, OLD, Upgrader, good, row};
+use super::host::{GROUP, HOUR, Host, NEW, NEWER, OLD, Upgrader, good, row};
 use kit::twin::{Event, Fault, Happened, Operation, delegate_body};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Longer than anything else takes.
-const NEVER: Mood = Mood::Slow(Duration::from_secs(100 * 3600));
+const NEVER: Duration = Duration::from_secs(100 * 3600);
 
 fn questions(host: &Host) -> usize {
-    host.asked.lock().unwrap().len()
+    host.manager.asked.lock().unwrap().len()
 }
 
 /// The report of one observation, which must take no time.
@@ -39,7 +39,7 @@ async fn a_slow_manager_does_not_delay_a_replacement_in_progress() {
             host.continue_for(&mut upgrader, SECOND * 3).await;
             assert_eq!(host.names().len(), 2, "{:?}", host.names());
             if hangs {
-                host.set_mood(NEVER);
+                host.set_delay(NEVER);
             }
             upgrader.start_run(Intent::Upgrade);
             while host.containers().len() > 1 || host.find("dd").image != NEW {
@@ -57,7 +57,7 @@ async fn a_run_joins_a_pending_manager_request() {
     let host = Host::new();
     host.run("d1");
     host.run("d2");
-    host.set_mood(Mood::Slow(SECOND * 25));
+    host.set_delay(SECOND * 25);
     let mut upgrader = host.upgrader(NEW);
     for _ in 0..10 {
         upgrader.start_run(Intent::Upgrade);
@@ -75,8 +75,8 @@ async fn a_run_joins_a_pending_manager_request() {
 #[tokio::test(start_paused = true)]
 async fn asks_once_per_workload_and_image_and_concurrently() {
     let mut host = Host::new();
-    host.further = vec!["other".to_owned(), "refused".to_owned()];
-    host.refused = ["refused".to_owned()].into();
+    host.manage(&["other", "refused"]);
+    host.manager.refused = ["refused".to_owned()].into();
     host.twin.add_image(NEWER, host.twin.image(good()));
     for (name, group, image) in [
         ("a1", GROUP, OLD),
@@ -87,7 +87,7 @@ async fn asks_once_per_workload_and_image_and_concurrently() {
     ] {
         host.twin.run(name, &delegate_body(group, image));
     }
-    host.set_mood(Mood::Slow(SECOND * 25));
+    host.set_delay(SECOND * 25);
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Intent::Report);
     host.finish(&mut upgrader).await;
@@ -101,9 +101,9 @@ async fn asks_once_per_workload_and_image_and_concurrently() {
 #[tokio::test(start_paused = true)]
 async fn health_only_mode_reports_that_it_waits_for_the_published_image() {
     let mut host = Host::new();
-    host.health_only = true;
+    host.settings.policy.health_only = true;
     host.run("dd");
-    host.set_mood(Mood::Slow(SECOND * 25));
+    host.set_delay(SECOND * 25);
     let mut upgrader = host.upgrader(NEW);
     upgrader.start_run(Intent::Report);
     let report = glimpse(&host, &mut upgrader).await;
@@ -118,7 +118,7 @@ async fn health_only_mode_reports_that_it_waits_for_the_published_image() {
 async fn a_manager_reply_during_an_engine_outage_does_not_spin_the_loop() {
     let host = Host::new();
     host.run("dd");
-    host.set_mood(Mood::Slow(SECOND * 10));
+    host.set_delay(SECOND * 10);
     let mut upgrader = host.starting(NEW);
     let outage = async {
         tokio::time::sleep(SECOND * 5).await;
@@ -142,8 +142,8 @@ async fn an_idle_run_costs_one_list_and_one_inspect_per_delegate() {
         host.run(&format!("dd-{n}"));
     }
     let mut upgrader = host.upgrader(OLD);
-    for mood in [Mood::Answers, Mood::Slow(SECOND / 3), Mood::Slow(SECOND)] {
-        host.set_mood(mood);
+    for delay in [Duration::ZERO, SECOND / 3, SECOND] {
+        host.set_delay(delay);
         // The first run also asks for facts that do not change.
         for is_steady in [false, true] {
             let before = host.twin.calls().len();

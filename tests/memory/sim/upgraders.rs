@@ -1,12 +1,10 @@
 //! The upgraders of a scenario at work: processes that are killed and restarted, and their view of the world.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use delegate_upgrader::engine::EngineError;
-use delegate_upgrader::health::{HealthEndpoint, HttpOutcome, Work};
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::manager::{ImageSource, ManagerError};
 use delegate_upgrader::reconcile::Reconciler;
@@ -18,6 +16,7 @@ use tokio::time::sleep;
 use super::book::note;
 use super::scenario::{HOUR, Upgrader};
 use super::world::World;
+use crate::endpoint::Endpoint;
 use kit::twin::Twin;
 
 /// The longest time between two observations of an idle daemon.
@@ -28,27 +27,6 @@ const ANSWER: Duration = Duration::from_secs(60);
 
 /// More decisions than the longest story needs.
 const ENDLESS: u64 = 300_000;
-
-/// The health endpoints at the twin's addresses.
-pub struct Endpoint(Twin);
-
-impl HealthEndpoint for Endpoint {
-    async fn get(&self, address: SocketAddr, _path: &str) -> HttpOutcome {
-        match self.0.probe(address.ip(), address.port()) {
-            Some(true) => HttpOutcome::Answered(200),
-            Some(false) => HttpOutcome::Answered(503),
-            None => HttpOutcome::Refused,
-        }
-    }
-
-    async fn work(&self, _: SocketAddr) -> Option<Work> {
-        None
-    }
-
-    fn host_address(&self) -> Option<IpAddr> {
-        Some(IpAddr::V4(Ipv4Addr::LOCALHOST))
-    }
-}
 
 /// The Manager, as an upgrader sees it.
 pub struct Manager(Arc<World>);
@@ -92,7 +70,7 @@ pub(super) fn reconciler(world: &Arc<World>, client: usize) -> Reconciler<Twin, 
     Reconciler::new(
         world.twin.client(client),
         Some(Manager(Arc::clone(world))),
-        Endpoint(world.twin.clone()),
+        Endpoint::new(&world.twin),
         world.settings(),
         Arc::new(move || clock.wall_clock()),
     )

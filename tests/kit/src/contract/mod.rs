@@ -1,6 +1,5 @@
 //! The engine rules on which the rollout rests, each a check that runs against the twin and a real engine.
 
-mod by_hand;
 mod engine;
 mod events;
 mod exec;
@@ -14,7 +13,6 @@ mod records;
 mod restarts;
 mod steps;
 mod stops;
-mod tar;
 mod volumes;
 
 pub use engine::*;

@@ -1,37 +1,28 @@
 //! A real engine as a lab: the engine that `DOCKER_HOST` names.
 
-use std::collections::HashMap;
 use std::env;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::panic::{AssertUnwindSafe, resume_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, SystemTime};
 
-use bollard::Docker;
-use bollard::models::NetworkCreateRequest;
-use bollard::query_parameters::{
-    CreateImageOptions, ListContainersOptions, ListImagesOptions, ListNetworksOptions,
-    PruneContainersOptions, RemoveContainerOptions, RemoveImageOptions, UploadToContainerOptions,
-};
 use delegate_upgrader::container::ContainerId;
-use delegate_upgrader::engine::{DockerEngine, EngineHost};
-use futures_util::{FutureExt, TryStreamExt};
+use delegate_upgrader::engine::{DockerEngine, Engine as _, EngineHost};
+use futures_util::FutureExt;
 use serde_json::{Value, json};
+use tokio::process::Command;
 
-use super::by_hand::by_hand;
 use super::lab::Lab;
-use super::tar::Archive;
+use crate::lab::LABEL;
 use crate::twin::{Behaviour, OnStop, OperatorAction, Wellness};
 
-/// The label by which a run's containers, images and networks are found and removed.
-const LABEL: &str = "io.delegate-upgrader.test";
 /// A statically linked busybox.
 const BUSYBOX: &str = "/bin/busybox";
 
 /// A real engine; the lab removes everything that it created there.
 pub struct RealLab {
     engine: DockerEngine,
-    docker: Docker,
     run: String,
     serial: AtomicU16,
 }
@@ -55,19 +46,10 @@ impl RealLab {
                  `make test` finds or starts one"
             )
         });
-        let docker = match &host {
-            EngineHost::Unix(path) => {
-                Docker::connect_with_unix(&path.to_string_lossy(), 120, bollard::API_DEFAULT_VERSION)
-            }
-            EngineHost::Tcp { address, .. } => {
-                Docker::connect_with_http(address, 120, bollard::API_DEFAULT_VERSION)
-            }
-        };
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let name = name.replace('_', "-");
         Self {
             engine: DockerEngine::connect(&host).unwrap(),
-            docker: docker.unwrap_or_else(|error| panic!("the engine at {address}: {error}")),
             run: format!("{}-{name}", since.as_micros() % 1_000_000_000_000),
             serial: AtomicU16::new(0),
         }
@@ -77,8 +59,9 @@ impl RealLab {
         self.serial.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn labelled(&self) -> HashMap<String, Vec<String>> {
-        HashMap::from([("label".to_owned(), vec![format!("{LABEL}={}", self.run)])])
+    /// The label by which a run's containers, images and networks are found and removed.
+    fn label(&self) -> String {
+        format!("{LABEL}={}", self.run)
     }
 
     fn fragile(&self) -> PathBuf {
@@ -87,52 +70,18 @@ impl RealLab {
 
     /// Failures here must not hide the failure that a test found.
     async fn clean_up(&self) {
-        let filters = Some(self.labelled());
-        let containers = ListContainersOptions {
-            all: true,
-            filters: filters.clone(),
-            ..Default::default()
-        };
-        for row in self
-            .docker
-            .list_containers(Some(containers))
-            .await
-            .unwrap_or_default()
-        {
-            let force = RemoveContainerOptions {
-                force: true,
-                v: true,
-                link: false,
-            };
-            let _gone = self
-                .docker
-                .remove_container(&row.id.unwrap_or_default(), Some(force))
-                .await;
-        }
-        // The engine made a directory in its place.
-        let _gone = std::fs::remove_dir(self.fragile());
-        let networks = ListNetworksOptions {
-            filters: filters.clone(),
-        };
-        for network in self
-            .docker
-            .list_networks(Some(networks))
-            .await
-            .unwrap_or_default()
-        {
-            let _gone = self.docker.remove_network(&network.id.unwrap_or_default()).await;
-        }
-        let images = ListImagesOptions {
-            all: true,
-            filters,
-            ..Default::default()
-        };
-        for image in self.docker.list_images(Some(images)).await.unwrap_or_default() {
-            let force = RemoveImageOptions {
-                force: true,
-                ..Default::default()
-            };
-            let _gone = self.docker.remove_image(&image.id, Some(force), None).await;
+        let filter = format!("label={}", self.label());
+        for (list, remove) in [
+            (&["ps", "--all"][..], &["rm", "--force", "--volumes"][..]),
+            (&["network", "ls"], &["network", "rm"]),
+            (&["images", "--all"], &["rmi", "--force"]),
+        ] {
+            let found = docker(&[list, &["--quiet", "--filter", &filter]].concat()).await;
+            for id in found.unwrap_or_default().lines() {
+                let _gone = docker(&[remove, &[id]].concat()).await;
+            }
+            // The engine made a directory in its place.
+            let _gone = std::fs::remove_dir(self.fragile());
         }
     }
 }
@@ -149,25 +98,36 @@ impl Lab for RealLab {
     }
 
     async fn image_named(&self, reference: &str, behaviour: Behaviour) {
-        let command = json!(command(&behaviour));
-        let (repository, tag) = reference.rsplit_once(':').unwrap();
-        let options = CreateImageOptions {
-            from_src: Some("-".to_owned()),
-            repo: Some(repository.to_owned()),
-            tag: Some(tag.to_owned()),
-            changes: vec![
-                format!("CMD {command}"),
-                "ENV PATH=/bin".to_owned(),
-                format!("LABEL {LABEL}={}", self.run),
-            ],
-            ..Default::default()
-        };
-        let layer = bollard::body_full(layer(&behaviour).into());
-        let made: Result<Vec<_>, _> = self
-            .docker
-            .create_image(Some(options), Some(layer), None)
-            .try_collect()
-            .await;
+        let directory = tempfile::tempdir().expect("a directory");
+        write_files(directory.path(), &behaviour);
+        let command = format!("CMD {}", json!(command(&behaviour)));
+        let label = format!("LABEL {}", self.label());
+        let place = directory.path().to_str().expect("a path");
+        let layer = format!("{place}/layer.tar");
+        let pack = [
+            "--directory",
+            place,
+            "--owner=0",
+            "--group=0",
+            "--create",
+            "--file",
+            &layer,
+            "bin",
+        ];
+        let packed = run("tar", &pack).await;
+        packed.unwrap_or_else(|error| panic!("tar: {error}"));
+        let made = docker(&[
+            "import",
+            "--change",
+            &command,
+            "--change",
+            "ENV PATH=/bin",
+            "--change",
+            &label,
+            &layer,
+            reference,
+        ])
+        .await;
         made.unwrap_or_else(|error| panic!("the image {reference}: {error}"));
     }
 
@@ -178,40 +138,49 @@ impl Lab for RealLab {
     }
 
     async fn copy_in(&self, id: &ContainerId, path: &str) {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-        let mut archive = Archive::of(now.as_secs());
-        archive.file(path.trim_start_matches('/'), b"content");
-        let options = UploadToContainerOptions {
-            path: "/".to_owned(),
-            ..Default::default()
-        };
-        let archive = bollard::body_full(archive.finish().into());
-        let sent = self
-            .docker
-            .upload_to_container(id.as_str(), Some(options), archive)
-            .await;
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join(path.trim_start_matches('/'));
+        std::fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
+        std::fs::write(&file, "content").expect("a file");
+        // A directory that the image has keeps its other files.
+        let first = path.split('/').nth(1).unwrap_or_default();
+        let from = format!("{}/{first}", directory.path().display());
+        let sent = docker(&["cp", &from, &format!("{}:/", id.as_str())]).await;
         sent.unwrap_or_else(|error| panic!("{path} into {id}: {error}"));
     }
 
     async fn by_hand(&self, action: OperatorAction) -> Result<(), String> {
-        if action == OperatorAction::PruneContainers {
-            let ours = PruneContainersOptions {
-                filters: Some(self.labelled()),
-            };
-            let pruned = self.docker.prune_containers(Some(ours)).await;
-            return pruned.map(|_| ()).map_err(|error| error.to_string());
-        }
-        by_hand(&self.docker, &self.engine, action).await
+        let command = match action {
+            OperatorAction::Create(name, body) => {
+                let created = self.engine.create(&name, None, &body).await;
+                return created.map(|_| ()).map_err(|error| error.to_string());
+            }
+            OperatorAction::Remove(name) => format!("rm --force {name}"),
+            OperatorAction::Rename(from, to) => format!("rename {from} {to}"),
+            OperatorAction::Stop(name) => format!("stop {name}"),
+            OperatorAction::Start(name) => format!("start {name}"),
+            OperatorAction::Restart(name) => format!("restart {name}"),
+            OperatorAction::Kill(name) => format!("kill {name}"),
+            OperatorAction::Pause(name) => format!("pause {name}"),
+            OperatorAction::Unpause(name) => format!("unpause {name}"),
+            OperatorAction::SetMemory(name, bytes) => format!("update --memory {bytes} {name}"),
+            OperatorAction::SetRestartPolicy(name, policy) => format!("update --restart {policy} {name}"),
+            OperatorAction::Connect(name, network) => format!("network connect {network} {name}"),
+            OperatorAction::Disconnect(name, network) => format!("network disconnect {network} {name}"),
+            OperatorAction::RemoveImage(image) => format!("rmi --force {image}"),
+            OperatorAction::Tag(image, reference) => format!("tag {image} {reference}"),
+            OperatorAction::PruneContainers => {
+                format!("container prune --force --filter label={}", self.label())
+            }
+            OperatorAction::PruneImages => panic!("no rule prunes the images of a real engine"),
+        };
+        docker(&command.split(' ').collect::<Vec<_>>()).await.map(|_| ())
     }
 
     async fn network(&self) -> String {
         let name = format!("contract-{}-{}", self.run, self.next());
-        let request = NetworkCreateRequest {
-            name: name.clone(),
-            labels: Some(HashMap::from([(LABEL.to_owned(), self.run.clone())])),
-            ..Default::default()
-        };
-        self.docker.create_network(request).await.unwrap();
+        let made = docker(&["network", "create", "--label", &self.label(), &name]).await;
+        made.unwrap_or_else(|error| panic!("{name}: {error}"));
         name
     }
 
@@ -269,20 +238,37 @@ fn command(behaviour: &Behaviour) -> Vec<String> {
     ]
 }
 
-/// A layer with a busybox, and a probe with the result that the behaviour says.
-fn layer(behaviour: &Behaviour) -> Vec<u8> {
-    let busybox = std::fs::read(BUSYBOX)
-        .unwrap_or_else(|error| panic!("{BUSYBOX}: {error}; the package busybox-static has it"));
+/// Writes a busybox, and a probe with the result that the behaviour says.
+fn write_files(root: &Path, behaviour: &Behaviour) {
     let healthy = match behaviour.health {
         Wellness::Steady => true,
         Wellness::Never => false,
         Wellness::Flaps { .. } | Wellness::For(_) => panic!("a real probe does not change its mind"),
     };
-    let probe = format!("#!/bin/sh\nexit {}\n", i32::from(!healthy));
-    let mut archive = Archive::default();
-    archive.file("bin/busybox", &busybox);
-    archive.file("bin/probe", probe.as_bytes());
-    archive.link("bin/sh", "busybox");
-    archive.link("bin/sleep", "busybox");
-    archive.finish()
+    let bin = root.join("bin");
+    std::fs::create_dir(&bin).expect("a directory");
+    let copied = std::fs::copy(BUSYBOX, bin.join("busybox"));
+    copied.unwrap_or_else(|error| panic!("{BUSYBOX}: {error}; the package busybox-static has it"));
+    let probe = bin.join("probe");
+    std::fs::write(&probe, format!("#!/bin/sh\nexit {}\n", i32::from(!healthy))).expect("a probe");
+    std::fs::set_permissions(&probe, PermissionsExt::from_mode(0o755)).expect("a probe");
+    for name in ["sh", "sleep"] {
+        symlink("busybox", bin.join(name)).expect("a link");
+    }
+}
+
+async fn docker(arguments: &[&str]) -> Result<String, String> {
+    run("docker", arguments).await
+}
+
+/// Runs a command of this machine. The error is what it says.
+async fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(program).args(arguments).output().await;
+    let output = output.map_err(|error| error.to_string())?;
+    let text = |bytes| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        Err(text(&output.stderr))
+    }
 }

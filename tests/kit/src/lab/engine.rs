@@ -7,11 +7,20 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use super::PATIENCE;
 use super::wire::Wire;
+use super::{PATIENCE, env};
 
 /// An engine that does not answer a call for this long is deadlocked. A busy one does not take as long.
 const DEADLOCK: Duration = Duration::from_secs(300);
+
+/// The path of the engine's socket.
+pub fn engine_socket() -> String {
+    let host = env("DOCKER_HOST");
+    let socket = host.strip_prefix("unix://");
+    socket
+        .unwrap_or_else(|| panic!("{host} is no unix socket"))
+        .to_owned()
+}
 
 /// The way to the engine.
 #[derive(Clone, Debug)]
@@ -28,6 +37,12 @@ pub struct Row {
 }
 
 impl Engine {
+    /// The engine beside which the tests run.
+    pub fn of_the_lab() -> Self {
+        let socket = engine_socket().into();
+        Self { socket }
+    }
+
     async fn try_call(&self, method: &str, path: &str, body: Option<&Value>) -> io::Result<(u16, Value)> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let request = format!(

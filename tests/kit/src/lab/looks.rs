@@ -8,13 +8,12 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::{env, eventually, wire};
+use super::engine::engine_socket;
+use super::{eventually, wire};
 
 /// Status and body of the engine's answer to a request.
 fn ask(path: &str) -> io::Result<(u16, String)> {
-    let host = env("DOCKER_HOST");
-    let socket = host.strip_prefix("unix://").expect("an engine at a unix socket");
-    wire::exchange(&mut UnixStream::connect(socket)?, "docker", path)
+    wire::exchange(&mut UnixStream::connect(engine_socket())?, "docker", path)
 }
 
 /// The containers in the engine's list that match a filter, with further parameters of the query.
@@ -68,18 +67,6 @@ fn document(name: &str) -> Option<Value> {
 
 pub fn inspect(name: &str) -> Value {
     document(name).unwrap_or_else(|| panic!("there is no container {name}"))
-}
-
-/// Whether the container exists and runs this image.
-pub fn runs_image(name: &str, image: &str) -> bool {
-    document(name).is_some_and(|container| {
-        container["State"]["Running"] == true && container["Config"]["Image"] == image
-    })
-}
-
-/// Whether the container exists and runs.
-pub fn runs(name: &str) -> bool {
-    document(name).is_some_and(|container| container["State"]["Running"] == true)
 }
 
 /// The facts that tell one life of one container from another.

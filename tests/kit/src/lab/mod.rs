@@ -1,6 +1,7 @@
 //! Delegates, images and the upgrader as tests see them. Everything made here starts with its test's name, or has its
 //! label, and is removed at the test's end.
 
+pub mod diff;
 pub mod engine;
 pub mod front;
 pub mod looks;
@@ -15,7 +16,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-pub use looks::{end_of, image_of, inspect, life, running, runs, runs_image};
+pub use looks::{end_of, image_of, inspect, life, running};
 use rustix::net::sockopt::socket_peercred;
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
@@ -23,22 +24,18 @@ use rustix::process::{Pid, kill_process};
 /// The label on every container and network of a test.
 pub const LABEL: &str = "io.delegate-upgrader.test";
 /// The versions for which there are images, and the behaviour of each.
-const IMAGES: [&str; 7] = [
+const IMAGES: [&str; 5] = [
     "26.01.10001",
     "26.02.10002",
     "26.03.10003 CRASH_AFTER_SECONDS=1",
     "26.04.10004 HEALTH=never",
     "26.05.10005 HEALTHCHECK=true",
-    "26.06.10006 HEALTH=flap FLAP_SECONDS=2",
-    "26.07.10007 START_SECONDS=4",
 ];
 pub const V1: &str = "26.01.10001";
 pub const V2: &str = "26.02.10002";
 pub const CRASHES: &str = "26.03.10003";
 pub const NEVER_HEALTHY: &str = "26.04.10004";
 pub const WITH_HEALTHCHECK: &str = "26.05.10005";
-pub const FLAPS: &str = "26.06.10006";
-pub const SLOW: &str = "26.07.10007";
 
 /// The part of the engine that belongs to one test.
 pub struct Lab {
@@ -178,6 +175,21 @@ pub fn eventually(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) 
         assert!(start.elapsed() < limit, "not within {limit:?}: {what}");
         std::thread::sleep(Duration::from_millis(250));
     }
+}
+
+/// Kills in each of these ways at one point after the other, until none is reached; `kill` says whether its point was. Returns
+/// the number of kills.
+pub fn kill_at_each_point<W: Copy>(ways: [W; 2], mut kill: impl FnMut(usize, W) -> bool) -> usize {
+    let mut kills = 0;
+    for point in 0.. {
+        let reached = ways.into_iter().filter(|way| kill(point, *way)).count();
+        if reached == 0 {
+            break;
+        }
+        kills += reached;
+    }
+    eprintln!("{kills} kills");
+    kills
 }
 
 impl Lab {
@@ -467,13 +479,6 @@ impl Daemon {
             code: status.code(),
             text: self.log(),
         }
-    }
-
-    /// Acts while the process is stopped, as by a backup.
-    pub fn stopped(&self, act: impl FnOnce()) {
-        send(Signal::STOP, &self.child.id().to_string());
-        act();
-        send(Signal::CONT, &self.child.id().to_string());
     }
 
     /// Sends a signal and waits for the end. Returns the exit code, if there was one, and the duration.

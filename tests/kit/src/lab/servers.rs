@@ -1,18 +1,22 @@
 //! Real servers on the way to the Manager, and the local Manager itself. Each ends with the test.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{Lab, PATIENCE, Run, Upgrader, expect, image, project, static_binary};
 
-const ACCOUNT: &str = "acct-TEST_000000000000";
+pub const ACCOUNT: &str = "acct-TEST_000000000000";
 pub const TOKEN: &str = "000102030405060708090a0b0c0d0e0f";
+/// A revoked token that the Manager knows.
+pub const REVOKED: &str = "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff";
 
 /// A server and its directory.
 pub struct Server {
@@ -68,13 +72,22 @@ impl Server {
         Ok(server)
     }
 
+    /// The path of a file in its directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
     /// A file that the server writes.
     pub fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.directory.path().join(name)).unwrap_or_default()
+        fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address())
     }
 }
 
@@ -108,10 +121,27 @@ pub fn manager(published: &str) -> Server {
         let mut command = Command::new(static_binary("manager"));
         command
             .args(["serve", "--listen", &format!("127.0.0.1:{port}")])
-            .args(["--account", ACCOUNT, "--token", TOKEN])
+            .args(["--account", ACCOUNT, "--token", TOKEN, "--revoked-token", REVOKED])
             .args(["--published", &image(published)]);
         command
     })
+}
+
+/// Has the local Manager at this URL publish an image.
+pub fn publish(manager: &str, reference: &str) {
+    expect(Command::new(static_binary("manager")).args(["publish", "--at", manager, reference]));
+}
+
+/// Sets the local Manager's answer from now on, in the format of `/local/fault`.
+pub fn set_answer(manager: &Server, fault: &Value) {
+    let body = fault.to_string();
+    let mut stream = TcpStream::connect(manager.address()).expect("the Manager");
+    let head = "PUT /local/fault HTTP/1.0\r\nHost: manager";
+    let sent = write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    sent.expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.contains(" 204 "), "{answer}");
 }
 
 /// The upgrader with a Manager at this URL.

@@ -1,5 +1,5 @@
 //! Enough of HTTP/1.1 over a unix socket for a proxy that counts calls, and for requests to the engine past it: whole
-//! messages in their original bytes. It is also enough to read the pages of a daemon.
+//! messages in their original bytes. It is also enough for a test's own server, and to read the pages of a daemon.
 
 use std::io;
 use std::net::TcpStream;
@@ -22,10 +22,28 @@ pub struct Message {
     /// The original bytes, head and body.
     pub bytes: Vec<u8>,
     head: String,
-    body: Vec<u8>,
+    pub body: Vec<u8>,
 }
 
 impl Message {
+    /// The next request of a blocking client; `None` if it has no more.
+    pub fn read(from: &mut impl io::BufRead) -> Option<Self> {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            from.read_line(&mut head).ok().filter(|count| *count > 0)?;
+        }
+        let mut message = Self {
+            bytes: head.clone().into_bytes(),
+            head,
+            body: Vec::new(),
+        };
+        let length = message.header("content-length").map_or(Ok(0), str::parse);
+        message.body = vec![0; length.ok()?];
+        from.read_exact(&mut message.body).ok()?;
+        message.bytes.extend(&message.body);
+        Some(message)
+    }
+
     /// The first line's words.
     fn word(&self, index: usize) -> &str {
         let line = self.head.lines().next().unwrap_or_default();
@@ -49,7 +67,7 @@ impl Message {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         let mut fields = self.head.lines().filter_map(|line| line.split_once(':'));
         let (_, value) = fields.find(|(field, _)| field.eq_ignore_ascii_case(name))?;
         Some(value.trim())
@@ -184,17 +202,21 @@ fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes.windows(pattern.len()).position(|window| window == pattern)
 }
 
-/// The answer of a server without TLS at this URL, which must be a success. A bare Debian has no program for that.
+/// The body of the answer of a server without TLS at this URL, which must be a success.
 pub fn get(url: &str) -> String {
+    let (status, body) = ask(url);
+    assert_eq!(status, 200, "{url}: {body}");
+    body
+}
+
+/// Status and body of the answer of a server without TLS at this URL. A bare Debian has no program for that.
+pub fn ask(url: &str) -> (u16, String) {
     let rest = url.strip_prefix("http://").expect("plain HTTP");
     let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
     let mut stream = TcpStream::connect(address).unwrap_or_else(|error| panic!("{url}: {error}"));
     let limit = Some(Duration::from_secs(30));
     stream.set_read_timeout(limit).expect("a limit");
-    let (status, body) =
-        exchange(&mut stream, address, path).unwrap_or_else(|error| panic!("{url}: {error}"));
-    assert_eq!(status, 200, "{url}: {body}");
-    body
+    exchange(&mut stream, address, path).unwrap_or_else(|error| panic!("{url}: {error}"))
 }
 
 /// Status and body of the answer to a request.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::container::{Link, Status};
 use super::state::State;
+use crate::document::{self, object, strings};
 
 /// The parts of a create body, with the image's defaults and the engine's own filled in.
 #[derive(Clone, Debug)]
@@ -20,19 +21,18 @@ pub(super) struct Merged {
 
 /// Completes a create body as the engine does.
 pub(super) fn merge(body: &Value, image: &Value, id: &str) -> Merged {
-    let mut config = body.as_object().cloned().unwrap_or_default();
-    let mut host_config = object(config.remove("HostConfig"));
-    let networking = object(config.remove("NetworkingConfig"));
-
-    merge_image(&mut config, image);
+    let mut owner = object(body);
+    let mut host_config = object(&owner.remove("HostConfig").unwrap_or_default());
+    let networking = owner.remove("NetworkingConfig").unwrap_or_default();
+    let mut config = document::merge(&owner.into(), image);
     let mode = network_mode(&host_config);
-    if text(&config, "Hostname").is_empty() {
+    if config["Hostname"].as_str().unwrap_or_default().is_empty() {
         let own = match mode.as_str() {
-            "host" => "host".to_owned(),
-            shared if shared.starts_with("container:") => String::new(),
-            _ => id[..12].to_owned(),
+            "host" => "host",
+            shared if shared.starts_with("container:") => "",
+            _ => &id[..12],
         };
-        config.insert("Hostname".to_owned(), own.into());
+        config["Hostname"] = own.into();
     }
 
     host_config.insert("NetworkMode".to_owned(), mode.clone().into());
@@ -47,73 +47,24 @@ pub(super) fn merge(body: &Value, image: &Value, id: &str) -> Merged {
     host_config.entry("AutoRemove").or_insert(Value::Bool(false));
     host_config.entry("PortBindings").or_insert_with(|| json!({}));
 
-    let mut endpoints: BTreeMap<String, Value> = object(networking.get("EndpointsConfig").cloned())
-        .into_iter()
-        .collect();
+    let mut endpoints: BTreeMap<String, Value> = object(&networking["EndpointsConfig"]).into_iter().collect();
     if !mode.starts_with("container:") {
         let first = if mode == "default" { "bridge" } else { &mode };
         endpoints.entry(first.to_owned()).or_insert_with(|| json!({}));
     }
     Merged {
-        config: Value::Object(config),
+        config,
         host_config: Value::Object(host_config),
         endpoints,
     }
 }
 
-fn merge_image(config: &mut Map<String, Value>, image: &Value) {
-    for key in ["User", "WorkingDir", "StopSignal"] {
-        if text(config, key).is_empty() && !image[key].is_null() {
-            config.insert(key.to_owned(), image[key].clone());
-        }
-    }
-    for key in ["ExposedPorts", "Labels", "Volumes"] {
-        let mut merged = object(Some(image[key].clone()));
-        merged.extend(object(config.remove(key)));
-        if !merged.is_empty() || key == "Labels" {
-            config.insert(key.to_owned(), Value::Object(merged));
-        }
-    }
-
-    let mut env = list(config.get("Env"));
-    for default in list(image.get("Env")) {
-        let taken = env.iter().any(|entry| variable(entry) == variable(&default));
-        if !taken {
-            env.push(default);
-        }
-    }
-    config.insert("Env".to_owned(), env.into());
-
-    if list(config.get("Entrypoint")).is_empty() {
-        if list(config.get("Cmd")).is_empty() && !image["Cmd"].is_null() {
-            config.insert("Cmd".to_owned(), image["Cmd"].clone());
-        }
-        if config.get("Entrypoint").is_none_or(Value::is_null) && !image["Entrypoint"].is_null() {
-            config.insert("Entrypoint".to_owned(), image["Entrypoint"].clone());
-        }
-    }
-
-    let default = object(image.get("Healthcheck").cloned());
-    let mut check = object(config.remove("Healthcheck"));
-    for (key, value) in default {
-        let unset = check
-            .get(&key)
-            .is_none_or(|own| own.is_null() || *own == json!(0) || *own == json!([]));
-        if unset {
-            check.insert(key, value);
-        }
-    }
-    if !check.is_empty() {
-        config.insert("Healthcheck".to_owned(), Value::Object(check));
-    }
-}
-
 /// The network mode of a body's HostConfig, `default` if none is given.
 pub(super) fn network_mode(host_config: &Map<String, Value>) -> String {
-    match text(host_config, "NetworkMode") {
-        "" => "default".to_owned(),
-        mode => mode.to_owned(),
-    }
+    let mode = host_config.get("NetworkMode").and_then(Value::as_str);
+    mode.filter(|mode| !mode.is_empty())
+        .unwrap_or("default")
+        .to_owned()
 }
 
 /// A network with this name belongs to Swarm.
@@ -128,7 +79,7 @@ pub(super) fn networks(
 ) -> Value {
     let mut networks = Map::new();
     for (network, settings) in endpoints {
-        let mut endpoint = object(Some(settings.clone()));
+        let mut endpoint = object(settings);
         let address = addresses
             .get(network)
             .map(Ipv4Addr::to_string)
@@ -141,9 +92,9 @@ pub(super) fn networks(
         endpoint.insert("NetworkID".to_owned(), network_id.into());
         let built_in = ["bridge", "host", "none"].contains(&network.as_str());
         if own_alias && !built_in {
-            let mut aliases = list(endpoint.get("Aliases"));
-            if !aliases.contains(&Value::from(&id[..12])) {
-                aliases.push(id[..12].into());
+            let mut aliases = strings(&settings["Aliases"]);
+            if !aliases.iter().any(|alias| alias == &id[..12]) {
+                aliases.push(id[..12].to_owned());
             }
             endpoint.insert("Aliases".to_owned(), aliases.into());
         }
@@ -158,30 +109,6 @@ pub(super) fn time(at: Option<DateTime<Utc>>) -> String {
         || "0001-01-01T00:00:00Z".to_owned(),
         |at| at.to_rfc3339_opts(SecondsFormat::Nanos, true),
     )
-}
-
-fn object(value: Option<Value>) -> Map<String, Value> {
-    match value {
-        Some(Value::Object(object)) => object,
-        _ => Map::new(),
-    }
-}
-
-fn list(value: Option<&Value>) -> Vec<Value> {
-    value.and_then(Value::as_array).cloned().unwrap_or_default()
-}
-
-fn text<'a>(object: &'a Map<String, Value>, key: &str) -> &'a str {
-    object.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn variable(entry: &Value) -> &str {
-    entry
-        .as_str()
-        .unwrap_or_default()
-        .split('=')
-        .next()
-        .unwrap_or_default()
 }
 
 impl State {

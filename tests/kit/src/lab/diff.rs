@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use kit::checks::document::ENDPOINT_REPORTS;
+use crate::checks::document::ENDPOINT_REPORTS;
 
 /// The labels that the upgrader writes on new containers.
-const OUR_LABELS: [&str; 13] = [
+const OUR_LABELS: [&str; 14] = [
     "replaces",
     "name",
     "release",
@@ -25,23 +25,24 @@ const OUR_LABELS: [&str; 13] = [
     "image",
     "rolled-back-from",
     "rolled-back-from-id",
+    "copy",
 ];
 
 /// Podman notes a requested limit in this annotation. The limit itself is compared.
 const PODMAN_NOTE: &str = "io.podman.annotations.pids-limit";
 
-pub(crate) struct Upgrade<'a> {
+pub struct Upgrade<'a> {
     /// The owner's create body.
-    pub(crate) asked: &'a Value,
-    pub(crate) old: &'a Value,
-    pub(crate) new: &'a Value,
-    pub(crate) old_image: &'a Value,
-    pub(crate) new_image: &'a Value,
+    pub asked: &'a Value,
+    pub old: &'a Value,
+    pub new: &'a Value,
+    pub old_image: &'a Value,
+    pub new_image: &'a Value,
 }
 
 impl Upgrade<'_> {
     /// All differences without an excuse.
-    pub(crate) fn losses(&self) -> Vec<String> {
+    pub fn losses(&self) -> Vec<String> {
         let mut found = Vec::new();
         self.config(&mut found);
         self.host_config(&mut found);
@@ -120,9 +121,14 @@ impl Upgrade<'_> {
                     let is_emulated = |document: &Value| {
                         document["Config"]["Labels"]["io.delegate-upgrader.auto-remove"] == "true"
                     };
-                    let was = old[&key] == true || is_emulated(self.old);
-                    let is = [&new[&key], &json!(is_emulated(self.new))].map(Value::clone);
-                    compare(&path, &json!([false, was]), &json!(is), found);
+                    let shown = |value: &Value, document| json!([value, is_emulated(document)]);
+                    let was = shown(&old[&key], self.old);
+                    let expected = if self.old["Id"] == self.new["Id"] {
+                        was
+                    } else {
+                        json!([false, was[0] == true || was[1] == true])
+                    };
+                    compare(&path, &expected, &shown(&new[&key], self.new), found);
                 }
                 // The engine shows links in any order.
                 "Links" => compare_sets(&path, &strings(&old[&key]), &strings(&new[&key]), found),
@@ -311,7 +317,7 @@ fn same(a: &Value, b: &Value) -> bool {
     a == b || (is_nothing(a) && is_nothing(b))
 }
 
-pub(crate) fn is_nothing(value: &Value) -> bool {
+pub fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),
@@ -343,7 +349,7 @@ fn strings(value: &Value) -> BTreeSet<String> {
     list(value).map(|entry| text(entry).to_owned()).collect()
 }
 
-pub(crate) fn keys(a: &Value, b: &Value) -> BTreeSet<String> {
+pub fn keys(a: &Value, b: &Value) -> BTreeSet<String> {
     let of = |value: &Value| {
         value
             .as_object()
