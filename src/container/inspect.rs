@@ -32,7 +32,9 @@ pub struct Healthcheck {
 }
 
 /// The outcome of a health check, by the engine or by this program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, EnumString)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, EnumString,
+)]
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
 pub enum HealthStatus {
@@ -41,6 +43,7 @@ pub enum HealthStatus {
     /// Its HEALTHCHECK has not passed yet.
     Starting,
     /// The container does not work.
+    #[default]
     Unhealthy,
 }
 

@@ -8,12 +8,10 @@ use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
 use crate::container::Request;
-use crate::managed::Managed;
-use crate::rollout::Rollout;
 use crate::text::{duration, time};
 
 /// One outcome. Fields that do not apply are absent. `docs/reference/event.schema.json` is the schema.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// Derived from the outcome itself, so the same outcome has the same id, whichever process reports it.
     pub id: EventId,
@@ -73,10 +71,11 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event about a delegate, without details. `id` makes its id, beside the action.
+    /// An event about the delegate with this container or service and `DELEGATE_NAME`, without details. `id` makes its id, beside the
+    /// action.
     pub(super) fn new(
         host: &str,
-        subject: Subject<'_>,
+        (name, workload): (&str, &str),
         (action, id): (Action, &[&str]),
         now: DateTime<Utc>,
         message: String,
@@ -86,38 +85,21 @@ impl Event {
             time: now,
             host: host.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            actor: Actor::System,
-            request: None,
             action,
-            workload: subject.workload.to_owned(),
-            container: subject.name.to_owned(),
-            container_id: None,
-            from: None,
-            to: None,
-            image_id: None,
-            previous_image_id: None,
-            reason: None,
+            workload: workload.to_owned(),
+            container: name.to_owned(),
             message,
-            seconds: Seconds::default(),
-            release: None,
-            previous_release: None,
-            tasks_cut_short: None,
-            resolved: false,
+            ..Self::default()
         }
     }
 
     /// The event that `notify --test` sends.
     pub fn test(host: &str, workload: &str, now: DateTime<Utc>) -> Self {
-        let subject = Subject {
-            name: "test",
-            workload,
-            image: None,
-        };
         let id = [host, &now.to_rfc3339()];
         let message = "this is a test of the notifications; nothing has happened".to_owned();
         Self {
             actor: Actor::Operator,
-            ..Self::new(host, subject, (Action::Test, &id), now, message)
+            ..Self::new(host, ("test", workload), (Action::Test, &id), now, message)
         }
     }
 
@@ -139,37 +121,6 @@ impl Event {
             self.request = Some(request.clone());
         }
         self
-    }
-}
-
-/// The delegate that an event is about.
-#[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
-    /// The name of its container, or of its service.
-    pub name: &'a str,
-    /// Its `DELEGATE_NAME`.
-    pub workload: &'a str,
-    /// The image that it runs, if any.
-    pub image: Option<&'a str>,
-}
-
-impl<'a> From<&'a Rollout> for Subject<'a> {
-    fn from(rollout: &'a Rollout) -> Self {
-        Self {
-            name: &rollout.name,
-            workload: &rollout.workload,
-            image: rollout.representative().map(|member| member.image.as_str()),
-        }
-    }
-}
-
-impl<'a> From<&'a Managed> for Subject<'a> {
-    fn from(managed: &'a Managed) -> Self {
-        Self {
-            name: &managed.name,
-            workload: &managed.workload,
-            image: Some(managed.image.as_str()),
-        }
     }
 }
 
@@ -223,9 +174,10 @@ pub(super) fn seconds(span: TimeDelta) -> f64 {
 }
 
 /// The origin of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Actor {
     /// The schedule.
+    #[default]
     #[serde(rename = "SYSTEM")]
     System,
     /// A person who gave a command.
@@ -238,6 +190,7 @@ pub enum Actor {
     Clone,
     Copy,
     Debug,
+    Default,
     PartialEq,
     Eq,
     Hash,
@@ -282,6 +235,7 @@ pub enum Action {
     /// An operator resumed upgrades.
     Resumed,
     /// No outcome: `notify --test` sent the event.
+    #[default]
     Test,
 }
 
@@ -293,7 +247,7 @@ impl Action {
 }
 
 /// An event's id: 32 hex digits.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EventId(String);
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::audit::{AuditLog, Known, Unwritten, remember};
-use super::event::{Action, Event, EventId, Subject};
+use super::event::{Action, Event, EventId};
 use super::histograms::{self, Durations};
 use super::listeners::Listeners;
 use super::managed::outcomes_of_managed;
@@ -21,6 +21,7 @@ use super::pauses::outcome_of_pause;
 use crate::container::ImageId;
 use crate::health::HealthStatus;
 use crate::host::hold::Paused;
+use crate::image::ImageName;
 use crate::managed::Managed;
 use crate::rollout::reason::{Reason, Standing};
 use crate::rollout::{Effect, Rollout, Step};
@@ -244,7 +245,8 @@ impl Ledger {
             let what = [id.as_str(), rollout.name.as_str()];
             let message = format!("removed the former image {id}");
             let action = (Action::ImageRemoved, &what[..]);
-            let mut event = Event::new(&self.host, rollout.into(), action, now, message);
+            let subject = (&*rollout.name, &*rollout.workload);
+            let mut event = Event::new(&self.host, subject, action, now, message);
             event.image_id = Some(id.as_str().to_owned());
             self.report(event).await;
         }
@@ -256,12 +258,19 @@ impl Ledger {
     }
 
     /// Records the reason why nothing happens to a delegate, if the delegate can no longer be served or can be served again.
-    pub async fn note_reason(&mut self, subject: Subject<'_>, reason: &Reason, now: DateTime<Utc>) {
+    /// `subject` is its container or service, and its `DELEGATE_NAME`; `image` is the one that it runs, if any.
+    pub async fn note_reason(
+        &mut self,
+        subject: (&str, &str),
+        image: Option<&ImageName>,
+        reason: &Reason,
+        now: DateTime<Utc>,
+    ) {
         if !self.reports_states {
             return;
         }
-        let kind = reason.kind();
-        let open = self.open.entry(subject.name.to_owned()).or_default();
+        let ((name, _), kind) = (subject, reason.kind());
+        let open = self.open.entry(name.to_owned()).or_default();
         let word = kind.as_str();
         let (message, is_over) = match (kind.standing(), &open.skipped) {
             (Standing::Skipped, Some(before)) if before == word => return,
@@ -277,11 +286,11 @@ impl Ledger {
             _ => return,
         };
         let at = now.to_rfc3339();
-        let what = [subject.name, word, at.as_str()];
+        let what = [name, word, at.as_str()];
         let mut event = Event::new(&self.host, subject, (Action::Skipped, &what), now, message);
         event.reason = Some(word.to_owned());
         event.resolved = is_over;
-        event.from = subject.image.map(str::to_owned);
+        event.from = image.map(ToString::to_string);
         self.report(event).await;
     }
 
@@ -320,7 +329,8 @@ impl Ledger {
         open.is_unhealthy = action == Action::HealthLost;
         let at = now.to_rfc3339();
         let what = [serving.id.as_str(), at.as_str()];
-        let mut event = Event::new(&self.host, rollout.into(), (action, &what), now, message);
+        let subject = (&*rollout.name, &*rollout.workload);
+        let mut event = Event::new(&self.host, subject, (action, &what), now, message);
         event.container_id = Some(serving.id.as_str().to_owned());
         event.to = Some(serving.image.to_string());
         event.image_id = Some(serving.image_id.as_str().to_owned());

@@ -17,10 +17,10 @@ pub(super) fn outcomes_of_managed(
     now: DateTime<Utc>,
 ) -> Vec<Outcome> {
     let image = managed.image.as_str();
-    let record = &managed.record;
+    let (record, subject) = (&managed.record, (&*managed.name, &*managed.workload));
     let event = |action, id: &[&str], message: String| Event {
         container_id: Some(managed.id.clone()),
-        ..Event::new(host, managed.into(), (action, id), now, message)
+        ..Event::new(host, subject, (action, id), now, message)
     };
     let mut outcomes = Vec::new();
     let healthy_time = TimeDelta::from_std(healthy_time).unwrap_or_default();
@@ -101,6 +101,7 @@ pub(super) fn outcomes_of_managed(
 pub(super) fn past_of_managed(managed: &Managed, host: &str) -> Vec<Event> {
     let mut served: Option<&Past> = None;
     let mut events = Vec::new();
+    let subject = (&*managed.name, &*managed.workload);
     for past in &managed.record.history {
         let Past {
             release, image, at, ..
@@ -120,7 +121,7 @@ pub(super) fn past_of_managed(managed: &Managed, host: &str) -> Vec<Event> {
                 to: Some(image.clone()),
                 release: Some(*release),
                 previous_release: served.map(|served| served.release),
-                ..Event::new(host, managed.into(), (action, &id), *at, what.to_owned())
+                ..Event::new(host, subject, (action, &id), *at, what.to_owned())
             });
         }
         served = Some(past).filter(|past| past.was_served()).or(served);

@@ -80,10 +80,11 @@ impl At<'_> {
     }
 
     fn event(&self, member: &Member, action: Action, id: &[&str], message: String) -> Event {
+        let subject = (&*self.rollout.name, &*self.rollout.workload);
         Event {
             container_id: Some(member.id.as_str().to_owned()),
             release: Some(member.release).filter(|release| *release > 0),
-            ..Event::new(self.host, self.rollout.into(), (action, id), self.now, message)
+            ..Event::new(self.host, subject, (action, id), self.now, message)
         }
     }
 

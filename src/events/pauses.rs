@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::event::{Action, Event, Subject};
+use super::event::{Action, Event};
 use super::outcome::Outcome;
 use crate::host::hold::Paused;
 use crate::text::time;
@@ -21,11 +21,7 @@ pub(super) fn outcome_of_pause(pause: &Paused, host: &str, now: DateTime<Utc>) -
         None => (Action::Paused, "upgrades are paused".to_owned()),
     };
     // The records do not tell the `DELEGATE_NAME`.
-    let subject = Subject {
-        name: pause.delegate.as_deref().unwrap_or_default(),
-        workload: "",
-        image: None,
-    };
+    let subject = (pause.delegate.as_deref().unwrap_or_default(), "");
     let event = Event::new(host, subject, (action, &[&pause.record]), pause.since, message);
     Outcome {
         event: event.requested(Some(&pause.request)),

@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use strum::IntoStaticStr;
+use strum::{IntoStaticStr, VariantNames};
 
 use crate::config::{self, HealthSettings, ProbeKind};
 use crate::container::{Inspected, LISTEN_ADDR_VARIABLE, RunState};
@@ -44,7 +44,7 @@ pub struct Health {
 
 /// The way in which a container's health is found out.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, strum::VariantNames,
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, VariantNames,
 )]
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
@@ -56,6 +56,7 @@ pub enum Probe {
     /// A command in the container.
     Exec,
     /// The engine's report that the container is running, if no other probe reaches it.
+    #[default]
     Running,
 }
 

@@ -27,23 +27,6 @@ pub(super) enum Outcome {
     Changed,
 }
 
-impl Outcome {
-    fn of_step(step: &Step) -> Self {
-        match step {
-            Step::Pull { .. } => Self::Learned,
-            _ => Self::Changed,
-        }
-    }
-
-    /// After any other fact, the containers are observed again.
-    fn of_fact(fact: &Fact) -> Self {
-        match fact {
-            Fact::FreeMemory | Fact::HiddenObstacle | Fact::Holds => Self::Learned,
-            _ => Self::Changed,
-        }
-    }
-}
-
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Takes the first step, or finds out the first fact, that a delegate needs, if the observation is recent enough to act on.
     /// If there is none, the report says why.
@@ -67,27 +50,32 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 }
             }
             self.log_decision(rollout, &decided);
-            match decided.decision {
+            let (reason, until) = match decided.decision {
                 Decision::Act(step) => {
                     self.apply(rollout, &step, now).await;
-                    return Outcome::of_step(&step);
+                    return match step {
+                        Step::Pull { .. } => Outcome::Learned,
+                        _ => Outcome::Changed,
+                    };
                 }
                 Decision::Learn(fact) => {
-                    let outcome = Outcome::of_fact(&fact);
+                    // After any other fact, the containers are observed again.
+                    let outcome = match fact {
+                        Fact::FreeMemory | Fact::HiddenObstacle | Fact::Holds => Outcome::Learned,
+                        _ => Outcome::Changed,
+                    };
                     self.learn(rollout, rollouts, fact, now).await;
                     return outcome;
                 }
-                Decision::Wait { reason, until } => {
-                    self.report(&mut report, rollout, (&reason, Some(until)), &blockers);
-                    // A failure in back-off may pass.
-                    if !reason.is_failure() {
-                        self.core.ledger.note_reason(rollout.into(), &reason, now).await;
-                    }
-                }
-                Decision::Rest(reason) => {
-                    self.report(&mut report, rollout, (&reason, None), &blockers);
-                    self.core.ledger.note_reason(rollout.into(), &reason, now).await;
-                }
+                Decision::Wait { reason, until } => (reason, Some(until)),
+                Decision::Rest(reason) => (reason, None),
+            };
+            self.report(&mut report, rollout, (&reason, until), &blockers);
+            // A failure in back-off may pass.
+            if until.is_none() || !reason.is_failure() {
+                let subject = (&*rollout.name, &*rollout.workload);
+                let image = rollout.representative().map(|member| &member.image);
+                self.core.ledger.note_reason(subject, image, &reason, now).await;
             }
         }
         Outcome::Rest(report)

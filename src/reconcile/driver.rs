@@ -257,7 +257,8 @@ impl<O: Orchestrate> Driver<O> {
             };
             self.report(report, managed, (&reason, until), &blockers);
             if until.is_none() || !reason.is_failure() {
-                core.ledger.note_reason(managed.into(), &reason, now).await;
+                let (subject, image) = ((&**name, &**workload), Some(&managed.image));
+                core.ledger.note_reason(subject, image, &reason, now).await;
             }
         }
         for (name, reason) in absent {

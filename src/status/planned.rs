@@ -12,7 +12,7 @@ use crate::status::report::BlockerReport;
 use crate::text::{duration, time};
 
 /// The action that a scheduled run would take on one delegate if it started now.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Planned {
     /// The container's name.
     pub container: String,
@@ -104,19 +104,12 @@ impl Planned {
     /// The row of a delegate about which nothing else is known. Without a reason, there would be something to do.
     fn because(reason: Option<&Reason>) -> Self {
         Self {
-            container: String::new(),
-            workload: String::new(),
-            image: String::new(),
-            health: HealthStatus::Unhealthy,
             action: "leave",
-            message: String::new(),
-            update_order: None,
             failed: reason.is_some_and(Reason::is_failure),
             reason: reason.map(Reason::kind),
             until: reason.and_then(Reason::ends_at),
             cause: reason.and_then(Reason::cause),
-            blockers: Vec::new(),
-            warnings: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -38,8 +38,8 @@ pub struct Report {
     pub next_check: Option<DateTime<Utc>>,
 }
 
-/// One delegate.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// One delegate. The default has no container.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct DelegateReport {
     /// The container's name.
     pub container: String,
@@ -402,32 +402,12 @@ impl DelegateReport {
         Self {
             container: container.to_owned(),
             workload: workload.to_owned(),
-            container_id: String::new(),
-            image: String::new(),
-            release: 0,
-            last_successful_release: 0,
-            previous_image: None,
-            expiry: None,
-            health: HealthStatus::Unhealthy,
-            health_probe: Probe::Running,
             health_detail: "no container".to_owned(),
-            health_since: None,
-            tasks: None,
-            connected: None,
-            draining: Vec::new(),
-            deadline: None,
-            until: None,
             reason: reason.kind(),
             failed: reason.is_failure(),
             cause: reason.cause().map(Cow::Borrowed),
             message: reason.to_string(),
-            next_step: None,
-            blockers: Vec::new(),
-            pull: None,
-            in_progress: false,
-            next_check: None,
-            rejected_images: Vec::new(),
-            evidence: None,
+            ..Self::default()
         }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) use words::{count, next_step};
 #[strum_discriminants(
     name(ReasonKind),
     doc = "A [`Reason`] without its details: one word, the same in the log, in metrics and in JSON.",
-    derive(Hash, strum::Display, IntoStaticStr, strum::VariantNames),
+    derive(Default, Hash, strum::Display, IntoStaticStr, strum::VariantNames),
     derive(Serialize, Deserialize),
     allow(missing_docs),
     serde(rename_all = "snake_case"),
@@ -364,6 +364,7 @@ pub enum Reason {
     SuccessorUnhealthy { verdict: String },
     /// No container holds the delegate's name, and none is left to restore.
     #[error("no container holds the delegate's name, and none is left to restore")]
+    #[strum_discriminants(default)]
     NoContainer,
     /// It has failed its health checks, but its last start was too recent for a restart.
     #[error("its health check failed {failures} times in a row ({verdict}); restart {attempt} follows after {}", time::text(*.until))]
