@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
-use crate::container::{ContainerId, ImageId, RunState};
+use crate::container::{ContainerId, RunState};
 use crate::engine::Engine;
 use crate::rollout::{Member, Rejection, Rollout};
 use crate::text::redact::Redactor;
@@ -105,16 +105,9 @@ impl Evidence {
     }
 }
 
-/// The evidence on the rejected containers of the host, by container name.
+/// The evidence on the rejected containers of the host.
 #[derive(Debug, Default)]
-pub struct EvidenceStore(HashMap<String, Record>);
-
-#[derive(Debug)]
-struct Record {
-    container: ContainerId,
-    image: ImageId,
-    evidence: Evidence,
-}
+pub struct EvidenceStore(HashMap<ContainerId, Evidence>);
 
 impl EvidenceStore {
     /// Collects and logs the evidence on a candidate that is about to be rejected and kept under `name`.
@@ -127,8 +120,8 @@ impl EvidenceStore {
         rejection: &Rejection,
         now: DateTime<Utc>,
     ) {
-        let known = self.0.get(name);
-        if known.is_some_and(|known| known.container == candidate.id) {
+        let known = self.0.get(&candidate.id);
+        if known.is_some_and(|known| known.container == name) {
             return;
         }
         let mut evidence = Evidence::collect(engine, candidate, name, now).await;
@@ -137,39 +130,28 @@ impl EvidenceStore {
             evidence.health_log.push(candidate.health.to_string());
         }
         evidence.log(rollout);
-        self.keep(&candidate.id, &candidate.image_id, evidence);
-    }
-
-    fn keep(&mut self, container: &ContainerId, image: &ImageId, evidence: Evidence) {
-        let record = Record {
-            container: container.clone(),
-            image: image.clone(),
-            evidence,
-        };
-        self.0.insert(record.evidence.container.clone(), record);
+        self.0.insert(candidate.id.clone(), evidence);
     }
 
     /// The evidence on the delegate's last rejected candidate. If an earlier process rejected it, the evidence is read
     /// once from the container, which was kept for that purpose.
     pub async fn latest<E: Engine>(&mut self, engine: &E, rollout: &Rollout) -> Option<Evidence> {
         let rejected = rollout.failed.last()?;
-        let known = self.0.get(&rejected.name);
-        // Compare the image as well, since a name may be reused.
-        if known.is_none_or(|known| known.image != rejected.image_id) {
+        if !self.0.contains_key(&rejected.id) {
             if rejected.is_up() {
                 return None;
             }
             let time = rejected.life.finished_at.unwrap_or(rejected.created_at);
             let evidence = Evidence::collect(engine, rejected, &rejected.name, time).await;
-            self.keep(&rejected.id, &rejected.image_id, evidence);
+            self.0.insert(rejected.id.clone(), evidence);
         }
-        self.0.get(&rejected.name).map(|record| record.evidence.clone())
+        self.0.get(&rejected.id).cloned()
     }
 
     /// Forgets the evidence on containers that no longer exist.
     pub fn forget_absent(&mut self, rollouts: &[Rollout]) {
         let rejected = rollouts.iter().flat_map(|rollout| &rollout.failed);
-        let present: HashSet<&str> = rejected.map(|rejected| rejected.name.as_str()).collect();
-        self.0.retain(|name, _| present.contains(name.as_str()));
+        let present: HashSet<&ContainerId> = rejected.map(|rejected| &rejected.id).collect();
+        self.0.retain(|id, _| present.contains(id));
     }
 }
