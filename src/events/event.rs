@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
@@ -169,8 +169,8 @@ impl Seconds {
 }
 
 /// A duration in seconds, rounded to milliseconds.
-pub(super) fn seconds(span: TimeDelta) -> f64 {
-    (span.as_seconds_f64() * 1000.0).round() / 1000.0
+pub(crate) fn seconds(span: Duration) -> f64 {
+    (span.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
 /// The origin of a change.

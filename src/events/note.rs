@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
 use super::event::seconds;
 use crate::container::{ContainerId, ImageId};
@@ -49,34 +49,28 @@ impl Notes {
         if self.pulls.len() >= 32 {
             self.pulls.clear();
         }
-        let took = TimeDelta::from_std(took).unwrap_or_default();
         self.pulls.insert(image.clone(), seconds(took));
     }
 
     /// Notes a successful step.
     pub(super) fn note_step(&mut self, step: &Step, now: DateTime<Utc>) {
         let Some(id) = step.container() else { return };
-        let note = match step {
-            Step::Promote { .. } => Note {
-                promoted_at: Some(now),
-                ..self.of(id)
-            },
-            Step::Reject { rejection, .. } => Note {
-                because: Some(rejection.to_string()),
-                reason: Some(rejection.cause.kind().to_owned()),
-                ..self.of(id)
-            },
+        let note = self.containers.entry(id.clone()).or_default();
+        match step {
+            Step::Promote { .. } => note.promoted_at = Some(now),
+            Step::Reject { rejection, .. } => {
+                note.because = Some(rejection.to_string());
+                note.reason = Some(rejection.cause.kind().to_owned());
+            }
             Step::Withdraw {
                 because: Some(because),
                 ..
-            } => Note {
-                because: Some(because.to_string()),
-                reason: Some(because.kind().as_str().to_owned()),
-                ..self.of(id)
-            },
-            _ => return,
-        };
-        self.containers.insert(id.clone(), note);
+            } => {
+                note.because = Some(because.to_string());
+                note.reason = Some(because.kind().as_str().to_owned());
+            }
+            _ => {}
+        }
     }
 
     /// Notes how many tasks the stopping containers have left, and forgets containers and images that no longer exist.

@@ -232,8 +232,8 @@ impl At<'_> {
         let promoted = self.notes.of(&serving.id).promoted_at;
         let proven = promoted.or(retired.filter(|_| !is_stop_first));
         let span = |from: Option<DateTime<Utc>>, to: Option<DateTime<Utc>>| {
-            let span = to? - from?;
-            (span >= TimeDelta::zero()).then(|| seconds(span))
+            let span = (to? - from?).to_std();
+            span.ok().map(seconds)
         };
         Seconds {
             pull: self.notes.pull(&serving.image_id),

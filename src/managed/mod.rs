@@ -44,11 +44,6 @@ pub enum Orchestrator {
 }
 
 impl Orchestrator {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// Whether one write both records an attempt and applies its image, since this orchestrator never rolls back by itself.
     pub fn begins_at_once(self) -> bool {
         self == Self::Kubernetes

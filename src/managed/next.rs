@@ -213,7 +213,7 @@ impl At<'_> {
     }
 
     fn orchestrator(&self) -> &'static str {
-        self.managed.orchestrator.name()
+        self.managed.orchestrator.into()
     }
 
     /// Returns the last attempt if its image is in use but not proven, and whether there is time left to prove it.

@@ -7,9 +7,10 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::Reconciler;
-use super::log::{completion_message, log_result, log_step, seconds};
+use super::log::{completion_message, log_result, log_step};
 use super::observation::Observed;
 use crate::engine::Engine;
+use crate::events::event::seconds;
 use crate::health::HealthEndpoint;
 use crate::image::ImageReference;
 use crate::manager::ImageSource;
@@ -227,7 +228,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                     Ok(id)
                 }
                 Err(Failure::Refused(mut reason)) => {
-                    self.core.run.schedule_retry(&mut reason, now);
+                    self.core.run.retries.schedule(&mut reason, now);
                     Err(reason)
                 }
                 Err(failure) => {

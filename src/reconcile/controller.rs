@@ -190,7 +190,7 @@ pub trait Controller: Sized {
 
     /// The upgrader's own image, and whether a newer one is published, if known.
     fn upgrader_image(&self) -> Option<&UpgraderImage> {
-        self.core().manager.upgrader_image()
+        self.core().manager.upgrader.known()
     }
 
     /// The outcomes and steps since the start.
@@ -233,7 +233,7 @@ async fn ask_and_answer<C: Controller>(controller: &mut C, observed: &C::Observe
         // A fixed image needs no waiting.
         tokio::task::yield_now().await;
     }
-    if controller.core_mut().run.takes_retry(now) {
+    if controller.core_mut().run.retries.take(now) {
         let mut run = std::mem::take(&mut controller.core_mut().run);
         run.retry(controller.subjects(observed), &controller.core().target, now);
         controller.core_mut().run = run;
@@ -270,7 +270,7 @@ pub(super) async fn observe_with_answers<C: Controller>(
             waiting(&reason);
         }
         tokio::select! {
-            () = controller.core_mut().manager.answered() => {}
+            () = controller.core_mut().manager.questions.answered() => {}
             () = tokio::time::sleep(WORTH_A_WORD) => {}
         }
     }

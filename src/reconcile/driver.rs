@@ -200,7 +200,7 @@ impl<O: Orchestrate> Driver<O> {
         now: DateTime<Utc>,
     ) -> bool {
         for object in &mut self.found.objects {
-            let new = core.run.new_settings(&object.managed.id);
+            let new = core.run.intent.new_settings(&object.managed.id);
             let missing = new.map(|new| new.missing_in(&self.orchestrator.settings(object)));
             let has_new = missing.is_some_and(|missing| missing.is_empty());
             core.run.follow(&mut object.managed, has_new);

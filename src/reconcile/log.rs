@@ -10,6 +10,7 @@ use tracing::{debug, error, info, warn};
 use super::Reconciler;
 use crate::container::ContainerId;
 use crate::engine::Engine;
+use crate::events::event::seconds;
 use crate::health::HealthEndpoint;
 use crate::image::{ImageName, Version};
 use crate::manager::ImageSource;
@@ -251,11 +252,6 @@ pub(super) fn log_step(rollout: &Rollout, step: &Step, update_order: &ChosenOrde
 /// The numbers of the last attempt and of the last successful one.
 fn releases(rollout: &Rollout) -> (u64, u64) {
     (rollout.latest_release(), rollout.successful_release())
-}
-
-/// A duration for the log, in seconds, rounded to milliseconds.
-pub(super) fn seconds(took: Duration) -> f64 {
-    (took.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
 /// Logs the outcome of a step that did not fail.

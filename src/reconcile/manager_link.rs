@@ -15,7 +15,7 @@ use crate::engine::Engine;
 use crate::image::{TargetSettings, manager_reference};
 use crate::managed::Managed;
 use crate::manager::heartbeat::{Heartbeat, ManagerStatus, Queries};
-use crate::manager::{ImageSource, ManagerError, ManagerRequests, Query, UpgraderImage};
+use crate::manager::{ImageSource, ManagerError, ManagerRequests, Query};
 use crate::rollout::{Reach, Rollout};
 use crate::text::time;
 
@@ -24,11 +24,11 @@ use crate::text::time;
 pub(crate) struct ManagerLink<R, M> {
     pub(super) registry: Arc<R>,
     source: Option<Arc<M>>,
-    questions: Questions,
+    pub(super) questions: Questions,
     reachability: Reachability,
     heartbeat: Heartbeat,
     queries: Queries,
-    upgrader: UpgraderCheck,
+    pub(super) upgrader: UpgraderCheck,
 }
 
 impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
@@ -98,16 +98,6 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
         self.ask(&Question::Published(query));
     }
 
-    /// Completes when an answer can be taken; never if no question is open.
-    pub(crate) async fn answered(&mut self) {
-        self.questions.answered().await;
-    }
-
-    /// Whether an answer can be taken.
-    pub(super) fn has_answer(&self) -> bool {
-        self.questions.has_answer()
-    }
-
     /// Records and returns each answer once.
     pub(crate) fn next_answer(&mut self, now: DateTime<Utc>) -> Option<Answered> {
         let answered = self.questions.next()?;
@@ -172,11 +162,6 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
     /// The Manager's last answers; `None` if the image is fixed or there is no source.
     pub(crate) fn status(&self) -> Option<ManagerStatus> {
         self.has_manager().then(|| self.heartbeat.manager_status())
-    }
-
-    /// The upgrader's own image, and whether a newer one is published, if known.
-    pub(super) fn upgrader_image(&self) -> Option<&UpgraderImage> {
-        self.upgrader.known()
     }
 
     /// The requests to the Manager so far.

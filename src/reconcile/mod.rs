@@ -278,7 +278,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
     /// The Manager's answers to the questions of the current run, in order of arrival.
     pub(crate) fn answers(&self) -> &[(Query, Result<ImageReference, ManagerError>)] {
-        self.core.run.answers()
+        &self.core.run.answers
     }
 
     /// The containers that could be delegates and are not, each with the reason.
@@ -396,9 +396,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
         self.log_expiry(rollouts, *now);
         self.forget_last_run();
         self.core.manager.forget_absent();
+        let retries = self.retries && intent != Intent::Report;
         let run = self.core.run_about(intent, self.subjects(observed), *now);
-        let run = run.over(rollouts).after(&self.core.run);
-        if self.retries { run.with_retries() } else { run }
+        let mut run = run.over(rollouts).after(&self.core.run);
+        run.retries.are_on = retries;
+        run
     }
 
     fn platforms(&self) -> Option<&[String]> {
@@ -445,11 +447,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
     }
 
     async fn answered(&mut self) {
-        let retry_at = self.core.run.retry_at();
+        let retry_at = self.core.run.retries.at;
         let wait = retry_at.map(|at| (at - self.now()).to_std().unwrap_or_default());
         tokio::select! {
             () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
-            () = self.core.manager.answered() => {}
+            () = self.core.manager.questions.answered() => {}
             () = self.core.alerts.answered() => {}
             () = self.observer.changed() => {}
             () = self.pulls.changed() => {}

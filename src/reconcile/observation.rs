@@ -108,7 +108,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let recent = self.recent.take()?;
         let has_services = self.services.managed().next().is_some();
         let is_for_an_answer =
-            self.core.manager.has_answer() && self.core.starting.is_none() && !has_services;
+            self.core.manager.questions.has_answer() && self.core.starting.is_none() && !has_services;
         let holds = match recent.kept_for {
             Some(KeptFor::Answer) => is_for_an_answer && recent.ended.elapsed() < YOUNG,
             Some(KeptFor::Decision) => recent.ended.elapsed() < FRESH,

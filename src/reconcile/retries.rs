@@ -14,6 +14,8 @@ const LONGEST_WAIT: TimeDelta = TimeDelta::hours(1);
 /// The retries of a run. Everything that failed is tried at the same time.
 #[derive(Debug, Default)]
 pub(super) struct Retries {
+    /// Whether there are any; otherwise only the next run tries again.
+    pub(super) are_on: bool,
     /// The number of retries so far.
     count: usize,
     /// The next retry.
@@ -23,7 +25,8 @@ pub(super) struct Retries {
 impl Retries {
     /// Adds the time of the next retry, if any, to the reason of a failure.
     pub(super) fn schedule(&mut self, reason: &mut Reason, now: DateTime<Utc>) {
-        if let (Some(minutes), Some(retry)) = (WAITS.get(self.count), reason.retry_mut())
+        if self.are_on
+            && let (Some(minutes), Some(retry)) = (WAITS.get(self.count), reason.retry_mut())
             && let Retry::Later(asked) = retry
         {
             let asked = asked.and_then(|asked| TimeDelta::from_std(asked).ok());

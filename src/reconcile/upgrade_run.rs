@@ -13,7 +13,6 @@ use super::resolve::{Open, Resolution, TargetImage};
 use super::retries::Retries;
 use super::subject::Subject;
 use crate::container::{ContainerId, ImageId};
-use crate::document::NewSettings;
 use crate::image::{ImageName, ImageReference, TargetSettings, is_mutable_tag};
 use crate::managed::{Orchestrator, Record};
 use crate::manager::{ManagerError, Query};
@@ -24,7 +23,7 @@ use crate::rollout::{Desired, Intent, Member, Rollout, RunFacts};
 /// One run, scheduled or requested. It lasts until the next one starts, even with nothing left to do. The default wants nothing.
 #[derive(Debug, Default)]
 pub struct UpgradeRun {
-    intent: Intent,
+    pub(super) intent: Intent,
     /// The keys of the only delegates of the run, if an operator named them.
     only: Option<Vec<String>>,
     /// The delegates at the start of the run: the `DELEGATE_NAME` of each, by container name.
@@ -56,10 +55,10 @@ pub struct UpgradeRun {
     halted: HashMap<(Option<Orchestrator>, String), (String, Reason)>,
     /// The delegates that are at rest, by container name: none waits for them.
     resting: HashSet<String>,
-    /// When failures are retried; `None` if only the next run does so.
-    retries: Option<Retries>,
-    /// The Manager's answers.
-    answers: Vec<(Query, Result<ImageReference, ManagerError>)>,
+    /// When failures are retried.
+    pub(super) retries: Retries,
+    /// The Manager's answers, in order of arrival.
+    pub(super) answers: Vec<(Query, Result<ImageReference, ManagerError>)>,
 }
 
 impl UpgradeRun {
@@ -164,11 +163,6 @@ impl UpgradeRun {
         ids.filter(|id| self.rejections.contains(*id)).cloned().collect()
     }
 
-    /// The Manager's answers, in order of arrival.
-    pub(super) fn answers(&self) -> &[(Query, Result<ImageReference, ManagerError>)] {
-        &self.answers
-    }
-
     /// The open questions.
     pub(super) fn open(&self) -> impl Iterator<Item = &Open> {
         self.resolutions
@@ -214,8 +208,8 @@ impl UpgradeRun {
         for resolution in all.filter(|it| it.open().is_some_and(|open| open.question == *question)) {
             is_ours = true;
             resolution.note(answer, asked_at, settings, platforms);
-            if let (Some(reason), Some(retries)) = (resolution.reason_mut(), &mut self.retries) {
-                retries.schedule(reason, now);
+            if let Some(reason) = resolution.reason_mut() {
+                self.retries.schedule(reason, now);
             }
         }
         if let (true, Question::Published(query), Answer::Published(answer)) = (is_ours, question, answer) {
@@ -344,34 +338,6 @@ impl UpgradeRun {
         self.pulled
             .get(&reference.normalised())
             .is_some_and(Result::is_err)
-    }
-
-    /// The same run, which retries temporary failures.
-    pub(super) fn with_retries(self) -> Self {
-        let retries = (self.intent != Intent::Report).then(Retries::default);
-        Self { retries, ..self }
-    }
-
-    /// When the next retry is due, if at all.
-    pub(super) fn retry_at(&self) -> Option<DateTime<Utc>> {
-        self.retries.as_ref()?.at
-    }
-
-    /// Adds the time of the next retry, if any, to the reason of a failure.
-    pub(super) fn schedule_retry(&mut self, reason: &mut Reason, now: DateTime<Utc>) {
-        if let Some(retries) = &mut self.retries {
-            retries.schedule(reason, now);
-        }
-    }
-
-    /// The settings that this run gives the container or workload with this id.
-    pub(super) fn new_settings(&self, id: &str) -> Option<&NewSettings> {
-        self.intent.new_settings(id)
-    }
-
-    /// Whether a retry is due; if so, counts it.
-    pub(super) fn takes_retry(&mut self, now: DateTime<Utc>) -> bool {
-        self.retries.as_mut().is_some_and(|retries| retries.take(now))
     }
 
     /// Asks and pulls again.

@@ -242,7 +242,7 @@ impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
 
     async fn answered(&mut self) {
         tokio::select! {
-            () = self.core.manager.answered() => {}
+            () = self.core.manager.questions.answered() => {}
             () = self.core.alerts.answered() => {}
         }
     }

@@ -65,7 +65,7 @@ impl Planned {
                 ("leave", first.reason.to_string(), Some(&first.reason))
             }
             Decision::Act(step @ (Step::Begin { to, .. } | Step::Apply { to })) => {
-                let by = managed.orchestrator.name();
+                let by: &str = managed.orchestrator.into();
                 let message = match step.new_settings(managed) {
                     Some(_) => format!("have {by} roll it out"),
                     None => format!("have {by} replace {image} with {to}"),

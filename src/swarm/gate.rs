@@ -46,22 +46,18 @@ pub enum Tools {
 pub struct Gate {
     command: Vec<String>,
     probe: ProbeKind,
-    deadline: Duration,
+    /// The time in which a task must become healthy.
+    pub(super) deadline: Duration,
 }
 
 impl Gate {
-    /// Creates a gate with these settings. `deadline` is the time in which a task must become healthy.
+    /// Creates a gate with these settings.
     pub fn new(health: &HealthSettings, deadline: Duration) -> Self {
         Self {
             command: health.command.clone(),
             probe: health.probe,
             deadline,
         }
-    }
-
-    /// Returns the time in which a task must become healthy.
-    pub fn deadline(&self) -> Duration {
-        self.deadline
     }
 
     /// Returns the command to prove a task with. `None` if `HEALTH_PROBE` or the owner's own check excludes it.

@@ -157,7 +157,7 @@ impl<E: Engine> Swarm<E> {
             return None;
         };
         // Swarm updates one task after the other, and each may take this long.
-        let each = self.gate.deadline().saturating_add(managed.pace);
+        let each = self.gate.deadline.saturating_add(managed.pace);
         let tasks = u32::try_from(managed.tasks.wanted)
             .unwrap_or(u32::MAX)
             .saturating_add(1);
