@@ -35,6 +35,7 @@ use crate::reconcile::controller::Controller as _;
 use crate::reconcile::questions::Question;
 use crate::reconcile::reconfigure::Change;
 use crate::reconcile::workloads::Workloads;
+use crate::rollout::Intent;
 use crate::rollout::reason::ReasonKind;
 use crate::status::report::Report;
 use crate::telemetry;
@@ -276,7 +277,7 @@ impl CommandLine {
         match workloads.plan(|_| ()).await {
             Ok(planned) => {
                 alerts::check(workloads.firing(), &mut checks);
-                for Object { managed, document } in workloads.objects() {
+                for Object { managed, document } in &workloads.driver.found.objects {
                     if let Some(writer) = warnings::last_writer(document, &self.settings.container) {
                         checks.ok(&managed.name, format!("{writer} wrote its image last"));
                     }
@@ -284,7 +285,7 @@ impl CommandLine {
                     if let Some((_, rule)) = notice.zip(self.settings.common.source.rule_of_support()) {
                         checks.warn(&managed.name, rule);
                     }
-                    if let Some(problem) = workloads.undated_because(managed) {
+                    if let Some(problem) = workloads.driver.undated_because(&managed.name) {
                         checks.warn(
                             &managed.name,
                             format!("cannot ask its registry when its image was released: {problem}"),
@@ -330,7 +331,7 @@ impl CommandLine {
                     info!(deployment, "changing settings: {}; {elsewhere}", it.changes);
                 }
             } else if let Command::Retry { asker } = command {
-                workloads.start_retry(asker.into());
+                workloads.start_run(Intent::Retry(asker.into()));
             }
             let report = daemon::run_until(&mut workloads, &|_| false).await;
             listeners.finish(LAST_EVENTS).await;

@@ -19,7 +19,7 @@ use crate::host::hold::{Paused, read_records};
 use crate::host::place;
 use crate::image::is_mutable_tag;
 use crate::observe::WAY_OUT;
-use crate::reconcile::Survey;
+use crate::reconcile::Observed;
 use crate::rollout::Rollout;
 use crate::status::report::none_found;
 use crate::text::duration::span;
@@ -28,7 +28,7 @@ use crate::text::size;
 /// The findings about an engine that answers.
 pub(super) struct Host {
     /// The delegates as a scheduled run sees them, if they could be observed.
-    pub(super) upgrader: Option<(Upgrader, Survey)>,
+    pub(super) upgrader: Option<(Upgrader, Observed)>,
     /// The calls that are refused, usually by a socket proxy.
     refused: Vec<&'static ApiCall>,
 }
@@ -204,7 +204,7 @@ async fn pauses(engine: &DockerEngine, checks: &mut Checks) {
 async fn delegates(
     source: Option<ConfiguredSource>,
     settings: &Settings,
-) -> Result<(Upgrader, Survey), EngineError> {
+) -> Result<(Upgrader, Observed), EngineError> {
     let mut upgrader = app::upgrader_with(settings, source, Arc::new(Utc::now))
         .await
         .map_err(|error| EngineError::Unreachable(error.to_string()))?;

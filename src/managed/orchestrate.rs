@@ -65,8 +65,7 @@ pub trait Orchestrate {
     fn observe(&mut self) -> impl Future<Output = Result<Option<Found>, Self::Error>>;
 
     /// Returns the day on which an image was released, if that can be found out.
-    fn released(&self, image: &ImageName) -> impl Future<Output = Release> {
-        let _ = image;
+    fn released(&self, _: &ImageName) -> impl Future<Output = Release> {
         std::future::ready(None)
     }
 
@@ -101,8 +100,7 @@ pub trait Orchestrate {
     ) -> impl Future<Output = Option<(Reason, Option<DateTime<Utc>>)>>;
 
     /// Describes briefly how well a new task is proven. `None` if that is up to the owner.
-    fn proof(&self, object: &Object) -> Option<String> {
-        let _ = object;
+    fn proof(&self, _: &Object) -> Option<String> {
         None
     }
 
@@ -116,8 +114,7 @@ pub trait Orchestrate {
     fn former_settings(&mut self, object: &Object) -> impl Future<Output = Result<Inspected, String>>;
 
     /// Returns the reason why a workload cannot get these settings, if so.
-    fn refuses(&self, object: &Object, new: &NewSettings) -> Option<String> {
-        let _ = (object, new);
+    fn refuses(&self, _: &Object, _: &NewSettings) -> Option<String> {
         None
     }
 

@@ -171,6 +171,13 @@ pub trait Controller: Sized {
         }
     }
 
+    /// Records and reports its outcomes in this ledger.
+    #[must_use]
+    fn with_ledger(mut self, ledger: Ledger) -> Self {
+        self.core_mut().ledger = ledger;
+        self
+    }
+
     /// Asks with this function which alerts of `HOLD_ON_ALERTS` fire, and waits for `HOLD_TIMEOUT` at most.
     #[must_use]
     fn with_alerts(mut self, ask: Option<(AskAlerts, Option<Duration>)>) -> Self {

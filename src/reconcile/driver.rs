@@ -38,7 +38,7 @@ macro_rules! log {
 pub(crate) struct Driver<O> {
     pub(crate) orchestrator: O,
     pub(super) policy: Policy,
-    pub(super) found: Found,
+    pub(crate) found: Found,
     tracked: HashMap<String, Tracked>,
 }
 
@@ -110,7 +110,7 @@ impl<O: Orchestrate> Driver<O> {
     }
 
     /// Why the release day of this workload's image is unknown, if its registry was asked in vain.
-    pub(super) fn undated_because(&self, name: &str) -> Option<&String> {
+    pub(crate) fn undated_because(&self, name: &str) -> Option<&String> {
         let (_, release) = self.tracked.get(name)?.release.as_ref()?;
         release.as_ref().err()
     }

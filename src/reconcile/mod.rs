@@ -35,7 +35,6 @@ use futures_util::FutureExt as _;
 use tracing::warn;
 
 use crate::engine::{Engine, EngineCalls, EngineError};
-use crate::events::ledger::Ledger;
 use crate::health::HealthEndpoint;
 use crate::host::engine_problem;
 use crate::host::hold::KnownHolds;
@@ -47,7 +46,7 @@ use crate::reconcile::act::Outcome;
 use crate::reconcile::clock::{Clock, Timekeeper};
 use crate::reconcile::controller::{Controller, Core, observe_with_answers};
 use crate::reconcile::driver::Driver;
-use crate::reconcile::observation::Observed;
+pub use crate::reconcile::observation::Observed;
 use crate::reconcile::questions::{Answer, Question};
 use crate::reconcile::subject::Subject;
 use crate::reconcile::tracked::Tracked;
@@ -72,13 +71,6 @@ pub struct Settings {
     pub target: TargetSettings,
     /// Whether the services of a Swarm are also delegates.
     pub swarm: bool,
-}
-
-/// The delegates of a host, with all that a scheduled run would know about them.
-pub struct Survey {
-    pub(crate) rollouts: Vec<Rollout>,
-    /// When they were observed.
-    pub(crate) now: DateTime<Utc>,
 }
 
 /// Drives the rollouts of all delegates on a host.
@@ -139,13 +131,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Records and reports its outcomes in this ledger.
-    #[must_use]
-    pub fn with_ledger(mut self, ledger: Ledger) -> Self {
-        self.core.ledger = ledger;
-        self
-    }
-
     /// Subscribes to the engine's changes of delegates, so that [`Self::answered`] completes at once.
     #[must_use]
     pub fn watching(mut self) -> Self {
@@ -188,7 +173,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     ///
     /// # Errors
     /// The engine could not be observed.
-    pub async fn survey(&mut self, mut waiting: impl FnMut(&Reason)) -> Result<Survey, EngineError> {
+    pub async fn survey(&mut self, mut waiting: impl FnMut(&Reason)) -> Result<Observed, EngineError> {
         self.core.starting = Some(Intent::Upgrade);
         let mut observed = observe_with_answers(self, &mut waiting).await?;
         if self.observer.is_waiting() {
@@ -199,33 +184,30 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     /// Learns what a plan depends on beside the containers.
-    async fn learned(&mut self, observed: Observed) -> Result<Survey, EngineError> {
-        let Observed {
-            mut rollouts,
-            mut now,
-            ..
-        } = observed;
+    async fn learned(&mut self, observed: Observed) -> Result<Observed, EngineError> {
+        let (rollouts, now) = (&observed.rollouts, observed.now);
         let mut learned = false;
-        self.keep_holds(&rollouts).await;
-        self.note_failures(&rollouts, now);
-        for rollout in &rollouts {
+        self.keep_holds(rollouts).await;
+        self.note_failures(rollouts, now);
+        for rollout in rollouts {
             // At most once each: the holds, and the obstacles that no document shows.
             for _ in 0..2 {
                 let Decision::Learn(fact @ (Fact::Holds | Fact::HiddenObstacle)) =
-                    self.answer(rollout, &rollouts, true, now).0.decision
+                    self.answer(rollout, rollouts, true, now).0.decision
                 else {
                     break;
                 };
-                self.learn(rollout, &rollouts, fact, now).await;
+                self.learn(rollout, rollouts, fact, now).await;
                 learned = true;
             }
         }
-        if learned {
-            Observed { rollouts, now, .. } = self.observe_all().await?;
-            // The holds that were read first may have expired meanwhile. If they cannot be read, the plan says so.
-            let _ = self.read_holds().await;
+        if !learned {
+            return Ok(observed);
         }
-        Ok(Survey { rollouts, now })
+        let observed = self.observe_all().await?;
+        // The holds that were read first may have expired meanwhile. If they cannot be read, the plan says so.
+        let _ = self.read_holds().await;
+        Ok(observed)
     }
 
     /// Plans what a scheduled run would do to each delegate, without doing it. For `waiting` and errors, see [`Self::survey`].
@@ -242,7 +224,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     /// The rows of the containers.
-    fn rows(&self, Survey { mut rollouts, now }: Survey) -> Vec<Planned> {
+    fn rows(&self, observed: Observed) -> Vec<Planned> {
+        let Observed {
+            mut rollouts, now, ..
+        } = observed;
         for rollout in &mut rollouts {
             let no_free_port = rollout.no_free_port.take();
             rollout.single_instance = rollout.single_instance.take().or(no_free_port);
@@ -264,7 +249,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub(crate) fn judge(
         &self,
         rollout: &Rollout,
-        Survey { rollouts, now }: &Survey,
+        Observed { rollouts, now, .. }: &Observed,
     ) -> (Desired, Vec<Blocker>) {
         let (desired, mut facts) = self.known(rollout, rollouts, *now);
         facts.is_plan = true;

@@ -23,12 +23,12 @@ const YOUNG: Duration = Duration::from_secs(2);
 /// An observation this recent may be acted on again after a question or a pull, which change nothing that it shows.
 const FRESH: Duration = Duration::from_millis(500);
 
-/// The delegates as observed.
+/// The delegates of a host as observed.
 #[derive(Debug)]
 pub struct Observed {
-    pub(super) rollouts: Vec<Rollout>,
+    pub(crate) rollouts: Vec<Rollout>,
     /// When the observation started.
-    pub(super) now: DateTime<Utc>,
+    pub(crate) now: DateTime<Utc>,
     ended: Instant,
     /// The reason why it was kept; `None` if it is new.
     kept_for: Option<KeptFor>,

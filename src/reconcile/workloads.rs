@@ -10,9 +10,8 @@ use crate::container::Request;
 use crate::document::NewSettings;
 use crate::events::Event;
 use crate::events::history::History;
-use crate::events::ledger::Ledger;
 use crate::image::TargetSettings;
-use crate::managed::{Managed, Object, Orchestrate};
+use crate::managed::{Managed, Orchestrate};
 use crate::manager::ImageSource;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::operator::{OperatorError, image_before};
@@ -27,7 +26,7 @@ use crate::status::report::Report;
 
 /// Manages the workloads of one orchestrator.
 pub struct Workloads<O, M> {
-    driver: Driver<O>,
+    pub(crate) driver: Driver<O>,
     core: Core<DirectRegistry, M>,
     clock: Clock,
 }
@@ -48,29 +47,12 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         }
     }
 
-    /// Records and reports its outcomes in this ledger.
-    #[must_use]
-    pub fn with_ledger(mut self, ledger: Ledger) -> Self {
-        self.core.ledger = ledger;
-        self
-    }
-
     /// Asks registries in this way.
     #[cfg(feature = "kubernetes")]
     #[must_use]
     pub(crate) fn with_registries(mut self, ask: crate::reconcile::questions::AskRegistry) -> Self {
         self.core.manager.registry = Arc::new(DirectRegistry(Some(ask)));
         self
-    }
-
-    /// The objects of the last observation.
-    pub fn objects(&self) -> &[Object] {
-        &self.driver.found.objects
-    }
-
-    /// Why the release day of this workload's image could not be asked for, if so.
-    pub fn undated_because(&self, managed: &Managed) -> Option<&String> {
-        self.driver.undated_because(&managed.name)
     }
 
     /// Plans: reports the next step for each workload without taking it. Calls `waiting` with the reason for a long wait.
@@ -81,11 +63,6 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         self.core.starting = Some(Intent::Upgrade);
         let now = observe_with_answers(self, waiting).await?;
         Ok(self.driver.plan(&self.core, now))
-    }
-
-    /// Starts a run for an operator, regardless of earlier failures.
-    pub fn start_retry(&mut self, request: Request) {
-        self.core.starting = Some(Intent::Retry(request));
     }
 
     /// The releases of all workloads, and why one of them is missing. `records` come from the audit log. Changes nothing.
