@@ -195,7 +195,7 @@ impl CommandLine {
         };
         let workloads = Workloads::new(self.deployments(), source, policy, target, clock);
         let alerts = made(app::alerts(&common.timing, &common.egress))?;
-        Ok(workloads.with_registries(Box::new(ask)).with_alerts(alerts))
+        Ok(workloads.with_registries(Arc::new(ask)).with_alerts(alerts))
     }
 
     /// Whether a run may write. Only then should the Manager show an active upgrader.

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 
 use super::alert_link::AlertLink;
 use super::manager_link::ManagerLink;
-use super::questions::{Answer, Question, Registry};
+use super::questions::{Answer, AskRegistry, Question};
 use super::subject::Subject;
 use super::upgrade_run::UpgradeRun;
 use crate::alerts::{AskAlerts, Firing};
@@ -24,8 +24,8 @@ use crate::status::report::Report;
 const WAITING_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The memory of the loop. It may be lost at any moment: the next run asks again.
-pub struct Core<R, M> {
-    pub(super) manager: ManagerLink<R, M>,
+pub struct Core<M> {
+    pub(super) manager: ManagerLink<M>,
     pub(super) alerts: AlertLink,
     pub(super) target: TargetSettings,
     pub(super) run: UpgradeRun,
@@ -38,8 +38,8 @@ pub struct Core<R, M> {
     pub(super) rounds: u32,
 }
 
-impl<R: Registry, M: ImageSource> Core<R, M> {
-    pub(super) fn new(registry: Arc<R>, source: Option<M>, target: TargetSettings) -> Self {
+impl<M: ImageSource> Core<M> {
+    pub(super) fn new(registry: AskRegistry, source: Option<M>, target: TargetSettings) -> Self {
         Self {
             manager: ManagerLink::new(registry, source),
             alerts: AlertLink::default(),
@@ -71,8 +71,6 @@ impl<R: Registry, M: ImageSource> Core<R, M> {
 pub trait Controller: Sized {
     /// Why nothing could be observed.
     type Error: fmt::Display;
-    /// Answers questions about images that are not for the Manager.
-    type Registry: Registry;
     /// Where published images come from.
     type Source: ImageSource;
     /// The result of an observation.
@@ -92,10 +90,10 @@ pub trait Controller: Sized {
     }
 
     /// The memory of the loop.
-    fn core(&self) -> &Core<Self::Registry, Self::Source>;
+    fn core(&self) -> &Core<Self::Source>;
 
     /// The memory of the loop, to change it.
-    fn core_mut(&mut self) -> &mut Core<Self::Registry, Self::Source>;
+    fn core_mut(&mut self) -> &mut Core<Self::Source>;
 
     /// Observes all delegates, unless the last observation still holds.
     ///

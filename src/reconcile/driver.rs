@@ -9,7 +9,6 @@ use tracing::{debug, info, warn};
 use super::concurrency::soaking_of;
 use super::controller::Core;
 use super::log::support_news;
-use super::questions::Registry;
 use super::tracked::Budget;
 use super::upgrade_run::UpgradeRun;
 use crate::host::hold::READ_HOLDS;
@@ -110,6 +109,7 @@ impl<O: Orchestrate> Driver<O> {
     }
 
     /// Why the release day of this workload's image is unknown, if its registry was asked in vain.
+    #[cfg(feature = "kubernetes")]
     pub(crate) fn undated_because(&self, name: &str) -> Option<&String> {
         let (_, release) = self.tracked.get(name)?.release.as_ref()?;
         release.as_ref().err()
@@ -141,14 +141,14 @@ impl<O: Orchestrate> Driver<O> {
         })
     }
 
-    fn decide<R, M>(
+    fn decide<M>(
         &self,
         Core {
             run,
             next_run,
             alerts,
             ..
-        }: &Core<R, M>,
+        }: &Core<M>,
         object: &Object,
         now: DateTime<Utc>,
     ) -> (Decided, Vec<Blocker>) {
@@ -174,7 +174,7 @@ impl<O: Orchestrate> Driver<O> {
     }
 
     /// The plan: the next step for each workload, or the reason for none.
-    pub(super) fn plan<R, M>(&self, core: &Core<R, M>, now: DateTime<Utc>) -> Vec<Planned> {
+    pub(super) fn plan<M>(&self, core: &Core<M>, now: DateTime<Utc>) -> Vec<Planned> {
         let planned = |object: &Object| {
             let (decided, blockers) = self.decide(core, object, now);
             let warnings = self.orchestrator.warnings(object);
@@ -193,9 +193,9 @@ impl<O: Orchestrate> Driver<O> {
     }
 
     /// Takes the first step that a workload of the run needs, and returns `true`. If none needs one, the report says why.
-    pub(super) async fn step<R: Registry, M: ImageSource>(
+    pub(super) async fn step<M: ImageSource>(
         &mut self,
-        core: &mut Core<R, M>,
+        core: &mut Core<M>,
         report: &mut Report,
         now: DateTime<Utc>,
     ) -> bool {

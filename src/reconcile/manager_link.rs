@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
-use super::questions::{Answer, Answered, Question, Questions, Registry};
+use super::questions::{Answer, Answered, AskRegistry, Question, Questions};
 use super::reachability::Reachability;
 use super::upgrade_run::UpgradeRun;
 use super::upgrader_check::UpgraderCheck;
@@ -20,9 +20,8 @@ use crate::rollout::{Reach, Rollout};
 use crate::text::time;
 
 /// The source of images, if any is configured, and when it last answered.
-#[derive(Debug)]
-pub(crate) struct ManagerLink<R, M> {
-    pub(super) registry: Arc<R>,
+pub(crate) struct ManagerLink<M> {
+    pub(super) registry: AskRegistry,
     source: Option<Arc<M>>,
     pub(super) questions: Questions,
     reachability: Reachability,
@@ -31,8 +30,8 @@ pub(crate) struct ManagerLink<R, M> {
     pub(super) upgrader: UpgraderCheck,
 }
 
-impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
-    pub(crate) fn new(registry: Arc<R>, source: Option<M>) -> Self {
+impl<M: ImageSource> ManagerLink<M> {
+    pub(crate) fn new(registry: AskRegistry, source: Option<M>) -> Self {
         Self {
             registry,
             source: source.map(Arc::new),
@@ -173,14 +172,17 @@ impl<R: Registry, M: ImageSource> ManagerLink<R, M> {
     fn has_manager(&self) -> bool {
         self.source.as_ref().is_some_and(|source| source.needs_check_in())
     }
-}
 
-impl<E: Engine, M: ImageSource> ManagerLink<E, M> {
-    /// Asks which image is published for the upgrader.
-    pub(super) fn ask_about_upgrader(&mut self, own: Option<&ContainerId>, target: &TargetSettings) {
+    /// Asks which image is published for the upgrader in this container of the engine.
+    pub(super) fn ask_about_upgrader<E: Engine>(
+        &mut self,
+        engine: &Arc<E>,
+        own: Option<&ContainerId>,
+        target: &TargetSettings,
+    ) {
         self.upgrader.collect();
         if let Some(source) = &self.source {
-            self.upgrader.ask(&self.registry, source, own, target);
+            self.upgrader.ask(engine, source, own, target);
         }
     }
 }

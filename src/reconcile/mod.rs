@@ -47,7 +47,7 @@ use crate::reconcile::clock::{Clock, Timekeeper};
 use crate::reconcile::controller::{Controller, Core, observe_with_answers};
 use crate::reconcile::driver::Driver;
 pub use crate::reconcile::observation::Observed;
-use crate::reconcile::questions::{Answer, Question};
+use crate::reconcile::questions::{Answer, Question, through_engine};
 use crate::reconcile::subject::Subject;
 use crate::reconcile::tracked::Tracked;
 use crate::reconcile::upgrade_run::UpgradeRun;
@@ -79,7 +79,7 @@ pub struct Settings {
 /// next observation finds it there.
 pub struct Reconciler<E, M, H> {
     engine: Arc<E>,
-    core: Core<E, M>,
+    core: Core<M>,
     observer: Observer<H>,
     settings: Settings,
     timekeeper: Timekeeper,
@@ -115,7 +115,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         );
         Self {
             services: Box::new(Driver::new(swarm, policy.clone())),
-            core: Core::new(Arc::clone(&engine), source, target.clone()),
+            core: Core::new(through_engine(Arc::clone(&engine)), source, target.clone()),
             engine,
             observer: Observer::new(endpoint),
             settings,
@@ -309,7 +309,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, M, H> {
     type Error = EngineError;
-    type Registry = E;
     type Source = M;
     type Observed = Observed;
 
@@ -324,11 +323,11 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
         engine_problem(error)
     }
 
-    fn core(&self) -> &Core<E, M> {
+    fn core(&self) -> &Core<M> {
         &self.core
     }
 
-    fn core_mut(&mut self) -> &mut Core<E, M> {
+    fn core_mut(&mut self) -> &mut Core<M> {
         &mut self.core
     }
 
@@ -445,6 +444,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
 
     fn ask_about_upgrader(&mut self) {
         let Core { manager, target, .. } = &mut self.core;
-        manager.ask_about_upgrader(self.settings.scope.own_id.as_ref(), target);
+        manager.ask_about_upgrader(&self.engine, self.settings.scope.own_id.as_ref(), target);
     }
 }

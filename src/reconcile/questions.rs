@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -99,57 +100,52 @@ pub(crate) struct Questions {
     asked: HashMap<Question, Instant>,
     answered: VecDeque<Answered>,
     permits: Arc<Semaphore>,
-    current: Arc<CurrentDigests>,
 }
 
 /// By reference, the image that was found behind it, and the digest at that time. An image keeps its digests as long as it
 /// exists, so they are not asked for again.
-pub(crate) type CurrentDigests = Mutex<HashMap<ImageReference, (ImageId, String)>>;
+type CurrentDigests = Mutex<HashMap<ImageReference, (ImageId, String)>>;
 
-/// Answers questions for a registry.
-pub trait Registry: Send + Sync + 'static {
-    /// Answers a question that is not for the Manager.
-    fn answer(&self, question: &Question, current: &CurrentDigests) -> impl Future<Output = Answer> + Send;
+/// Answers a question that is not for the Manager.
+pub(crate) type AskRegistry = Arc<dyn Fn(Question) -> BoxFuture<'static, Answer> + Send + Sync>;
+
+/// Without a way to ask registries, nothing is known of them.
+pub(super) fn no_registry(question: Question) -> BoxFuture<'static, Answer> {
+    let answer = match question {
+        Question::Distribution(reference) => Answer::Distribution(Err(Reason::DigestUnknown {
+            image: reference.to_string(),
+            problem: "no registry is asked".to_owned(),
+            retry: Retry::Never,
+        })),
+        _ => Answer::Upgrader(None),
+    };
+    std::future::ready(answer).boxed()
 }
 
-/// Answers a question to a registry.
-pub(crate) type AskRegistry = Box<dyn Fn(Question) -> BoxFuture<'static, Answer> + Send + Sync>;
+/// Asks registries through the engine of this host.
+pub(super) fn through_engine<E: Engine>(engine: Arc<E>) -> AskRegistry {
+    let current = Arc::new(CurrentDigests::default());
+    Arc::new(move |question| {
+        let (engine, current) = (Arc::clone(&engine), Arc::clone(&current));
+        async move { answer_of(engine.as_ref(), question, &current).await }.boxed()
+    })
+}
 
-/// Registries that this process asks directly, without an engine; without a way to ask, nothing is known of them.
-#[derive(Default)]
-pub struct DirectRegistry(pub(crate) Option<AskRegistry>);
-
-impl Registry for DirectRegistry {
-    async fn answer(&self, question: &Question, _: &CurrentDigests) -> Answer {
-        match (&self.0, question) {
-            (Some(ask), question) => ask(question.clone()).await,
-            (None, Question::Distribution(reference)) => Answer::Distribution(Err(Reason::DigestUnknown {
+async fn answer_of<E: Engine>(engine: &E, question: Question, current: &CurrentDigests) -> Answer {
+    match question {
+        Question::IsCurrent { reference, running } => {
+            Answer::IsCurrent(is_current(engine, &reference, &running, current).await)
+        }
+        Question::Distribution(reference) => {
+            let problem = |error: EngineError| Reason::DigestUnknown {
                 image: reference.to_string(),
-                problem: "no registry is asked".to_owned(),
-                retry: Retry::Never,
-            })),
-            _ => Answer::Upgrader(None),
+                problem: error.explain(reference.registry()),
+                retry: error.retry(),
+            };
+            Answer::Distribution(engine.distribution(&reference).await.map_err(problem))
         }
-    }
-}
-
-impl<E: Engine> Registry for E {
-    async fn answer(&self, question: &Question, current: &CurrentDigests) -> Answer {
-        match question {
-            Question::IsCurrent { reference, running } => {
-                Answer::IsCurrent(is_current(self, reference, running, current).await)
-            }
-            Question::Distribution(reference) => {
-                let problem = |error: EngineError| Reason::DigestUnknown {
-                    image: reference.to_string(),
-                    problem: error.explain(reference.registry()),
-                    retry: error.retry(),
-                };
-                Answer::Distribution(self.distribution(reference).await.map_err(problem))
-            }
-            // A host's engine shows when an image was built.
-            Question::Published(_) | Question::Upgrader(_) | Question::Created(_) => Answer::Upgrader(None),
-        }
+        // A host's engine shows when an image was built.
+        Question::Published(_) | Question::Upgrader(_) | Question::Created(_) => Answer::Upgrader(None),
     }
 }
 
@@ -160,17 +156,16 @@ impl Default for Questions {
             asked: HashMap::new(),
             answered: VecDeque::new(),
             permits: Arc::new(Semaphore::new(MAX_OPEN)),
-            current: Arc::default(),
         }
     }
 }
 
 impl Questions {
     /// Asks, unless the same question is already open. Returns since when it has been open.
-    pub(crate) fn ask<R: Registry, M: ImageSource>(
+    pub(crate) fn ask<M: ImageSource>(
         &mut self,
         question: &Question,
-        registry: &Arc<R>,
+        registry: &AskRegistry,
         source: &Arc<M>,
     ) -> Instant {
         if let Some(asked) = self.asked.get(question) {
@@ -179,7 +174,7 @@ impl Questions {
         let (question, now) = (question.clone(), Instant::now());
         self.asked.insert(question.clone(), now);
         let (registry, source) = (Arc::clone(registry), Arc::clone(source));
-        let (permits, current) = (Arc::clone(&self.permits), Arc::clone(&self.current));
+        let permits = Arc::clone(&self.permits);
         self.tasks.spawn(async move {
             let _permit = permits.acquire_owned().await;
             let answer = match &question {
@@ -187,7 +182,7 @@ impl Questions {
                     Answer::Published(source.published(&query.image, &query.workload).await)
                 }
                 Question::Upgrader(current) => Answer::Upgrader(source.published_upgrader(current).await),
-                question => registry.answer(question, &current).await,
+                question => registry(question.clone()).await,
             };
             (question, answer)
         });

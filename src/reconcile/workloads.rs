@@ -15,7 +15,7 @@ use crate::managed::{Managed, Orchestrate};
 use crate::manager::ImageSource;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::operator::{OperatorError, image_before};
-use crate::reconcile::questions::{Answer, DirectRegistry, Question};
+use crate::reconcile::questions::{Answer, Question, no_registry};
 use crate::reconcile::reconfigure::{Change, of_rollback, run_of};
 use crate::reconcile::subject::Subject;
 use crate::reconcile::upgrade_run::UpgradeRun;
@@ -27,7 +27,7 @@ use crate::status::report::Report;
 /// Manages the workloads of one orchestrator.
 pub struct Workloads<O, M> {
     pub(crate) driver: Driver<O>,
-    core: Core<DirectRegistry, M>,
+    core: Core<M>,
     clock: Clock,
 }
 
@@ -42,7 +42,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     ) -> Self {
         Self {
             driver: Driver::new(orchestrator, policy),
-            core: Core::new(Arc::default(), source, target),
+            core: Core::new(Arc::new(no_registry), source, target),
             clock,
         }
     }
@@ -51,7 +51,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     #[cfg(feature = "kubernetes")]
     #[must_use]
     pub(crate) fn with_registries(mut self, ask: crate::reconcile::questions::AskRegistry) -> Self {
-        self.core.manager.registry = Arc::new(DirectRegistry(Some(ask)));
+        self.core.manager.registry = ask;
         self
     }
 
@@ -156,18 +156,17 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
 
 impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
     type Error = O::Error;
-    type Registry = DirectRegistry;
     type Source = M;
     /// The time.
     type Observed = DateTime<Utc>;
 
     const API: &'static str = O::API;
 
-    fn core(&self) -> &Core<DirectRegistry, M> {
+    fn core(&self) -> &Core<M> {
         &self.core
     }
 
-    fn core_mut(&mut self) -> &mut Core<DirectRegistry, M> {
+    fn core_mut(&mut self) -> &mut Core<M> {
         &mut self.core
     }
 

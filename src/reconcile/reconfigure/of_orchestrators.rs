@@ -91,7 +91,7 @@ impl<O: Orchestrate> Driver<O> {
     }
 
     /// The plan of the workloads that the run names.
-    pub(in crate::reconcile) fn planned<R, M>(&self, core: &Core<R, M>, now: DateTime<Utc>) -> Vec<Planned> {
+    pub(in crate::reconcile) fn planned<M>(&self, core: &Core<M>, now: DateTime<Utc>) -> Vec<Planned> {
         let named = self.managed().filter(|managed| core.run.is_about(&managed.id));
         let named: Vec<&String> = named.map(|managed| &managed.name).collect();
         let mut rows = self.plan(core, now);
