@@ -29,7 +29,7 @@ pub struct History {
 }
 
 /// One release, or a failed attempt at one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Release {
     /// Its number. Failed attempts are also numbered; 0 is the container that the owner created.
     pub release: u64,
@@ -162,9 +162,8 @@ impl Release {
             image_id: event.image_id.clone(),
             time: Some(event.time),
             outcome: event.action.as_str(),
-            is_serving: false,
-            is_available: None,
             message: format!("{}{}", event.message, took(event)),
+            ..Self::default()
         })
     }
 
@@ -187,12 +186,9 @@ impl Release {
         Self {
             release,
             image,
-            image_id: None,
-            time: None,
             outcome,
-            is_serving: false,
-            is_available: None,
             message: message.to_owned(),
+            ..Self::default()
         }
     }
 }

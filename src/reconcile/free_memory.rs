@@ -26,6 +26,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             self.sample_memory(rollout, all, now).await;
         }
         let needed = self.memory_need(rollout, serving);
+        let crowd: Vec<ContainerId> = crowd(rollout, all, now)
+            .map(|(_, member)| member.id.clone())
+            .collect();
         // If the use is unknown, a second container is allowed.
         let fits = match (needed, available) {
             (Some(needed), Some(available)) if is_running(serving) => {
@@ -34,10 +37,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 let others = if fits_at_most {
                     most
                 } else {
-                    let ids = crowd(rollout, all, now)
-                        .map(|(_, member)| member.id.clone())
-                        .collect();
-                    let uses = memory_uses(self.engine.as_ref(), ids).await;
+                    let uses = memory_uses(self.engine.as_ref(), crowd.clone()).await;
                     self.others(rollout, all, now, |id| uses.get(id).copied().unwrap_or_default())
                 };
                 fits(needed, available, others)
@@ -46,9 +46,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         };
         let tracked = self.track(rollout);
         if fits == Ok(false) {
-            tracked.crowd = crowd(rollout, all, now)
-                .map(|(_, member)| member.id.clone())
-                .collect();
+            tracked.crowd = crowd;
         } else {
             tracked.free_memory = Some(fits.map(|_| ()));
         }

@@ -106,9 +106,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         self.core.run = Driver::<O>::rollback(run, all?, (self.clock)());
         Ok(())
     }
-}
 
-impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     /// Starts a run that gives all workloads other settings.
     ///
     /// # Errors

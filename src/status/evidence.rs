@@ -23,7 +23,7 @@ const PROBES: usize = 5;
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Evidence on a rejected candidate. It does not contain the values of its environment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The name under which the rejected container is kept.
     pub container: String,
@@ -50,11 +50,8 @@ impl Evidence {
         let mut evidence = Self {
             container: name.to_owned(),
             image: rejected.image.to_string(),
-            message: None,
             time,
-            ending: None,
-            log_tail: Vec::new(),
-            health_log: Vec::new(),
+            ..Self::default()
         };
         let (container, log) = join(
             timeout(TIMEOUT, engine.inspect(&rejected.id)),
