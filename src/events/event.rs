@@ -254,22 +254,10 @@ pub struct EventId(String);
 impl EventId {
     /// The id of the outcome that these words describe; no other outcome has it.
     pub fn of(action: Action, what: &[&str]) -> Self {
-        let mut text = action.as_str().to_owned();
-        for word in what {
-            text.push('\n');
-            text.push_str(word);
-        }
-        let hash = digest(&SHA256, text.as_bytes());
-        let hex = hash
-            .as_ref()
-            .iter()
-            .take(16)
-            .fold(String::new(), |mut hex, byte| {
-                use std::fmt::Write as _;
-                let _ = write!(hex, "{byte:02x}");
-                hex
-            });
-        Self(hex)
+        let words = [&[action.as_str()], what].concat();
+        let hash = digest(&SHA256, words.join("\n").as_bytes());
+        let first = hash.as_ref().first_chunk().copied();
+        Self(format!("{:032x}", u128::from_be_bytes(first.unwrap_or_default())))
     }
 
     /// The id's hex digits.
