@@ -30,22 +30,23 @@ use crate::rollout::{Effect, Rollout, Step};
 const INTERVALS: i32 = 2;
 
 /// Finds, records and reports outcomes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Ledger {
     host: String,
     audit: Option<AuditLog>,
     listeners: Arc<Listeners>,
-    /// Whether it also reports lasting states, such as lost health.
-    reports_states: bool,
+    /// Whether it leaves lasting states, such as lost health, to the daemon.
+    is_operators: bool,
     health_interval: TimeDelta,
     notes: Notes,
     /// The ids of outcomes that need no further report.
     seen: BTreeSet<EventId>,
     /// The open problems of each delegate, by container name.
     open: HashMap<String, Open>,
-    is_first: bool,
-    /// Whether no pauses were observed yet.
-    awaits_pauses: bool,
+    /// Whether delegates were observed.
+    has_begun: bool,
+    /// Whether pauses were observed.
+    knows_pauses: bool,
     /// The pauses that held at the last observation: of the whole host, and of these delegates.
     pub pauses: Vec<Paused>,
     /// How many events of each kind there were since the start.
@@ -78,18 +79,9 @@ impl Ledger {
             host,
             audit,
             listeners,
-            reports_states: true,
             health_interval: TimeDelta::from_std(health_interval).unwrap_or_default(),
-            notes: Notes::default(),
-            seen: BTreeSet::new(),
-            open: HashMap::new(),
-            is_first: true,
-            awaits_pauses: true,
-            pauses: Vec::new(),
-            counts: BTreeMap::new(),
             durations: histograms::empty(),
-            recent: VecDeque::new(),
-            steps_taken: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -102,7 +94,7 @@ impl Ledger {
     #[must_use]
     pub fn of_operator(self) -> Self {
         Self {
-            reports_states: false,
+            is_operators: true,
             ..self
         }
     }
@@ -139,12 +131,11 @@ impl Ledger {
             .flat_map(|rollout| self.at(rollout, now).outcomes(&self.seen))
             .chain(managed.flat_map(|managed| outcomes_of_managed(managed, healthy_time, &self.host, now)))
             .collect();
-        if self.is_first {
-            self.is_first = false;
+        if !std::mem::replace(&mut self.has_begun, true) {
             self.begin(&found, rollouts).await;
         }
         self.report_new(found).await;
-        if self.reports_states {
+        if !self.is_operators {
             for rollout in rollouts {
                 self.note_health(rollout, now).await;
             }
@@ -162,7 +153,7 @@ impl Ledger {
         self.pauses = Paused::lasting(pauses, now).filter(is_shown).cloned().collect();
         let outcome = |pause| outcome_of_pause(pause, &self.host, now);
         let mut found: Vec<Outcome> = pauses.iter().map(outcome).collect();
-        if std::mem::take(&mut self.awaits_pauses) {
+        if !std::mem::replace(&mut self.knows_pauses, true) {
             self.begin(&found, &[]).await;
         }
         found.retain(|outcome| outcome.event.container.is_empty() || is_own(&outcome.event.container));
@@ -266,7 +257,7 @@ impl Ledger {
         reason: &Reason,
         now: DateTime<Utc>,
     ) {
-        if !self.reports_states {
+        if self.is_operators {
             return;
         }
         let ((name, _), kind) = (subject, reason.kind());
