@@ -170,7 +170,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         match (step, failure) {
             // A replacement in progress needs this step, so it is retried until it succeeds, whatever the run wants.
             (Step::Recreate { .. } | Step::Stop { .. }, failure) if rollout.is_in_progress() => {
-                self.note_step(rollout, step, Some(problem(&failure)), now);
+                self.note_step(rollout, step, Some(failure.to_string()), now);
             }
             (step, Failure::Refused(reason)) => {
                 if rollout.is_in_progress() {
@@ -200,7 +200,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                         .skip_until_next_run(rollout, Reason::CreateRefused { problem });
                 }
             }
-            (step, failure) => self.note_step(rollout, step, Some(problem(&failure)), now),
+            (step, failure) => self.note_step(rollout, step, Some(failure.to_string()), now),
         }
     }
 
@@ -233,7 +233,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 }
                 Err(failure) => {
                     let step = Step::Pull { reference };
-                    self.note_step(&rollout, &step, Some(problem(&failure)), now);
+                    self.note_step(&rollout, &step, Some(failure.to_string()), now);
                     continue;
                 }
             };
@@ -274,7 +274,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     ) {
         let failure = failure.into();
         self.pull_if_removed(rollout, &failure);
-        let problem = Some(problem(&failure));
+        let problem = Some(failure.to_string());
         self.note_attempt(rollout, fact.kind(), step.to_owned(), problem, false, now);
     }
 
@@ -303,14 +303,5 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         tracked
             .backoffs
             .note(key.to_owned(), step, problem, is_beside, now);
-    }
-}
-
-fn problem(failure: &Failure) -> String {
-    match failure {
-        Failure::Engine(error) | Failure::Doubtful(error) => error.to_string(),
-        Failure::Refused(reason) => reason.to_string(),
-        Failure::ImageVanished => "the image disappeared".to_owned(),
-        Failure::ImageRemoved(reference) => format!("{reference} is no longer on the host; pulling it"),
     }
 }

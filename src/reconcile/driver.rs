@@ -129,15 +129,9 @@ impl<O: Orchestrate> Driver<O> {
         now: DateTime<Utc>,
     ) -> UpgradeRun {
         all.into_iter().fold(run, |run, (managed, to)| {
-            let Managed {
-                id,
-                name,
-                workload,
-                image,
-                ..
-            } = &managed;
-            log!(info, name, workload, from = %image, %to, "rolling back");
-            run.taking_back(id, to, None, now)
+            let (name, workload, from) = (&managed.name, &managed.workload, &managed.image);
+            log!(info, name, workload, %from, %to, "rolling back");
+            run.taking_back(&managed.id, to, None, now)
         })
     }
 

@@ -254,16 +254,10 @@ impl Report {
                 let _ = write!(text, ", {} {state}: {first}{more}", names.len());
             }
         }
-        match self
-            .delegates
-            .iter()
-            .filter(|delegate| delegate.in_progress)
-            .count()
-        {
-            0 => {}
-            count => {
-                let _ = write!(text, ", {count} in progress");
-            }
+        let replaced = self.delegates.iter().filter(|delegate| delegate.in_progress);
+        let replaced = replaced.count();
+        if replaced > 0 {
+            let _ = write!(text, ", {replaced} in progress");
         }
         text
     }
