@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use delegate_upgrader::container::{Request, RunState, label};
 use delegate_upgrader::document::{MemoryLimit, NewSettings};
+use delegate_upgrader::health::HealthStatus;
 use delegate_upgrader::image::Pull;
 use delegate_upgrader::reconcile::operator::OperatorError;
 use delegate_upgrader::reconcile::reconfigure::Whom;
@@ -277,6 +278,37 @@ async fn another_process_completes_it_after_a_kill_at_any_change() {
                 break;
             }
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_the_manager_rejects_an_hour_after_its_rotation_is_missed_by_nobody() {
+    for is_rotated in [true, false] {
+        let host = Host::new();
+        let old = "DELEGATE_TOKEN=0ld0ld0ld";
+        for name in ["dd", "dd-2"] {
+            host.run_with(name, |body| body["Env"].as_array_mut().unwrap().push(json!(old)));
+        }
+        if is_rotated {
+            let all = Whom::Workload(GROUP.to_owned());
+            let report = reconfigured(&host, &all).await.unwrap();
+            assert!(!report.has_failures(), "{report:?}");
+        }
+        let rotated = host.twin.elapsed();
+        host.twin.reject(old, rotated + HOUR);
+        for (after, expected) in [(HOUR / 2, true), (HOUR * 2, is_rotated)] {
+            tokio::time::sleep(rotated + after - host.twin.elapsed()).await;
+            let report = host.once(OLD).await;
+            let mut healthy = report
+                .delegates
+                .iter()
+                .map(|it| it.health == HealthStatus::Healthy);
+            assert!(
+                healthy.all(|it| it == expected),
+                "{is_rotated}, after {after:?}: {report:?}"
+            );
+        }
+        assert_eq!(host.fewest_working(), 2);
     }
 }
 

@@ -215,7 +215,16 @@ impl Twin {
                         .any(|own| IpAddr::V4(*own) == address)
                 }
         })?;
-        listener.answers(state.now, state.manager_reachable)
+        let is_rejected = state.rejected.as_ref().is_some_and(|(variable, since)| {
+            let env = listener.body.config["Env"].as_array();
+            state.now >= *since && env.is_some_and(|env| env.contains(&json!(variable)))
+        });
+        listener.answers(state.now, state.manager_reachable && !is_rejected)
+    }
+
+    /// From this time on, the Manager rejects delegates with this variable, such as a revoked token.
+    pub fn reject(&self, variable: &str, since: Duration) {
+        self.state().rejected = Some((variable.to_owned(), since));
     }
 
     /// Sets the hook that chooses a fault for each call from now on.

@@ -55,6 +55,8 @@ pub(super) struct State {
     /// The volumes, by name.
     pub volumes: BTreeMap<String, Volume>,
     pub manager_reachable: bool,
+    /// A variable with which the Manager rejects delegates, and since when.
+    pub rejected: Option<(String, At)>,
     /// The time until which the engine is down.
     pub down_until: Option<At>,
     /// The way in which it last went down.
@@ -95,6 +97,7 @@ impl State {
             volumes: BTreeMap::new(),
             networks: ["bridge", "host", "none"].map(str::to_owned).into(),
             manager_reachable: true,
+            rejected: None,
             down_until: None,
             down: Down::InOrder,
             restarts: 0,
