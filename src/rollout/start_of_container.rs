@@ -8,9 +8,8 @@ use super::reason::Reason;
 use super::{
     Blocker, BlockerRow, ChosenOrder, Desired, FailureCause, Intent, Member, RunFacts, Start, Surroundings,
 };
-use crate::container::{ImageId, Role};
+use crate::container::Role;
 use crate::document::NewSettings;
-use crate::image::ImageReference;
 
 impl At<'_> {
     /// Why no upgrade of a delegate starts now, in the order of the table.
@@ -48,18 +47,6 @@ impl InService<'_> {
             run: &facts.run,
             expiry: self.serving.image.expiry(),
             now: *now,
-        }
-    }
-
-    /// The wanted image.
-    pub(super) fn wanted(&self) -> Option<(&ImageReference, Option<&ImageId>, &Intent)> {
-        match self.at.desired {
-            Desired::Image {
-                reference,
-                id,
-                intent,
-            } => Some((reference, id.as_ref(), intent)),
-            Desired::Keep(_) => None,
         }
     }
 
@@ -122,7 +109,7 @@ impl Surroundings for InService<'_> {
             }
             _ => {}
         }
-        let (reference, id, intent) = self.wanted()?;
+        let (reference, id, intent) = self.at.desired.wanted()?;
         let image = reference.to_string();
         Some(match row {
             BlockerRow::Current if let Intent::Reconfigure(_, all) = intent => {

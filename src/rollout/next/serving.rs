@@ -23,7 +23,7 @@ impl At<'_> {
 
     fn keep_or_start(&self, row: Row, own: &InService<'_>, blockers: &[Blocker]) -> Option<Decision> {
         let (facts, serving, start) = (self.facts, own.serving, own.start());
-        let wanted = own.wanted();
+        let wanted = self.desired.wanted();
         let unpulled = wanted.filter(|(_, id, _)| id.is_none());
         // Only the id shows whether a moving tag still refers to the failed image.
         let may_have_moved = |it: &Blocker| {
