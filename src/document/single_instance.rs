@@ -141,11 +141,7 @@ pub fn single_instance_reasons(container: &Inspected) -> Vec<SingleInstance> {
 pub fn no_free_port(container: &Inspected, taken: &[(u16, String)]) -> Option<SingleInstance> {
     let wanted: Vec<_> = bindings(container).collect();
     let crowded = wanted.iter().find(|binding| {
-        binding.ports().is_some_and(|ports| {
-            let rivals = wanted
-                .iter()
-                .filter(|other| binding.is_rival(other, &ports))
-                .count();
+        binding.among(&wanted).is_some_and(|(ports, rivals)| {
             let is_taken = |port: u16| {
                 let mut taken = taken.iter();
                 taken.any(|(other, protocol)| *other == port && protocol == binding.protocol())
@@ -160,11 +156,8 @@ pub fn no_free_port(container: &Inspected, taken: &[(u16, String)]) -> Option<Si
 fn published_ports(container: &Inspected) -> Vec<SingleInstance> {
     let wanted: Vec<_> = bindings(container).collect();
     let is_crowded = |binding: &&Binding<'_>| {
-        binding.ports().is_some_and(|ports| {
-            let rivals = wanted.iter().filter(|other| binding.is_rival(other, &ports));
-            let room = usize::from(ports.end() - ports.start()) + 1;
-            room < 2 * rivals.count()
-        })
+        let among = binding.among(&wanted);
+        among.is_some_and(|(ports, rivals)| ports.len() < 2 * rivals)
     };
     wanted.iter().filter(is_crowded).map(Binding::reason).collect()
 }
@@ -231,11 +224,17 @@ impl Binding<'_> {
         (!ports.contains(&0) && !ports.is_empty()).then_some(ports)
     }
 
-    /// Whether both bindings may take the same port. Ignores their addresses, since most of them overlap.
-    fn is_rival(&self, other: &Self, ports: &RangeInclusive<u16>) -> bool {
+    /// Returns the possible host ports, and how many of the bindings may take one of them, this one included. Ignores their
+    /// addresses, since most of them overlap.
+    fn among(&self, all: &[Self]) -> Option<(RangeInclusive<u16>, usize)> {
+        let ports = self.ports()?;
         let overlaps =
             |theirs: RangeInclusive<u16>| theirs.start() <= ports.end() && ports.start() <= theirs.end();
-        self.protocol() == other.protocol() && other.ports().is_some_and(overlaps)
+        let rivals = all
+            .iter()
+            .filter(|it| it.protocol() == self.protocol() && it.ports().is_some_and(overlaps));
+        let count = rivals.count();
+        Some((ports, count))
     }
 
     fn protocol(&self) -> &str {
