@@ -70,10 +70,7 @@ pub enum Reason {
     },
     /// Its owner does not want it upgraded.
     #[error("its owner opted out with the label {label}=false")]
-    OptedOut {
-        /// The label's name.
-        label: &'static str,
-    },
+    OptedOut { label: &'static str },
     /// It is stopped, paused or was never started, which is its owner's decision.
     #[error("the container is {state}; only running delegates are upgraded")]
     NotRunning {
@@ -102,13 +99,8 @@ pub enum Reason {
         retry(.delegate)
     )]
     RecreatedByAnother { delegate: String, image: String },
-    /// The published image is newer than `MAX_VERSION`.
     #[error("{image} is published, but it is newer than MAX_VERSION={max}")]
-    HeldBack {
-        image: String,
-        /// The newest version that is permitted.
-        max: MaxVersion,
-    },
+    HeldBack { image: String, max: MaxVersion },
     /// No digest pins the target, and `REQUIRE_DIGEST=true`.
     #[error(
         "REQUIRE_DIGEST=true, but {image} has no digest of its own: publish it as repository:tag@sha256:…; the stock \
@@ -153,7 +145,6 @@ pub enum Reason {
     #[error("{image} is published, but {}", soaking(.name, *.until, .verdict))]
     Soaking {
         image: String,
-        /// That replica.
         name: String,
         /// When it has run for long enough; `None` while it is unhealthy.
         until: Option<DateTime<Utc>>,
@@ -161,11 +152,7 @@ pub enum Reason {
     },
     /// Such an alert fires anywhere.
     #[error("{image} is published, but alerts fire (HOLD_ON_ALERTS): {alerts}")]
-    AlertFiring {
-        image: String,
-        /// Their names.
-        alerts: String,
-    },
+    AlertFiring { image: String, alerts: String },
     /// Prometheus did not say which alerts fire.
     #[error("{image} is published, but which alerts fire is unknown (HOLD_ON_ALERTS): {problem}{}", held_until(*.until))]
     AlertsUnknown {
@@ -233,7 +220,6 @@ pub enum Reason {
         /// The space left for images, in bytes.
         available: u64,
     },
-    /// The published image is for another platform than the running one.
     #[error("{image} is built for {offered}, but the delegate runs on {needed}")]
     WrongPlatform {
         image: String,
@@ -261,13 +247,11 @@ pub enum Reason {
     /// A container that is not ours has the name that the candidate needs.
     #[error("another container has the name {name}, which the new container needs; rename that one")]
     NameTaken { name: String },
-    /// The engine refused to create the candidate.
     #[error("cannot create the new container: {problem}")]
     CreateRefused { problem: String },
     /// The engine refused to start a container like the candidate, before the container in service was asked to stop.
     #[error("not stopped, since Docker cannot start the new container: {problem}")]
     StartRefused { problem: String },
-    /// The candidate differs from the delegate that it should replace.
     #[error("the new container's configuration would differ: {differences}")]
     ConfigurationMismatch { differences: String },
     /// The delegate's limits, networks or restart policy were changed after its candidate was created.
@@ -304,7 +288,6 @@ pub enum Reason {
     /// Another instance of this upgrader acts; this instance takes over once it is the successor, or outlives the other.
     #[error("{name} acts here; this upgrader stands by")]
     StandingBy { name: String },
-    /// Another replica of the same delegate is being replaced, one at a time.
     #[error("waiting for {name}: replicas are replaced one at a time")]
     WaitingForReplica { name: String },
     /// The host already has as many candidates as may prove themselves at once.
@@ -321,7 +304,6 @@ pub enum Reason {
     Proving {
         /// How long it has been continuously healthy.
         healthy_for: Duration,
-        /// How long it has to stay healthy.
         needed: Duration,
         verdict: String,
     },
@@ -331,11 +313,7 @@ pub enum Reason {
          replaced at {} at the latest",
         count(*.tasks), time::text(*.until)
     )]
-    WaitingForIdle {
-        /// How many tasks it executes.
-        tasks: u64,
-        until: DateTime<Utc>,
-    },
+    WaitingForIdle { tasks: u64, until: DateTime<Utc> },
     /// The old container is finishing its tasks.
     #[error("{name} is finishing {}; it has until {}", unfinished(*.tasks), time::text(*.until))]
     Draining {
@@ -362,7 +340,6 @@ pub enum Reason {
     /// The old container is kept until its successor is healthy.
     #[error("keeping the old container until the new one is healthy ({verdict})")]
     SuccessorUnhealthy { verdict: String },
-    /// No container holds the delegate's name, and none is left to restore.
     #[error("no container holds the delegate's name, and none is left to restore")]
     NoContainer,
     /// It has failed its health checks, but its last start was too recent for a restart.
@@ -386,7 +363,6 @@ pub enum Reason {
     #[error("restarting {name}; it is finishing {} and has until {}", unfinished(*.tasks), time::text(*.until))]
     Restarting {
         name: String,
-        /// How many tasks it is running, if it reports them.
         tasks: Option<u64>,
         until: DateTime<Utc>,
     },
@@ -411,7 +387,6 @@ pub enum Reason {
         /// How many should run.
         wanted: u64,
     },
-    /// The orchestrator returns to the previous image.
     #[error("{image} failed; {orchestrator} is rolling back to {to}")]
     RollingBack {
         orchestrator: &'static str,
@@ -442,15 +417,11 @@ pub enum Reason {
     NoSuchContainer {
         deployment: String,
         container: String,
-        /// The containers that it has.
         found: String,
     },
     /// `dryRun: true`.
     #[error("dryRun is true, so nothing is written; a run would continue with: {step}")]
-    DryRun {
-        /// The step.
-        step: String,
-    },
+    DryRun { step: String },
     /// This program may not take the step; the problem names what is missing.
     #[error("{step}: not permitted: {problem}")]
     NotPermitted { step: String, problem: String },
