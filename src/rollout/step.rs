@@ -16,13 +16,8 @@ use crate::text::duration;
 #[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "most fields are what they are called")]
 pub enum Step {
-    /// Record on the engine that an image was first seen now.
     #[error("noting that {image} is first seen now")]
-    NoteFirstSeen {
-        /// Identifies the image.
-        image: String,
-    },
-    /// Pull the image, and learn its id.
+    NoteFirstSeen { image: String },
     #[error("pulling {reference}")]
     Pull { reference: ImageReference },
     /// Create `NAME.candidate`.
@@ -43,7 +38,6 @@ pub enum Step {
     TryStart {
         id: ContainerId,
         name: String,
-        /// The name of the trial container.
         trial: String,
     },
     /// Recreate `NAME`: from an old container that the engine can no longer start, or from a candidate and the previous image.
@@ -62,16 +56,11 @@ pub enum Step {
     /// First half of the commit: the container in service gives up the name, and continues to work.
     #[error("retiring the old container ({id}) as {to}")]
     Retire { id: ContainerId, to: String },
-    /// Rename a container to record that it is asked to stop.
     #[error("naming the old container ({id}) {to} before it is asked to stop")]
     Drain { id: ContainerId, to: String },
     /// Create `NAME.former`, which is never started and has these settings of the container in service, before they change.
     #[error("keeping {settings} of the container in service ({from})")]
-    Keep {
-        from: ContainerId,
-        /// The names of the settings.
-        settings: String,
-    },
+    Keep { from: ContainerId, settings: String },
     /// Rename a candidate that is no longer wanted, before it is stopped as gently as a delegate.
     #[error("withdrawing the candidate ({id}) as {to}")]
     Withdraw {
@@ -80,7 +69,6 @@ pub enum Step {
         /// Why this run creates no other candidate, if so.
         because: Option<Reason>,
     },
-    /// Rename the candidate to record that the container in service is asked to stop under its own name.
     #[error("naming the candidate ({id}) {to} before the container in service is asked to stop")]
     Announce { id: ContainerId, to: String },
     /// Second half of the commit: the proven candidate takes the name.
@@ -104,7 +92,6 @@ pub enum Step {
         name: String,
         policy: String,
     },
-    /// Ask a container to stop.
     #[error("asking {name} ({id}) to stop within {}", duration::text(*.grace))]
     Stop {
         id: ContainerId,
@@ -112,19 +99,15 @@ pub enum Step {
         /// How long it has before it is killed.
         grace: Duration,
     },
-    /// Stop and start a delegate that has failed its health checks.
     #[error("restarting {name} ({id}): its health check failed {failures} times in a row: {verdict}")]
     Restart {
         id: ContainerId,
         name: String,
         /// How long it has before it is killed.
         grace: Duration,
-        /// How many checks in a row it has failed.
         failures: u64,
-        /// The result of the last check.
         verdict: String,
     },
-    /// Remove a stopped container.
     #[error("removing {name} ({id})")]
     Remove { id: ContainerId, name: String },
     /// Remove an image that no rollback needs.
