@@ -36,31 +36,22 @@ pub(super) struct Endpoints {
 /// Returns the endpoints of the successor. Moves a MAC address in `config` to the place that this API version expects.
 pub(super) fn endpoints(config: &mut Map<String, Value>, old: &Inspected, api: ApiVersion) -> Endpoints {
     let first = first_network(old);
-    let (mut at_create, connect) = split(old, api);
+    let (mut at_create, mut connect) = (settable(old), Map::new());
     if api >= MANY_ENDPOINTS {
         move_mac(config, &mut at_create, first);
+    } else {
+        // The network in the network mode. If it was disconnected in the meantime, any network works.
+        let created = first.or_else(|| own(old).next().map(|(network, _)| network));
+        (at_create, connect) = at_create
+            .into_iter()
+            .partition(|(network, _)| Some(network.as_str()) == created);
     }
     if shares_namespace(old.network_mode()) {
         // The document shows the other container's address, which the engine refuses here.
         config.remove("MacAddress");
     }
+    let connect = connect.into_iter().collect();
     Endpoints { at_create, connect }
-}
-
-/// Splits the endpoints into those in the create body and those to connect after the creation.
-fn split(old: &Inspected, api: ApiVersion) -> (Map<String, Value>, Vec<(String, Value)>) {
-    let all = settable(old);
-    if api >= MANY_ENDPOINTS || all.len() < 2 {
-        return (all, Vec::new());
-    }
-    // The network in the network mode. If it was disconnected in the meantime, any network works.
-    let first = first_network(old)
-        .or_else(|| all.keys().next().map(String::as_str))
-        .unwrap_or_default()
-        .to_owned();
-    let (at_create, later): (Map<_, _>, Map<_, _>) =
-        all.into_iter().partition(|(network, _)| *network == first);
-    (at_create, later.into_iter().collect())
 }
 
 /// `Config.MacAddress` appears only if the owner set it. Since API 1.44 it belongs in the first network's endpoint, and API
