@@ -14,12 +14,6 @@ macro_rules! rows {
 
             $(#[doc = concat!("The rows of the table \"", $title, "\".")]
             pub const $table: &[Self] = &[$(Self::$row),+];)+
-
-            /// All rows, in the order of the page.
-            pub fn all() -> impl Iterator<Item = Self> {
-                let rows = Self::TABLES.iter().flat_map(|(_, rows)| *rows);
-                rows.map(|(row, _)| *row)
-            }
         }
     };
 }
