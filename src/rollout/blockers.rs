@@ -88,16 +88,10 @@ impl RunFacts {
     /// Why a candidate keeps its image, whatever is wanted.
     pub(crate) fn keeps_candidate(&self, desired: &Desired) -> Option<Reason> {
         let (.., intent) = desired.wanted()?;
-        let [recreated, unsettled] =
-            [&self.recreated, &self.unsettled].map(|it| it.as_ref().filter(|_| !intent.is_requested()));
-        let all = [
-            self.given_up.as_ref(),
-            self.unsuitable.as_ref(),
-            self.pull.as_ref(),
-            recreated,
-            unsettled,
-        ];
-        let first = all.into_iter().flatten().next().cloned();
+        let always = self.given_up.iter().chain(&self.unsuitable).chain(&self.pull);
+        let of_upgrades = self.recreated.iter().chain(&self.unsettled);
+        let of_upgrades = of_upgrades.filter(|_| !intent.is_requested());
+        let first = always.chain(of_upgrades).next().cloned();
         first.or_else(|| awaiting_schedule(desired))
     }
 }
