@@ -68,7 +68,6 @@ pub enum Reason {
         /// The published image, if it differs from the running one; or why it is unknown.
         published: Result<Option<String>, String>,
     },
-    /// Its owner does not want it upgraded.
     #[error("its owner opted out with the label {label}=false")]
     OptedOut { label: &'static str },
     /// It is stopped, paused or was never started, which is its owner's decision.
@@ -107,10 +106,8 @@ pub enum Reason {
          image's digest does not cover variants or custom builds"
     )]
     NotPinned { image: String },
-    /// Its owner keeps it at another version.
     #[error("{image} is published, but its label io.delegate-upgrader.pin={pin} permits no other version")]
     Pinned { image: String, pin: Pin },
-    /// Its owner wants no replacement before then.
     #[error("{image} is published; snoozed until {} by the label io.delegate-upgrader.snooze-until", time::text(*.until))]
     Snoozed { image: String, until: DateTime<Utc> },
     #[error("{image} is published; waiting for the window {window}, which opens at {}", time::text(*.until))]
@@ -153,7 +150,6 @@ pub enum Reason {
     /// Such an alert fires anywhere.
     #[error("{image} is published, but alerts fire (HOLD_ON_ALERTS): {alerts}")]
     AlertFiring { image: String, alerts: String },
-    /// Prometheus did not say which alerts fire.
     #[error("{image} is published, but which alerts fire is unknown (HOLD_ON_ALERTS): {problem}{}", held_until(*.until))]
     AlertsUnknown {
         image: String,
@@ -167,7 +163,6 @@ pub enum Reason {
         command_for("doctor", "")
     )]
     FirstSeenUnknown { image: String, problem: String },
-    /// A label of its owner cannot be read.
     #[error("{image} is published, but {label}; recreate the delegate with a valid label, or without it")]
     InvalidLabel { image: String, label: InvalidLabel },
     /// The image of its configuration cannot be parsed as a reference, so there is nothing to compare.
@@ -193,7 +188,6 @@ pub enum Reason {
         /// How many such containers there are: old ones, and candidates that were given up.
         drains: usize,
     },
-    /// The registry did not say which image a mutable tag refers to.
     #[error("cannot resolve the tag {image} at the registry: {problem}{retry}")]
     DigestUnknown {
         image: String,
@@ -208,7 +202,6 @@ pub enum Reason {
         problem: String,
         retry: Retry,
     },
-    /// The published image is not pulled because it may not fit on the engine's disk.
     #[error(
         "not pulling {image}: it may need {}, but only {} are free on the engine's disk",
         size::needed(*.needed), size::text(*.available)
@@ -226,7 +219,6 @@ pub enum Reason {
         offered: String,
         needed: String,
     },
-    /// A candidate with this image was rejected; it is tried again later.
     #[error(
         "{image} failed here {}; next attempt after {}. Publish another image or run `{}` to try \
          sooner",
@@ -241,7 +233,6 @@ pub enum Reason {
     },
     #[error("cannot recreate this container: {0}")]
     Obstacle(Obstacle),
-    /// `start-first` is required, but two containers of this delegate cannot run at once.
     #[error("start-first is not possible: {0}; use auto or stop-first")]
     CannotStartFirst(SingleInstance),
     /// A container that is not ours has the name that the candidate needs.
@@ -314,7 +305,6 @@ pub enum Reason {
         count(*.tasks), time::text(*.until)
     )]
     WaitingForIdle { tasks: u64, until: DateTime<Utc> },
-    /// The old container is finishing its tasks.
     #[error("{name} is finishing {}; it has until {}", unfinished(*.tasks), time::text(*.until))]
     Draining {
         name: String,
@@ -337,7 +327,6 @@ pub enum Reason {
     /// A container that was asked to stop must be gone before the next step.
     #[error("waiting until {name} is gone")]
     Stopping { name: String },
-    /// The old container is kept until its successor is healthy.
     #[error("keeping the old container until the new one is healthy ({verdict})")]
     SuccessorUnhealthy { verdict: String },
     #[error("no container holds the delegate's name, and none is left to restore")]
@@ -359,19 +348,16 @@ pub enum Reason {
         verdict: String,
         because: RestartDeferral,
     },
-    /// It was asked to stop, and will then be started again.
     #[error("restarting {name}; it is finishing {} and has until {}", unfinished(*.tasks), time::text(*.until))]
     Restarting {
         name: String,
         tasks: Option<u64>,
         until: DateTime<Utc>,
     },
-    /// It is a task; the delegate is its service.
     #[error(
         "it is a task of the Swarm service {service}, which is upgraded as a whole, on a manager with SWARM=true"
     )]
     TaskOfService { service: String },
-    /// `SWARM` is false.
     #[error("Swarm services are left alone; SWARM=true also upgrades them")]
     SwarmOff,
     /// An object of an orchestrator that is never upgraded.
@@ -382,9 +368,7 @@ pub enum Reason {
     RollingOut {
         orchestrator: &'static str,
         image: String,
-        /// How many tasks run that image.
         running: u64,
-        /// How many should run.
         wanted: u64,
     },
     #[error("{image} failed; {orchestrator} is rolling back to {to}")]
@@ -396,7 +380,6 @@ pub enum Reason {
     /// It has the new image, but no task should run.
     #[error("updated to {image}, which is not verified: it is scaled to 0")]
     NotVerified { image: String },
-    /// Someone else changes it.
     #[error("{orchestrator} is carrying out an update by someone else; waiting for its end")]
     UpdatedElsewhere { orchestrator: &'static str },
     /// Its update has stopped halfway, either someone else's or a rollback.
@@ -405,7 +388,6 @@ pub enum Reason {
         orchestrator: &'static str,
         message: String,
     },
-    /// Nothing under that name can be upgraded.
     #[error(
         "there is no Deployment {name} in the namespace {namespace}; workloadName has to be the name of the delegate's"
     )]
@@ -419,7 +401,6 @@ pub enum Reason {
         container: String,
         found: String,
     },
-    /// `dryRun: true`.
     #[error("dryRun is true, so nothing is written; a run would continue with: {step}")]
     DryRun { step: String },
     /// This program may not take the step; the problem names what is missing.
