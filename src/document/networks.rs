@@ -72,8 +72,12 @@ fn settable(container: &Inspected) -> Map<String, Value> {
     own(container)
         .map(|(network, endpoint)| {
             let mut endpoint = endpoint.as_object().cloned().unwrap_or_default();
-            endpoint.retain(|field, _| !REPORTED.contains(&field.as_str()));
-            keep_aliases(&mut endpoint, network, id.short());
+            let is_refused = |field: &str| field == "Aliases" && !takes_aliases(network);
+            endpoint.retain(|field, _| !REPORTED.contains(&field.as_str()) && !is_refused(field));
+            // The engine adds the short id itself.
+            if let Some(Value::Array(aliases)) = endpoint.get_mut("Aliases") {
+                aliases.retain(|alias| alias.as_str() != Some(id.short()));
+            }
             (network.to_owned(), Value::Object(endpoint))
         })
         .collect()
@@ -121,16 +125,6 @@ fn distinct(container: &Inspected) -> impl Iterator<Item = (&str, &Value)> {
             !(id.starts_with(network.as_str()) && named(id))
         })
         .map(|(network, endpoint)| (network.as_str(), endpoint))
-}
-
-/// Removes the container's short id, which the engine adds itself, and all aliases in networks that refuse them.
-fn keep_aliases(endpoint: &mut Map<String, Value>, network: &str, own_alias: &str) {
-    if !takes_aliases(network) {
-        endpoint.remove("Aliases");
-    }
-    if let Some(Value::Array(aliases)) = endpoint.get_mut("Aliases") {
-        aliases.retain(|alias| alias.as_str() != Some(own_alias));
-    }
 }
 
 /// Whether the engine accepts aliases in this network. The networks that it creates itself refuse them.
