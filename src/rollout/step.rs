@@ -116,12 +116,6 @@ pub enum Step {
 }
 
 impl Step {
-    pub(super) fn pull(reference: &ImageReference) -> Self {
-        Self::Pull {
-            reference: reference.clone(),
-        }
-    }
-
     pub(super) fn prepare(candidate: &Member) -> Self {
         Self::Prepare {
             id: candidate.id.clone(),

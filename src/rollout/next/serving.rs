@@ -73,7 +73,10 @@ impl At<'_> {
                 (None, Desired::Keep(reason)) => Decision::Rest(reason.clone()),
                 _ => return None,
             },
-            Row::Pull => Decision::Act(Step::pull(unpulled?.0)),
+            Row::Pull => {
+                let reference = unpulled?.0.clone();
+                Decision::Act(Step::Pull { reference })
+            }
             Row::MemoryUnknown if self.order == ChosenOrder::StartFirst && facts.free_memory.is_none() => {
                 facts.ask_for_memory(self.now)
             }
