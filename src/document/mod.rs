@@ -117,7 +117,10 @@ pub fn create_request(
     say_cpus_once(&mut host_config);
     let endpoints = networks::endpoints(&mut config, old, api);
     overrides.apply_to_config(&mut config, old, images.new, &endpoints.connect);
-    overrides::without_auto_remove(&mut host_config, old);
+    if old.auto_remove() {
+        // If Docker removed the container, there would be no evidence and no container to restore.
+        host_config.insert("AutoRemove".to_owned(), Value::from(false));
+    }
 
     let mut body = config;
     body.insert("HostConfig".to_owned(), Value::Object(host_config));

@@ -36,31 +36,22 @@ pub(super) struct Endpoints {
 /// Returns the endpoints of the successor. Moves a MAC address in `config` to the place that this API version expects.
 pub(super) fn endpoints(config: &mut Map<String, Value>, old: &Inspected, api: ApiVersion) -> Endpoints {
     let first = first_network(old);
-    let (mut at_create, connect) = split(old, api);
+    let (mut at_create, mut connect) = (settable(old), Map::new());
     if api >= MANY_ENDPOINTS {
         move_mac(config, &mut at_create, first);
+    } else {
+        // The network in the network mode. If it was disconnected in the meantime, any network works.
+        let created = first.or_else(|| own(old).next().map(|(network, _)| network));
+        (at_create, connect) = at_create
+            .into_iter()
+            .partition(|(network, _)| Some(network.as_str()) == created);
     }
     if shares_namespace(old.network_mode()) {
         // The document shows the other container's address, which the engine refuses here.
         config.remove("MacAddress");
     }
+    let connect = connect.into_iter().collect();
     Endpoints { at_create, connect }
-}
-
-/// Splits the endpoints into those in the create body and those to connect after the creation.
-fn split(old: &Inspected, api: ApiVersion) -> (Map<String, Value>, Vec<(String, Value)>) {
-    let all = settable(old);
-    if api >= MANY_ENDPOINTS || all.len() < 2 {
-        return (all, Vec::new());
-    }
-    // The network in the network mode. If it was disconnected in the meantime, any network works.
-    let first = first_network(old)
-        .or_else(|| all.keys().next().map(String::as_str))
-        .unwrap_or_default()
-        .to_owned();
-    let (at_create, later): (Map<_, _>, Map<_, _>) =
-        all.into_iter().partition(|(network, _)| *network == first);
-    (at_create, later.into_iter().collect())
 }
 
 /// `Config.MacAddress` appears only if the owner set it. Since API 1.44 it belongs in the first network's endpoint, and API
@@ -81,8 +72,12 @@ fn settable(container: &Inspected) -> Map<String, Value> {
     own(container)
         .map(|(network, endpoint)| {
             let mut endpoint = endpoint.as_object().cloned().unwrap_or_default();
-            endpoint.retain(|field, _| !REPORTED.contains(&field.as_str()));
-            keep_aliases(&mut endpoint, network, id.short());
+            let is_refused = |field: &str| field == "Aliases" && !takes_aliases(network);
+            endpoint.retain(|field, _| !REPORTED.contains(&field.as_str()) && !is_refused(field));
+            // The engine adds the short id itself.
+            if let Some(Value::Array(aliases)) = endpoint.get_mut("Aliases") {
+                aliases.retain(|alias| alias.as_str() != Some(id.short()));
+            }
             (network.to_owned(), Value::Object(endpoint))
         })
         .collect()
@@ -130,16 +125,6 @@ fn distinct(container: &Inspected) -> impl Iterator<Item = (&str, &Value)> {
             !(id.starts_with(network.as_str()) && named(id))
         })
         .map(|(network, endpoint)| (network.as_str(), endpoint))
-}
-
-/// Removes the container's short id, which the engine adds itself, and all aliases in networks that refuse them.
-fn keep_aliases(endpoint: &mut Map<String, Value>, network: &str, own_alias: &str) {
-    if !takes_aliases(network) {
-        endpoint.remove("Aliases");
-    }
-    if let Some(Value::Array(aliases)) = endpoint.get_mut("Aliases") {
-        aliases.retain(|alias| alias.as_str() != Some(own_alias));
-    }
 }
 
 /// Whether the engine accepts aliases in this network. The networks that it creates itself refuse them.

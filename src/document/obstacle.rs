@@ -27,29 +27,21 @@ pub enum DependencyKind {
 /// The reason why we cannot recreate a container faithfully.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
+#[allow(missing_docs, reason = "the sentence of each says what it is")]
 pub enum Obstacle {
-    /// Another tool creates and replaces this container.
     #[error("it is managed by {manager} (label {label}), which has to upgrade it")]
     Managed {
-        /// The manager's name.
         manager: &'static str,
-        /// The label by which the manager marks its containers.
         label: &'static str,
     },
     /// Another container depends on this one, and would not find the shared part in its successor.
     #[error("{}", has_dependent(*.kind, .container))]
-    HasDependent {
-        /// The other container's name.
-        container: String,
-        /// The part of this container that the other container shares.
-        kind: DependencyKind,
-    },
+    HasDependent { container: String, kind: DependencyKind },
     /// This container depends on another one that is gone or not running, so a successor could not start.
     #[error("{}", dependency_missing(*.kind, .container))]
     DependencyMissing {
         /// The other container, as the document names it.
         container: String,
-        /// The part of the other container that this container shares.
         kind: DependencyKind,
     },
     /// No engine can rename a container that runs in a Swarm network (seen on 20.10, and 29.7 has the same code), so a
@@ -58,37 +50,25 @@ pub enum Obstacle {
         "it is attached to the Swarm network {network}, where Docker cannot rename running containers; recreate it \
          yourself, or use a local network"
     )]
-    SwarmNetwork {
-        /// The network's name.
-        network: String,
-    },
+    SwarmNetwork { network: String },
     /// A file was copied into it before its start, as Compose does for a config whose content is in the compose file.
     #[error(
         "{path} was copied into the container (Compose inline config or secret) and would be lost; upgrade it with \
          Compose, or mount the file"
     )]
-    CopiedFile {
-        /// The file's path in the container.
-        path: String,
-    },
+    CopiedFile { path: String },
     /// The list of its changed files is too long to check, so any of them may have been copied into it.
     #[error(
         "too many files changed in it to find those that were copied into it (Compose inline config or secret) and would be \
          lost: {problem}; recreate it with Compose, and mount what it writes as a volume"
     )]
-    FilesUnknown {
-        /// The description of the list and its limit.
-        problem: String,
-    },
+    FilesUnknown { problem: String },
     /// A variable has the value of a Podman secret. Inspect shows only the secret's name, not the variable's name or value.
     #[error(
         "the Podman secret {secret} is one of its variables, which Podman does not show, so it would be lost; recreate the \
          delegate with the variable in an --env-file"
     )]
-    PodmanSecret {
-        /// The secret's name.
-        secret: String,
-    },
+    PodmanSecret { secret: String },
     /// The image that it was created from is gone, so its owner's settings cannot be told apart from the image's defaults.
     #[error(
         "its image {image} was removed from this host, so what its owner set cannot be told from the image's defaults; \
@@ -107,14 +87,8 @@ pub enum Obstacle {
         /// `old image` or `new image`.
         which: &'static str,
     },
-    /// The new image is built for another platform.
     #[error("its image is built for {old}, the new one for {new}")]
-    OtherPlatform {
-        /// The platform of the old image, `os/architecture`.
-        old: String,
-        /// The platform of the new image.
-        new: String,
-    },
+    OtherPlatform { old: String, new: String },
     /// A document does not have the form that the engine's API promises.
     #[error("cannot read the {document} document: {path} must be {expected}")]
     Malformed {

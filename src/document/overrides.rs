@@ -57,10 +57,3 @@ impl Overrides<'_> {
         }
     }
 }
-
-/// Removes `--rm`: if Docker removed the container, there would be no evidence and no container to restore.
-pub(super) fn without_auto_remove(host_config: &mut Map<String, Value>, old: &Inspected) {
-    if old.auto_remove() {
-        host_config.insert("AutoRemove".to_owned(), Value::from(false));
-    }
-}

@@ -64,15 +64,10 @@ pub(crate) fn offered_platforms(distribution: &Value) -> Option<Vec<String>> {
 
 /// Returns the platform of the container's manifest, with its variant. Stores with several platforms show it (API 1.48).
 pub(super) fn stored(container: &Inspected) -> Option<String> {
-    let part = |name: &str| {
-        let text = container.text(&format!("/ImageManifestDescriptor/platform/{name}"));
-        (!text.is_empty()).then_some(text)
-    };
-    let (os, architecture) = (part("os")?, part("architecture")?);
-    Some(match part("variant") {
-        Some(variant) => format!("{os}/{architecture}/{variant}"),
-        None => format!("{os}/{architecture}"),
-    })
+    let parts = ["os", "architecture", "variant"]
+        .map(|name| container.text(&format!("/ImageManifestDescriptor/platform/{name}")));
+    let known: Vec<&str> = parts.into_iter().take_while(|part| !part.is_empty()).collect();
+    (known.len() >= 2).then(|| known.join("/"))
 }
 
 #[cfg(test)]

@@ -32,8 +32,8 @@ const SHARED_DEVICES: [&str; 12] = [
 /// A reason why the old container must stop before its successor starts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
+#[allow(missing_docs, reason = "the sentence of each says what it is")]
 pub enum SingleInstance {
-    /// It listens in the host's network.
     #[error("it uses host networking; two instances would compete for the same ports")]
     HostNetwork,
     /// It publishes a fixed host port, or a port of a range with room for one container only.
@@ -47,31 +47,22 @@ pub enum SingleInstance {
     /// The owner chose its address in a network.
     #[error("it has the fixed address {address} in the network {network}")]
     FixedIp {
-        /// The network's name.
         network: String,
         /// The IPv4, IPv6 or link-local address.
         address: String,
     },
     /// The owner chose its MAC address.
     #[error("it has the fixed MAC address {address}")]
-    FixedMac {
-        /// The MAC address.
-        address: String,
-    },
-    /// It runs in a namespace of another container.
+    FixedMac { address: String },
     #[error("it shares the {kind} of container {container}")]
     ContainerNamespace {
-        /// The kind of the namespace: network, PID or IPC.
         kind: DependencyKind,
         /// The other container, as the document names it.
         container: String,
     },
     /// It uses a device of the host that may serve only one process.
     #[error("it uses the host device {path}, which may serve only one process")]
-    Device {
-        /// The device's path on the host.
-        path: String,
-    },
+    Device { path: String },
     /// It mounts a directory with `Z`. With SELinux, the engine gives that directory to the last container that started.
     #[error(
         "it mounts {path} with the option Z, for one container only: SELinux would take it from the other one"
@@ -83,10 +74,7 @@ pub enum SingleInstance {
     /// All host ports of a published range, or all addresses of its network, are taken. This is not read from the document:
     /// the engine refused to start a second instance.
     #[error("the host has no free port or address for a second instance ({problem})")]
-    NoFreePort {
-        /// The engine's message.
-        problem: String,
-    },
+    NoFreePort { problem: String },
     /// The host has too little memory for a second instance. The caller finds this out, since the document does not show it.
     #[error(
         "a second instance may need {} of memory, and the host has {} available",
@@ -141,11 +129,7 @@ pub fn single_instance_reasons(container: &Inspected) -> Vec<SingleInstance> {
 pub fn no_free_port(container: &Inspected, taken: &[(u16, String)]) -> Option<SingleInstance> {
     let wanted: Vec<_> = bindings(container).collect();
     let crowded = wanted.iter().find(|binding| {
-        binding.ports().is_some_and(|ports| {
-            let rivals = wanted
-                .iter()
-                .filter(|other| binding.is_rival(other, &ports))
-                .count();
+        binding.among(&wanted).is_some_and(|(ports, rivals)| {
             let is_taken = |port: u16| {
                 let mut taken = taken.iter();
                 taken.any(|(other, protocol)| *other == port && protocol == binding.protocol())
@@ -160,11 +144,8 @@ pub fn no_free_port(container: &Inspected, taken: &[(u16, String)]) -> Option<Si
 fn published_ports(container: &Inspected) -> Vec<SingleInstance> {
     let wanted: Vec<_> = bindings(container).collect();
     let is_crowded = |binding: &&Binding<'_>| {
-        binding.ports().is_some_and(|ports| {
-            let rivals = wanted.iter().filter(|other| binding.is_rival(other, &ports));
-            let room = usize::from(ports.end() - ports.start()) + 1;
-            room < 2 * rivals.count()
-        })
+        let among = binding.among(&wanted);
+        among.is_some_and(|(ports, rivals)| ports.len() < 2 * rivals)
     };
     wanted.iter().filter(is_crowded).map(Binding::reason).collect()
 }
@@ -231,11 +212,17 @@ impl Binding<'_> {
         (!ports.contains(&0) && !ports.is_empty()).then_some(ports)
     }
 
-    /// Whether both bindings may take the same port. Ignores their addresses, since most of them overlap.
-    fn is_rival(&self, other: &Self, ports: &RangeInclusive<u16>) -> bool {
+    /// Returns the possible host ports, and how many of the bindings may take one of them, this one included. Ignores their
+    /// addresses, since most of them overlap.
+    fn among(&self, all: &[Self]) -> Option<(RangeInclusive<u16>, usize)> {
+        let ports = self.ports()?;
         let overlaps =
             |theirs: RangeInclusive<u16>| theirs.start() <= ports.end() && ports.start() <= theirs.end();
-        self.protocol() == other.protocol() && other.ports().is_some_and(overlaps)
+        let rivals = all
+            .iter()
+            .filter(|it| it.protocol() == self.protocol() && it.ports().is_some_and(overlaps));
+        let count = rivals.count();
+        Some((ports, count))
     }
 
     fn protocol(&self) -> &str {

@@ -85,20 +85,17 @@ fn name_in_mounts(host_config: &mut Map<String, Value>, name: &str, destination:
 }
 
 fn bind(host_config: &mut Map<String, Value>, name: &str, destination: &str, writable: bool) {
-    if destination.contains(':') || name.contains(':') {
-        // A bind cannot express this: the engine would parse it differently.
-        push(
-            host_config,
-            "Mounts",
-            json!({"Type": "volume", "Source": name, "Target": destination, "ReadOnly": !writable}),
-        );
+    // A bind cannot express a colon: the engine would parse it differently.
+    let (field, entry) = if destination.contains(':') || name.contains(':') {
+        let mount = json!({"Type": "volume", "Source": name, "Target": destination, "ReadOnly": !writable});
+        ("Mounts", mount)
     } else {
         let options = if writable { "" } else { ":ro" };
-        push(
-            host_config,
-            "Binds",
-            Value::from(format!("{name}:{destination}{options}")),
-        );
+        ("Binds", Value::from(format!("{name}:{destination}{options}")))
+    };
+    match host_config.get_mut(field) {
+        Some(Value::Array(entries)) => entries.push(entry),
+        _ => drop(host_config.insert(field.to_owned(), Value::from(vec![entry]))),
     }
 }
 
@@ -106,15 +103,6 @@ fn entries<'a>(host_config: &'a mut Map<String, Value>, field: &str) -> &'a mut 
     match host_config.get_mut(field) {
         Some(Value::Array(entries)) => entries,
         _ => &mut [],
-    }
-}
-
-fn push(host_config: &mut Map<String, Value>, field: &str, entry: Value) {
-    match host_config.get_mut(field) {
-        Some(Value::Array(entries)) => entries.push(entry),
-        _ => {
-            host_config.insert(field.to_owned(), Value::from(vec![entry]));
-        }
     }
 }
 

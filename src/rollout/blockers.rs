@@ -87,23 +87,12 @@ pub struct RunFacts {
 impl RunFacts {
     /// Why a candidate keeps its image, whatever is wanted.
     pub(crate) fn keeps_candidate(&self, desired: &Desired) -> Option<Reason> {
-        let Desired::Image {
-            reference, intent, ..
-        } = desired
-        else {
-            return None;
-        };
-        let [recreated, unsettled] =
-            [&self.recreated, &self.unsettled].map(|it| it.as_ref().filter(|_| !intent.is_requested()));
-        let all = [
-            self.given_up.as_ref(),
-            self.unsuitable.as_ref(),
-            self.pull.as_ref(),
-            recreated,
-            unsettled,
-        ];
-        let schedule = || (*intent == Intent::Report).then(|| awaiting_schedule(reference));
-        all.into_iter().flatten().next().cloned().or_else(schedule)
+        let (.., intent) = desired.wanted()?;
+        let always = self.given_up.iter().chain(&self.unsuitable).chain(&self.pull);
+        let of_upgrades = self.recreated.iter().chain(&self.unsettled);
+        let of_upgrades = of_upgrades.filter(|_| !intent.is_requested());
+        let first = always.chain(of_upgrades).next().cloned();
+        first.or_else(|| awaiting_schedule(desired))
     }
 }
 
@@ -244,10 +233,8 @@ pub fn table() -> impl Iterator<Item = (BlockerKind, &'static str, &'static str)
 impl<'a> Start<'a> {
     /// The list in the order of the table; empty if the upgrade starts.
     pub(crate) fn blockers(&self) -> Vec<Blocker> {
-        let intent = match self.desired {
-            Desired::Image { intent, .. } => intent,
-            Desired::Keep(_) => &Intent::Upgrade,
-        };
+        let wanted = self.desired.wanted();
+        let intent = wanted.map_or(&Intent::Upgrade, |(.., intent)| intent);
         let mut blockers = Vec::new();
         for (kind, rows) in ROWS.iter().filter(|(kind, _)| !kind.yields_to(intent)) {
             for (row, _) in *rows {
@@ -345,14 +332,7 @@ impl<'a> Start<'a> {
             }
             BlockerRow::Soaking => run.soaking.clone()?,
             BlockerRow::HeldByAlerts => run.alerts.clone()?,
-            BlockerRow::Schedule => match self.desired {
-                Desired::Image {
-                    reference,
-                    intent: Intent::Report,
-                    ..
-                } => awaiting_schedule(reference),
-                _ => return None,
-            },
+            BlockerRow::Schedule => awaiting_schedule(self.desired)?,
             BlockerRow::Replica => run.replica.clone()?,
             BlockerRow::Others => run.others.clone()?,
             BlockerRow::LeftAlone
@@ -371,17 +351,12 @@ impl<'a> Start<'a> {
 
     /// The image whose first sight must be recorded, since an upgrade waits from that time on.
     pub(crate) fn unseen(&self) -> Option<&'a str> {
-        match (self.holds?, self.desired) {
-            (Ok(holds), Desired::Image { intent, .. })
-                if !intent.is_requested()
-                    && self.is_staged()
-                    && holds.first_seen.is_none()
-                    && self.ask(BlockerRow::Pinned).is_none() =>
-            {
-                Some(&holds.image)
-            }
-            _ => None,
-        }
+        let (holds, (.., intent)) = self.holds().zip(self.desired.wanted())?;
+        let is_unseen = !intent.is_requested()
+            && self.is_staged()
+            && holds.first_seen.is_none()
+            && self.ask(BlockerRow::Pinned).is_none();
+        is_unseen.then_some(&holds.image)
     }
 
     /// Whether an upgrade waits from the first sight of its image.
@@ -391,10 +366,7 @@ impl<'a> Start<'a> {
 
     /// The wanted image, if it is another one.
     fn image(&self) -> Option<&'a ImageReference> {
-        match self.desired {
-            Desired::Image { reference, .. } => Some(reference),
-            Desired::Keep(_) => None,
-        }
+        self.desired.wanted().map(|(reference, ..)| reference)
     }
 
     fn delayed_until(&self) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
@@ -413,7 +385,8 @@ impl<'a> Start<'a> {
     }
 }
 
-fn awaiting_schedule(image: &ImageReference) -> Reason {
+fn awaiting_schedule(desired: &Desired) -> Option<Reason> {
+    let (image, _, intent) = desired.wanted()?;
     let published = Some(image.to_string());
-    Reason::AwaitingSchedule { published }
+    (*intent == Intent::Report).then_some(Reason::AwaitingSchedule { published })
 }

@@ -1,7 +1,5 @@
 //! The answer of [`next`](super::next()).
 
-use std::fmt;
-
 use chrono::{DateTime, Utc};
 
 use super::Step;
@@ -10,13 +8,16 @@ use crate::container::ContainerId;
 use crate::image::ImageReference;
 
 /// The next thing to do about one delegate.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Decision<S = Step> {
     /// Take this step, and observe again.
+    #[error("{0}")]
     Act(S),
     /// Find this out, and decide again: the decision depends on it.
+    #[error("find out {0}")]
     Learn(Fact),
     /// Nothing yet: decide again at that time.
+    #[error("{reason}")]
     Wait {
         /// The reason to wait.
         reason: Reason,
@@ -24,29 +25,31 @@ pub enum Decision<S = Step> {
         until: DateTime<Utc>,
     },
     /// Do nothing until something changes, for this reason.
+    #[error("{0}")]
     Rest(Reason),
 }
 
 /// A fact that costs a call, so it is requested only when a decision depends on it.
-#[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
+#[allow(missing_docs, reason = "the words of each say what it is")]
 pub enum Fact {
-    /// Whether the host has free memory for a second container beside the container in service.
+    /// For a container beside the one in service.
+    #[error("whether the host has memory for a second container")]
     FreeMemory,
-    /// Whether something that no document shows (copied files, a deleted image) prevents recreating the container in service.
+    /// Something that no document shows (copied files, a deleted image) may prevent that.
+    #[error("whether it can be recreated as it is")]
     HiddenObstacle,
-    /// Whether the Manager can be reached.
+    #[error("whether the Manager can be reached")]
     ManagerReachable {
         /// The image of the unhealthy delegate; the question is about it.
         image: ImageReference,
     },
     /// The holds in the engine's records: a pause, and when an image was first seen.
+    #[error("whether upgrades are paused")]
     Holds,
-    /// Whether a container is still unhealthy.
-    Health {
-        /// The container.
-        container: ContainerId,
-    },
+    #[error("whether {container} is still unhealthy")]
+    Health { container: ContainerId },
 }
 
 impl<S> Decision<S> {
@@ -103,27 +106,5 @@ impl Fact {
     /// The fact, as one word.
     pub fn kind(&self) -> &'static str {
         self.into()
-    }
-}
-
-impl fmt::Display for Decision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Act(step) => write!(f, "{step}"),
-            Self::Learn(fact) => write!(f, "find out {fact}"),
-            Self::Wait { reason, .. } | Self::Rest(reason) => write!(f, "{reason}"),
-        }
-    }
-}
-
-impl fmt::Display for Fact {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::FreeMemory => f.write_str("whether the host has memory for a second container"),
-            Self::HiddenObstacle => f.write_str("whether it can be recreated as it is"),
-            Self::ManagerReachable { .. } => f.write_str("whether the Manager can be reached"),
-            Self::Holds => f.write_str("whether upgrades are paused"),
-            Self::Health { container } => write!(f, "whether {container} is still unhealthy"),
-        }
     }
 }

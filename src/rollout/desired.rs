@@ -26,6 +26,18 @@ pub enum Desired {
 }
 
 impl Desired {
+    /// The image, its id, and why it is wanted.
+    pub(crate) fn wanted(&self) -> Option<(&ImageReference, Option<&ImageId>, &Intent)> {
+        match self {
+            Self::Image {
+                reference,
+                id,
+                intent,
+            } => Some((reference, id.as_ref(), intent)),
+            Self::Keep(_) => None,
+        }
+    }
+
     /// The image that should run, if it differs from the running one, or why it is unknown.
     pub(crate) fn published(&self) -> Result<Option<String>, String> {
         match self {

@@ -214,10 +214,7 @@ impl Member {
 
     /// Whether it has a process, or will have one again shortly.
     pub fn is_up(&self) -> bool {
-        matches!(
-            self.state,
-            RunState::Running | RunState::Restarting | RunState::Paused
-        )
+        self.state.is_up()
     }
 
     /// Whether it has never been started.

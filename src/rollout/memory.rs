@@ -26,8 +26,8 @@ pub struct History {
     pub was_asked_to_stop: bool,
     /// The starts that the engine refused.
     pub starts: RefusedStarts,
-    /// Whether it differs from the container that it replaces.
-    pub comparison: Comparison,
+    /// Whether it differs from the container that it replaces only in its image, or in which settings, once they were compared.
+    pub comparison: Option<Result<(), String>>,
     /// Whether the engine can start such a container, or why not, once that was tried.
     pub trial: Option<Result<(), String>>,
     /// The highest restart count seen; the engine resets it when a container is stopped.
@@ -47,18 +47,6 @@ pub struct History {
     unwatched_ill: TimeDelta,
     started_at: Option<DateTime<Utc>>,
     verdict: Option<Verdict>,
-}
-
-/// The result of comparing a candidate, once it has its networks, with the container that it replaces.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Comparison {
-    /// This process has not compared them.
-    #[default]
-    Pending,
-    /// They differ only in the image.
-    Same,
-    /// They differ in these settings.
-    Different(String),
 }
 
 /// The day on which an image was released, if its document shows it.

@@ -45,7 +45,7 @@ pub use facts::{Facts, Reach};
 pub use failure::Failure;
 pub use failure_cause::{FailureCause, Rejection};
 pub use member::{AutoRemove, Life, Member, RememberedImage, StopTimeoutSource};
-pub use memory::{Check, Comparison, History, Memory, RefusedStarts, Release, Seen};
+pub use memory::{Check, History, Memory, RefusedStarts, Release, Seen};
 pub use next::{next, rows_that_hold};
 pub use owner::{InvalidLabel, OwnerSettings};
 pub use policy::{ChosenOrder, Policy};

@@ -78,14 +78,12 @@ pub(super) const MAX_WATCHED_IN_SERVICE: TimeDelta = TimeDelta::seconds(12);
 /// The most candidates that may prove themselves at once: each takes as many resources as the delegate beside it.
 pub(crate) const MAX_PROVING: usize = 10;
 
-/// When to look again at something that others are doing, such as a running check.
-pub(super) fn soon(now: DateTime<Utc>) -> DateTime<Utc> {
-    now + TimeDelta::milliseconds(500)
-}
+/// How soon to look again at something that others are doing, such as a running check.
+pub(super) const SOON: TimeDelta = TimeDelta::milliseconds(500);
 
 /// When to look again at a requested stop or restart: often at first, later every ten seconds.
 pub(super) fn next_check(asked: DateTime<Utc>, now: DateTime<Utc>) -> DateTime<Utc> {
-    now + ((now - asked) / 10).clamp(TimeDelta::milliseconds(500), TimeDelta::seconds(10))
+    now + ((now - asked) / 10).clamp(SOON, TimeDelta::seconds(10))
 }
 
 /// How often a candidate is checked while it proves itself: six times, within sensible bounds.

@@ -129,10 +129,14 @@ impl Rollout {
         failed.chain(left)
     }
 
+    fn next_attempt(&self, image: &ImageId) -> u32 {
+        let last = self.last_rejection(image);
+        last.map_or(1, |(_, attempt)| attempt.saturating_add(1))
+    }
+
     /// The name for the next failure of this image; its number counts the failures.
     pub(super) fn next_failed_name(&self, image: &ImageId) -> String {
-        let last = self.last_rejection(image);
-        let mut attempt = last.map_or(1, |(_, attempt)| attempt.saturating_add(1));
+        let mut attempt = self.next_attempt(image);
         loop {
             let role = Role::Failed { attempt };
             if !self.is_taken(role) && self.failed.iter().all(|other| other.role != role) {
@@ -144,10 +148,8 @@ impl Rollout {
 
     /// A rejected candidate of another image that has the name for the next failure of this image.
     pub(super) fn in_the_way_of_failure(&self, image: &ImageId) -> Option<&Member> {
-        let last = self.last_rejection(image);
-        let role = Role::Failed {
-            attempt: last.map_or(1, |(_, attempt)| attempt.saturating_add(1)),
-        };
+        let attempt = self.next_attempt(image);
+        let role = Role::Failed { attempt };
         let mut failed = self.failed.iter();
         failed.find(|other| other.role == role && other.is_removable())
     }

@@ -8,13 +8,11 @@ use crate::document::Obstacle;
 /// Why a restart is deferred. The error texts come from the Manager or the engine verbatim.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
+#[allow(missing_docs, reason = "the sentence of each says what it is")]
 pub enum RestartDeferral {
     /// Without its Manager no delegate is healthy.
     #[error("the Manager is unreachable: {problem}")]
-    ManagerUnreachable {
-        /// Why it is.
-        problem: String,
-    },
+    ManagerUnreachable { problem: String },
     /// The Manager is being asked; this lasts for seconds.
     #[error("checking the Manager first")]
     AskingManager,
@@ -23,21 +21,13 @@ pub enum RestartDeferral {
     CheckingAgain,
     /// Restarting one delegate does not fix a shared cause.
     #[error("{unhealthy} of {all} delegates on this host are unhealthy, so the cause is probably shared")]
-    MostUnhealthy {
-        /// How many are unhealthy.
-        unhealthy: usize,
-        /// How many there are.
-        all: usize,
-    },
+    MostUnhealthy { unhealthy: usize, all: usize },
     /// Restarting it would harm another container, or something else manages this one.
     #[error("{0}")]
     Obstacle(Obstacle),
     /// The engine, or a proxy in front of it, refused.
     #[error("Docker refused: {problem}")]
-    Refused {
-        /// The error text.
-        problem: String,
-    },
+    Refused { problem: String },
 }
 
 impl RestartDeferral {

@@ -4,7 +4,7 @@
 macro_rules! rows {
     ($($table:ident: $title:literal { $(#[doc = $sentence:literal] $row:ident)+ })+) => {
         /// A row of one of the tables of the decision: a state, and what is done about it.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr)]
         #[strum(serialize_all = "snake_case")]
         pub enum Row { $($(#[doc = $sentence] $row),+),+ }
 
@@ -14,18 +14,6 @@ macro_rules! rows {
 
             $(#[doc = concat!("The rows of the table \"", $title, "\".")]
             pub const $table: &[Self] = &[$(Self::$row),+];)+
-
-            /// All rows, in the order of the page.
-            pub fn all() -> impl Iterator<Item = Self> {
-                let rows = Self::TABLES.iter().flat_map(|(_, rows)| *rows);
-                rows.map(|(row, _)| *row)
-            }
-        }
-
-        impl std::fmt::Display for Row {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.into())
-            }
         }
     };
 }

@@ -8,69 +8,39 @@ use super::reason::Reason;
 use super::{
     Blocker, BlockerRow, ChosenOrder, Desired, FailureCause, Intent, Member, RunFacts, Start, Surroundings,
 };
-use crate::container::{ImageId, Role};
+use crate::container::Role;
 use crate::document::NewSettings;
-use crate::image::ImageReference;
 
 impl At<'_> {
     /// Why no upgrade of a delegate starts now, in the order of the table.
     pub(super) fn blockers(&self) -> Vec<Blocker> {
         match (&self.rollout.serving, &self.rollout.candidate) {
-            (Some(serving), None) => InService { at: self, serving }.start().blockers(),
+            (Some(serving), None) => self.start(serving).blockers(),
             _ => Vec::new(),
         }
     }
-}
 
-/// A container in service without a candidate.
-pub(super) struct InService<'a> {
-    pub(super) at: &'a At<'a>,
-    pub(super) serving: &'a Member,
-}
-
-impl InService<'_> {
     /// The facts that the list depends on.
-    pub(super) fn start(&self) -> Start<'_> {
-        let At {
-            rollout,
-            desired,
-            policy,
-            facts,
-            now,
-            ..
-        } = self.at;
+    pub(super) fn start(&self, serving: &Member) -> Start<'_> {
         Start {
             own: self,
-            desired,
-            limits: &rollout.owner,
-            policy,
-            holds: facts.holds.as_ref(),
-            run: &facts.run,
-            expiry: self.serving.image.expiry(),
-            now: *now,
-        }
-    }
-
-    /// The wanted image.
-    pub(super) fn wanted(&self) -> Option<(&ImageReference, Option<&ImageId>, &Intent)> {
-        match self.at.desired {
-            Desired::Image {
-                reference,
-                id,
-                intent,
-            } => Some((reference, id.as_ref(), intent)),
-            Desired::Keep(_) => None,
+            desired: self.desired,
+            limits: &self.rollout.owner,
+            policy: self.policy,
+            holds: self.facts.holds.as_ref(),
+            run: &self.facts.run,
+            expiry: serving.image.expiry(),
+            now: self.now,
         }
     }
 
     /// Whether the settings were changed, if an operator wants another container of these to get other ones.
-    fn reconfigured(&self, replaced: &BTreeMap<String, NewSettings>) -> Reason {
-        let is_done = self
-            .serving
+    fn reconfigured(serving: &Member, replaced: &BTreeMap<String, NewSettings>) -> Reason {
+        let is_done = serving
             .replaces
             .as_ref()
             .is_some_and(|id| replaced.contains_key(id.as_str()));
-        match self.serving.reconfigured.clone().filter(|_| is_done) {
+        match serving.reconfigured.clone().filter(|_| is_done) {
             Some(settings) => Reason::Reconfigured { settings },
             None => Reason::CreateRefused {
                 problem: "someone else has recreated the delegate meanwhile; run the command again"
@@ -81,8 +51,8 @@ impl InService<'_> {
 
     /// Why no further container can be added now. A container that is still up must not run beside a stop-first candidate.
     fn drains(&self, image: String) -> Option<Reason> {
-        let (rollout, stuck) = (self.at.rollout, |it: &Member| self.at.facts.backoffs.stuck(it));
-        let in_the_way = self.at.in_the_way().next().or(rollout.withdrawn.get(MOST_DRAINS));
+        let (rollout, stuck) = (self.rollout, |it: &Member| self.facts.backoffs.stuck(it));
+        let in_the_way = self.in_the_way().next().or(rollout.withdrawn.get(MOST_DRAINS));
         if let Some(last) = in_the_way.and_then(stuck) {
             return Some(last.reason.clone());
         }
@@ -101,41 +71,41 @@ impl InService<'_> {
     }
 }
 
-impl Surroundings for InService<'_> {
+/// The container in service has no candidate.
+impl Surroundings for At<'_> {
     fn ask(&self, row: BlockerRow) -> Option<Reason> {
-        let At {
-            rollout, facts, now, ..
-        } = self.at;
+        let (rollout, facts, now) = (self.rollout, self.facts, self.now);
+        let serving = rollout.serving.as_ref()?;
         let RunFacts { given_up, pull, .. } = &facts.run;
-        let kept = match self.at.desired {
+        let kept = match self.desired {
             Desired::Keep(reason) => Some(reason),
             Desired::Image { .. } => None,
         };
         let mut tried = kept.into_iter().chain(given_up).chain(pull);
         match row {
             BlockerRow::LeftAlone => return rollout.owner.left_alone(),
-            BlockerRow::InOtherHands if rollout.is_replaced_by_compose(*now) => {
+            BlockerRow::InOtherHands if rollout.is_replaced_by_compose(now) => {
                 return Some(Reason::ReplacedByCompose);
             }
-            BlockerRow::NotRunning if !self.serving.is_in_use() && !tried.any(Reason::is_failure) => {
-                return Some(Reason::not_running(self.serving));
+            BlockerRow::NotRunning if !serving.is_in_use() && !tried.any(Reason::is_failure) => {
+                return Some(Reason::not_running(serving));
             }
             _ => {}
         }
-        let (reference, id, intent) = self.wanted()?;
+        let (reference, id, intent) = self.desired.wanted()?;
         let image = reference.to_string();
         Some(match row {
             BlockerRow::Current if let Intent::Reconfigure(_, all) = intent => {
-                (!all.contains_key(self.serving.id.as_str())).then(|| self.reconfigured(all))?
+                (!all.contains_key(serving.id.as_str())).then(|| Self::reconfigured(serving, all))?
             }
-            BlockerRow::Current if id == Some(&self.serving.image_id) => {
-                self.serving.unchanged_reason(reference, intent)
+            BlockerRow::Current if id == Some(&serving.image_id) => {
+                serving.unchanged_reason(reference, intent)
             }
             BlockerRow::Obstacle => Reason::Obstacle(rollout.obstacle(facts)?.clone()),
             BlockerRow::NameTaken => Reason::NameTaken {
                 name: rollout.name_conflict()?,
             },
-            BlockerRow::NotBeside if let ChosenOrder::Blocked(reason) = &self.at.order => reason.clone(),
+            BlockerRow::NotBeside if let ChosenOrder::Blocked(reason) = &self.order => reason.clone(),
             BlockerRow::RejectedMeanwhile
                 if given_up.is_none() && rollout.was_rejected_meanwhile(id, &facts.known_rejections) =>
             {
@@ -145,10 +115,10 @@ impl Surroundings for InService<'_> {
             BlockerRow::CandidateGone if given_up.is_none() && facts.has_created => {
                 Reason::CandidateVanished { image }
             }
-            BlockerRow::RolledBack if self.serving.was_rolled_back_from(reference, id) => {
-                self.serving.rolled_back_reason(reference)
+            BlockerRow::RolledBack if serving.was_rolled_back_from(reference, id) => {
+                serving.rolled_back_reason(reference)
             }
-            BlockerRow::Quarantined => rollout.quarantine_of(reference, id, facts, *now)?,
+            BlockerRow::Quarantined => rollout.quarantine_of(reference, id, facts, now)?,
             BlockerRow::Drains => self.drains(image)?,
             _ => return None,
         })

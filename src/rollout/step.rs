@@ -1,6 +1,5 @@
 //! The steps of a rollout, and how each is logged.
 
-use std::fmt;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -12,18 +11,17 @@ use crate::rollout::reason::Reason;
 use crate::text::duration;
 
 /// The next thing to do. Each step is safe to repeat. `name` is the container's name before the step, `to` its name afterwards.
-#[derive(Clone, Debug, PartialEq, strum::IntoStaticStr, strum::VariantNames)]
+/// The sentence of each describes it while it is in progress.
+#[derive(Clone, Debug, PartialEq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "most fields are what they are called")]
 pub enum Step {
-    /// Record on the engine that an image was first seen now.
-    NoteFirstSeen {
-        /// Identifies the image.
-        image: String,
-    },
-    /// Pull the image, and learn its id.
+    #[error("noting that {image} is first seen now")]
+    NoteFirstSeen { image: String },
+    #[error("pulling {reference}")]
     Pull { reference: ImageReference },
     /// Create `NAME.candidate`.
+    #[error("creating the candidate with {reference}")]
     Create {
         from: ContainerId,
         reference: ImageReference,
@@ -33,46 +31,51 @@ pub enum Step {
         intent: Intent,
     },
     /// Connect a candidate to its networks, and compare it with the container that it replaces.
+    #[error("preparing {name}")]
     Prepare { id: ContainerId, name: String },
     /// Start and remove a container like the candidate that does nothing.
+    #[error("testing whether Docker can start a container like {name}")]
     TryStart {
         id: ContainerId,
         name: String,
-        /// The name of the trial container.
         trial: String,
     },
     /// Recreate `NAME`: from an old container that the engine can no longer start, or from a candidate and the previous image.
+    #[error("recreating the old container from {from}{}", with(.image.as_ref()))]
     Recreate {
         from: ContainerId,
         /// The previous image; `None` for that of `from`.
         image: Option<RememberedImage>,
     },
     /// Create `NAME.helper` from the upgrader in service and the image of its candidate.
+    #[error("creating the helper with {image}")]
     CreateHelper { from: ContainerId, image: String },
     /// Start a candidate, a copy, or an old container that is being restored.
+    #[error("starting {name} ({id})")]
     Start { id: ContainerId, name: String },
     /// First half of the commit: the container in service gives up the name, and continues to work.
+    #[error("retiring the old container ({id}) as {to}")]
     Retire { id: ContainerId, to: String },
-    /// Rename a container to record that it is asked to stop.
+    #[error("naming the old container ({id}) {to} before it is asked to stop")]
     Drain { id: ContainerId, to: String },
     /// Create `NAME.former`, which is never started and has these settings of the container in service, before they change.
-    Keep {
-        from: ContainerId,
-        /// The names of the settings.
-        settings: String,
-    },
+    #[error("keeping {settings} of the container in service ({from})")]
+    Keep { from: ContainerId, settings: String },
     /// Rename a candidate that is no longer wanted, before it is stopped as gently as a delegate.
+    #[error("withdrawing the candidate ({id}) as {to}")]
     Withdraw {
         id: ContainerId,
         to: String,
         /// Why this run creates no other candidate, if so.
         because: Option<Reason>,
     },
-    /// Rename the candidate to record that the container in service is asked to stop under its own name.
+    #[error("naming the candidate ({id}) {to} before the container in service is asked to stop")]
     Announce { id: ContainerId, to: String },
     /// Second half of the commit: the proven candidate takes the name.
+    #[error("promoting the candidate ({id}) to {to}")]
     Promote { id: ContainerId, to: String },
     /// Rename a candidate to record that it failed.
+    #[error("rejecting the candidate ({id}), kept as {to}")]
     Reject {
         id: ContainerId,
         to: String,
@@ -80,44 +83,39 @@ pub enum Step {
         rejection: Rejection,
     },
     /// Give the name back to the old container.
+    #[error("restoring the old container ({id}) as {to}")]
     Restore { id: ContainerId, to: String },
     /// Set a restart policy, as `docker run --restart` takes it.
+    #[error("setting the restart policy of {name} ({id}) to {policy}")]
     SetRestartPolicy {
         id: ContainerId,
         name: String,
         policy: String,
     },
-    /// Ask a container to stop.
+    #[error("asking {name} ({id}) to stop within {}", duration::text(*.grace))]
     Stop {
         id: ContainerId,
         name: String,
         /// How long it has before it is killed.
         grace: Duration,
     },
-    /// Stop and start a delegate that has failed its health checks.
+    #[error("restarting {name} ({id}): its health check failed {failures} times in a row: {verdict}")]
     Restart {
         id: ContainerId,
         name: String,
         /// How long it has before it is killed.
         grace: Duration,
-        /// How many checks in a row it has failed.
         failures: u64,
-        /// The result of the last check.
         verdict: String,
     },
-    /// Remove a stopped container.
+    #[error("removing {name} ({id})")]
     Remove { id: ContainerId, name: String },
     /// Remove an image that no rollback needs.
+    #[error("removing the former image {id}")]
     RemoveImage { id: ImageId },
 }
 
 impl Step {
-    pub(super) fn pull(reference: &ImageReference) -> Self {
-        Self::Pull {
-            reference: reference.clone(),
-        }
-    }
-
     pub(super) fn prepare(candidate: &Member) -> Self {
         Self::Prepare {
             id: candidate.id.clone(),
@@ -258,68 +256,6 @@ impl Step {
     }
 }
 
-/// Describes the step while it is in progress.
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoteFirstSeen { image } => write!(f, "noting that {image} is first seen now"),
-            Self::Pull { reference } => write!(f, "pulling {reference}"),
-            Self::Create { reference, .. } => write!(f, "creating the candidate with {reference}"),
-            Self::Prepare { name, .. } => write!(f, "preparing {name}"),
-            Self::TryStart { name, .. } => {
-                write!(f, "testing whether Docker can start a container like {name}")
-            }
-            Self::Recreate { from, image } => {
-                let image = image.as_ref().map(|image| format!(" with {}", image.reference));
-                write!(
-                    f,
-                    "recreating the old container from {from}{}",
-                    image.unwrap_or_default()
-                )
-            }
-            Self::CreateHelper { image, .. } => {
-                write!(f, "creating the helper with {image}")
-            }
-            Self::Start { id, name } => write!(f, "starting {name} ({id})"),
-            Self::Retire { id, to } => write!(f, "retiring the old container ({id}) as {to}"),
-            Self::Drain { id, to } => write!(
-                f,
-                "naming the old container ({id}) {to} before it is asked to stop"
-            ),
-            Self::Keep { from, settings } => {
-                write!(f, "keeping {settings} of the container in service ({from})")
-            }
-            Self::Withdraw { id, to, .. } => write!(f, "withdrawing the candidate ({id}) as {to}"),
-            Self::Announce { id, to } => write!(
-                f,
-                "naming the candidate ({id}) {to} before the container in service is asked to stop"
-            ),
-            Self::Promote { id, to } => write!(f, "promoting the candidate ({id}) to {to}"),
-            Self::Reject { id, to, .. } => write!(f, "rejecting the candidate ({id}), kept as {to}"),
-            Self::Restore { id, to } => write!(f, "restoring the old container ({id}) as {to}"),
-            Self::SetRestartPolicy { id, name, policy } => {
-                write!(f, "setting the restart policy of {name} ({id}) to {policy}")
-            }
-            Self::Stop { id, name, grace } => {
-                let grace = duration::text(*grace);
-                write!(f, "asking {name} ({id}) to stop within {grace}")
-            }
-            Self::Restart {
-                id,
-                name,
-                failures,
-                verdict,
-                ..
-            } => write!(
-                f,
-                "restarting {name} ({id}): its health check failed {failures} times in a row: {verdict}"
-            ),
-            Self::Remove { id, name } => write!(f, "removing {name} ({id})"),
-            Self::RemoveImage { id } => write!(f, "removing the former image {id}"),
-        }
-    }
-}
-
 impl Step {
     /// Describes the result of the step once it has succeeded.
     pub(crate) fn result(&self) -> String {
@@ -370,6 +306,10 @@ impl Step {
             _ => None,
         }
     }
+}
+
+fn with(image: Option<&RememberedImage>) -> String {
+    image.map_or_else(String::new, |image| format!(" with {}", image.reference))
 }
 
 /// Rounds up to a second, so that nothing starts before the second in its name.

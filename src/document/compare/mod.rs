@@ -261,6 +261,7 @@ impl<'a> Comparison<'a> {
 
     /// Compares every endpoint, ignoring what the engine chose for it.
     fn networks(&mut self) {
+        let path = |network: &str| format!("/NetworkSettings/Networks/{network}");
         let mut unclaimed: BTreeMap<&str, &Value> = networks::own(self.new).collect();
         for (network, endpoint) in networks::own(self.old) {
             // The engine may have replaced an id with the name of its network.
@@ -273,19 +274,11 @@ impl<'a> Comparison<'a> {
             });
             match found {
                 Some(found) => self.endpoint(network, endpoint, found),
-                None => self.differ(
-                    format!("/NetworkSettings/Networks/{network}"),
-                    Some(endpoint),
-                    None,
-                ),
+                None => self.differ(path(network), Some(endpoint), None),
             }
         }
         for (network, endpoint) in unclaimed {
-            self.differ(
-                format!("/NetworkSettings/Networks/{network}"),
-                None,
-                Some(endpoint),
-            );
+            self.differ(path(network), None, Some(endpoint));
         }
     }
 

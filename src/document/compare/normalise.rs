@@ -112,23 +112,15 @@ fn drop_what_was_filled_in(old: &mut Map<String, Value>, new: &mut Map<String, V
             new.remove(field);
         }
     }
+    // The daemon's own options, which it adds to the container's options if the container has none of that name.
     if let (Some(Value::Object(old)), Some(Value::Object(new))) =
         (old.get("LogConfig"), new.get_mut("LogConfig"))
+        && let Some(Value::Object(found)) = new.get_mut("Config")
     {
-        drop_default_log_options(old, new);
-    }
-}
-
-/// Removes the daemon's own options, which it adds to the container's options if the container has none of that name.
-fn drop_default_log_options(old: &Map<String, Value>, new: &mut Map<String, Value>) {
-    let Some(Value::Object(found)) = new.get_mut("Config") else {
-        return;
-    };
-    match old.get("Config") {
-        Some(Value::Object(given)) => found.retain(|option, _| given.contains_key(option)),
-        None | Some(Value::Null) => {
-            new.remove("Config");
+        match old.get("Config") {
+            Some(Value::Object(given)) => found.retain(|option, _| given.contains_key(option)),
+            None | Some(Value::Null) => drop(new.remove("Config")),
+            Some(_) => {}
         }
-        Some(_) => {}
     }
 }

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+use super::image::image_id;
 use super::progress::{Meter, PullState};
 use crate::container::ImageId;
 use crate::document::{image_platform, is_same_image};
@@ -238,11 +239,11 @@ async fn pull<E: Engine>(
         })
     };
     let failed = |error: &EngineError| refused(error.explain(reference.registry()), error.retry());
-    let running = match before.running {
-        Ok(running) => running,
-        Err(error) if matches!(error, EngineError::NotFound(_)) || is_refused_for_good(&error) => Value::Null,
-        Err(error) => return Err(error.into()),
+    let known = |image: Result<Value, EngineError>| match image {
+        Err(error) if matches!(error, EngineError::NotFound(_)) || is_refused_for_good(&error) => Ok(None),
+        image => image.map(Some),
     };
+    let running = known(before.running)?.unwrap_or_default();
     let needed = image_platform(&running);
     let checked_id = |image: &Value| {
         if let (Some(offered), Some(needed)) = (image_platform(image), needed.clone())
@@ -267,11 +268,7 @@ async fn pull<E: Engine>(
     let platform = needed
         .as_deref()
         .filter(|needed| *needed != format!("{os}/{architecture}"));
-    let before = match before.wanted {
-        Ok(image) => Some(image),
-        Err(error) if matches!(error, EngineError::NotFound(_)) || is_refused_for_good(&error) => None,
-        Err(error) => return Err(error.into()),
-    };
+    let before = known(before.wanted)?;
     let local = before
         .as_ref()
         .filter(|_| policy == Pull::Never || !is_mutable_tag(reference));
@@ -338,8 +335,4 @@ fn is_refused_for_good(error: &EngineError) -> bool {
             ..
         }
     )
-}
-
-fn image_id(image: &Value) -> Option<ImageId> {
-    image.get("Id").and_then(Value::as_str).map(ImageId::new)
 }

@@ -1,8 +1,6 @@
 //! Creates containers: candidates, copies of old ones, and helpers.
 
-use serde_json::Value;
-
-use super::image::{by_digest, image_of};
+use super::image::{by_digest, image_id, image_of};
 use crate::container::{ContainerId, ImageId, Inspected, Request, Role, label};
 use crate::document::{self, Images, NewSettings, Overrides};
 use crate::engine::{Engine, EngineError, EngineInfo};
@@ -18,6 +16,38 @@ pub(super) struct NewContainer<'a> {
     /// Whether to name the image by its id if the reference is gone or now refers to another image.
     pub(super) by_id: bool,
     pub(super) labels: Vec<(&'static str, String)>,
+}
+
+impl<'a> NewContainer<'a> {
+    /// A container with the candidate's image, for the same attempt.
+    pub(super) fn beside(rollout: &Rollout, candidate: &'a Member, name: String) -> Self {
+        let replaces = candidate.replaces.as_ref().unwrap_or(&candidate.id);
+        Self {
+            name,
+            image: &candidate.image_id,
+            reference: candidate.image.to_string(),
+            by_id: true,
+            labels: common_labels(rollout, replaces, &candidate.release),
+        }
+    }
+}
+
+/// Our labels on any container that is made for an attempt to replace this one.
+fn common_labels(
+    rollout: &Rollout,
+    replaces: &ContainerId,
+    release: &impl ToString,
+) -> Vec<(&'static str, String)> {
+    vec![
+        (label::REPLACES, replaces.as_str().to_owned()),
+        (label::NAME, rollout.name.clone()),
+        (label::RELEASE, release.to_string()),
+    ]
+}
+
+/// The release in a container's label; 0 if we did not create it.
+fn release_of<'a>(container: &'a Inspected, name: &str) -> &'a str {
+    container.label(name).unwrap_or("0")
 }
 
 /// A container's document, with `--rm` if that was read before: during a restart the engine shows it without.
@@ -46,18 +76,14 @@ pub(super) fn labels(
         old.image_reference().to_owned(),
         old.image_id().as_str().to_owned(),
     );
-    let mut labels = vec![
-        (label::REPLACES, old.id().as_str().to_owned()),
-        (label::NAME, rollout.name.clone()),
-        (label::RELEASE, release.to_string()),
-        (
-            label::PREVIOUS_RELEASE,
-            old.label(label::RELEASE).unwrap_or("0").to_owned(),
-        ),
+    let mut labels = common_labels(rollout, &old.id(), &release);
+    let previous_release = release_of(old, label::RELEASE).to_owned();
+    labels.extend([
+        (label::PREVIOUS_RELEASE, previous_release),
         (label::PREVIOUS_IMAGE, image.clone()),
         (label::PREVIOUS_IMAGE_ID, image_id.clone()),
         (label::FINGERPRINT, old.fingerprint()),
-    ];
+    ]);
     let former = former_images(old, new_image);
     if !former.is_empty() {
         labels.push((label::FORMER_IMAGES, former));
@@ -121,17 +147,12 @@ pub(super) async fn recreate<E: Engine>(
         let former = engine.inspect(&former.id).await?;
         original = NewSettings::of(names, &former).applied_to(&original);
     }
-    let mut labels = vec![
-        (label::REPLACES, original.id().as_str().to_owned()),
-        (label::NAME, rollout.name.clone()),
-        (label::COPY, "true".to_owned()),
-    ];
-    let from = if image.is_some() {
-        label::PREVIOUS_RELEASE
-    } else {
-        label::RELEASE
+    let release = match image {
+        Some(_) => release_of(&original, label::PREVIOUS_RELEASE),
+        None => release_of(&original, label::RELEASE),
     };
-    labels.push((label::RELEASE, original.label(from).unwrap_or("0").to_owned()));
+    let mut labels = common_labels(rollout, &original.id(), &release);
+    labels.push((label::COPY, "true".to_owned()));
     // The container that the previous one replaced is unknown.
     if image.is_none() {
         let history = label::HISTORY.into_iter().filter(|name| *name != label::RELEASE);
@@ -177,10 +198,6 @@ async fn present_image<E: Engine>(
     }
 }
 
-fn image_id(document: &Value) -> Option<ImageId> {
-    document.get("Id").and_then(Value::as_str).map(ImageId::new)
-}
-
 /// Creates an upgrader with the candidate's image, configured like the one in service, without what only one can have.
 pub(super) async fn create_helper<E: Engine>(
     engine: &E,
@@ -189,17 +206,8 @@ pub(super) async fn create_helper<E: Engine>(
     candidate: &Member,
 ) -> Result<ContainerId, Failure> {
     let serving = engine.inspect(from).await?;
-    let wanted = NewContainer {
-        name: Role::Helper { is_ready: false }.name(&rollout.name),
-        image: &candidate.image_id,
-        reference: candidate.image.to_string(),
-        by_id: true,
-        labels: vec![
-            (label::REPLACES, from.as_str().to_owned()),
-            (label::NAME, rollout.name.clone()),
-            (label::RELEASE, candidate.release.to_string()),
-        ],
-    };
+    let name = Role::Helper { is_ready: false }.name(&rollout.name);
+    let wanted = NewContainer::beside(rollout, candidate, name);
     create(engine, &document::of_helper(&serving), wanted).await
 }
 
@@ -216,14 +224,7 @@ pub(super) async fn keep<E: Engine>(
         image: &old.image_id(),
         reference: old.image_reference().to_owned(),
         by_id: true,
-        labels: vec![
-            (label::REPLACES, from.as_str().to_owned()),
-            (label::NAME, rollout.name.clone()),
-            (
-                label::RELEASE,
-                old.label(label::RELEASE).unwrap_or("0").to_owned(),
-            ),
-        ],
+        labels: common_labels(rollout, from, &release_of(&old, label::RELEASE)),
     };
     create(engine, &document::of_former(&old, settings), wanted).await
 }

@@ -23,6 +23,11 @@ pub async fn image_of<E: Engine>(engine: &E, container: &Inspected) -> Result<Va
         .map_or(gone.into(), Failure::ImageRemoved))
 }
 
+/// The id in an image's document.
+pub(super) fn image_id(image: &Value) -> Option<ImageId> {
+    image.get("Id").and_then(Value::as_str).map(ImageId::new)
+}
+
 /// How to pull exactly this image again. In containerd's store, pulling a moved tag deletes its previous image (Docker 26.1), but
 /// there the image id is the registry's digest.
 pub(super) async fn by_digest<E: Engine>(

@@ -8,7 +8,7 @@ use crate::document::{self, Images, NewSettings, Obstacle};
 use crate::engine::{Engine, EngineError};
 use crate::rollout::failure::Failure;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Comparison, Memory, Rollout};
+use crate::rollout::{Memory, Rollout};
 
 /// Connects a candidate to its networks and compares it with the container that it replaces. The result goes into its history.
 pub(super) async fn prepare<E: Engine>(
@@ -25,7 +25,7 @@ pub(super) async fn prepare<E: Engine>(
         Some(replaces) => difference(engine, replaces, id).await?,
         None => None,
     };
-    memory.history(id).comparison = difference.map_or(Comparison::Same, Comparison::Different);
+    memory.history(id).comparison = Some(difference.map_or(Ok(()), Err));
     Ok(Effect::Done)
 }
 

@@ -4,7 +4,6 @@
 use super::Effect;
 use super::create::{NewContainer, create};
 use super::start::may_pass;
-use crate::container::label;
 use crate::document::{self, TRIAL_COMMAND};
 use crate::engine::{Engine, EngineError};
 use crate::rollout::failure::Failure;
@@ -18,18 +17,7 @@ pub(super) async fn try_start<E: Engine>(
     name: &str,
     memory: &mut Memory,
 ) -> Result<Effect, Failure> {
-    let replaces = candidate.replaces.as_ref().unwrap_or(&candidate.id);
-    let wanted = NewContainer {
-        name: name.to_owned(),
-        image: &candidate.image_id,
-        reference: candidate.image.to_string(),
-        by_id: true,
-        labels: vec![
-            (label::REPLACES, replaces.as_str().to_owned()),
-            (label::NAME, rollout.name.clone()),
-            (label::RELEASE, candidate.release.to_string()),
-        ],
-    };
+    let wanted = NewContainer::beside(rollout, candidate, name.to_owned());
     let document = document::of_trial(&engine.inspect(&candidate.id).await?);
     let history = memory.history(&candidate.id);
     let created = create(engine, &document, wanted).await;

@@ -19,7 +19,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::circumstances::circumstances;
-use super::pace::{self, END_INTERVAL, STOP_SLACK, WITHOUT_TASKS};
+use super::pace::{self, END_INTERVAL, SOON, STOP_SLACK, WITHOUT_TASKS};
 use super::reason::Reason;
 use super::{
     Blocker, ChosenOrder, Decided, Decision, Desired, Facts, Member, Policy, Rejection, Rollout, Row, Step,
@@ -271,8 +271,8 @@ impl At<'_> {
         pace::proof_interval(self.policy.healthy_time)
     }
 
-    /// When to look again at something that others are doing.
+    /// When to look again at something that others are doing, such as a running check.
     fn soon(&self) -> DateTime<Utc> {
-        pace::soon(self.now)
+        self.now + SOON
     }
 }

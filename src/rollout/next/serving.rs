@@ -4,7 +4,6 @@ use super::At;
 use crate::image::is_mutable_tag;
 use crate::rollout::pace::{GRACE, PULL_INTERVAL};
 use crate::rollout::reason::{Reason, ReasonKind};
-use crate::rollout::start_of_container::InService;
 use crate::rollout::{
     AutoRemove, Blocker, BlockerKind, ChosenOrder, Decided, Decision, Desired, Fact, Member, Row, Step,
 };
@@ -15,15 +14,14 @@ impl At<'_> {
         serving: &'a Member,
         blockers: &'a [Blocker],
     ) -> Box<dyn Iterator<Item = Decided> + 'a> {
-        let own = InService { at: self, serving };
         Box::new(Decided::each(Row::IN_SERVICE, move |row| {
-            self.keep_or_start(row, &own, blockers)
+            self.keep_or_start(row, serving, blockers)
         }))
     }
 
-    fn keep_or_start(&self, row: Row, own: &InService<'_>, blockers: &[Blocker]) -> Option<Decision> {
-        let (facts, serving, start) = (self.facts, own.serving, own.start());
-        let wanted = own.wanted();
+    fn keep_or_start(&self, row: Row, serving: &Member, blockers: &[Blocker]) -> Option<Decision> {
+        let (facts, start) = (self.facts, self.start(serving));
+        let wanted = self.desired.wanted();
         let unpulled = wanted.filter(|(_, id, _)| id.is_none());
         // Only the id shows whether a moving tag still refers to the failed image.
         let may_have_moved = |it: &Blocker| {
@@ -75,7 +73,10 @@ impl At<'_> {
                 (None, Desired::Keep(reason)) => Decision::Rest(reason.clone()),
                 _ => return None,
             },
-            Row::Pull => Decision::Act(Step::pull(unpulled?.0)),
+            Row::Pull => {
+                let reference = unpulled?.0.clone();
+                Decision::Act(Step::Pull { reference })
+            }
             Row::MemoryUnknown if self.order == ChosenOrder::StartFirst && facts.free_memory.is_none() => {
                 facts.ask_for_memory(self.now)
             }

@@ -7,7 +7,7 @@ use super::{At, span};
 use crate::container::{Role, RunState};
 use crate::rollout::pace::{END_INTERVAL, IDLE_INTERVAL, LONG_GRACE};
 use crate::rollout::reason::Reason;
-use crate::rollout::{ChosenOrder, Comparison, Decided, Decision, FailureCause, Member, Row, Step};
+use crate::rollout::{ChosenOrder, Decided, Decision, FailureCause, Member, Row, Step};
 
 impl At<'_> {
     pub(super) fn side_by_side(&self, serving: &Member, candidate: &Member) -> impl Iterator<Item = Decided> {
@@ -73,11 +73,11 @@ impl At<'_> {
                 let is_tried = self.facts.backoffs.of(&keep.key()).is_some();
                 (!is_tried).then_some(Decision::Act(keep))?
             }
-            Row::Prepare if is_created && candidate.history.comparison == Comparison::Pending => {
+            Row::Prepare if is_created && candidate.history.comparison.is_none() => {
                 Decision::Act(Step::prepare(candidate))
             }
             Row::Different if is_created => match &candidate.history.comparison {
-                Comparison::Different(differences) => {
+                Some(Err(differences)) => {
                     let differences = differences.clone();
                     self.withdraw(candidate, Some(Reason::ConfigurationMismatch { differences }))
                 }

@@ -68,12 +68,8 @@ pub enum Reason {
         /// The published image, if it differs from the running one; or why it is unknown.
         published: Result<Option<String>, String>,
     },
-    /// Its owner does not want it upgraded.
     #[error("its owner opted out with the label {label}=false")]
-    OptedOut {
-        /// The label's name.
-        label: &'static str,
-    },
+    OptedOut { label: &'static str },
     /// It is stopped, paused or was never started, which is its owner's decision.
     #[error("the container is {state}; only running delegates are upgraded")]
     NotRunning {
@@ -102,23 +98,16 @@ pub enum Reason {
         retry(.delegate)
     )]
     RecreatedByAnother { delegate: String, image: String },
-    /// The published image is newer than `MAX_VERSION`.
     #[error("{image} is published, but it is newer than MAX_VERSION={max}")]
-    HeldBack {
-        image: String,
-        /// The newest version that is permitted.
-        max: MaxVersion,
-    },
+    HeldBack { image: String, max: MaxVersion },
     /// No digest pins the target, and `REQUIRE_DIGEST=true`.
     #[error(
         "REQUIRE_DIGEST=true, but {image} has no digest of its own: publish it as repository:tag@sha256:…; the stock \
          image's digest does not cover variants or custom builds"
     )]
     NotPinned { image: String },
-    /// Its owner keeps it at another version.
     #[error("{image} is published, but its label io.delegate-upgrader.pin={pin} permits no other version")]
     Pinned { image: String, pin: Pin },
-    /// Its owner wants no replacement before then.
     #[error("{image} is published; snoozed until {} by the label io.delegate-upgrader.snooze-until", time::text(*.until))]
     Snoozed { image: String, until: DateTime<Utc> },
     #[error("{image} is published; waiting for the window {window}, which opens at {}", time::text(*.until))]
@@ -153,7 +142,6 @@ pub enum Reason {
     #[error("{image} is published, but {}", soaking(.name, *.until, .verdict))]
     Soaking {
         image: String,
-        /// That replica.
         name: String,
         /// When it has run for long enough; `None` while it is unhealthy.
         until: Option<DateTime<Utc>>,
@@ -161,12 +149,7 @@ pub enum Reason {
     },
     /// Such an alert fires anywhere.
     #[error("{image} is published, but alerts fire (HOLD_ON_ALERTS): {alerts}")]
-    AlertFiring {
-        image: String,
-        /// Their names.
-        alerts: String,
-    },
-    /// Prometheus did not say which alerts fire.
+    AlertFiring { image: String, alerts: String },
     #[error("{image} is published, but which alerts fire is unknown (HOLD_ON_ALERTS): {problem}{}", held_until(*.until))]
     AlertsUnknown {
         image: String,
@@ -180,7 +163,6 @@ pub enum Reason {
         command_for("doctor", "")
     )]
     FirstSeenUnknown { image: String, problem: String },
-    /// A label of its owner cannot be read.
     #[error("{image} is published, but {label}; recreate the delegate with a valid label, or without it")]
     InvalidLabel { image: String, label: InvalidLabel },
     /// The image of its configuration cannot be parsed as a reference, so there is nothing to compare.
@@ -206,7 +188,6 @@ pub enum Reason {
         /// How many such containers there are: old ones, and candidates that were given up.
         drains: usize,
     },
-    /// The registry did not say which image a mutable tag refers to.
     #[error("cannot resolve the tag {image} at the registry: {problem}{retry}")]
     DigestUnknown {
         image: String,
@@ -221,7 +202,6 @@ pub enum Reason {
         problem: String,
         retry: Retry,
     },
-    /// The published image is not pulled because it may not fit on the engine's disk.
     #[error(
         "not pulling {image}: it may need {}, but only {} are free on the engine's disk",
         size::needed(*.needed), size::text(*.available)
@@ -233,14 +213,12 @@ pub enum Reason {
         /// The space left for images, in bytes.
         available: u64,
     },
-    /// The published image is for another platform than the running one.
     #[error("{image} is built for {offered}, but the delegate runs on {needed}")]
     WrongPlatform {
         image: String,
         offered: String,
         needed: String,
     },
-    /// A candidate with this image was rejected; it is tried again later.
     #[error(
         "{image} failed here {}; next attempt after {}. Publish another image or run `{}` to try \
          sooner",
@@ -255,19 +233,16 @@ pub enum Reason {
     },
     #[error("cannot recreate this container: {0}")]
     Obstacle(Obstacle),
-    /// `start-first` is required, but two containers of this delegate cannot run at once.
     #[error("start-first is not possible: {0}; use auto or stop-first")]
     CannotStartFirst(SingleInstance),
     /// A container that is not ours has the name that the candidate needs.
     #[error("another container has the name {name}, which the new container needs; rename that one")]
     NameTaken { name: String },
-    /// The engine refused to create the candidate.
     #[error("cannot create the new container: {problem}")]
     CreateRefused { problem: String },
     /// The engine refused to start a container like the candidate, before the container in service was asked to stop.
     #[error("not stopped, since Docker cannot start the new container: {problem}")]
     StartRefused { problem: String },
-    /// The candidate differs from the delegate that it should replace.
     #[error("the new container's configuration would differ: {differences}")]
     ConfigurationMismatch { differences: String },
     /// The delegate's limits, networks or restart policy were changed after its candidate was created.
@@ -304,7 +279,6 @@ pub enum Reason {
     /// Another instance of this upgrader acts; this instance takes over once it is the successor, or outlives the other.
     #[error("{name} acts here; this upgrader stands by")]
     StandingBy { name: String },
-    /// Another replica of the same delegate is being replaced, one at a time.
     #[error("waiting for {name}: replicas are replaced one at a time")]
     WaitingForReplica { name: String },
     /// The host already has as many candidates as may prove themselves at once.
@@ -321,7 +295,6 @@ pub enum Reason {
     Proving {
         /// How long it has been continuously healthy.
         healthy_for: Duration,
-        /// How long it has to stay healthy.
         needed: Duration,
         verdict: String,
     },
@@ -331,12 +304,7 @@ pub enum Reason {
          replaced at {} at the latest",
         count(*.tasks), time::text(*.until)
     )]
-    WaitingForIdle {
-        /// How many tasks it executes.
-        tasks: u64,
-        until: DateTime<Utc>,
-    },
-    /// The old container is finishing its tasks.
+    WaitingForIdle { tasks: u64, until: DateTime<Utc> },
     #[error("{name} is finishing {}; it has until {}", unfinished(*.tasks), time::text(*.until))]
     Draining {
         name: String,
@@ -359,10 +327,8 @@ pub enum Reason {
     /// A container that was asked to stop must be gone before the next step.
     #[error("waiting until {name} is gone")]
     Stopping { name: String },
-    /// The old container is kept until its successor is healthy.
     #[error("keeping the old container until the new one is healthy ({verdict})")]
     SuccessorUnhealthy { verdict: String },
-    /// No container holds the delegate's name, and none is left to restore.
     #[error("no container holds the delegate's name, and none is left to restore")]
     #[strum_discriminants(default)]
     NoContainer,
@@ -383,20 +349,16 @@ pub enum Reason {
         verdict: String,
         because: RestartDeferral,
     },
-    /// It was asked to stop, and will then be started again.
     #[error("restarting {name}; it is finishing {} and has until {}", unfinished(*.tasks), time::text(*.until))]
     Restarting {
         name: String,
-        /// How many tasks it is running, if it reports them.
         tasks: Option<u64>,
         until: DateTime<Utc>,
     },
-    /// It is a task; the delegate is its service.
     #[error(
         "it is a task of the Swarm service {service}, which is upgraded as a whole, on a manager with SWARM=true"
     )]
     TaskOfService { service: String },
-    /// `SWARM` is false.
     #[error("Swarm services are left alone; SWARM=true also upgrades them")]
     SwarmOff,
     /// An object of an orchestrator that is never upgraded.
@@ -407,12 +369,9 @@ pub enum Reason {
     RollingOut {
         orchestrator: &'static str,
         image: String,
-        /// How many tasks run that image.
         running: u64,
-        /// How many should run.
         wanted: u64,
     },
-    /// The orchestrator returns to the previous image.
     #[error("{image} failed; {orchestrator} is rolling back to {to}")]
     RollingBack {
         orchestrator: &'static str,
@@ -422,7 +381,6 @@ pub enum Reason {
     /// It has the new image, but no task should run.
     #[error("updated to {image}, which is not verified: it is scaled to 0")]
     NotVerified { image: String },
-    /// Someone else changes it.
     #[error("{orchestrator} is carrying out an update by someone else; waiting for its end")]
     UpdatedElsewhere { orchestrator: &'static str },
     /// Its update has stopped halfway, either someone else's or a rollback.
@@ -431,7 +389,6 @@ pub enum Reason {
         orchestrator: &'static str,
         message: String,
     },
-    /// Nothing under that name can be upgraded.
     #[error(
         "there is no Deployment {name} in the namespace {namespace}; workloadName has to be the name of the delegate's"
     )]
@@ -443,15 +400,10 @@ pub enum Reason {
     NoSuchContainer {
         deployment: String,
         container: String,
-        /// The containers that it has.
         found: String,
     },
-    /// `dryRun: true`.
     #[error("dryRun is true, so nothing is written; a run would continue with: {step}")]
-    DryRun {
-        /// The step.
-        step: String,
-    },
+    DryRun { step: String },
     /// This program may not take the step; the problem names what is missing.
     #[error("{step}: not permitted: {problem}")]
     NotPermitted { step: String, problem: String },

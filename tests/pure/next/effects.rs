@@ -5,9 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::container::{ContainerId, Role, RunState};
 use delegate_upgrader::health::HealthStatus;
-use delegate_upgrader::rollout::{
-    AutoRemove, Comparison, Desired, Fact, Intent, Member, Reach, RememberedImage, Step,
-};
+use delegate_upgrader::rollout::{AutoRemove, Desired, Fact, Intent, Member, Reach, RememberedImage, Step};
 
 use super::scene::{Change, STOP_TIMEOUT, Scene, V1, copy, holds, image_id, new, now, verdict};
 
@@ -75,12 +73,12 @@ impl Scene {
                         });
                         (m.release, m.previous_release) = (*release, old.release);
                         m.created_at = moment;
-                        (m.history.comparison, m.history.trial) = (Comparison::Pending, None);
+                        (m.history.comparison, m.history.trial) = (None, None);
                     });
                 self.facts.has_created = true;
                 *self = self.clone().candidate(made);
             }
-            Step::Prepare { id, .. } => self.change_member(id, |m| m.history.comparison = Comparison::Same),
+            Step::Prepare { id, .. } => self.change_member(id, |m| m.history.comparison = Some(Ok(()))),
             Step::TryStart { id, .. } => self.change_member(id, |m| m.history.trial = Some(Ok(()))),
             Step::Recreate { from, image } => {
                 let original = self.member(from);

@@ -1,7 +1,7 @@
 //! Decisions that must never be made, whatever the state.
 
 use delegate_upgrader::container::{ContainerId, Role, RunState};
-use delegate_upgrader::rollout::{AutoRemove, ChosenOrder, Comparison, Member, Row, Step};
+use delegate_upgrader::rollout::{AutoRemove, ChosenOrder, Member, Row, Step};
 
 use super::scene::{HEALTHY_TIME, Scene};
 
@@ -39,7 +39,7 @@ impl Scene {
         let is_proven = candidate.works() && healthy_for >= Some(HEALTHY_TIME);
         let history = &candidate.history;
         let is_tried = history.trial == Some(Ok(())) || serving.is_between_lives();
-        let is_ready = candidate.is_created() && history.comparison == Comparison::Same && is_tried;
+        let is_ready = candidate.is_created() && history.comparison == Some(Ok(())) && is_tried;
         let is_its_successor = candidate.is_successor_of(serving);
         let is_unchanged = candidate.fingerprint.as_ref() == Some(&serving.settings);
         is_its_successor

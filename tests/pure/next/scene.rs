@@ -11,9 +11,8 @@ use delegate_upgrader::host::hold::Holds;
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{
-    AutoRemove, Blocker, Comparison, Decided, Decision, Desired, Facts, History, Intent, Life, Member,
-    OwnerSettings, Policy, Reach, RememberedImage, Rollout, Row, Step, StopTimeoutSource, next,
-    rows_that_hold,
+    AutoRemove, Blocker, Decided, Decision, Desired, Facts, History, Intent, Life, Member, OwnerSettings,
+    Policy, Reach, RememberedImage, Rollout, Row, Step, StopTimeoutSource, next, rows_that_hold,
 };
 use delegate_upgrader::schedule::wave::Place;
 use delegate_upgrader::text::duration;
@@ -105,7 +104,7 @@ pub fn new() -> Member {
         m.previous = Some(remembered(V1));
         m.fingerprint = Some("as made".to_owned());
         m.created_at = ago(1000);
-        m.history.comparison = Comparison::Same;
+        m.history.comparison = Some(Ok(()));
         m.history.trial = Some(Ok(()));
     })
 }

@@ -2,7 +2,7 @@
 
 use delegate_upgrader::container::{Role, RunState};
 use delegate_upgrader::rollout::reason::Reason;
-use delegate_upgrader::rollout::{AutoRemove, Comparison, Desired, Member};
+use delegate_upgrader::rollout::{AutoRemove, Desired, Member};
 
 use super::scene::{
     Change, DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, V1, V2, V3, ago, copy, image_id, new, old,
@@ -43,13 +43,14 @@ fn servings() -> Vec<Option<Member>> {
 
 fn candidates() -> Vec<Option<Member>> {
     let base = || new().id("candidate");
-    let compared = |comparison: Comparison| base().change(|m| m.history.comparison = comparison);
+    let compared =
+        |comparison: Option<Result<(), String>>| base().change(|m| m.history.comparison = comparison);
     let mut all = vec![None];
     all.extend(
         [
             base(),
-            compared(Comparison::Pending),
-            compared(Comparison::Different("/Env".to_owned())),
+            compared(None),
+            compared(Some(Err("/Env".to_owned()))),
             base().change(|m| m.history.trial = None),
             base().change(|m| m.history.trial = Some(Err("no runtime".to_owned()))),
             base().refused_for_good(),

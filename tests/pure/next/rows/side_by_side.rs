@@ -4,8 +4,8 @@ use chrono::TimeDelta;
 use delegate_upgrader::config::UpdateOrder;
 use delegate_upgrader::container::{Role, RunState};
 use delegate_upgrader::document::{DependencyKind, Obstacle, SingleInstance};
+use delegate_upgrader::rollout::Member;
 use delegate_upgrader::rollout::reason::Reason;
-use delegate_upgrader::rollout::{Comparison, Member};
 
 use super::super::scene::{
     Change, DEADLINE, HEALTHY_TIME, Scene, V1, V2, V3, ago, copy, helper, new, now, old, remembered,
@@ -52,9 +52,9 @@ fn proven() -> Member {
 fn a_candidate_proves_itself_beside_the_one_in_service() {
     let reconfigured = || {
         let changed = |member: &mut Member| member.reconfigured = Some("memory".to_owned());
-        new().change(changed).change(|m| m.history.comparison = Comparison::Pending)
+        new().change(changed).change(|m| m.history.comparison = None)
     };
-    let compared = |comparison: Comparison| with(new().change(|m| m.history.comparison = comparison));
+    let compared = |comparison: Option<Result<(), String>>| with(new().change(|m| m.history.comparison = comparison));
     table(
         "Side by side",
         vec![
@@ -74,10 +74,10 @@ fn a_candidate_proves_itself_beside_the_one_in_service() {
             (behind(old().exited(15)), "serving_down: withdraw new as d.withdrawn-now: not_running"),
             (with(new().stopped(30)), "unwanted: withdraw new as d.withdrawn-now: candidate_vanished"),
             (with(new().exited(30)), "candidate_reject: reject new as d.failed-1: exited with code 3 before it had proven itself"),
-            (compared(Comparison::Pending), "prepare: prepare new"),
+            (compared(None), "prepare: prepare new"),
             (with(reconfigured()), "former_keep: keep memory of old"),
             (with(reconfigured()).former(new().id("former").policy("no")), "prepare: prepare new"),
-            (compared(Comparison::Different("/Env".to_owned())), "different: withdraw new as d.withdrawn-now: configuration_mismatch"),
+            (compared(Some(Err("/Env".to_owned()))), "different: withdraw new as d.withdrawn-now: configuration_mismatch"),
             (with(new()), "candidate_start: start new"),
             (with(new()).knowing(|facts| facts.free_memory = None), "candidate_start: find out free_memory"),
             (with(new()).knowing(|facts| (facts.free_memory, facts.crowd) = (None, 1)), "candidate_start: wait 5s, waiting_for_others"),
