@@ -324,7 +324,7 @@ impl CommandLine {
                 let started = workloads
                     .start_rollback(to.as_deref(), asker.into(), &records)
                     .await;
-                started.map_err(|problem| fail(problem, Exit::NotServed))?;
+                started.map_err(failed)?;
             } else if let Command::Reconfigure(given) = command {
                 for it in given.start(&mut workloads).await? {
                     let (deployment, elsewhere) = (it.container, it.elsewhere.unwrap_or_default());

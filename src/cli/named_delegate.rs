@@ -126,6 +126,7 @@ async fn finish(
 pub(super) fn failed(error: OperatorError) -> Exit {
     let exit = match &error {
         OperatorError::Engine(error) => return no_engine(error),
+        OperatorError::NotObserved(_) => Exit::Unavailable,
         OperatorError::HealthOnly => Exit::Config,
         OperatorError::NoSuchDelegate { .. } | OperatorError::NoSuchRelease { .. } => Exit::Usage,
         OperatorError::NothingToChange => Exit::Ok,

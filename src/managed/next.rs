@@ -204,12 +204,8 @@ impl At<'_> {
     }
 
     fn wanted(&self) -> Option<(&ImageReference, &Intent)> {
-        match self.desired {
-            Desired::Image {
-                reference, intent, ..
-            } => Some((reference, intent)),
-            Desired::Keep(_) => None,
-        }
+        let (reference, _, intent) = self.desired.wanted()?;
+        Some((reference, intent))
     }
 
     fn orchestrator(&self) -> &'static str {

@@ -16,6 +16,7 @@ use crate::image::{ImageName, ImageReference};
 use crate::managed::Managed;
 use crate::manager::ImageSource;
 use crate::reconcile::upgrade_run::UpgradeRun;
+use crate::rollout::reason::Reason;
 use crate::rollout::{Intent, Rollout};
 use crate::status::report::none_found;
 
@@ -25,9 +26,12 @@ pub enum OperatorError {
     /// The engine could not be observed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A workload of an orchestrator is missing or could not be observed.
+    /// The workloads of an orchestrator could not be observed.
     #[error("{0}")]
     NotObserved(String),
+    /// A workload of an orchestrator is missing or not as expected.
+    #[error("{0}")]
+    Absent(Reason),
     /// `DISABLE_AUTO_UPGRADE`: nothing may be changed.
     #[error(
         "DISABLE_AUTO_UPGRADE=true, so nothing may be changed; run the command with DISABLE_AUTO_UPGRADE=false"

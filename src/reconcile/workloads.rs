@@ -84,24 +84,23 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     /// Starts a run that takes each workload back to its previous image, or to a release; `records` are the audit log's.
     ///
     /// # Errors
-    /// Why that is impossible, as a sentence.
+    /// One of them is missing or has nothing to go back to, or nothing could be observed.
     pub async fn start_rollback(
         &mut self,
         release: Option<&str>,
         request: Request,
         records: &[Event],
-    ) -> Result<(), String> {
+    ) -> Result<(), OperatorError> {
         self.observe_all().await?;
         let has_changed = |managed: &Managed| managed.changed_settings().is_some();
         if release.is_none() && self.driver.managed().any(has_changed) {
-            let started = self.take_settings_back(request).await;
-            return started.map_err(|error| error.to_string());
+            return self.take_settings_back(request).await;
         }
         let before = |managed: &Managed| {
-            let image = image_before(managed, release, records.iter().cloned());
-            Ok((managed.clone(), image.map_err(|error| error.to_string())?))
+            let image = image_before(managed, release, records.iter().cloned())?;
+            Ok((managed.clone(), image))
         };
-        let all: Result<Vec<_>, String> = self.driver.managed().map(before).collect();
+        let all: Result<Vec<_>, OperatorError> = self.driver.managed().map(before).collect();
         let run = UpgradeRun::new(Intent::Rollback(request));
         self.core.run = Driver::<O>::rollback(run, all?, (self.clock)());
         Ok(())
@@ -116,7 +115,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         settings: &NewSettings,
         request: Request,
     ) -> Result<Vec<Change>, OperatorError> {
-        self.observe_all().await.map_err(OperatorError::NotObserved)?;
+        self.observe_all().await?;
         let ids: Vec<String> = self.driver.managed().map(|managed| managed.id.clone()).collect();
         let changes = ids.iter().map(|id| self.driver.change_to(id, settings));
         let wanted: Result<Vec<_>, _> = changes.filter_map(Result::transpose).collect();
@@ -145,10 +144,11 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     }
 
     /// Observes all workloads, and returns why one is missing.
-    async fn observe_all(&mut self) -> Result<(), String> {
-        self.observe().await.map_err(|error| error.to_string())?;
+    async fn observe_all(&mut self) -> Result<(), OperatorError> {
+        let observed = self.observe().await;
+        observed.map_err(|error| OperatorError::NotObserved(error.to_string()))?;
         let absent = self.driver.found.absent.first();
-        absent.map_or(Ok(()), |(_, reason)| Err(reason.to_string()))
+        absent.map_or(Ok(()), |(_, reason)| Err(OperatorError::Absent(reason.clone())))
     }
 }
 

@@ -393,7 +393,7 @@ fn a_failed_upgrade_is_rolled_back() {
         assert!(text.contains(releases), "{text}");
     }
     let (code, text) = cluster.run("rollback --to 1", B);
-    assert_eq!(code, Some(1), "{text}");
+    assert_eq!(code, Some(2), "{text}");
     assert!(
         text.contains("delegate has no release 1 that is known here; known: 0"),
         "{text}"
