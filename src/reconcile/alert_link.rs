@@ -105,9 +105,7 @@ impl AlertLink {
     /// Why an upgrade to the wanted image must not start now. A reason lasts until another answer, and no reason only while it is fresh.
     pub(super) fn held(&self, desired: &Desired, now: DateTime<Utc>) -> Option<Reason> {
         self.ask.as_ref()?;
-        let Desired::Image { reference: image, .. } = desired else {
-            return None;
-        };
+        let (image, ..) = desired.wanted()?;
         let (is_fresh, image_name) = (self.is_fresh(), image.to_string());
         match &self.last {
             Some((_, Ok(alerts))) if alerts.iter().any(|alert| alert.holds(image)) => {

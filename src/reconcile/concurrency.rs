@@ -68,9 +68,7 @@ pub(super) fn soaking(
     soak: Duration,
     now: DateTime<Utc>,
 ) -> Option<Reason> {
-    let Desired::Image { reference, id, .. } = desired else {
-        return None;
-    };
+    let (reference, id, _) = desired.wanted()?;
     // Before its pull, a mutable tag does not say which image it means.
     let runs_it = |serving: &Member| match id {
         Some(id) => serving.image_id == *id,
@@ -101,9 +99,7 @@ pub(super) fn soaking_of<'a>(
     soak: Duration,
     now: DateTime<Utc>,
 ) -> Option<Reason> {
-    let Desired::Image { reference, .. } = desired else {
-        return None;
-    };
+    let (reference, ..) = desired.wanted()?;
     let replicas = others.filter(|other| other.workload == managed.workload && other.id != managed.id);
     let replicas = replicas.filter(|other| {
         other.left_alone.is_none() && other.tasks.wanted > 0 && other.image.refers_to(reference)
