@@ -23,8 +23,8 @@ pub enum Step {
         /// The text that identifies the image.
         image: String,
     },
-    /// Record the next attempt. If [`Orchestrator::begins_at_once`], also do [`Step::Apply`]; the same with other settings, which no
-    /// other process knows.
+    /// Record the next attempt. Also do [`Step::Apply`] if [it begins at once](super::Orchestrator::begins_at_once), or if the attempt is
+    /// about other settings, which no other process knows.
     Begin { to: ImageReference, intent: Intent },
     /// Give the workload the image of the recorded attempt.
     Apply { to: ImageReference },
