@@ -47,7 +47,7 @@ pub struct UpgradeRun {
     /// The workloads of an orchestrator, by key, whose attempt has ended: an operator's request covers one.
     ended: HashSet<String>,
     /// The workloads of an orchestrator, by key, to which this run gave other settings, with the record of that.
-    begun: HashMap<String, Record>,
+    started: HashMap<String, Record>,
     /// The delegates that this run does not try again, by key.
     skipped: HashMap<String, Reason>,
     /// The containers (`None`) or the orchestrator's workloads with this `DELEGATE_NAME` of which the others keep their image: the

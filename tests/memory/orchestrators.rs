@@ -379,6 +379,11 @@ fn token(value: &str) -> NewSettings {
     new
 }
 
+async fn give_new_token(upgrader: &mut Workloads<Memory, FixedImage>) {
+    let changes = upgrader.reconfigure(&token("new"), Request::default()).await;
+    assert!(!changes.unwrap().is_empty());
+}
+
 #[tokio::test(start_paused = true)]
 async fn other_settings_are_an_attempt_that_an_upgrade_keeps_and_a_rollback_takes_back() {
     let memory = Memory {
@@ -387,10 +392,7 @@ async fn other_settings_are_an_attempt_that_an_upgrade_keeps_and_a_rollback_take
     };
     let value = || memory.settings_of("a").env("TOKEN").map(str::to_owned);
     let mut upgrader = publishing(&memory, OLD);
-    upgrader
-        .reconfigure(&token("new"), Request::default())
-        .await
-        .unwrap();
+    give_new_token(&mut upgrader).await;
     assert_eq!(reasons(&finish(&mut upgrader).await), [Reconfigured]);
     assert_eq!(
         (memory.steps(), value().as_deref()),
@@ -436,10 +438,7 @@ async fn settings_that_fail_are_taken_back_and_blame_no_image() {
             ..Memory::with(&["a", "b"])
         };
         let mut upgrader = publishing(&memory, OLD);
-        upgrader
-            .reconfigure(&token("new"), Request::default())
-            .await
-            .unwrap();
+        give_new_token(&mut upgrader).await;
         let report = finish(&mut upgrader).await;
         assert_eq!(reasons(&report), [Rejected, Halted], "{by_itself}");
         let message = &report.delegates[0].message;
@@ -471,10 +470,7 @@ async fn settings_that_another_process_takes_back_halt_the_rest() {
     };
     let mut upgrader = publishing(&memory, OLD);
     let mut daemon = publishing(&memory, OLD);
-    upgrader
-        .reconfigure(&token("new"), Request::default())
-        .await
-        .unwrap();
+    give_new_token(&mut upgrader).await;
     upgrader.reconcile().await.unwrap();
     tokio::time::sleep(settings().policy.healthy_deadline).await;
     daemon.start_run(Intent::Upgrade);
@@ -496,10 +492,7 @@ async fn a_change_whose_answer_is_lost_is_made_once() {
         .unwrap()
         .push_back(("begin a", lost_answer()));
     let mut upgrader = publishing(&memory, OLD);
-    upgrader
-        .reconfigure(&token("new"), Request::default())
-        .await
-        .unwrap();
+    give_new_token(&mut upgrader).await;
     assert_eq!(reasons(&finish(&mut upgrader).await), [Reconfigured]);
     assert_eq!(memory.steps(), ["begin a"]);
 }

@@ -34,7 +34,7 @@ impl UpgradeRun {
     fn reconfigured(&self, managed: &Managed) -> Desired {
         let new = self.intent.new_settings(&managed.id);
         match (new, managed.image.reference()) {
-            (Some(new), _) if self.begun.contains_key(&managed.id) => {
+            (Some(new), _) if self.started.contains_key(&managed.id) => {
                 let settings = new.names();
                 Desired::Keep(Reason::Reconfigured { settings })
             }
@@ -48,12 +48,12 @@ impl UpgradeRun {
     }
 
     /// Notes that this run gave a workload other settings, with this record.
-    pub(in crate::reconcile) fn note_begun(
+    pub(in crate::reconcile) fn note_started(
         &mut self,
         managed: &Managed,
         written: Option<(Record, Option<String>)>,
     ) {
-        self.begun
+        self.started
             .extend(written.map(|(record, _)| (managed.id.clone(), record)));
     }
 
@@ -63,14 +63,14 @@ impl UpgradeRun {
         let Some(new) = self.intent.new_settings(&managed.id) else {
             return;
         };
-        match self.begun.get(&managed.id) {
+        match self.started.get(&managed.id) {
             // If Swarm takes settings back by itself, it also restores the labels from before the attempt.
-            Some(begun) if managed.record.release < begun.release => managed.record = begun.clone(),
-            None if has_new => drop(self.begun.insert(managed.id.clone(), managed.record.clone())),
+            Some(started) if managed.record.release < started.release => managed.record = started.clone(),
+            None if has_new => drop(self.started.insert(managed.id.clone(), managed.record.clone())),
             _ => {}
         }
         let is_back = !has_new && !managed.is_in_progress() && managed.taken_back().is_none();
-        if is_back && self.begun.contains_key(&managed.id) && !self.skipped.contains_key(&managed.id) {
+        if is_back && self.started.contains_key(&managed.id) && !self.skipped.contains_key(&managed.id) {
             let failed = managed.record.attempt.as_ref().and_then(|it| it.failed.clone());
             let problem = failed.unwrap_or_else(|| "someone else took the former settings back".to_owned());
             let reason = Reason::Rejected {

@@ -18,7 +18,7 @@ pub fn engine_socket() -> String {
     let host = env("DOCKER_HOST");
     let socket = host.strip_prefix("unix://");
     socket
-        .unwrap_or_else(|| panic!("{host} is no unix socket"))
+        .unwrap_or_else(|| panic!("{host} is not a unix socket"))
         .to_owned()
 }
 
