@@ -83,7 +83,7 @@ fn settings_that_fail_end_as_before_and_halt_the_other_service() {
         run.says("halted");
         assert_eq!([service.variables(), other.variables()], before, "{action}");
         eventually("both run again", PATIENCE, || {
-            service.running() == [image(V1), image(V1)]
+            service.running() == [image(V1), image(V1)] && other.running() == [image(V1)]
         });
         service
             .run(V1, &["history"])
