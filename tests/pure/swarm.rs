@@ -130,6 +130,21 @@ fn a_later_failure_does_not_hide_one_of_the_attempted_image() {
     assert_eq!(seen(&service), (NEW.to_owned(), 4));
 }
 
+#[test]
+fn a_later_failure_with_former_settings_does_not_hide_one_with_new_settings() {
+    let with_settings = |mut task: Value| {
+        let labels = json!({ "io.delegate-upgrader.settings": "3 env.A" });
+        task["Spec"]["ContainerSpec"]["Labels"] = labels;
+        task
+    };
+    let failed = [
+        with_settings(task(NEW, "shutdown", "failed", 4)),
+        task(NEW, "shutdown", "failed", 9),
+    ];
+    let failure = read(&service(), &failed).unwrap().tasks.last_failure.unwrap();
+    assert_eq!((failure.settings, failure.at.timestamp() % 60), (3, 4));
+}
+
 /// For a global service, only the manager knows on how many nodes it may run.
 #[test]
 fn a_global_services_task_count_comes_from_its_manager() {

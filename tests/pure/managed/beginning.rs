@@ -1,5 +1,7 @@
 //! Whether an image may be tried now, and who decides that.
 
+use std::sync::Arc;
+
 use delegate_upgrader::container::Request;
 use delegate_upgrader::host::hold::{Holds, Paused};
 use delegate_upgrader::rollout::{Backoff, Fact};
@@ -105,6 +107,22 @@ fn operator_overrules_quarantine_and_manual_rollback() {
             assert!(matches!(step(&managed, &asked(NEW, intent)), Step::Begin { .. }));
         }
     }
+}
+
+/// Another process has recorded its attempt, and is about to change the image.
+#[test]
+fn reconfigure_never_overwrites_a_noted_attempt() {
+    let settings = Intent::Reconfigure(Request::default(), Arc::default());
+    let noted = back(settled(), false);
+    assert!(matches!(
+        step(&service(), &asked(OLD, settings.clone())),
+        Step::Begin { .. }
+    ));
+    let decision = decide(&noted, &asked(OLD, settings));
+    assert!(
+        matches!(&decision, Decision::Rest(Reason::UpdatedElsewhere { .. })),
+        "{decision:?}"
+    );
 }
 
 #[test]
