@@ -52,16 +52,14 @@ pub fn read(
         failure.settings = settings.release;
     }
     let annotation = |name: &str| annotation(document, name);
-    let limits = observe::owner_by(
-        |name| mark(document, name),
-        variable(ours, "ACCOUNT_ID"),
-        account,
-        zone,
-    );
+    let variables = variables(ours);
+    let theirs = variables.env("ACCOUNT_ID");
+    let limits = observe::owner_by(|name| mark(document, name), theirs, account, zone);
+    let named = variables.env("DELEGATE_NAME").filter(|name| !name.is_empty());
     Ok(Managed {
         orchestrator: Orchestrator::Kubernetes,
         id: text("/metadata/uid").unwrap_or_default().to_owned(),
-        workload: variable(ours, "DELEGATE_NAME").unwrap_or(workload).to_owned(),
+        workload: named.unwrap_or(workload).to_owned(),
         image: ImageName::from(image),
         settings,
         progress: progress(document),
@@ -96,13 +94,6 @@ pub(super) fn variables(container: &Value) -> Inspected {
         Some(format!("{}={value}", it["name"].as_str()?))
     };
     Inspected::with_variables(&env.filter_map(set).map(Value::from).collect())
-}
-
-/// Returns a container's variable if it is set there rather than in a ConfigMap.
-fn variable<'a>(container: &'a Value, name: &str) -> Option<&'a str> {
-    let mut env = container["env"].as_array()?.iter();
-    let variable = env.find(|variable| variable["name"].as_str() == Some(name))?;
-    variable["value"].as_str().filter(|value| !value.is_empty())
 }
 
 pub(super) fn count(document: &Value, path: &str) -> Option<u64> {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 use tracing::warn;
 
+use super::read::settings_of;
 use super::{
     Defaults, Gate, Tools, before, has_health_check, objects, warnings, way_back, with_health_check,
     with_image, with_record, with_settings,
@@ -210,10 +211,6 @@ impl<E: Engine> Swarm<E> {
 fn version(service: &Object) -> u64 {
     let index = service.document.pointer("/Version/Index");
     index.and_then(Value::as_u64).unwrap_or_default()
-}
-
-fn settings_of(task: &Value) -> Inspected {
-    Inspected::with_variables(&task["ContainerSpec"]["Env"])
 }
 
 fn refusal(error: EngineError) -> Refusal {
