@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::cluster::{Cluster, ClusterError};
+use super::cluster::Cluster;
 use super::pods::{self, Failing};
 use super::settings::ClusterSettings;
 use super::{patch, path, read, replica_sets, warnings};
@@ -70,7 +70,7 @@ impl Deployments {
     ///
     /// # Errors
     /// The reason why this is impossible.
-    pub async fn pause(&mut self, paused: Option<&str>) -> Result<Option<Reason>, ClusterError> {
+    pub async fn pause(&mut self, paused: Option<&str>) -> Result<Option<Reason>, Refusal> {
         let Found { objects, absent } = self.observe().await?.unwrap_or_default();
         for Object { managed, document } in objects {
             let patch = patch::pause(&document, paused.map(str::to_owned));
@@ -88,17 +88,17 @@ impl Deployments {
     }
 
     /// Patches a Deployment. The last reading is outdated afterwards.
-    async fn patch(&mut self, name: &str, patch: &Value) -> Result<Value, ClusterError> {
+    async fn patch(&mut self, name: &str, patch: &Value) -> Result<Value, Refusal> {
         self.read_at = None;
         self.cluster.patch(&self.path(name), patch).await
     }
 
     /// Reads one Deployment, or returns why it is missing or unusable.
-    async fn read(&mut self, name: &str) -> Result<Result<Object, Reason>, ClusterError> {
+    async fn read(&mut self, name: &str) -> Result<Result<Object, Reason>, Refusal> {
         let path = self.path(name);
         let mut document = match self.cluster.get(&path).await {
             Ok(document) => document,
-            Err(ClusterError::NotFound(_)) => return Ok(Err(self.missing(name).await)),
+            Err(Refusal::NotFound(_)) => return Ok(Err(self.missing(name).await)),
             Err(error) => return self.unread(name, error).map(Err),
         };
         let known = self.known(name);
@@ -145,19 +145,22 @@ impl Deployments {
     ///
     /// # Errors
     /// The API server cannot be reached or may just have started, so the Deployment must be read again.
-    fn unread(&mut self, name: &str, error: ClusterError) -> Result<Reason, ClusterError> {
+    fn unread(&mut self, name: &str, error: Refusal) -> Result<Reason, Refusal> {
         let known = self.known(name);
-        if let ClusterError::Unreachable(_) = error {
+        if let Refusal::Failed(_) = error {
             known.refused_since = None;
             return Err(error);
         }
         let since = known.refused_since.get_or_insert_with(Instant::now);
         if known.was_read && since.elapsed() < STARTS {
-            return Err(ClusterError::Starting(error.to_string()));
+            // It has no permissions yet right after its start.
+            return Err(Refusal::Failed(format!(
+                "the API server refuses what it did before, as one that has just started: {error}"
+            )));
         }
         let (step, problem) = ("read the Deployment".to_owned(), error.to_string());
         Ok(match error {
-            ClusterError::Forbidden(_) => Reason::NotPermitted { step, problem },
+            Refusal::NotPermitted(_) => Reason::NotPermitted { step, problem },
             _ => Reason::EngineError { step, problem },
         })
     }
@@ -184,7 +187,7 @@ impl Deployments {
         match self.cluster.get(&pods).await {
             Ok(list) => pods::last_failure(list["items"].as_array()?, &self.settings.container),
             Err(error) => {
-                self.is_blind = matches!(error, ClusterError::Forbidden(_));
+                self.is_blind = matches!(error, Refusal::NotPermitted(_));
                 debug!(%error, "cannot list the pods; continuing without their words");
                 None
             }
@@ -206,7 +209,7 @@ impl Deployments {
         let path = path("apps/v1", &self.namespace, "replicasets", "");
         let selector = pods::selector(document).unwrap_or_default();
         let path = format!("{}?labelSelector={selector}", path.trim_end_matches('/'));
-        let mut list = self.cluster.get(&path).await.map_err(refusal)?;
+        let mut list = self.cluster.get(&path).await?;
         Ok(match list["items"].take() {
             Value::Array(all) => all,
             _ => Vec::new(),
@@ -221,8 +224,7 @@ impl Deployments {
             let problem = "with its revisionHistoryLimit of 0, Kubernetes would forget the former settings";
             return Err(Refusal::Refused(problem.to_owned()));
         }
-        let tried = self.cluster.try_patch(&self.path(&managed.name), patch).await;
-        let tried = tried.map_err(refusal)?;
+        let tried = self.cluster.try_patch(&self.path(&managed.name), patch).await?;
         let container = read::container_of(&tried["spec"]["template"], &self.settings.container);
         let missing = container.map(|container| new.missing_in(&read::variables(container)));
         match missing.filter(|missing| !missing.is_empty()) {
@@ -266,24 +268,15 @@ fn without_values(refusal: Refusal, new: &NewSettings) -> Refusal {
     }
 }
 
-fn refusal(error: ClusterError) -> Refusal {
-    match error {
-        ClusterError::Conflict(problem) => Refusal::Conflict(problem),
-        ClusterError::Forbidden(problem) => Refusal::NotPermitted(problem),
-        ClusterError::Refused(problem) => Refusal::Refused(problem),
-        error => Refusal::Failed(error.to_string()),
-    }
-}
-
 impl Orchestrate for Deployments {
-    type Error = ClusterError;
+    type Error = Refusal;
 
     const ORCHESTRATOR: Orchestrator = Orchestrator::Kubernetes;
     const API: &'static str = "the API server of the cluster";
     const ONE_AT_A_TIME: bool = false;
 
     /// A second reading right after the Manager's answer is unnecessary, since a patch names the version that was read.
-    async fn observe(&mut self) -> Result<Option<Found>, ClusterError> {
+    async fn observe(&mut self) -> Result<Option<Found>, Refusal> {
         if self.read_at.is_some_and(|read_at| read_at.elapsed() < FRESH) {
             return Ok(None);
         }
@@ -386,7 +379,7 @@ impl Orchestrate for Deployments {
             let mark = read::annotation(&former, SETTINGS);
             patch::add_settings(&mut patch, &new.unwrap_or_default(), mark);
         }
-        self.patch(&managed.name, &patch).await.map_err(refusal)?;
+        self.patch(&managed.name, &patch).await?;
         Ok(())
     }
 }

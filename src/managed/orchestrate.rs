@@ -29,20 +29,19 @@ pub struct Found {
     pub absent: Vec<(String, Reason)>,
 }
 
-/// The reason why a step failed, with the orchestrator's message.
+/// The reason why a call to the orchestrator failed, with its message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub enum Refusal {
     /// The workload has changed since it was observed.
-    #[error("{0}")]
     Conflict(String),
     /// This program lacks the permission.
-    #[error("{0}")]
     NotPermitted(String),
-    /// The API refused the step, and would refuse it again.
-    #[error("{0}")]
+    /// The object does not exist.
+    NotFound(String),
+    /// The API refused the call, and would refuse it again.
     Refused(String),
-    /// Anything else.
-    #[error("{0}")]
+    /// The API cannot be reached, or anything else.
     Failed(String),
 }
 

@@ -295,7 +295,9 @@ impl<O: Orchestrate> Driver<O> {
                 }
             }
             Err(refusal) => {
-                if let Refusal::Failed(problem) | Refusal::Refused(problem) = &refusal {
+                if let Refusal::NotFound(problem) | Refusal::Failed(problem) | Refusal::Refused(problem) =
+                    &refusal
+                {
                     let (step, api) = (&words, O::API);
                     log!(
                         warn,
@@ -322,7 +324,7 @@ impl<O: Orchestrate> Driver<O> {
     fn back_off(&mut self, name: &str, step: String, refusal: Refusal, now: DateTime<Utc>) {
         let backoff = &mut self.track(name).backoff;
         *backoff = Some(match refusal {
-            Refusal::Conflict(problem) | Refusal::Failed(problem) => {
+            Refusal::Conflict(problem) | Refusal::NotFound(problem) | Refusal::Failed(problem) => {
                 Backoff::after(backoff.as_ref(), Reason::EngineError { step, problem }, now)
             }
             Refusal::Refused(problem) => Backoff::hopeless(Reason::EngineError { step, problem }, now),
