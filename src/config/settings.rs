@@ -244,7 +244,7 @@ fn self_upgrade(text: &str) -> Result<(bool, Option<ImageReference>), String> {
     let image = text.parse::<ImageReference>();
     image
         .map(|image| (true, Some(image)))
-        .map_err(|error| error.problem().to_string())
+        .map_err(|error| error.problem.to_string())
 }
 
 fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSettings {

@@ -15,7 +15,7 @@ use reference::{DEFAULT_REGISTRY, DEFAULT_TAG, compose};
 pub use reference::{ImageReference, ReferenceError, ReferenceProblem};
 pub use support::{CountedFrom, Expiry, release_day};
 pub use target::{
-    Target, TargetSettings, check_mirror, check_repository, is_delegate_image, is_mutable_tag,
-    manager_reference, resolve, resolve_upgrader, shows_release,
+    Target, TargetSettings, check_mirror, check_repository, is_delegate_image, is_harness, is_mutable_tag,
+    manager_reference, resolve, resolve_upgrader,
 };
 pub use version::Version;

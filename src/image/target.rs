@@ -258,15 +258,10 @@ fn is_stock(reference: &ImageReference) -> bool {
     (reference.registry(), reference.path()) == (super::DEFAULT_REGISTRY, STOCK_PATH)
 }
 
-/// Whether this is a build by Harness itself, which lacks the additions of custom images and comes in variants.
-fn is_harness(reference: &ImageReference) -> bool {
+/// Whether this is a build by Harness itself, which lacks the additions of custom images, comes in variants, and was built on about
+/// the day of its release. `reference` is its name without a mirror.
+pub fn is_harness(reference: &ImageReference) -> bool {
     is_stock(reference) || (reference.registry(), reference.path()) == OTHER_STOCK
-}
-
-/// Whether an image was built on about the day of its release. `reference` is its name without a mirror. A custom image was
-/// built later than the version in it.
-pub fn shows_release(reference: &ImageReference) -> bool {
-    is_harness(reference)
 }
 
 /// Whether an image with this name is a delegate: Harness's own from any registry, or from a repository in `known`.
@@ -295,12 +290,8 @@ fn generation(reference: &ImageReference) -> Option<u64> {
 
 /// Returns the text after the version in a tag, or the variant at the end of a tag without a version.
 fn suffix(tag: &str) -> &str {
-    let numbers = tag
-        .find(|c: char| c != '.' && !c.is_ascii_digit())
-        .map_or(tag, |end| &tag[..end]);
-    let numbers = numbers.trim_end_matches('.');
-    if numbers.parse::<Version>().is_ok() {
-        return &tag[numbers.len()..];
+    if let Some((_, rest)) = Version::split(tag) {
+        return rest;
     }
     VARIANTS
         .into_iter()

@@ -13,15 +13,16 @@ impl Version {
     /// Parses the version at the start of an image's tag. Ignores variants (`.minimal`, `-fips`). Returns `None` for
     /// `latest`, or if there is no tag.
     pub fn of(image: &ImageReference) -> Option<Self> {
-        let tag = image.tag()?;
-        let end = tag
-            .find(|c: char| c != '.' && !c.is_ascii_digit())
-            .unwrap_or(tag.len());
-        let (numbers, rest) = tag.split_at(end);
+        let (version, rest) = Self::split(image.tag()?)?;
         // Accept `26.03-fips` and `26.03.minimal`, but not `26.03rc1`, which is older than 26.03.
-        let ends_there = rest.is_empty() || rest.starts_with('-') || numbers.ends_with('.');
-        let version = numbers.trim_end_matches('.').parse().ok();
-        version.filter(|_| ends_there)
+        (rest.is_empty() || rest.starts_with(['-', '.'])).then_some(version)
+    }
+
+    /// Splits a tag after the version at its start.
+    pub(super) fn split(tag: &str) -> Option<(Self, &str)> {
+        let end = tag.find(|c: char| c != '.' && !c.is_ascii_digit());
+        let numbers = tag[..end.unwrap_or(tag.len())].trim_end_matches('.');
+        Some((numbers.parse().ok()?, &tag[numbers.len()..]))
     }
 
     /// Whether both versions are known and `image` is older than the image of a container.

@@ -73,7 +73,7 @@ impl Deployments {
     pub async fn pause(&mut self, paused: Option<&str>) -> Result<Option<Reason>, Refusal> {
         let Found { objects, absent } = self.observe().await?.unwrap_or_default();
         for Object { managed, document } in objects {
-            let patch = patch::pause(&document, paused.map(str::to_owned));
+            let patch = patch::annotate(&document, [(patch::PAUSED, paused.map(str::to_owned))]);
             self.patch(&managed.name, &patch).await?;
         }
         Ok(absent.into_iter().next().map(|(_, reason)| reason))
@@ -182,10 +182,8 @@ impl Deployments {
     /// Returns the pod that failed last, if pods may be listed.
     async fn failing(&mut self, document: &Value) -> Option<Failing> {
         let selector = pods::selector(document).filter(|_| !self.is_blind)?;
-        let pods = path("v1", &self.namespace, "pods", "");
-        let pods = format!("{}?labelSelector={selector}", pods.trim_end_matches('/'));
-        match self.cluster.get(&pods).await {
-            Ok(list) => pods::last_failure(list["items"].as_array()?, &self.settings.container),
+        match self.list("v1", "pods", &selector).await {
+            Ok(pods) => pods::last_failure(&pods, &self.settings.container),
             Err(error) => {
                 self.is_blind = matches!(error, Refusal::NotPermitted(_));
                 debug!(%error, "cannot list the pods; continuing without their words");
@@ -194,20 +192,26 @@ impl Deployments {
         }
     }
 
-    /// Returns the pod template with the former settings, which is in a ReplicaSet.
-    async fn former_template(&self, document: &Value) -> Result<Value, Refusal> {
-        let all = self.replica_sets(document).await?;
-        let former = replica_sets::former(&all, document, &self.settings.container);
-        former.cloned().ok_or_else(|| {
+    /// Returns the former settings, which a ReplicaSet has, with their mark.
+    async fn former(&self, document: &Value) -> Result<(Inspected, Option<String>), Refusal> {
+        let (container, all) = (&self.settings.container, self.replica_sets(document).await?);
+        let former = replica_sets::former(&all, document, container).ok_or_else(|| {
             let problem =
                 "someone has changed it since, or Kubernetes no longer has the ReplicaSet with the former settings";
             Refusal::Refused(problem.to_owned())
-        })
+        })?;
+        let mark = read::annotation(former, SETTINGS).map(str::to_owned);
+        Ok((read::variables(former, container), mark))
     }
 
     async fn replica_sets(&self, document: &Value) -> Result<Vec<Value>, Refusal> {
-        let path = path("apps/v1", &self.namespace, "replicasets", "");
         let selector = pods::selector(document).unwrap_or_default();
+        self.list("apps/v1", "replicasets", &selector).await
+    }
+
+    /// Lists the objects of this kind.
+    async fn list(&self, group: &str, kind: &str, selector: &str) -> Result<Vec<Value>, Refusal> {
+        let path = path(group, &self.namespace, kind, "");
         let path = format!("{}?labelSelector={selector}", path.trim_end_matches('/'));
         let mut list = self.cluster.get(&path).await?;
         Ok(match list["items"].take() {
@@ -225,15 +229,15 @@ impl Deployments {
             return Err(Refusal::Refused(problem.to_owned()));
         }
         let tried = self.cluster.try_patch(&self.path(&managed.name), patch).await?;
-        let container = read::container_of(&tried["spec"]["template"], &self.settings.container);
-        let missing = container.map(|container| new.missing_in(&read::variables(container)));
-        match missing.filter(|missing| !missing.is_empty()) {
-            Some(missing) => Err(Refusal::Refused(format!(
-                "an admission policy sets {} in another way",
-                missing.names()
-            ))),
-            None => Ok(()),
+        let variables = read::variables(&tried["spec"]["template"], &self.settings.container);
+        let missing = new.missing_in(&variables);
+        if missing.is_empty() {
+            return Ok(());
         }
+        Err(Refusal::Refused(format!(
+            "an admission policy sets {} in another way",
+            missing.names()
+        )))
     }
 
     /// Logs the last lines of the failed pod, if they may be read.
@@ -325,16 +329,14 @@ impl Orchestrate for Deployments {
     }
 
     fn settings(&self, object: &Object) -> Inspected {
-        let template = &object.document["spec"]["template"];
-        let container = read::container_of(template, &self.settings.container);
-        read::variables(container.unwrap_or(&Value::Null))
+        read::variables(&object.document["spec"]["template"], &self.settings.container)
     }
 
     async fn former_settings(&mut self, object: &Object) -> Result<Inspected, String> {
-        let former = self.former_template(&object.document).await;
-        let former = former.map_err(|refusal| refusal.to_string())?;
-        let container = read::container_of(&former, &self.settings.container);
-        Ok(read::variables(container.unwrap_or(&Value::Null)))
+        let former = self.former(&object.document).await;
+        former
+            .map(|(former, _)| former)
+            .map_err(|refusal| refusal.to_string())
     }
 
     fn refuses(&self, object: &Object, new: &NewSettings) -> Option<String> {
@@ -372,12 +374,9 @@ impl Orchestrate for Deployments {
                 .await
                 .map_err(|refusal| without_values(refusal, new))?;
         } else if let (Step::RollBack { .. }, Some(_)) = (step, managed.changed_settings()) {
-            let former = self.former_template(document).await?;
-            let variables = read::container_of(&former, container).map(read::variables);
-            let names = &managed.settings.names;
-            let new = variables.map(|variables| NewSettings::of(names, &variables));
-            let mark = read::annotation(&former, SETTINGS);
-            patch::add_settings(&mut patch, &new.unwrap_or_default(), mark);
+            let (former, mark) = self.former(document).await?;
+            let new = NewSettings::of(&managed.settings.names, &former);
+            patch::add_settings(&mut patch, &new, mark.as_deref());
         }
         self.patch(&managed.name, &patch).await?;
         Ok(())

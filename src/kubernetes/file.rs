@@ -121,7 +121,12 @@ pub fn parse(text: &str) -> File {
                 file.warnings
                     .push(format!("{place}: {text} is not used; Delegate is the only mode"));
             }
-            ("dryRun", _) => file.dry_run = flag(&mut file.problems, &place, &text).unwrap_or(true),
+            ("dryRun", _) => {
+                let flag = yes_or_no(&text);
+                file.dry_run = flag.unwrap_or(true);
+                let problem = || format!("{place}: {}; expected true or false", quoted(&text, 40));
+                file.problems.extend(flag.is_none().then(problem));
+            }
             ("namespace", _) => file.namespace = Some(text),
             ("containerName", _) => file.container = Some(text),
             (_, Some(variable)) => file.set(variable, place, text),
@@ -143,14 +148,6 @@ impl File {
         self.places.insert(variable, place);
         self.variables.push((variable, text));
     }
-}
-
-fn flag(problems: &mut Vec<String>, place: &Place, text: &str) -> Option<bool> {
-    let flag = yes_or_no(text);
-    if flag.is_none() {
-        problems.push(format!("{place}: {}; expected true or false", quoted(text, 40)));
-    }
-    flag
 }
 
 /// Returns a suggestion for an unknown key that is likely misspelt or in the wrong place.

@@ -37,7 +37,7 @@ pub struct Failing {
 /// Returns the pod that failed last, whatever its image.
 pub fn last_failure(pods: &[Value], container: &str) -> Option<Failing> {
     let failing = pods.iter().filter_map(|pod| {
-        let redactor = Redactor::new(variables(container_of(pod, container)?).environment());
+        let redactor = Redactor::new(variables(pod, container).environment());
         Some(Failing {
             pod: pod.pointer("/metadata/name")?.as_str()?.to_owned(),
             failure: failure(pod, container, &redactor)?,

@@ -52,7 +52,7 @@ pub fn read(
         failure.settings = settings.release;
     }
     let annotation = |name: &str| annotation(document, name);
-    let variables = variables(ours);
+    let variables = variables(template, container);
     let theirs = variables.env("ACCOUNT_ID");
     let limits = observe::owner_by(|name| mark(document, name), theirs, account, zone);
     let named = variables.env("DELEGATE_NAME").filter(|name| !name.is_empty());
@@ -83,9 +83,10 @@ pub(super) fn settings(pod: &Value) -> SettingsChange {
     SettingsChange::read(annotation(pod, SETTINGS))
 }
 
-/// Returns the variables of a container that are set there, as in Docker's documents.
-pub(super) fn variables(container: &Value) -> Inspected {
-    let env = container["env"].as_array().into_iter().flatten();
+/// Returns the variables that are set in this container of a pod or a pod template, as in Docker's documents.
+pub(super) fn variables(pod: &Value, container: &str) -> Inspected {
+    let env = container_of(pod, container).and_then(|container| container["env"].as_array());
+    let env = env.into_iter().flatten();
     // Kubernetes omits an empty value.
     let is_set = |it: &&Value| it.get("valueFrom").is_none();
     let env = env.filter(is_set);

@@ -11,8 +11,8 @@ use tracing::warn;
 
 use super::read::settings_of;
 use super::{
-    Defaults, Gate, Tools, before, has_health_check, objects, warnings, way_back, with_health_check,
-    with_image, with_record, with_settings,
+    Defaults, Gate, Tools, before, has_health_check, objects, warnings, way_back, with_image, with_record,
+    with_settings,
 };
 use crate::container::{ContainerId, Inspected};
 use crate::document::platform;
@@ -325,15 +325,15 @@ impl<E: Engine> Orchestrate for Swarm<E> {
                 .ok_or_else(|| Refusal::Refused(SETTINGS_LOST.to_owned()))?,
             (Some(image), _) => {
                 let check = self.health_check(service, image, now).await;
-                let spec = with_image(&with_health_check(&document["Spec"], check), image, self.defaults);
+                let spec = with_image(document["Spec"].clone(), image, check, self.defaults);
                 match step.new_settings(managed) {
-                    Some((new, mark)) => with_settings(&spec, new, &mark),
+                    Some((new, mark)) => with_settings(spec, new, &mark),
                     None => spec,
                 }
             }
             (None, _) => document["Spec"].clone(),
         };
-        let spec = with_record(&spec, &record, self.defaults);
+        let spec = with_record(spec, &record, self.defaults);
         let image: Option<ImageReference> = image.and_then(|image| image.parse().ok());
         let update = ServiceUpdate {
             id: &managed.id,

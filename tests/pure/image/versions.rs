@@ -2,7 +2,7 @@
 
 use chrono::NaiveDate;
 use delegate_upgrader::image::{
-    Expiry, ImageName, ImageReference, MaxVersion, Pin, Version, release_day, shows_release,
+    Expiry, ImageName, ImageReference, MaxVersion, Pin, Version, is_harness, release_day,
 };
 use serde_json::{Value, json};
 
@@ -179,7 +179,7 @@ fn takes_release_day_only_from_credible_time_of_image() {
         ("registry.example/harness/delegate:26.03.1", false),
         ("acme/delegate:26.03.1", false),
     ] {
-        assert_eq!(shows_release(&image.parse().unwrap()), expected, "{image}");
+        assert_eq!(is_harness(&image.parse().unwrap()), expected, "{image}");
     }
 }
 
