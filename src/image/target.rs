@@ -1,6 +1,6 @@
 //! Computes the target image, which a delegate should run, from the published image.
 
-use super::{ImageName, ImagePolicy, ImageReference, MaxVersion, Pull, ReferenceError, Version, compose};
+use super::{ImageName, ImagePolicy, ImageReference, Pull, ReferenceError, Version, compose};
 
 /// The path of Harness's own delegate image on the default registry.
 const STOCK_PATH: &str = "harness/delegate";
@@ -58,7 +58,7 @@ pub enum Target {
     /// The delegate should run this image, which may be newer or older.
     Replace(ImageReference),
     /// The delegate should run this image, but it is newer than `MAX_VERSION`.
-    HeldBack(ImageReference, MaxVersion),
+    HeldBack(ImageReference, Version),
     /// The delegate should run this image, but it has no digest, which `REQUIRE_DIGEST` demands.
     NotPinned(ImageReference),
     /// The delegate runs a custom build. The stock image must not replace it, since its tools would be lost. If
@@ -245,7 +245,7 @@ fn apply_policy(target: Target, policy: &ImagePolicy) -> Target {
     let Some(max) = &policy.max_version else {
         return target;
     };
-    match max.permits(wanted) {
+    match max.is_at_least(wanted) {
         Some(true) => target,
         Some(false) => Target::HeldBack(wanted.clone(), max.clone()),
         None => Target::Unresolvable(format!(

@@ -5,6 +5,9 @@ use std::str::FromStr;
 
 use super::{ImageName, ImageReference};
 
+/// Describes the accepted values of the label `io.delegate-upgrader.pin`.
+pub const PIN_ACCEPTED: &str = "a month or a version of the delegate such as 26.03 or 26.03.88501";
+
 /// At least two numbers joined by dots. Versions compare number by number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(Vec<u64>);
@@ -29,6 +32,33 @@ impl Version {
     pub fn is_older(image: &ImageReference, other: &ImageName) -> bool {
         let other = other.reference().ok().and_then(Self::of);
         matches!((Self::of(image), other), (Some(this), Some(other)) if this < other)
+    }
+
+    /// Reads the version to which an owner pins a delegate. Ignores variants, as in tags.
+    pub fn pinned(text: &str) -> Option<Self> {
+        Self::of(&format!("pin:{}", text.trim()).parse().ok()?)
+    }
+
+    /// Whether an image has this version: `26.03` includes every version released in March 2026. An image whose tag has no version
+    /// is not included.
+    pub fn includes(&self, image: &ImageReference) -> bool {
+        Self::of(image).is_some_and(|version| version.0.starts_with(&self.0))
+    }
+
+    /// Whether an image is no later than this version or month. `None` if its tag does not show it: it has no version, or a less exact
+    /// one than this, as `26.03` may be any version of March.
+    pub fn is_at_least(&self, image: &ImageReference) -> Option<bool> {
+        let (max, numbers) = (&self.0, Self::of(image)?.0);
+        let both = max.len().min(numbers.len());
+        if numbers[..both] == max[..both] && numbers.len() < max.len() {
+            return None;
+        }
+        Some(numbers[..both] <= max[..both])
+    }
+
+    /// Whether it is a version by year and month, or a month. `2026.02` is none, since these years have two digits.
+    pub fn is_by_month(&self) -> bool {
+        matches!(self.0.as_slice(), [1..=99, 1..=12, ..])
     }
 
     pub(super) fn numbers(&self) -> &[u64] {
