@@ -60,10 +60,8 @@ impl fmt::Display for Place {
 /// The parsed contents of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
-    /// The variables that the file sets.
-    pub variables: Vec<(&'static str, String)>,
-    /// The position of each variable.
-    pub places: BTreeMap<&'static str, Place>,
+    /// The variables that the file sets, each with its position.
+    pub variables: BTreeMap<&'static str, (Place, String)>,
     /// The value of `namespace`.
     pub namespace: Option<String>,
     /// The value of `containerName`.
@@ -138,15 +136,14 @@ pub fn parse(text: &str) -> File {
 
 impl File {
     fn set(&mut self, variable: &'static str, place: Place, text: String) {
-        if let Some(other) = self.places.get(variable) {
+        if let Some((other, _)) = self.variables.get(variable) {
             self.warnings.push(format!(
                 "{place}: not used, since {} is set in line {}",
                 other.key, other.line
             ));
             return;
         }
-        self.places.insert(variable, place);
-        self.variables.push((variable, text));
+        self.variables.insert(variable, (place, text));
     }
 }
 

@@ -66,9 +66,9 @@ impl ClusterSettings {
             env.iter()
                 .any(|(name, value)| name == variable && !value.to_string_lossy().trim().is_empty())
         };
-        let place = |variable: &str| match file.places.get(variable) {
+        let place = |variable: &str| match file.variables.get(variable) {
             _ if in_env(variable) => None,
-            Some(place) => Some(format!("{name}, {place}")),
+            Some((place, _)) => Some(format!("{name}, {place}")),
             None => file::key_of(variable).map(|key| format!("{name}: {key}")),
         };
         let explain = |problem: &Problem| match place(problem.variable) {
@@ -76,7 +76,7 @@ impl ClusterSettings {
             None => problem.to_string(),
         };
         let pairs = file.variables.iter();
-        let pairs = pairs.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let pairs = pairs.map(|(name, (_, value))| (OsString::from(name), OsString::from(value)));
         let common = config::Settings::from_env(env.iter().cloned().chain(pairs), config::Needs::All);
         let in_file = |lines: &[String]| -> Vec<String> {
             lines.iter().map(|line| format!("{name}, {line}")).collect()

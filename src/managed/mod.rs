@@ -200,8 +200,7 @@ impl Managed {
 
     /// Whether an attempt is recorded whose image the workload does not have yet.
     pub(crate) fn is_noted(&self) -> bool {
-        let is_noted = |attempt: &Attempt| !attempt.is_applied && attempt.from == self.image.as_str();
-        self.record.attempt.as_ref().is_some_and(is_noted)
+        self.behind().is_some_and(|attempt| !attempt.is_applied)
     }
 
     /// Returns its health as the orchestrator reports it.

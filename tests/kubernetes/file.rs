@@ -29,8 +29,7 @@ fn settings_in(text: &str, env: &[(&str, &str)]) -> Result<ClusterSettings, Stri
 }
 
 fn variable<'a>(file: &'a File, name: &str) -> Option<&'a str> {
-    let mut variables = file.variables.iter();
-    variables.find_map(|(known, value)| (*known == name).then_some(value.as_str()))
+    file.variables.get(name).map(|(_, value)| value.as_str())
 }
 
 #[test]
