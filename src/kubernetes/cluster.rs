@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request};
 use kube::Client;
-use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -41,12 +41,7 @@ impl Cluster {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let no_cluster =
             |error: &(dyn Error + 'static)| Refusal::Failed(format!("no cluster: {}", causes(error)));
-        let config = if is_in_cluster() {
-            Config::incluster().map_err(|error| no_cluster(&error))
-        } else {
-            of_kubeconfig().await.map_err(|error| no_cluster(&error))
-        };
-        let mut config = config?;
+        let mut config = config().await.map_err(|error| no_cluster(&*error))?;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         let namespace = config.default_namespace.clone();
         let client = Client::try_from(config).map_err(|error| no_cluster(&error))?;
@@ -106,10 +101,8 @@ impl Cluster {
         let request = request.body(bytes.unwrap_or_default());
         let request = request.map_err(|error| Refusal::Refused(error.to_string()))?;
         let answer = timeout(TIMEOUT, self.client.request_text(request)).await;
-        let answer = match answer {
-            Ok(answer) => answer.map_err(explain),
-            Err(_) => Err(unreachable(&format!("no answer within {} s", TIMEOUT.as_secs()))),
-        };
+        let late = |_| unreachable(&format!("no answer within {} s", TIMEOUT.as_secs()));
+        let answer = answer.map_err(late).and_then(|answer| answer.map_err(explain));
         let outcome = answer
             .as_ref()
             .map_or_else(ToString::to_string, |_| "ok".to_owned());
@@ -118,8 +111,11 @@ impl Cluster {
     }
 }
 
-/// Reads the kubeconfig. The proxy in `HTTPS_PROXY` is not for the API server.
-async fn of_kubeconfig() -> Result<Config, KubeconfigError> {
+/// Returns how to reach the cluster. The proxy in `HTTPS_PROXY` is not for the API server of a kubeconfig.
+async fn config() -> Result<Config, Box<dyn Error>> {
+    if is_in_cluster() {
+        return Ok(Config::incluster()?);
+    }
     let kubeconfig = Kubeconfig::read()?;
     let mut clusters = kubeconfig
         .clusters

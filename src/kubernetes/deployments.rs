@@ -49,8 +49,6 @@ struct Known {
     was_read: bool,
     /// Since when the API server has refused to show it.
     refused_since: Option<Instant>,
-    /// The pod that failed last, if pods may be read.
-    failing: Option<Failing>,
 }
 
 impl Deployments {
@@ -126,18 +124,11 @@ impl Deployments {
             Ok(managed) => managed,
             Err(reason) => return Ok(Err(reason)),
         };
-        let failing = if managed.tasks.are_complete() && !managed.is_in_progress() {
-            None
-        } else {
-            self.failing(&document).await
-        };
-        if let Some(failing) = &failing {
-            managed
-                .tasks
-                .last_failure
-                .get_or_insert_with(|| failing.failure.clone());
+        if !managed.tasks.are_complete() || managed.is_in_progress() {
+            let failing = self.failing(&document).await;
+            let failure = managed.tasks.last_failure.take();
+            managed.tasks.last_failure = failure.or(failing.map(|failing| failing.failure));
         }
-        self.known(name).failing = failing;
         Ok(Ok(Object { managed, document }))
     }
 
@@ -241,11 +232,11 @@ impl Deployments {
     }
 
     /// Logs the last lines of the failed pod, if they may be read.
-    async fn log_last_lines(&self, deployment: &str) {
-        let known = self.known.get(deployment);
-        let Some(failing) = known.and_then(|known| known.failing.as_ref()) else {
+    async fn log_last_lines(&mut self, Object { managed, document }: &Object) {
+        let Some(failing) = self.failing(document).await else {
             return;
         };
+        let deployment = &managed.name;
         let (namespace, container) = (&self.namespace, &self.settings.container);
         for query in failing.log_queries(container) {
             let path = format!("{}/log?{query}", path("v1", namespace, "pods", &failing.pod));
@@ -315,8 +306,8 @@ impl Orchestrate for Deployments {
         }))
     }
 
-    async fn lock(
-        &mut self,
+    fn lock(
+        &self,
         object: &Object,
         decision: &Decision,
         _: DateTime<Utc>,
@@ -358,16 +349,15 @@ impl Orchestrate for Deployments {
 
     async fn apply(&mut self, object: &Object, step: &Step, now: DateTime<Utc>) -> Result<(), Refusal> {
         let Object { managed, document } = object;
-        let container = &self.settings.container;
         match step {
-            Step::RollBack { .. } => self.log_last_lines(&managed.name).await,
+            Step::RollBack { .. } => self.log_last_lines(object).await,
             Step::NoteRollback { .. } => {
-                let writer = warnings::last_writer(document, container);
+                let writer = warnings::last_writer(document, &self.settings.container);
                 warn!(deployment = managed.name, writer, "someone else wrote its image");
             }
             _ => {}
         }
-        let mut patch = patch::patch(object, container, step, now);
+        let mut patch = patch::patch(object, &self.settings.container, step, now);
         if let Some((new, mark)) = step.new_settings(managed) {
             patch::add_settings(&mut patch, new, Some(&mark));
             self.try_settings(object, &patch, new)

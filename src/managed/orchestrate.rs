@@ -92,11 +92,11 @@ pub trait Orchestrate {
 
     /// Returns a reason to leave a workload alone in spite of the decision, and the time to check again.
     fn lock(
-        &mut self,
+        &self,
         object: &Object,
         decision: &Decision,
         now: DateTime<Utc>,
-    ) -> impl Future<Output = Option<(Reason, Option<DateTime<Utc>>)>>;
+    ) -> Option<(Reason, Option<DateTime<Utc>>)>;
 
     /// Describes briefly how well a new task is proven. `None` if that is up to the owner.
     fn proof(&self, _: &Object) -> Option<String> {

@@ -212,7 +212,7 @@ impl<O: Orchestrate> Driver<O> {
                 log!(warn, name, workload, "{line}");
             }
             let (mut decided, mut blockers) = self.decide(core, object, now);
-            let mut locked = self.orchestrator.lock(object, &decided.decision, now).await;
+            let mut locked = self.orchestrator.lock(object, &decided.decision, now);
             if locked.is_none() && matches!(decided.decision, Decision::Learn(_)) {
                 if let Err(refusal) = self.orchestrator.learn_holds().await {
                     self.back_off(&managed.name, READ_HOLDS.to_owned(), refusal, now);
@@ -220,7 +220,7 @@ impl<O: Orchestrate> Driver<O> {
                 }
                 // Decide again on the same observation: another one might take longer than the answer holds.
                 (decided, blockers) = self.decide(core, object, now);
-                locked = self.orchestrator.lock(object, &decided.decision, now).await;
+                locked = self.orchestrator.lock(object, &decided.decision, now);
             }
             core.alerts.keep(&blockers);
             let Decided { row, mut decision } = decided;

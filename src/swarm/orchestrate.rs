@@ -277,8 +277,8 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         read.map_err(refusal)
     }
 
-    async fn lock(
-        &mut self,
+    fn lock(
+        &self,
         service: &Object,
         _: &Decision,
         now: DateTime<Utc>,

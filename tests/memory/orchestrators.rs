@@ -156,12 +156,7 @@ impl Orchestrate for Memory {
         }))
     }
 
-    async fn lock(
-        &mut self,
-        _: &Object,
-        _: &Decision,
-        _: DateTime<Utc>,
-    ) -> Option<(Reason, Option<DateTime<Utc>>)> {
+    fn lock(&self, _: &Object, _: &Decision, _: DateTime<Utc>) -> Option<(Reason, Option<DateTime<Utc>>)> {
         None
     }
 
