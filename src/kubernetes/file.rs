@@ -193,12 +193,8 @@ fn entries(text: &str) -> Result<Vec<(Place, Value)>, String> {
                     let is_null =
                         style == ScalarStyle::Plain && ["~", "null", "Null", "NULL"].contains(&&*text);
                     let is_nothing = is_null || text.trim().is_empty();
-                    let text = if is_nothing {
-                        String::new()
-                    } else {
-                        text.into_owned()
-                    };
-                    entries.extend(key.take().map(|place| (place, Ok(text))));
+                    let text = if is_nothing { "" } else { &*text };
+                    entries.extend(key.take().map(|place| (place, Ok(text.to_owned()))));
                 }
                 None if text.is_empty() => {}
                 None => return Err(not_a_mapping()),

@@ -46,11 +46,6 @@ pub fn read(
     };
     let image = ours["image"].as_str().unwrap_or_default();
     let settings = settings(template);
-    let mut tasks = tasks(document);
-    if let Some(failure) = &mut tasks.last_failure {
-        image.clone_into(&mut failure.image);
-        failure.settings = settings.release;
-    }
     let annotation = |name: &str| annotation(document, name);
     let variables = variables(template, container);
     let theirs = variables.env("ACCOUNT_ID");
@@ -61,9 +56,9 @@ pub fn read(
         id: text("/metadata/uid").unwrap_or_default().to_owned(),
         workload: named.unwrap_or(workload).to_owned(),
         image: ImageName::from(image),
-        settings,
         progress: progress(document),
-        tasks,
+        tasks: tasks(document, (image, &settings)),
+        settings,
         record: Record::read(annotation),
         left_alone: limits.left_alone(),
         limits,
@@ -180,7 +175,7 @@ fn is_complete(document: &Value) -> bool {
     updated >= wanted && status("replicas") == updated && status("availableReplicas") >= updated
 }
 
-fn tasks(document: &Value) -> Tasks {
+fn tasks(document: &Value, present: (&str, &SettingsChange)) -> Tasks {
     let status = |name: &str| count(document, &format!("/status/{name}")).unwrap_or_default();
     // Available pods that are not old are new.
     let old = status("replicas").saturating_sub(status("updatedReplicas"));
@@ -199,12 +194,12 @@ fn tasks(document: &Value) -> Tasks {
         wanted: replicas(document),
         running,
         last_started_at: last.into_iter().flatten().max().filter(|_| is_observed(document)),
-        last_failure: refused(document),
+        last_failure: refused(document, present),
     }
 }
 
 /// Returns why no pod of the present image could be created: a quota, a policy, or the namespace's security rules.
-fn refused(document: &Value) -> Option<TaskFailure> {
+fn refused(document: &Value, (image, settings): (&str, &SettingsChange)) -> Option<TaskFailure> {
     let failure = condition(document, "ReplicaFailure")?;
     let is_so = failure["status"].as_str() == Some("True");
     let pods = count(document, "/status/updatedReplicas").unwrap_or_default();
@@ -214,8 +209,8 @@ fn refused(document: &Value) -> Option<TaskFailure> {
     let text = |name: &str| failure[name].as_str().unwrap_or_default();
     Some(TaskFailure {
         at: time::of(&failure["lastUpdateTime"])?,
-        image: String::new(),
-        settings: 0,
+        image: image.to_owned(),
+        settings: settings.release,
         error: one_line(
             &format!("{NO_TASK}{}: {}", text("reason"), text("message")),
             LONGEST,

@@ -95,28 +95,6 @@ impl Registries {
             access: None,
         })
     }
-
-    /// Asks for a token for pulling from this path.
-    async fn token(
-        &self,
-        mut url: Url,
-        service: &str,
-        path: &str,
-        login: Option<Access>,
-    ) -> Result<Access, String> {
-        let scope = format!("repository:{path}:pull");
-        url.query_pairs_mut()
-            .append_pair("service", service)
-            .append_pair("scope", &scope);
-        let request = (self.client)(url.as_str())?.get(url);
-        let answer = send(request, login.as_ref()).await?;
-        let answer = json_of("the token server", answer).await?;
-        let token = answer["token"]
-            .as_str()
-            .or_else(|| answer["access_token"].as_str());
-        let token = token.ok_or("the token server sends no token")?;
-        Ok(Access::Token(Secret::new(token)))
-    }
 }
 
 /// The proof that this account may pull.
@@ -155,11 +133,11 @@ impl Repository<'_> {
 
     /// Returns the login or the token that the registry requests with this answer.
     async fn log_in(&self, answer: &Response) -> Result<Access, String> {
-        let (registries, registry) = (self.registries, self.image.registry());
+        let registry = self.image.registry();
         let challenge = header(answer, "www-authenticate").unwrap_or_default();
         let (kind, parameters) = challenge.split_once(' ').unwrap_or((challenge, ""));
         let parameter = |name: &str| Some(parameters.split_once(&format!("{name}=\""))?.1.split_once('"')?.0);
-        let login = registries.credentials.password(registry).await;
+        let login = self.registries.credentials.password(registry).await;
         let login = login.map(|(user, password)| Access::Login(user, password));
         match parameter("realm") {
             Some(realm) if kind.eq_ignore_ascii_case("bearer") => {
@@ -167,11 +145,27 @@ impl Repository<'_> {
                 let realm = realm.ok_or("it names no token server with https")?;
                 let login = login.filter(|_| is_trusted(&realm, registry));
                 let service = parameter("service").unwrap_or_default();
-                registries.token(realm, service, self.image.path(), login).await
+                self.token(realm, service, login).await
             }
             _ if kind.eq_ignore_ascii_case("basic") => Ok(login.ok_or("it requires a login")?),
             _ => Err("it requires a login of an unknown kind".to_owned()),
         }
+    }
+
+    /// Asks for a token for pulling.
+    async fn token(&self, mut url: Url, service: &str, login: Option<Access>) -> Result<Access, String> {
+        let scope = format!("repository:{}:pull", self.image.path());
+        url.query_pairs_mut()
+            .append_pair("service", service)
+            .append_pair("scope", &scope);
+        let request = (self.registries.client)(url.as_str())?.get(url);
+        let answer = send(request, login.as_ref()).await?;
+        let answer = json_of("the token server", answer).await?;
+        let token = answer["token"]
+            .as_str()
+            .or_else(|| answer["access_token"].as_str());
+        let token = token.ok_or("the token server sends no token")?;
+        Ok(Access::Token(Secret::new(token)))
     }
 
     /// Reads a document. The server that a redirect leads to gets no login.
