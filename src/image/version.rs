@@ -45,7 +45,7 @@ impl Version {
         Self::of(image).is_some_and(|version| version.0.starts_with(&self.0))
     }
 
-    /// Whether an image is no later than this version or month. `None` if its tag does not show it: it has no version, or a less exact
+    /// Whether this version or month is at least that of an image. `None` if its tag does not show it: it has no version, or a less exact
     /// one than this, as `26.03` may be any version of March.
     pub fn is_at_least(&self, image: &ImageReference) -> Option<bool> {
         let (max, numbers) = (&self.0, Self::of(image)?.0);

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::document::NewSettings;
 use crate::managed::label::SETTINGS;
 use crate::managed::{Object, Step};
+use crate::text::time;
 
 /// The annotation that `kubectl rollout history` shows.
 const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
@@ -27,14 +28,14 @@ pub fn patch(
     step: &Step,
     now: DateTime<Utc>,
 ) -> Value {
-    let Some((record, image)) = step.writes(managed, now) else {
-        let image = match step {
-            Step::NoteFirstSeen { image } => Some(image.clone()),
-            _ => None,
-        };
-        let at = crate::text::time::text(now);
-        return annotate(document, [(FIRST_SEEN_IMAGE, image), (FIRST_SEEN_AT, Some(at))]);
-    };
+    if let Step::NoteFirstSeen { image } = step {
+        let (image, at) = (image.clone(), time::text(now));
+        return annotate(
+            document,
+            [(FIRST_SEEN_IMAGE, Some(image)), (FIRST_SEEN_AT, Some(at))],
+        );
+    }
+    let (record, image) = step.writes(managed, now);
     let mut annotations = record.write();
     if let Some(image) = &image {
         let cause = format!("delegate-upgrader: {} to {image}", managed.image);

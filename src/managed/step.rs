@@ -81,12 +81,12 @@ impl Step {
         Some((new, mark.to_string()))
     }
 
-    /// Returns the record and the image to write on the workload. `None` if the step writes no record there.
-    pub fn writes(&self, managed: &Managed, now: DateTime<Utc>) -> Option<(Record, Option<String>)> {
+    /// Returns the record and the image to write on the workload. A step about the engine's records leaves both as they are.
+    pub fn writes(&self, managed: &Managed, now: DateTime<Utc>) -> (Record, Option<String>) {
         let applied = |record: Record| record.with_attempt(|attempt| attempt.is_applied = true);
         let record = || managed.record.clone();
-        Some(match self {
-            Self::NoteFirstSeen { .. } => return None,
+        match self {
+            Self::NoteFirstSeen { .. } => (record(), None),
             Self::Begin { to, intent } => {
                 let begun = managed.begin(&to.to_string(), intent, now);
                 if managed.orchestrator.begins_at_once() || self.new_settings(managed).is_some() {
@@ -102,6 +102,6 @@ impl Step {
             }
             Self::Quarantine { image, cause } => (managed.quarantined(image, cause, now), None),
             Self::NoteRollback { from } => (managed.rolled_back(from, now), None),
-        })
+        }
     }
 }

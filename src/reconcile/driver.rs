@@ -289,7 +289,7 @@ impl<O: Orchestrate> Driver<O> {
                 match step {
                     Step::Quarantine { cause, .. } => run.note_failed(managed, cause),
                     Step::Begin { .. } if step.new_settings(managed).is_some() => {
-                        run.note_started(managed, step.writes(managed, now));
+                        run.note_started(managed, step.writes(managed, now).0);
                     }
                     _ => {}
                 }

@@ -316,9 +316,7 @@ impl<E: Engine> Orchestrate for Swarm<E> {
             let noted = note_first_seen(self.engine.as_ref(), image, now).await;
             return noted.map_err(refusal);
         }
-        let Some((record, image)) = step.writes(managed, now) else {
-            return Ok(());
-        };
+        let (record, image) = step.writes(managed, now);
         // Do not use Swarm's own rollback: it also restores the earlier labels, and so would lose the cause.
         let spec = match (&image, step) {
             (Some(image), Step::RollBack { .. }) => way_back(document, image, self.defaults)

@@ -188,7 +188,7 @@ impl Orchestrate for Memory {
             .iter_mut()
             .find(|managed| managed.name == *name)
             .unwrap();
-        let (record, image) = step.writes(&object.managed, now).unwrap();
+        let (record, image) = step.writes(&object.managed, now);
         let before = std::mem::replace(
             managed,
             Managed {
