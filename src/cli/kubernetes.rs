@@ -114,7 +114,7 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bo
     note_cluster();
     let path = config.unwrap_or_else(|| file::PATH.into());
     let settings = ClusterSettings::read(&path, is_named, std::env::vars_os())
-        .map_err(|errors| fail(errors, Exit::Config))?;
+        .map_err(|problems| fail(problems.join("\n"), Exit::Config))?;
     let cluster = Cluster::connect()
         .await
         .map_err(|error| fail(error, Exit::Config))?;
@@ -127,10 +127,7 @@ pub(super) async fn dispatch(command: Command, config: Option<PathBuf>, json: bo
     match command {
         Command::Once => command_line.once().await,
         Command::Run => command_line.run().await,
-        Command::Plan { of: None } => command_line.plan(json).await,
-        Command::Plan {
-            of: Some(PlanOf::Reconfigure(given)),
-        } => command_line.plan_reconfigure(given, json).await,
+        Command::Plan { of } => command_line.plan(of, json).await,
         Command::Doctor => command_line.doctor(json).await,
         Command::Rollback { .. } | Command::Retry { .. } | Command::Reconfigure(_) => {
             command_line.operate(command).await
@@ -254,18 +251,17 @@ impl CommandLine {
         .await
     }
 
-    async fn plan(self, json: bool) -> Result<Exit, Exit> {
+    async fn plan(self, of: Option<PlanOf>, json: bool) -> Result<Exit, Exit> {
         let mut workloads = self.looking()?;
-        let planned = workloads.plan(plan::print_awaited).await;
-        let planned = planned.map_err(|error| fail(error, Exit::Unavailable))?;
-        Ok(plan::show(&planned, json, "no Deployment"))
-    }
-
-    async fn plan_reconfigure(self, given: Reconfigure, json: bool) -> Result<Exit, Exit> {
-        let mut workloads = self.looking()?;
-        let changes = given.start(&mut workloads).await?;
-        let mut planned = workloads.planned();
-        add(&changes, &mut planned);
+        let planned = if let Some(PlanOf::Reconfigure(given)) = of {
+            let changes = given.start(&mut workloads).await?;
+            let mut planned = workloads.planned();
+            add(&changes, &mut planned);
+            planned
+        } else {
+            let planned = workloads.plan(plan::print_awaited).await;
+            planned.map_err(|error| fail(error, Exit::Unavailable))?
+        };
         Ok(plan::show(&planned, json, "no Deployment"))
     }
 

@@ -20,7 +20,7 @@ fn published_image(text: &str) -> Result<ImageReference, String> {
         return Err(format!("write {stock}"));
     }
     text.parse()
-        .map_err(|error: ReferenceError| error.problem().to_string())
+        .map_err(|error: ReferenceError| error.problem.to_string())
 }
 
 pub(super) fn source(reader: &mut Reader, env: &Environment, health_only: bool) -> Option<Source> {

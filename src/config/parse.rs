@@ -163,14 +163,14 @@ pub(super) fn repository(text: &str) -> Result<String, String> {
     if !repository.contains('/') && repository.contains(':') {
         return Err("it has a tag".to_owned());
     }
-    check_repository(&repository).map_err(|error| error.problem().to_string())?;
+    check_repository(&repository).map_err(|error| error.problem.to_string())?;
     Ok(repository)
 }
 
 /// A registry, or a path in it that contains repositories: `host[:port][/path]`.
 pub(super) fn mirror(text: &str) -> Result<String, String> {
     let mirror = registry_or_repository(text)?;
-    check_mirror(&mirror).map_err(|error| error.problem().to_string())?;
+    check_mirror(&mirror).map_err(|error| error.problem.to_string())?;
     Ok(mirror)
 }
 

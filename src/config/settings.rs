@@ -13,7 +13,7 @@ use super::reader::Reader;
 use super::timing::timing;
 use super::variables::{Environment, Variable};
 use super::{HealthSettings, LogSettings, Needs, ProbeKind, Settings, Source, audit, connections, parse};
-use crate::image::{ImagePolicy, ImageReference, MaxVersion, TargetSettings};
+use crate::image::{ImagePolicy, ImageReference, TargetSettings, Version};
 use crate::schedule::Schedule;
 use crate::schedule::zone::Zone;
 use crate::text::{duration, quoted};
@@ -226,7 +226,8 @@ fn target(reader: &mut Reader, env: &Environment) -> TargetSettings {
         policy: ImagePolicy {
             require_digest: reader.flag(&env.require_digest),
             max_version: reader.read(&env.max_version, |text| {
-                text.parse::<MaxVersion>().map_err(|()| String::new())
+                let version = text.parse().ok().filter(Version::is_by_month);
+                version.ok_or_else(String::new)
             }),
         },
         pull: reader.word(&env.pull),
@@ -244,7 +245,7 @@ fn self_upgrade(text: &str) -> Result<(bool, Option<ImageReference>), String> {
     let image = text.parse::<ImageReference>();
     image
         .map(|image| (true, Some(image)))
-        .map_err(|error| error.problem().to_string())
+        .map_err(|error| error.problem.to_string())
 }
 
 fn health(reader: &mut Reader, env: &Environment, health_only: bool) -> HealthSettings {

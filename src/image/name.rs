@@ -6,7 +6,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use super::support::earliest;
 use super::{
-    Expiry, ImageReference, ReferenceError, TargetSettings, is_mutable_tag, manager_reference, shows_release,
+    Expiry, ImageReference, ReferenceError, TargetSettings, is_harness, is_mutable_tag, manager_reference,
 };
 
 /// The text of a container's `Config.Image`. It is usually an image reference, but it may be an id or anything else that the
@@ -50,8 +50,7 @@ impl ImageName {
         let may_have_notice = Expiry::of(reference, earliest(reference))?
             .notice(today)
             .is_some();
-        let is_worth_it =
-            could_help && may_have_notice && shows_release(&manager_reference(reference, target));
+        let is_worth_it = could_help && may_have_notice && is_harness(&manager_reference(reference, target));
         is_worth_it.then(|| reference.clone())
     }
 

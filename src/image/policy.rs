@@ -1,11 +1,8 @@
 //! The administrator's limits on published images.
 
-use std::fmt;
-use std::str::FromStr;
-
 use strum::{Display, EnumString};
 
-use super::{ImageReference, Version};
+use super::Version;
 
 /// `PULL`: whether to contact a registry for an image that is on the host. Docker and Compose use the same words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString)]
@@ -25,43 +22,6 @@ pub enum Pull {
 pub struct ImagePolicy {
     /// `REQUIRE_DIGEST`: permit only images that are pinned by a digest.
     pub require_digest: bool,
-    /// `MAX_VERSION`: permit no later version than this one.
-    pub max_version: Option<MaxVersion>,
-}
-
-/// The last permitted version or month. `26.03` permits every version of March 2026.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MaxVersion(Version);
-
-impl MaxVersion {
-    /// Whether this permits an image. `None` if its tag does not show it: it has no version, or a less exact one than the limit,
-    /// as `26.03` may be any version of March.
-    pub fn permits(&self, image: &ImageReference) -> Option<bool> {
-        let version = Version::of(image)?;
-        let (max, numbers) = (self.0.numbers(), version.numbers());
-        let both = max.len().min(numbers.len());
-        if numbers[..both] == max[..both] && numbers.len() < max.len() {
-            return None;
-        }
-        Some(numbers[..both] <= max[..both])
-    }
-}
-
-impl FromStr for MaxVersion {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let version: Version = text.parse()?;
-        // `2026.02` would permit every version, since the years in versions have two digits.
-        match version.numbers() {
-            [1..=99, 1..=12, ..] => Ok(Self(version)),
-            _ => Err(()),
-        }
-    }
-}
-
-impl fmt::Display for MaxVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
+    /// `MAX_VERSION`: permit no later version than this one, or no later month.
+    pub max_version: Option<Version>,
 }

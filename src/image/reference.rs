@@ -140,14 +140,8 @@ impl FromStr for ImageReference {
 #[error("{text} is not an image reference: {problem}")]
 pub struct ReferenceError {
     text: String,
-    problem: ReferenceProblem,
-}
-
-impl ReferenceError {
-    /// Returns the problem in the text.
-    pub fn problem(&self) -> ReferenceProblem {
-        self.problem
-    }
+    /// The problem in the text.
+    pub problem: ReferenceProblem,
 }
 
 /// Why a text is not an image reference.

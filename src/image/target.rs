@@ -1,6 +1,6 @@
 //! Computes the target image, which a delegate should run, from the published image.
 
-use super::{ImageName, ImagePolicy, ImageReference, MaxVersion, Pull, ReferenceError, Version, compose};
+use super::{ImageName, ImagePolicy, ImageReference, Pull, ReferenceError, Version, compose};
 
 /// The path of Harness's own delegate image on the default registry.
 const STOCK_PATH: &str = "harness/delegate";
@@ -58,7 +58,7 @@ pub enum Target {
     /// The delegate should run this image, which may be newer or older.
     Replace(ImageReference),
     /// The delegate should run this image, but it is newer than `MAX_VERSION`.
-    HeldBack(ImageReference, MaxVersion),
+    HeldBack(ImageReference, Version),
     /// The delegate should run this image, but it has no digest, which `REQUIRE_DIGEST` demands.
     NotPinned(ImageReference),
     /// The delegate runs a custom build. The stock image must not replace it, since its tools would be lost. If
@@ -245,7 +245,7 @@ fn apply_policy(target: Target, policy: &ImagePolicy) -> Target {
     let Some(max) = &policy.max_version else {
         return target;
     };
-    match max.permits(wanted) {
+    match max.is_at_least(wanted) {
         Some(true) => target,
         Some(false) => Target::HeldBack(wanted.clone(), max.clone()),
         None => Target::Unresolvable(format!(
@@ -258,15 +258,10 @@ fn is_stock(reference: &ImageReference) -> bool {
     (reference.registry(), reference.path()) == (super::DEFAULT_REGISTRY, STOCK_PATH)
 }
 
-/// Whether this is a build by Harness itself, which lacks the additions of custom images and comes in variants.
-fn is_harness(reference: &ImageReference) -> bool {
+/// Whether this is a build by Harness itself, which lacks the additions of custom images, comes in variants, and was built on about
+/// the day of its release. `reference` is its name without a mirror.
+pub fn is_harness(reference: &ImageReference) -> bool {
     is_stock(reference) || (reference.registry(), reference.path()) == OTHER_STOCK
-}
-
-/// Whether an image was built on about the day of its release. `reference` is its name without a mirror. A custom image was
-/// built later than the version in it.
-pub fn shows_release(reference: &ImageReference) -> bool {
-    is_harness(reference)
 }
 
 /// Whether an image with this name is a delegate: Harness's own from any registry, or from a repository in `known`.
@@ -295,12 +290,8 @@ fn generation(reference: &ImageReference) -> Option<u64> {
 
 /// Returns the text after the version in a tag, or the variant at the end of a tag without a version.
 fn suffix(tag: &str) -> &str {
-    let numbers = tag
-        .find(|c: char| c != '.' && !c.is_ascii_digit())
-        .map_or(tag, |end| &tag[..end]);
-    let numbers = numbers.trim_end_matches('.');
-    if numbers.parse::<Version>().is_ok() {
-        return &tag[numbers.len()..];
+    if let Some((_, rest)) = Version::split(tag) {
+        return rest;
     }
     VARIANTS
         .into_iter()

@@ -6,10 +6,11 @@ use std::time::Duration;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request};
 use kube::Client;
-use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 use tokio::time::timeout;
 
+use crate::managed::Refusal;
 use crate::net;
 use crate::text::one_line;
 
@@ -19,32 +20,6 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most characters of an API server's message to pass on.
 const LONGEST: usize = 400;
-
-/// Why the API server did not carry out a request.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ClusterError {
-    /// The object does not exist.
-    #[error("{0}")]
-    NotFound(String),
-    /// The account lacks the permission.
-    #[error("{0}")]
-    Forbidden(String),
-    /// Another client changed the object in between.
-    #[error("{0}")]
-    Conflict(String),
-    /// A policy refuses the request, or it is invalid. The same request would get the same answer.
-    #[error("{0}")]
-    Refused(String),
-    /// The API server does not answer, or the answer is not that of an API server.
-    #[error("the API server cannot be reached: {0}")]
-    Unreachable(String),
-    /// The API server refuses a request that it served before, since it has no permissions yet right after its start.
-    #[error("the API server refuses what it did before, as one that has just started: {0}")]
-    Starting(String),
-    /// This process is not in a cluster, and there is no usable kubeconfig.
-    #[error("no cluster: {0}")]
-    NoCluster(String),
-}
 
 /// The content type and the document to send.
 type Body<'a> = Option<(&'a str, &'a Value)>;
@@ -60,19 +35,16 @@ impl Cluster {
     /// Prepares a connection with the account of this pod, or outside a cluster with the kubeconfig. Sends nothing.
     ///
     /// # Errors
-    /// [`ClusterError::NoCluster`].
-    pub async fn connect() -> Result<Self, ClusterError> {
+    /// This process is not in a cluster, and there is no usable kubeconfig.
+    pub async fn connect() -> Result<Self, Refusal> {
         // An error means that a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let config = if is_in_cluster() {
-            Config::incluster().map_err(|error| causes(&error))
-        } else {
-            of_kubeconfig().await.map_err(|error| causes(&error))
-        };
-        let mut config = config.map_err(ClusterError::NoCluster)?;
+        let no_cluster =
+            |error: &(dyn Error + 'static)| Refusal::Failed(format!("no cluster: {}", causes(error)));
+        let mut config = config().await.map_err(|error| no_cluster(&*error))?;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         let namespace = config.default_namespace.clone();
-        let client = Client::try_from(config).map_err(|error| ClusterError::NoCluster(causes(&error)))?;
+        let client = Client::try_from(config).map_err(|error| no_cluster(&error))?;
         Ok(Self { client, namespace })
     }
 
@@ -82,44 +54,44 @@ impl Cluster {
     }
 
     /// Reads an object or a list.
-    pub async fn get(&self, path: &str) -> Result<Value, ClusterError> {
+    pub async fn get(&self, path: &str) -> Result<Value, Refusal> {
         self.json(Method::GET, path, None).await
     }
 
     /// Creates an object. It is only used to review permissions, which leaves no object behind.
-    pub async fn create(&self, path: &str, body: &Value) -> Result<Value, ClusterError> {
+    pub async fn create(&self, path: &str, body: &Value) -> Result<Value, Refusal> {
         self.json(Method::POST, path, Some(("application/json", body)))
             .await
     }
 
     /// Changes an object with a strategic merge patch.
-    pub async fn patch(&self, path: &str, patch: &Value) -> Result<Value, ClusterError> {
+    pub async fn patch(&self, path: &str, patch: &Value) -> Result<Value, Refusal> {
         let path = format!("{path}?fieldManager={}", super::FIELD_MANAGER);
         self.merge(&path, patch).await
     }
 
     /// Returns an object as [`Self::patch`] would leave it, after all admission policies, without changing it.
-    pub async fn try_patch(&self, path: &str, patch: &Value) -> Result<Value, ClusterError> {
+    pub async fn try_patch(&self, path: &str, patch: &Value) -> Result<Value, Refusal> {
         let path = format!("{path}?dryRun=All&fieldManager={}", super::FIELD_MANAGER);
         self.merge(&path, patch).await
     }
 
-    async fn merge(&self, path: &str, patch: &Value) -> Result<Value, ClusterError> {
+    async fn merge(&self, path: &str, patch: &Value) -> Result<Value, Refusal> {
         let kind = "application/strategic-merge-patch+json";
         self.json(Method::PATCH, path, Some((kind, patch))).await
     }
 
     /// Reads plain text, such as a log.
-    pub async fn text(&self, path: &str) -> Result<String, ClusterError> {
+    pub async fn text(&self, path: &str) -> Result<String, Refusal> {
         self.call(Method::GET, path, None).await
     }
 
-    async fn json(&self, method: Method, path: &str, body: Body<'_>) -> Result<Value, ClusterError> {
+    async fn json(&self, method: Method, path: &str, body: Body<'_>) -> Result<Value, Refusal> {
         let text = self.call(method, path, body).await?;
-        serde_json::from_str(&text).map_err(|error| ClusterError::Unreachable(error.to_string()))
+        serde_json::from_str(&text).map_err(|error| unreachable(&error.to_string()))
     }
 
-    async fn call(&self, method: Method, path: &str, body: Body<'_>) -> Result<String, ClusterError> {
+    async fn call(&self, method: Method, path: &str, body: Body<'_>) -> Result<String, Refusal> {
         let request = Request::builder().method(&method).uri(path);
         let mut request = request.header(USER_AGENT, net::client::USER_AGENT);
         if let Some((kind, _)) = body {
@@ -127,15 +99,10 @@ impl Cluster {
         }
         let bytes = body.map(|(_, value)| value.to_string().into_bytes());
         let request = request.body(bytes.unwrap_or_default());
-        let request = request.map_err(|error| ClusterError::Refused(error.to_string()))?;
+        let request = request.map_err(|error| Refusal::Refused(error.to_string()))?;
         let answer = timeout(TIMEOUT, self.client.request_text(request)).await;
-        let answer = match answer {
-            Ok(answer) => answer.map_err(explain),
-            Err(_) => Err(ClusterError::Unreachable(format!(
-                "no answer within {} s",
-                TIMEOUT.as_secs()
-            ))),
-        };
+        let late = |_| unreachable(&format!("no answer within {} s", TIMEOUT.as_secs()));
+        let answer = answer.map_err(late).and_then(|answer| answer.map_err(explain));
         let outcome = answer
             .as_ref()
             .map_or_else(ToString::to_string, |_| "ok".to_owned());
@@ -144,8 +111,11 @@ impl Cluster {
     }
 }
 
-/// Reads the kubeconfig. The proxy in `HTTPS_PROXY` is not for the API server.
-async fn of_kubeconfig() -> Result<Config, KubeconfigError> {
+/// Returns how to reach the cluster. The proxy in `HTTPS_PROXY` is not for the API server of a kubeconfig.
+async fn config() -> Result<Config, Box<dyn Error>> {
+    if is_in_cluster() {
+        return Ok(Config::incluster()?);
+    }
     let kubeconfig = Kubeconfig::read()?;
     let mut clusters = kubeconfig
         .clusters
@@ -162,9 +132,14 @@ pub fn is_in_cluster() -> bool {
     std::env::var_os("KUBERNETES_SERVICE_HOST").is_some_and(|host| !host.is_empty())
 }
 
-fn explain(error: kube::Error) -> ClusterError {
+/// The API server does not answer, or the answer is not that of an API server.
+fn unreachable(problem: &str) -> Refusal {
+    Refusal::Failed(format!("the API server cannot be reached: {problem}"))
+}
+
+fn explain(error: kube::Error) -> Refusal {
     let kube::Error::Api(status) = error else {
-        return ClusterError::Unreachable(causes(&error));
+        return unreachable(&causes(&error));
     };
     let message = one_line(&status.message, LONGEST);
     let message = if message.is_empty() {
@@ -173,13 +148,13 @@ fn explain(error: kube::Error) -> ClusterError {
         message
     };
     match status.code {
-        404 => ClusterError::NotFound(message),
+        404 => Refusal::NotFound(message),
         // These are the words of admission, which does not apply to reads.
-        403 if message.contains(" denied ") => ClusterError::Refused(message),
-        401 | 403 => ClusterError::Forbidden(message),
-        409 => ClusterError::Conflict(message),
-        429 | 500.. => ClusterError::Unreachable(message),
-        _ => ClusterError::Refused(message),
+        403 if message.contains(" denied ") => Refusal::Refused(message),
+        401 | 403 => Refusal::NotPermitted(message),
+        409 => Refusal::Conflict(message),
+        429 | 500.. => unreachable(&message),
+        _ => Refusal::Refused(message),
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::cluster::{Cluster, ClusterError};
+use super::cluster::Cluster;
 use super::pods::{self, Failing};
 use super::settings::ClusterSettings;
 use super::{patch, path, read, replica_sets, warnings};
@@ -49,8 +49,6 @@ struct Known {
     was_read: bool,
     /// Since when the API server has refused to show it.
     refused_since: Option<Instant>,
-    /// The pod that failed last, if pods may be read.
-    failing: Option<Failing>,
 }
 
 impl Deployments {
@@ -70,10 +68,10 @@ impl Deployments {
     ///
     /// # Errors
     /// The reason why this is impossible.
-    pub async fn pause(&mut self, paused: Option<&str>) -> Result<Option<Reason>, ClusterError> {
+    pub async fn pause(&mut self, paused: Option<&str>) -> Result<Option<Reason>, Refusal> {
         let Found { objects, absent } = self.observe().await?.unwrap_or_default();
         for Object { managed, document } in objects {
-            let patch = patch::pause(&document, paused.map(str::to_owned));
+            let patch = patch::annotate(&document, [(patch::PAUSED, paused.map(str::to_owned))]);
             self.patch(&managed.name, &patch).await?;
         }
         Ok(absent.into_iter().next().map(|(_, reason)| reason))
@@ -88,17 +86,17 @@ impl Deployments {
     }
 
     /// Patches a Deployment. The last reading is outdated afterwards.
-    async fn patch(&mut self, name: &str, patch: &Value) -> Result<Value, ClusterError> {
+    async fn patch(&mut self, name: &str, patch: &Value) -> Result<Value, Refusal> {
         self.read_at = None;
         self.cluster.patch(&self.path(name), patch).await
     }
 
     /// Reads one Deployment, or returns why it is missing or unusable.
-    async fn read(&mut self, name: &str) -> Result<Result<Object, Reason>, ClusterError> {
+    async fn read(&mut self, name: &str) -> Result<Result<Object, Reason>, Refusal> {
         let path = self.path(name);
         let mut document = match self.cluster.get(&path).await {
             Ok(document) => document,
-            Err(ClusterError::NotFound(_)) => return Ok(Err(self.missing(name).await)),
+            Err(Refusal::NotFound(_)) => return Ok(Err(self.missing(name).await)),
             Err(error) => return self.unread(name, error).map(Err),
         };
         let known = self.known(name);
@@ -126,18 +124,11 @@ impl Deployments {
             Ok(managed) => managed,
             Err(reason) => return Ok(Err(reason)),
         };
-        let failing = if managed.tasks.are_complete() && !managed.is_in_progress() {
-            None
-        } else {
-            self.failing(&document).await
-        };
-        if let Some(failing) = &failing {
-            managed
-                .tasks
-                .last_failure
-                .get_or_insert_with(|| failing.failure.clone());
+        if !managed.tasks.are_complete() || managed.is_in_progress() {
+            let failing = self.failing(&document).await;
+            let failure = managed.tasks.last_failure.take();
+            managed.tasks.last_failure = failure.or(failing.map(|failing| failing.failure));
         }
-        self.known(name).failing = failing;
         Ok(Ok(Object { managed, document }))
     }
 
@@ -145,19 +136,22 @@ impl Deployments {
     ///
     /// # Errors
     /// The API server cannot be reached or may just have started, so the Deployment must be read again.
-    fn unread(&mut self, name: &str, error: ClusterError) -> Result<Reason, ClusterError> {
+    fn unread(&mut self, name: &str, error: Refusal) -> Result<Reason, Refusal> {
         let known = self.known(name);
-        if let ClusterError::Unreachable(_) = error {
+        if let Refusal::Failed(_) = error {
             known.refused_since = None;
             return Err(error);
         }
         let since = known.refused_since.get_or_insert_with(Instant::now);
         if known.was_read && since.elapsed() < STARTS {
-            return Err(ClusterError::Starting(error.to_string()));
+            // It has no permissions yet right after its start.
+            return Err(Refusal::Failed(format!(
+                "the API server refuses what it did before, as one that has just started: {error}"
+            )));
         }
         let (step, problem) = ("read the Deployment".to_owned(), error.to_string());
         Ok(match error {
-            ClusterError::Forbidden(_) => Reason::NotPermitted { step, problem },
+            Refusal::NotPermitted(_) => Reason::NotPermitted { step, problem },
             _ => Reason::EngineError { step, problem },
         })
     }
@@ -179,34 +173,38 @@ impl Deployments {
     /// Returns the pod that failed last, if pods may be listed.
     async fn failing(&mut self, document: &Value) -> Option<Failing> {
         let selector = pods::selector(document).filter(|_| !self.is_blind)?;
-        let pods = path("v1", &self.namespace, "pods", "");
-        let pods = format!("{}?labelSelector={selector}", pods.trim_end_matches('/'));
-        match self.cluster.get(&pods).await {
-            Ok(list) => pods::last_failure(list["items"].as_array()?, &self.settings.container),
+        match self.list("v1", "pods", &selector).await {
+            Ok(pods) => pods::last_failure(&pods, &self.settings.container),
             Err(error) => {
-                self.is_blind = matches!(error, ClusterError::Forbidden(_));
+                self.is_blind = matches!(error, Refusal::NotPermitted(_));
                 debug!(%error, "cannot list the pods; continuing without their words");
                 None
             }
         }
     }
 
-    /// Returns the pod template with the former settings, which is in a ReplicaSet.
-    async fn former_template(&self, document: &Value) -> Result<Value, Refusal> {
-        let all = self.replica_sets(document).await?;
-        let former = replica_sets::former(&all, document, &self.settings.container);
-        former.cloned().ok_or_else(|| {
+    /// Returns the former settings, which a ReplicaSet has, with their mark.
+    async fn former(&self, document: &Value) -> Result<(Inspected, Option<String>), Refusal> {
+        let (container, all) = (&self.settings.container, self.replica_sets(document).await?);
+        let former = replica_sets::former(&all, document, container).ok_or_else(|| {
             let problem =
                 "someone has changed it since, or Kubernetes no longer has the ReplicaSet with the former settings";
             Refusal::Refused(problem.to_owned())
-        })
+        })?;
+        let mark = read::annotation(former, SETTINGS).map(str::to_owned);
+        Ok((read::variables(former, container), mark))
     }
 
     async fn replica_sets(&self, document: &Value) -> Result<Vec<Value>, Refusal> {
-        let path = path("apps/v1", &self.namespace, "replicasets", "");
         let selector = pods::selector(document).unwrap_or_default();
+        self.list("apps/v1", "replicasets", &selector).await
+    }
+
+    /// Lists the objects of this kind.
+    async fn list(&self, group: &str, kind: &str, selector: &str) -> Result<Vec<Value>, Refusal> {
+        let path = path(group, &self.namespace, kind, "");
         let path = format!("{}?labelSelector={selector}", path.trim_end_matches('/'));
-        let mut list = self.cluster.get(&path).await.map_err(refusal)?;
+        let mut list = self.cluster.get(&path).await?;
         Ok(match list["items"].take() {
             Value::Array(all) => all,
             _ => Vec::new(),
@@ -221,25 +219,24 @@ impl Deployments {
             let problem = "with its revisionHistoryLimit of 0, Kubernetes would forget the former settings";
             return Err(Refusal::Refused(problem.to_owned()));
         }
-        let tried = self.cluster.try_patch(&self.path(&managed.name), patch).await;
-        let tried = tried.map_err(refusal)?;
-        let container = read::container_of(&tried["spec"]["template"], &self.settings.container);
-        let missing = container.map(|container| new.missing_in(&read::variables(container)));
-        match missing.filter(|missing| !missing.is_empty()) {
-            Some(missing) => Err(Refusal::Refused(format!(
-                "an admission policy sets {} in another way",
-                missing.names()
-            ))),
-            None => Ok(()),
+        let tried = self.cluster.try_patch(&self.path(&managed.name), patch).await?;
+        let variables = read::variables(&tried["spec"]["template"], &self.settings.container);
+        let missing = new.missing_in(&variables);
+        if missing.is_empty() {
+            return Ok(());
         }
+        Err(Refusal::Refused(format!(
+            "an admission policy sets {} in another way",
+            missing.names()
+        )))
     }
 
     /// Logs the last lines of the failed pod, if they may be read.
-    async fn log_last_lines(&self, deployment: &str) {
-        let known = self.known.get(deployment);
-        let Some(failing) = known.and_then(|known| known.failing.as_ref()) else {
+    async fn log_last_lines(&mut self, Object { managed, document }: &Object) {
+        let Some(failing) = self.failing(document).await else {
             return;
         };
+        let deployment = &managed.name;
         let (namespace, container) = (&self.namespace, &self.settings.container);
         for query in failing.log_queries(container) {
             let path = format!("{}/log?{query}", path("v1", namespace, "pods", &failing.pod));
@@ -266,24 +263,15 @@ fn without_values(refusal: Refusal, new: &NewSettings) -> Refusal {
     }
 }
 
-fn refusal(error: ClusterError) -> Refusal {
-    match error {
-        ClusterError::Conflict(problem) => Refusal::Conflict(problem),
-        ClusterError::Forbidden(problem) => Refusal::NotPermitted(problem),
-        ClusterError::Refused(problem) => Refusal::Refused(problem),
-        error => Refusal::Failed(error.to_string()),
-    }
-}
-
 impl Orchestrate for Deployments {
-    type Error = ClusterError;
+    type Error = Refusal;
 
     const ORCHESTRATOR: Orchestrator = Orchestrator::Kubernetes;
     const API: &'static str = "the API server of the cluster";
     const ONE_AT_A_TIME: bool = false;
 
     /// A second reading right after the Manager's answer is unnecessary, since a patch names the version that was read.
-    async fn observe(&mut self) -> Result<Option<Found>, ClusterError> {
+    async fn observe(&mut self) -> Result<Option<Found>, Refusal> {
         if self.read_at.is_some_and(|read_at| read_at.elapsed() < FRESH) {
             return Ok(None);
         }
@@ -318,8 +306,8 @@ impl Orchestrate for Deployments {
         }))
     }
 
-    async fn lock(
-        &mut self,
+    fn lock(
+        &self,
         object: &Object,
         decision: &Decision,
         _: DateTime<Utc>,
@@ -332,16 +320,14 @@ impl Orchestrate for Deployments {
     }
 
     fn settings(&self, object: &Object) -> Inspected {
-        let template = &object.document["spec"]["template"];
-        let container = read::container_of(template, &self.settings.container);
-        read::variables(container.unwrap_or(&Value::Null))
+        read::variables(&object.document["spec"]["template"], &self.settings.container)
     }
 
     async fn former_settings(&mut self, object: &Object) -> Result<Inspected, String> {
-        let former = self.former_template(&object.document).await;
-        let former = former.map_err(|refusal| refusal.to_string())?;
-        let container = read::container_of(&former, &self.settings.container);
-        Ok(read::variables(container.unwrap_or(&Value::Null)))
+        let former = self.former(&object.document).await;
+        former
+            .map(|(former, _)| former)
+            .map_err(|refusal| refusal.to_string())
     }
 
     fn refuses(&self, object: &Object, new: &NewSettings) -> Option<String> {
@@ -363,30 +349,26 @@ impl Orchestrate for Deployments {
 
     async fn apply(&mut self, object: &Object, step: &Step, now: DateTime<Utc>) -> Result<(), Refusal> {
         let Object { managed, document } = object;
-        let container = &self.settings.container;
         match step {
-            Step::RollBack { .. } => self.log_last_lines(&managed.name).await,
+            Step::RollBack { .. } => self.log_last_lines(object).await,
             Step::NoteRollback { .. } => {
-                let writer = warnings::last_writer(document, container);
+                let writer = warnings::last_writer(document, &self.settings.container);
                 warn!(deployment = managed.name, writer, "someone else wrote its image");
             }
             _ => {}
         }
-        let mut patch = patch::patch(object, container, step, now);
+        let mut patch = patch::patch(object, &self.settings.container, step, now);
         if let Some((new, mark)) = step.new_settings(managed) {
             patch::add_settings(&mut patch, new, Some(&mark));
             self.try_settings(object, &patch, new)
                 .await
                 .map_err(|refusal| without_values(refusal, new))?;
         } else if let (Step::RollBack { .. }, Some(_)) = (step, managed.changed_settings()) {
-            let former = self.former_template(document).await?;
-            let variables = read::container_of(&former, container).map(read::variables);
-            let names = &managed.settings.names;
-            let new = variables.map(|variables| NewSettings::of(names, &variables));
-            let mark = read::annotation(&former, SETTINGS);
-            patch::add_settings(&mut patch, &new.unwrap_or_default(), mark);
+            let (former, mark) = self.former(document).await?;
+            let new = NewSettings::of(&managed.settings.names, &former);
+            patch::add_settings(&mut patch, &new, mark.as_deref());
         }
-        self.patch(&managed.name, &patch).await.map_err(refusal)?;
+        self.patch(&managed.name, &patch).await?;
         Ok(())
     }
 }

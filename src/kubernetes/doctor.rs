@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, ClusterError};
+use super::cluster::Cluster;
 use super::own;
 use super::settings::ClusterSettings;
 use crate::doctor::Checks;
 use crate::doctor::oldest::KUBERNETES;
 use crate::host;
+use crate::managed::Refusal;
 
 const SELF: &str = "SELF_UPGRADE does nothing";
 
@@ -46,7 +47,7 @@ pub(crate) async fn check(
             checks.judged("API server", format!("reachable, Kubernetes {version}"), warning);
         }
         // An account may lack the permission for this request.
-        Err(ClusterError::Forbidden(_)) => checks.ok("API server", "reachable"),
+        Err(Refusal::NotPermitted(_)) => checks.ok("API server", "reachable"),
         Err(error) => {
             checks.fail("API server", error.to_string());
             return;
@@ -110,7 +111,7 @@ async fn may(
     cluster: &Cluster,
     namespace: &str,
     (group, resource, verb, name): (&str, &str, &str, &str),
-) -> Result<bool, ClusterError> {
+) -> Result<bool, Refusal> {
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1",

@@ -60,10 +60,8 @@ impl fmt::Display for Place {
 /// The parsed contents of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
-    /// The variables that the file sets.
-    pub variables: Vec<(&'static str, String)>,
-    /// The position of each variable.
-    pub places: BTreeMap<&'static str, Place>,
+    /// The variables that the file sets, each with its position.
+    pub variables: BTreeMap<&'static str, (Place, String)>,
     /// The value of `namespace`.
     pub namespace: Option<String>,
     /// The value of `containerName`.
@@ -121,7 +119,12 @@ pub fn parse(text: &str) -> File {
                 file.warnings
                     .push(format!("{place}: {text} is not used; Delegate is the only mode"));
             }
-            ("dryRun", _) => file.dry_run = flag(&mut file.problems, &place, &text).unwrap_or(true),
+            ("dryRun", _) => {
+                let flag = yes_or_no(&text);
+                file.dry_run = flag.unwrap_or(true);
+                let problem = || format!("{place}: {}; expected true or false", quoted(&text, 40));
+                file.problems.extend(flag.is_none().then(problem));
+            }
             ("namespace", _) => file.namespace = Some(text),
             ("containerName", _) => file.container = Some(text),
             (_, Some(variable)) => file.set(variable, place, text),
@@ -133,24 +136,15 @@ pub fn parse(text: &str) -> File {
 
 impl File {
     fn set(&mut self, variable: &'static str, place: Place, text: String) {
-        if let Some(other) = self.places.get(variable) {
+        if let Some((other, _)) = self.variables.get(variable) {
             self.warnings.push(format!(
                 "{place}: not used, since {} is set in line {}",
                 other.key, other.line
             ));
             return;
         }
-        self.places.insert(variable, place);
-        self.variables.push((variable, text));
+        self.variables.insert(variable, (place, text));
     }
-}
-
-fn flag(problems: &mut Vec<String>, place: &Place, text: &str) -> Option<bool> {
-    let flag = yes_or_no(text);
-    if flag.is_none() {
-        problems.push(format!("{place}: {}; expected true or false", quoted(text, 40)));
-    }
-    flag
 }
 
 /// Returns a suggestion for an unknown key that is likely misspelt or in the wrong place.
@@ -199,12 +193,8 @@ fn entries(text: &str) -> Result<Vec<(Place, Value)>, String> {
                     let is_null =
                         style == ScalarStyle::Plain && ["~", "null", "Null", "NULL"].contains(&&*text);
                     let is_nothing = is_null || text.trim().is_empty();
-                    let text = if is_nothing {
-                        String::new()
-                    } else {
-                        text.into_owned()
-                    };
-                    entries.extend(key.take().map(|place| (place, Ok(text))));
+                    let text = if is_nothing { "" } else { &*text };
+                    entries.extend(key.take().map(|place| (place, Ok(text.to_owned()))));
                 }
                 None if text.is_empty() => {}
                 None => return Err(not_a_mapping()),

@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta};
 use serde_json::{Value, json};
 use tracing::debug;
 
-use super::cluster::{Cluster, ClusterError};
+use super::cluster::Cluster;
 use super::path;
 use crate::container::label;
 use crate::image::{ImageReference, Target, TargetSettings, resolve_upgrader};
@@ -100,7 +100,6 @@ async fn find(cluster: &Cluster, namespace: &str, name: &str) -> Result<(String,
         let path = path(group, namespace, "cronjobs", name);
         match cluster.get(&path).await {
             Ok(document) => return Ok((path, document)),
-            Err(ClusterError::NotFound(message)) if problem.is_empty() => problem = message,
             Err(error) => problem = error.to_string(),
         }
     }

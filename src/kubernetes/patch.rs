@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::document::NewSettings;
 use crate::managed::label::SETTINGS;
 use crate::managed::{Object, Step};
+use crate::text::time;
 
 /// The annotation that `kubectl rollout history` shows.
 const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
@@ -27,20 +28,20 @@ pub fn patch(
     step: &Step,
     now: DateTime<Utc>,
 ) -> Value {
-    let Some((record, image)) = step.writes(managed, now) else {
-        let image = match step {
-            Step::NoteFirstSeen { image } => Some(image.clone()),
-            _ => None,
-        };
-        let at = crate::text::time::text(now);
-        return with(document, [(FIRST_SEEN_IMAGE, image), (FIRST_SEEN_AT, Some(at))]);
-    };
+    if let Step::NoteFirstSeen { image } = step {
+        let (image, at) = (image.clone(), time::text(now));
+        return annotate(
+            document,
+            [(FIRST_SEEN_IMAGE, Some(image)), (FIRST_SEEN_AT, Some(at))],
+        );
+    }
+    let (record, image) = step.writes(managed, now);
     let mut annotations = record.write();
     if let Some(image) = &image {
         let cause = format!("delegate-upgrader: {} to {image}", managed.image);
         annotations.push((CHANGE_CAUSE, Some(cause)));
     }
-    let mut patch = with(document, annotations);
+    let mut patch = annotate(document, annotations);
     if let Some(image) = image {
         patch["spec"] = json!({
             "template": { "spec": { "containers": [{ "name": container, "image": image }] } },
@@ -60,12 +61,11 @@ pub fn add_settings(patch: &mut Value, new: &NewSettings, mark: Option<&str>) {
     template["spec"]["containers"][0]["env"] = new.env.iter().map(entry).collect();
 }
 
-/// Returns the patch that pauses a Deployment or ends its pause.
-pub fn pause(document: &Value, paused: Option<String>) -> Value {
-    with(document, [(PAUSED, paused)])
-}
-
-fn with(document: &Value, annotations: impl IntoIterator<Item = (&'static str, Option<String>)>) -> Value {
+/// Returns the patch that sets these annotations, or removes those without a value.
+pub(super) fn annotate(
+    document: &Value,
+    annotations: impl IntoIterator<Item = (&'static str, Option<String>)>,
+) -> Value {
     let version = document.pointer("/metadata/resourceVersion").cloned();
     let present = document
         .pointer("/metadata/annotations")

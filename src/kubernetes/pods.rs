@@ -4,7 +4,6 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::read::{LONGEST, condition, container_of, settings, variables};
-use crate::container::Inspected;
 use crate::managed::TaskFailure;
 use crate::text::redact::Redactor;
 use crate::text::{one_line, time};
@@ -26,24 +25,23 @@ pub fn selector(deployment: &Value) -> Option<String> {
 }
 
 /// A pod that failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failing {
     /// The name of the pod.
     pub pod: String,
     /// The last failure of its container.
     pub failure: TaskFailure,
-    /// The environment of its container with the values in the pod's document, which omits those of a Secret.
-    environment: Vec<(String, String)>,
+    /// Hides the values of its container's environment in the pod's document, which omits those of a Secret.
+    redactor: Redactor,
 }
 
 /// Returns the pod that failed last, whatever its image.
 pub fn last_failure(pods: &[Value], container: &str) -> Option<Failing> {
     let failing = pods.iter().filter_map(|pod| {
-        let environment = environment(pod, container);
+        let redactor = Redactor::new(variables(pod, container).environment());
         Some(Failing {
             pod: pod.pointer("/metadata/name")?.as_str()?.to_owned(),
-            failure: failure(pod, container, &redactor(&environment))?,
-            environment,
+            failure: failure(pod, container, &redactor)?,
+            redactor,
         })
     });
     failing.max_by_key(|failing| failing.failure.at)
@@ -59,20 +57,8 @@ impl Failing {
 
     /// Returns the lines of its log without the values of its environment.
     pub fn redacted(&self, log: &str) -> Vec<String> {
-        let redactor = redactor(&self.environment);
-        log.lines().map(|line| redactor.line(line)).collect()
+        log.lines().map(|line| self.redactor.line(line)).collect()
     }
-}
-
-fn redactor(environment: &[(String, String)]) -> Redactor {
-    let environment = environment.iter();
-    Redactor::new(environment.map(|(name, value)| (name.as_str(), value.as_str())))
-}
-
-fn environment(pod: &Value, container: &str) -> Vec<(String, String)> {
-    let ours = container_of(pod, container).map(variables);
-    let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-    ours.iter().flat_map(Inspected::environment).map(pair).collect()
 }
 
 /// Redacts a termination message like the log, since it may be the end of the log.

@@ -46,26 +46,19 @@ pub fn read(
     };
     let image = ours["image"].as_str().unwrap_or_default();
     let settings = settings(template);
-    let mut tasks = tasks(document);
-    if let Some(failure) = &mut tasks.last_failure {
-        image.clone_into(&mut failure.image);
-        failure.settings = settings.release;
-    }
     let annotation = |name: &str| annotation(document, name);
-    let limits = observe::owner_by(
-        |name| mark(document, name),
-        variable(ours, "ACCOUNT_ID"),
-        account,
-        zone,
-    );
+    let variables = variables(template, container);
+    let theirs = variables.env("ACCOUNT_ID");
+    let limits = observe::owner_by(|name| mark(document, name), theirs, account, zone);
+    let named = variables.env("DELEGATE_NAME").filter(|name| !name.is_empty());
     Ok(Managed {
         orchestrator: Orchestrator::Kubernetes,
         id: text("/metadata/uid").unwrap_or_default().to_owned(),
-        workload: variable(ours, "DELEGATE_NAME").unwrap_or(workload).to_owned(),
+        workload: named.unwrap_or(workload).to_owned(),
         image: ImageName::from(image),
-        settings,
         progress: progress(document),
-        tasks,
+        tasks: tasks(document, (image, &settings)),
+        settings,
         record: Record::read(annotation),
         left_alone: limits.left_alone(),
         limits,
@@ -85,9 +78,10 @@ pub(super) fn settings(pod: &Value) -> SettingsChange {
     SettingsChange::read(annotation(pod, SETTINGS))
 }
 
-/// Returns the variables of a container that are set there, as in Docker's documents.
-pub(super) fn variables(container: &Value) -> Inspected {
-    let env = container["env"].as_array().into_iter().flatten();
+/// Returns the variables that are set in this container of a pod or a pod template, as in Docker's documents.
+pub(super) fn variables(pod: &Value, container: &str) -> Inspected {
+    let env = container_of(pod, container).and_then(|container| container["env"].as_array());
+    let env = env.into_iter().flatten();
     // Kubernetes omits an empty value.
     let is_set = |it: &&Value| it.get("valueFrom").is_none();
     let env = env.filter(is_set);
@@ -96,13 +90,6 @@ pub(super) fn variables(container: &Value) -> Inspected {
         Some(format!("{}={value}", it["name"].as_str()?))
     };
     Inspected::with_variables(&env.filter_map(set).map(Value::from).collect())
-}
-
-/// Returns a container's variable if it is set there rather than in a ConfigMap.
-fn variable<'a>(container: &'a Value, name: &str) -> Option<&'a str> {
-    let mut env = container["env"].as_array()?.iter();
-    let variable = env.find(|variable| variable["name"].as_str() == Some(name))?;
-    variable["value"].as_str().filter(|value| !value.is_empty())
 }
 
 pub(super) fn count(document: &Value, path: &str) -> Option<u64> {
@@ -188,7 +175,7 @@ fn is_complete(document: &Value) -> bool {
     updated >= wanted && status("replicas") == updated && status("availableReplicas") >= updated
 }
 
-fn tasks(document: &Value) -> Tasks {
+fn tasks(document: &Value, present: (&str, &SettingsChange)) -> Tasks {
     let status = |name: &str| count(document, &format!("/status/{name}")).unwrap_or_default();
     // Available pods that are not old are new.
     let old = status("replicas").saturating_sub(status("updatedReplicas"));
@@ -207,12 +194,12 @@ fn tasks(document: &Value) -> Tasks {
         wanted: replicas(document),
         running,
         last_started_at: last.into_iter().flatten().max().filter(|_| is_observed(document)),
-        last_failure: refused(document),
+        last_failure: refused(document, present),
     }
 }
 
 /// Returns why no pod of the present image could be created: a quota, a policy, or the namespace's security rules.
-fn refused(document: &Value) -> Option<TaskFailure> {
+fn refused(document: &Value, (image, settings): (&str, &SettingsChange)) -> Option<TaskFailure> {
     let failure = condition(document, "ReplicaFailure")?;
     let is_so = failure["status"].as_str() == Some("True");
     let pods = count(document, "/status/updatedReplicas").unwrap_or_default();
@@ -222,8 +209,8 @@ fn refused(document: &Value) -> Option<TaskFailure> {
     let text = |name: &str| failure[name].as_str().unwrap_or_default();
     Some(TaskFailure {
         at: time::of(&failure["lastUpdateTime"])?,
-        image: String::new(),
-        settings: 0,
+        image: image.to_owned(),
+        settings: settings.release,
         error: one_line(
             &format!("{NO_TASK}{}: {}", text("reason"), text("message")),
             LONGEST,

@@ -5,9 +5,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue};
+use reqwest::header::ACCEPT;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -94,35 +92,15 @@ impl Registries {
             image,
             client: (self.client)(&base)?,
             base,
-            authorization: None,
+            access: None,
         })
     }
+}
 
-    /// Returns the header with a token for pulling from this path.
-    async fn token(
-        &self,
-        mut url: Url,
-        service: &str,
-        path: &str,
-        login: Option<HeaderValue>,
-    ) -> Result<HeaderValue, String> {
-        let scope = format!("repository:{path}:pull");
-        url.query_pairs_mut()
-            .append_pair("service", service)
-            .append_pair("scope", &scope);
-        let mut request = (self.client)(url.as_str())?.get(url);
-        if let Some(login) = login {
-            request = request.header(AUTHORIZATION, login);
-        }
-        let answer = json_of("the token server", send(request).await?).await?;
-        let token = answer["token"]
-            .as_str()
-            .or_else(|| answer["access_token"].as_str());
-        secret_header(format!(
-            "Bearer {}",
-            token.ok_or("the token server sends no token")?
-        ))
-    }
+/// The proof that this account may pull.
+enum Access {
+    Login(String, Secret),
+    Token(Secret),
 }
 
 /// The repository of one image at its registry.
@@ -132,7 +110,7 @@ struct Repository<'a> {
     client: Client,
     base: String,
     /// The login or the token, once the registry has requested one.
-    authorization: Option<HeaderValue>,
+    access: Option<Access>,
 }
 
 impl Repository<'_> {
@@ -140,14 +118,11 @@ impl Repository<'_> {
     async fn ask(&mut self, method: Method, kind: &str, name: &str) -> Result<Response, String> {
         loop {
             let url = format!("{}/{kind}/{name}", self.base);
-            let mut request = self.client.request(method.clone(), url).header(ACCEPT, MANIFESTS);
-            if let Some(authorization) = &self.authorization {
-                request = request.header(AUTHORIZATION, authorization);
-            }
-            let answer = send(request).await?;
+            let request = self.client.request(method.clone(), url).header(ACCEPT, MANIFESTS);
+            let answer = send(request, self.access.as_ref()).await?;
             let status = answer.status();
-            if status == StatusCode::UNAUTHORIZED && self.authorization.is_none() {
-                self.authorization = Some(self.log_in(&answer).await?);
+            if status == StatusCode::UNAUTHORIZED && self.access.is_none() {
+                self.access = Some(self.log_in(&answer).await?);
             } else if status.is_success() || status.is_redirection() {
                 return Ok(answer);
             } else {
@@ -157,23 +132,40 @@ impl Repository<'_> {
     }
 
     /// Returns the login or the token that the registry requests with this answer.
-    async fn log_in(&self, answer: &Response) -> Result<HeaderValue, String> {
-        let (registries, registry) = (self.registries, self.image.registry());
+    async fn log_in(&self, answer: &Response) -> Result<Access, String> {
+        let registry = self.image.registry();
         let challenge = header(answer, "www-authenticate").unwrap_or_default();
-        let login = registries.credentials.password(registry).await;
-        let login = login
-            .map(|(user, password)| basic(&user, &password))
-            .transpose()?;
-        match Challenge::read(challenge) {
-            Challenge::Bearer { realm, service } => {
+        let (kind, parameters) = challenge.split_once(' ').unwrap_or((challenge, ""));
+        let parameter = |name: &str| Some(parameters.split_once(&format!("{name}=\""))?.1.split_once('"')?.0);
+        let login = self.registries.credentials.password(registry).await;
+        let login = login.map(|(user, password)| Access::Login(user, password));
+        match parameter("realm") {
+            Some(realm) if kind.eq_ignore_ascii_case("bearer") => {
                 let realm = Url::parse(realm).ok().filter(|realm| is_safe(realm, registry));
                 let realm = realm.ok_or("it names no token server with https")?;
                 let login = login.filter(|_| is_trusted(&realm, registry));
-                registries.token(realm, service, self.image.path(), login).await
+                let service = parameter("service").unwrap_or_default();
+                self.token(realm, service, login).await
             }
-            Challenge::Basic => Ok(login.ok_or("it requires a login")?),
-            Challenge::Other => Err("it requires a login of an unknown kind".to_owned()),
+            _ if kind.eq_ignore_ascii_case("basic") => Ok(login.ok_or("it requires a login")?),
+            _ => Err("it requires a login of an unknown kind".to_owned()),
         }
+    }
+
+    /// Asks for a token for pulling.
+    async fn token(&self, mut url: Url, service: &str, login: Option<Access>) -> Result<Access, String> {
+        let scope = format!("repository:{}:pull", self.image.path());
+        url.query_pairs_mut()
+            .append_pair("service", service)
+            .append_pair("scope", &scope);
+        let request = (self.registries.client)(url.as_str())?.get(url);
+        let answer = send(request, login.as_ref()).await?;
+        let answer = json_of("the token server", answer).await?;
+        let token = answer["token"]
+            .as_str()
+            .or_else(|| answer["access_token"].as_str());
+        let token = token.ok_or("the token server sends no token")?;
+        Ok(Access::Token(Secret::new(token)))
     }
 
     /// Reads a document. The server that a redirect leads to gets no login.
@@ -186,7 +178,7 @@ impl Repository<'_> {
             let url = answer.url().join(location).ok();
             let url = url.filter(|url| is_safe(url, self.image.registry()));
             let url = url.ok_or("it redirects to no server with https")?;
-            answer = send((self.registries.client)(url.as_str())?.get(url)).await?;
+            answer = send((self.registries.client)(url.as_str())?.get(url), None).await?;
         }
         json_of("the registry", answer).await
     }
@@ -210,28 +202,6 @@ async fn json_of(server: &str, mut answer: Response) -> Result<Value, String> {
         }
     }
     Ok(serde_json::from_slice(&text).unwrap_or_default())
-}
-
-/// The kind of login that a registry requests.
-enum Challenge<'a> {
-    Bearer { realm: &'a str, service: &'a str },
-    Basic,
-    Other,
-}
-
-impl<'a> Challenge<'a> {
-    fn read(header: &'a str) -> Self {
-        let (kind, parameters) = header.split_once(' ').unwrap_or((header, ""));
-        let parameter = |name: &str| Some(parameters.split_once(&format!("{name}=\""))?.1.split_once('"')?.0);
-        match parameter("realm") {
-            Some(realm) if kind.eq_ignore_ascii_case("bearer") => Self::Bearer {
-                realm,
-                service: parameter("service").unwrap_or_default(),
-            },
-            _ if kind.eq_ignore_ascii_case("basic") => Self::Basic,
-            _ => Self::Other,
-        }
-    }
 }
 
 /// Returns the base URL. As in Docker, a local registry needs no TLS, and Docker Hub has a special host name.
@@ -264,23 +234,16 @@ fn is_trusted(realm: &Url, registry: &str) -> bool {
     server == host || server.ends_with(&format!(".{host}"))
 }
 
-fn basic(user: &str, password: &Secret) -> Result<HeaderValue, String> {
-    let login = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
-    secret_header(format!("Basic {login}"))
-}
-
-/// Marks the header as sensitive, so that logs do not show it.
-fn secret_header(text: String) -> Result<HeaderValue, String> {
-    let mut value = HeaderValue::try_from(text).map_err(|_| "the token does not fit into a header")?;
-    value.set_sensitive(true);
-    Ok(value)
-}
-
 fn header<'a>(answer: &'a Response, name: &str) -> Option<&'a str> {
     answer.headers().get(name)?.to_str().ok()
 }
 
-async fn send(request: RequestBuilder) -> Result<Response, String> {
+async fn send(request: RequestBuilder, access: Option<&Access>) -> Result<Response, String> {
+    let request = match access {
+        Some(Access::Login(user, password)) => request.basic_auth(user, Some(password.expose())),
+        Some(Access::Token(token)) => request.bearer_auth(token.expose()),
+        None => request,
+    };
     request.send().await.map_err(problem)
 }
 

@@ -26,11 +26,6 @@ pub struct ClusterSettings {
     pub warnings: Vec<String>,
 }
 
-/// All problems with the settings.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", .0.join("\n"))]
-pub struct ClusterSettingsError(pub Vec<String>);
-
 impl ClusterSettings {
     /// Reads the file at this path and the environment, which takes precedence. Without a file, only the environment counts.
     ///
@@ -40,14 +35,14 @@ impl ClusterSettings {
         path: &Path,
         is_needed: bool,
         env: impl IntoIterator<Item = (OsString, OsString)>,
-    ) -> Result<Self, ClusterSettingsError> {
+    ) -> Result<Self, Vec<String>> {
         let is_missing = !path.exists();
         let file = match fs::read_to_string(path) {
             Ok(text) => file::parse(&text),
             Err(_) if !is_needed && is_missing => File::default(),
             Err(error) => {
                 let problem = format!("{}: {error}; {HINT}", path.display());
-                return Err(ClusterSettingsError(vec![problem]));
+                return Err(vec![problem]);
             }
         };
         let mut env: Vec<(OsString, OsString)> = env.into_iter().collect();
@@ -56,7 +51,7 @@ impl ClusterSettings {
         }
         Self::of(file, &env, &path.display().to_string()).map_err(|mut errors| {
             if is_missing {
-                errors.0.push(format!("{} is not there: {HINT}", path.display()));
+                errors.push(format!("{} is not there: {HINT}", path.display()));
             }
             errors
         })
@@ -66,14 +61,14 @@ impl ClusterSettings {
     ///
     /// # Errors
     /// As for [`Self::read`].
-    pub fn of(file: File, env: &[(OsString, OsString)], name: &str) -> Result<Self, ClusterSettingsError> {
+    pub fn of(file: File, env: &[(OsString, OsString)], name: &str) -> Result<Self, Vec<String>> {
         let in_env = |variable: &str| {
             env.iter()
                 .any(|(name, value)| name == variable && !value.to_string_lossy().trim().is_empty())
         };
-        let place = |variable: &str| match file.places.get(variable) {
+        let place = |variable: &str| match file.variables.get(variable) {
             _ if in_env(variable) => None,
-            Some(place) => Some(format!("{name}, {place}")),
+            Some((place, _)) => Some(format!("{name}, {place}")),
             None => file::key_of(variable).map(|key| format!("{name}: {key}")),
         };
         let explain = |problem: &Problem| match place(problem.variable) {
@@ -81,7 +76,7 @@ impl ClusterSettings {
             None => problem.to_string(),
         };
         let pairs = file.variables.iter();
-        let pairs = pairs.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let pairs = pairs.map(|(name, (_, value))| (OsString::from(name), OsString::from(value)));
         let common = config::Settings::from_env(env.iter().cloned().chain(pairs), config::Needs::All);
         let in_file = |lines: &[String]| -> Vec<String> {
             lines.iter().map(|line| format!("{name}, {line}")).collect()
@@ -119,7 +114,7 @@ impl ClusterSettings {
                     warnings.extend(errors.warnings);
                 }
                 problems.extend(warnings.into_iter().map(|warning| format!("warning: {warning}")));
-                Err(ClusterSettingsError(problems))
+                Err(problems)
             }
         }
     }

@@ -200,8 +200,7 @@ impl Managed {
 
     /// Whether an attempt is recorded whose image the workload does not have yet.
     pub(crate) fn is_noted(&self) -> bool {
-        let is_noted = |attempt: &Attempt| !attempt.is_applied && attempt.from == self.image.as_str();
-        self.record.attempt.as_ref().is_some_and(is_noted)
+        self.behind().is_some_and(|attempt| !attempt.is_applied)
     }
 
     /// Returns its health as the orchestrator reports it.
@@ -303,10 +302,13 @@ impl Managed {
             _ if self.record.release == 0 => Some((Ending::Original, from.clone(), now)),
             _ => None,
         };
-        let history = over.map(|(ending, image, at)| self.history_with(ending, image, at));
+        let record = self.record.clone();
+        let record = match over {
+            Some((ending, image, at)) => record.with_past(ending, image, at),
+            None => record,
+        };
         Record {
             release: self.next_release(),
-            history: history.unwrap_or_else(|| self.record.history.clone()),
             previous_image: self.previous_image().map(str::to_owned),
             rolled_back_from: match intent {
                 Intent::Rollback(_) => {
@@ -325,7 +327,7 @@ impl Managed {
                 is_applied: false,
                 failed: None,
             }),
-            failed: self.record.failed.clone(),
+            ..record
         }
     }
 
@@ -348,40 +350,30 @@ impl Managed {
         Record {
             attempt: None,
             rolled_back_from: left.filter(|left| *left != self.image.as_str()),
-            history: self.history_with(Ending::Rejected, image.to_owned(), now),
             failed: Some(FailedImage {
                 image: image.to_owned(),
                 attempts: last.map_or(1, |failed| failed.attempts.saturating_add(1)),
                 at: now,
                 cause: cause.to_owned(),
             }),
-            ..self.record.clone()
+            ..self
+                .record
+                .clone()
+                .with_past(Ending::Rejected, image.to_owned(), now)
         }
-    }
-
-    /// Returns the finished attempts, including the last one.
-    fn history_with(&self, ending: Ending, image: String, at: DateTime<Utc>) -> Vec<Past> {
-        let mut history = self.record.history.clone();
-        let release = self.record.release;
-        Past {
-            release,
-            ending,
-            image,
-            at,
-        }
-        .add(&mut history);
-        history
     }
 
     /// Returns the record to write after someone else rolled this image back.
     pub fn rolled_back(&self, from: &str, now: DateTime<Utc>) -> Record {
         Record {
             attempt: None,
-            history: self.history_with(Ending::Withdrawn, from.to_owned(), now),
             rolled_back_from: Some(from.to_owned())
                 .filter(|from| from != self.image.as_str())
                 .or_else(|| self.record.rolled_back_from.clone()),
-            ..self.record.clone()
+            ..self
+                .record
+                .clone()
+                .with_past(Ending::Withdrawn, from.to_owned(), now)
         }
     }
 }

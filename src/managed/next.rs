@@ -62,17 +62,11 @@ pub fn next(
 
 /// Whether an attempt has no outcome yet. Until it has one, no other workload with the same `DELEGATE_NAME` is changed.
 pub fn is_undecided(managed: &Managed, policy: &Policy, now: DateTime<Utc>) -> bool {
-    let at = At {
-        managed,
-        desired: &Desired::Keep(not_asked()),
-        policy,
-        facts: &Facts::default(),
-        now,
-    };
     // The outcome of a paused update depends on someone else.
     let is_paused = matches!(managed.progress, Progress::Paused { .. });
     let went_back = managed.taken_back().is_some_and(|attempt| attempt.is_applied) && !is_paused;
-    managed.is_in_progress() || managed.left_alone.is_none() && (at.unproven().is_some() || went_back)
+    managed.is_in_progress()
+        || managed.left_alone.is_none() && (managed.unproven(policy, now).is_some() || went_back)
 }
 
 /// Everything that a decision depends on.
@@ -99,6 +93,7 @@ impl At<'_> {
         let Managed { progress, tasks, .. } = self.managed;
         let soon = self.now + POLL;
         let wait = Decision::wait;
+        let unproven = || self.managed.unproven(self.policy, self.now);
         Some(match row {
             Row::CallFailed => {
                 let backoff = self.facts.backoff.as_ref();
@@ -111,17 +106,16 @@ impl At<'_> {
             }
             Row::RollingOut => {
                 let is_incomplete = *progress == Progress::Updating || tasks.complete_since().is_none();
-                self.unproven()
-                    .filter(|(_, has_time)| *has_time && is_incomplete)?;
+                unproven().filter(|(_, has_time)| *has_time && is_incomplete)?;
                 wait(self.rolling_out(), soon)
             }
             Row::Proving => {
-                self.unproven().filter(|(_, has_time)| *has_time)?;
+                unproven().filter(|(_, has_time)| *has_time)?;
                 let since = tasks.complete_since()?;
                 wait(self.proving(since), since + span(self.policy.healthy_time))
             }
             Row::TooLate => {
-                let (attempt, _) = self.unproven()?;
+                let (attempt, _) = unproven()?;
                 let within = duration::text(self.policy.healthy_deadline);
                 let problem = format!("{} of {} ran after {within}", tasks.running, tasks.wanted);
                 roll_back(attempt, self.explained(problem, attempt))
@@ -212,54 +206,19 @@ impl At<'_> {
         self.managed.orchestrator.into()
     }
 
-    /// Returns the last attempt if its image is in use but not proven, and whether there is time left to prove it.
-    fn unproven(&self) -> Option<(&Attempt, bool)> {
-        let Managed { progress, tasks, .. } = self.managed;
-        let attempt = self.managed.applied()?;
-        let allowed = self.allowed();
-        // Limit each wait, since a task that finds no node waits forever.
-        let got_on = tasks
-            .last_started_at
-            .map_or(attempt.since, |at| at.max(attempt.since));
-        match progress {
-            Progress::Updating => Some((attempt, self.now < got_on + allowed)),
-            Progress::Settled { completed_at } if tasks.wanted > 0 => {
-                let complete_since = tasks.complete_since();
-                let healthy_time = span(self.policy.healthy_time);
-                let is_proven = complete_since.is_some_and(|since| self.now >= since + healthy_time);
-                // A failure long after the end of the update does not count against the image.
-                let judged = allowed + span(self.policy.healthy_deadline);
-                let is_over = self.now >= completed_at.unwrap_or(attempt.since) + judged;
-                if is_proven || is_over {
-                    return None;
-                }
-                let in_time = self.now < completed_at.unwrap_or(got_on) + allowed;
-                // A task that ends and restarts makes no progress, unless it had run for a long time.
-                let has_run = complete_since.or(*completed_at).is_some();
-                Some((attempt, in_time || has_run && !self.ends_early(attempt)))
-            }
-            _ => None,
-        }
-    }
-
-    /// Returns the time that a task may take, including the pause before the next task.
-    fn allowed(&self) -> TimeDelta {
-        span(self.policy.healthy_deadline) + span(self.managed.pace)
-    }
-
     /// Returns the reason to wait while the orchestrator rolls a failed image back.
     fn rolling_back(&self) -> Option<Reason> {
         let attempt = self.managed.behind()?;
         let has_failed = attempt.failed.is_some();
         let is_on_its_way = match &self.managed.progress {
             // Without a failure, someone else requested the rollback.
-            Progress::RollingBack => has_failed || self.failure_of(attempt).is_some(),
+            Progress::RollingBack => has_failed || self.managed.failure_of(attempt).is_some(),
             Progress::Updating => has_failed,
             // For a while, a Deployment may still report the exceeded deadline of the failed image.
             Progress::Paused { by_failure: true, .. } => {
                 has_failed
                     && self.managed.orchestrator == Orchestrator::Kubernetes
-                    && self.now < attempt.since + self.allowed() * 2
+                    && self.now < attempt.since + self.managed.allowed(self.policy) * 2
             }
             _ => false,
         };
@@ -277,7 +236,7 @@ impl At<'_> {
         else {
             return None;
         };
-        self.failure_of(attempt)?;
+        self.managed.failure_of(attempt)?;
         let problem = format!("{} rolled it back: {message}", self.orchestrator());
         Some(self.explained(problem, attempt))
     }
@@ -355,27 +314,67 @@ impl At<'_> {
 
     /// Returns the problem, with the message of the task that failed.
     fn explained(&self, problem: String, attempt: &Attempt) -> String {
-        match self.failure_of(attempt) {
+        match self.managed.failure_of(attempt) {
             Some(failure) => format!("{problem} ({})", failure.error),
             None => problem,
         }
     }
+}
+
+impl Managed {
+    /// Returns the last attempt if its image is in use but not proven, and whether there is time left to prove it.
+    fn unproven(&self, policy: &Policy, now: DateTime<Utc>) -> Option<(&Attempt, bool)> {
+        let Managed { progress, tasks, .. } = self;
+        let attempt = self.applied()?;
+        let allowed = self.allowed(policy);
+        // Limit each wait, since a task that finds no node waits forever.
+        let got_on = tasks
+            .last_started_at
+            .map_or(attempt.since, |at| at.max(attempt.since));
+        match progress {
+            Progress::Updating => Some((attempt, now < got_on + allowed)),
+            Progress::Settled { completed_at } if tasks.wanted > 0 => {
+                let complete_since = tasks.complete_since();
+                let healthy_time = span(policy.healthy_time);
+                let is_proven = complete_since.is_some_and(|since| now >= since + healthy_time);
+                // A failure long after the end of the update does not count against the image.
+                let judged = allowed + span(policy.healthy_deadline);
+                let is_over = now >= completed_at.unwrap_or(attempt.since) + judged;
+                if is_proven || is_over {
+                    return None;
+                }
+                let in_time = now < completed_at.unwrap_or(got_on) + allowed;
+                // A task that ends and restarts makes no progress, unless it had run for a long time.
+                let has_run = complete_since.or(*completed_at).is_some();
+                Some((
+                    attempt,
+                    in_time || has_run && !self.ends_early(attempt, policy, now),
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the time that a task may take, including the pause before the next task.
+    fn allowed(&self, policy: &Policy) -> TimeDelta {
+        span(policy.healthy_deadline) + span(self.pace)
+    }
 
     fn failure_of(&self, attempt: &Attempt) -> Option<&TaskFailure> {
-        let failure = self.managed.tasks.last_failure.as_ref();
+        let failure = self.tasks.last_failure.as_ref();
         failure.filter(|failure| {
             let is_tried = failure.image == attempt.to
-                && (!attempt.is_of_settings() || failure.settings == self.managed.record.release);
+                && (!attempt.is_of_settings() || failure.settings == self.record.release);
             is_tried && failure.at >= attempt.since
         })
     }
 
     /// Whether a task of this image ended recently after a short run. Otherwise, tasks that no longer run were lost with
     /// their node, or ran long enough to prove the image.
-    fn ends_early(&self, attempt: &Attempt) -> bool {
-        let long = self.policy.healthy_time * 2;
+    fn ends_early(&self, attempt: &Attempt, policy: &Policy, now: DateTime<Utc>) -> bool {
+        let long = policy.healthy_time * 2;
         let failure = self.failure_of(attempt);
-        let lately = failure.filter(|failure| self.now < failure.at + span(long));
+        let lately = failure.filter(|failure| now < failure.at + span(long));
         lately.is_some_and(|failure| failure.ran_for.is_none_or(|ran_for| ran_for < long))
     }
 }

@@ -29,20 +29,19 @@ pub struct Found {
     pub absent: Vec<(String, Reason)>,
 }
 
-/// The reason why a step failed, with the orchestrator's message.
+/// The reason why a call to the orchestrator failed, with its message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub enum Refusal {
     /// The workload has changed since it was observed.
-    #[error("{0}")]
     Conflict(String),
     /// This program lacks the permission.
-    #[error("{0}")]
     NotPermitted(String),
-    /// The API refused the step, and would refuse it again.
-    #[error("{0}")]
+    /// The object does not exist.
+    NotFound(String),
+    /// The API refused the call, and would refuse it again.
     Refused(String),
-    /// Anything else.
-    #[error("{0}")]
+    /// The API cannot be reached, or anything else.
     Failed(String),
 }
 
@@ -93,11 +92,11 @@ pub trait Orchestrate {
 
     /// Returns a reason to leave a workload alone in spite of the decision, and the time to check again.
     fn lock(
-        &mut self,
+        &self,
         object: &Object,
         decision: &Decision,
         now: DateTime<Utc>,
-    ) -> impl Future<Output = Option<(Reason, Option<DateTime<Utc>>)>>;
+    ) -> Option<(Reason, Option<DateTime<Utc>>)>;
 
     /// Describes briefly how well a new task is proven. `None` if that is up to the owner.
     fn proof(&self, _: &Object) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::attempts::Past;
+use super::attempts::{Ending, Past};
 use super::label::{
     ATTEMPT_APPLIED, ATTEMPT_FAILED, ATTEMPT_FROM, ATTEMPT_IMAGE, ATTEMPT_INTENT, ATTEMPT_SINCE, FAILED_AT,
     FAILED_ATTEMPTS, FAILED_CAUSE, FAILED_IMAGE, HISTORY,
@@ -114,6 +114,19 @@ impl Record {
     pub fn before(&self, release: u64) -> Option<&Past> {
         let served = |past: &&Past| past.was_served() && past.release < release;
         self.history.iter().rfind(served)
+    }
+
+    /// Returns the record with its last attempt among the finished ones.
+    pub(super) fn with_past(mut self, ending: Ending, image: String, at: DateTime<Utc>) -> Self {
+        let release = self.release;
+        let past = Past {
+            release,
+            ending,
+            image,
+            at,
+        };
+        past.add(&mut self.history);
+        self
     }
 
     /// Returns the record with a changed attempt.

@@ -1,7 +1,5 @@
 //! The steps that change an orchestrator's workload.
 
-use std::fmt;
-
 use chrono::{DateTime, Utc};
 
 use super::{Attempt, Managed, Record, SettingsChange};
@@ -50,16 +48,23 @@ impl Step {
             Self::Begin { intent, .. } if let Some(new) = intent.new_settings(&managed.id) => {
                 format!("changing the settings {}", new.names())
             }
-            Self::Begin { to, .. } if managed.orchestrator.begins_at_once() => {
-                Self::Apply { to: to.clone() }.to_string()
+            Self::Begin { to, .. } if !managed.orchestrator.begins_at_once() => {
+                format!("noting that {to} is about to be tried")
             }
+            Self::Begin { to, .. } | Self::Apply { to } => format!("updating it to {to}"),
             Self::RollBack { cause, .. } if is_of_settings => {
                 format!("taking the former settings back: {cause}")
             }
+            Self::RollBack { to, cause } => format!("rolling back to {to}: {cause}"),
             Self::Quarantine { cause, .. } if is_of_settings => {
                 format!("noting that the new settings failed: {cause}")
             }
-            step => step.to_string(),
+            Self::Quarantine { image, cause } if cause.contains(NO_TASK) => {
+                format!("giving up {image} until the next run: {cause}")
+            }
+            Self::Quarantine { image, cause } => format!("putting {image} in quarantine: {cause}"),
+            Self::NoteFirstSeen { image } => format!("noting that {image} was first seen now"),
+            Self::NoteRollback { from } => format!("noting that someone else rolled back from {from}"),
         }
     }
 
@@ -76,12 +81,12 @@ impl Step {
         Some((new, mark.to_string()))
     }
 
-    /// Returns the record and the image to write on the workload. `None` if the step writes no record there.
-    pub fn writes(&self, managed: &Managed, now: DateTime<Utc>) -> Option<(Record, Option<String>)> {
+    /// Returns the record and the image to write on the workload. A step about the engine's records leaves both as they are.
+    pub fn writes(&self, managed: &Managed, now: DateTime<Utc>) -> (Record, Option<String>) {
         let applied = |record: Record| record.with_attempt(|attempt| attempt.is_applied = true);
         let record = || managed.record.clone();
-        Some(match self {
-            Self::NoteFirstSeen { .. } => return None,
+        match self {
+            Self::NoteFirstSeen { .. } => (record(), None),
             Self::Begin { to, intent } => {
                 let begun = managed.begin(&to.to_string(), intent, now);
                 if managed.orchestrator.begins_at_once() || self.new_settings(managed).is_some() {
@@ -97,22 +102,6 @@ impl Step {
             }
             Self::Quarantine { image, cause } => (managed.quarantined(image, cause, now), None),
             Self::NoteRollback { from } => (managed.rolled_back(from, now), None),
-        })
-    }
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoteFirstSeen { image } => write!(f, "noting that {image} was first seen now"),
-            Self::Begin { to, .. } => write!(f, "noting that {to} is about to be tried"),
-            Self::Apply { to } => write!(f, "updating it to {to}"),
-            Self::RollBack { to, cause } => write!(f, "rolling back to {to}: {cause}"),
-            Self::Quarantine { image, cause } if cause.contains(NO_TASK) => {
-                write!(f, "giving up {image} until the next run: {cause}")
-            }
-            Self::Quarantine { image, cause } => write!(f, "putting {image} in quarantine: {cause}"),
-            Self::NoteRollback { from } => write!(f, "noting that someone else rolled back from {from}"),
         }
     }
 }

@@ -5,7 +5,7 @@ use tracing::warn;
 
 use crate::config::UpdateOrder;
 use crate::container::{Inspected, label};
-use crate::image::pin;
+use crate::image::{PIN_ACCEPTED, Version};
 use crate::rollout::{InvalidLabel, OwnerSettings};
 use crate::schedule::zone::Zone;
 use crate::schedule::{until, window};
@@ -45,11 +45,11 @@ pub(crate) fn owner<'a>(
         });
     };
     let text = |label| labels(label).filter(|text: &&str| !text.trim().is_empty());
-    let pin = text(label::PIN).map(str::parse);
+    let pin = text(label::PIN).map(Version::pinned);
     let snooze = text(label::SNOOZE_UNTIL).map(|text| until::parse(text, zone));
     let window = text(label::WINDOW).map(|text| window::UpgradeWindow::parse(text, zone.clone()));
-    if let Some(Err(())) = pin {
-        note(label::PIN, pin::ACCEPTED);
+    if let Some(None) = pin {
+        note(label::PIN, PIN_ACCEPTED);
     }
     if let Some(None) = snooze {
         note(label::SNOOZE_UNTIL, until::ACCEPTED);
@@ -64,7 +64,7 @@ pub(crate) fn owner<'a>(
         task_of: labels(SERVICE).map(str::to_owned),
         update_order: labels(label::UPDATE_ORDER).and_then(update_order),
         healthy_deadline: labels(label::HEALTHY_DEADLINE).and_then(duration::foreign),
-        pin: pin.and_then(Result::ok),
+        pin: pin.flatten(),
         snooze_until: snooze.flatten(),
         window: window.and_then(Result::ok),
         invalid,

@@ -6,7 +6,7 @@ use chrono::Utc;
 use tokio::time::timeout;
 
 use crate::engine::Engine;
-use crate::image::{ImageName, TargetSettings, manager_reference, release_day, shows_release};
+use crate::image::{ImageName, TargetSettings, is_harness, manager_reference, release_day};
 use crate::rollout::Release;
 
 /// The time limit: nothing that is in use waits for this answer.
@@ -20,7 +20,7 @@ pub(crate) async fn released<E: Engine>(
     target: &TargetSettings,
 ) -> Release {
     let image = manager_reference(image.reference().ok()?, target);
-    if !shows_release(&image) {
+    if !is_harness(&image) {
         return None;
     }
     let document = timeout(TIMEOUT, engine.inspect_image(id)).await.ok()?.ok()?;

@@ -212,7 +212,7 @@ impl<O: Orchestrate> Driver<O> {
                 log!(warn, name, workload, "{line}");
             }
             let (mut decided, mut blockers) = self.decide(core, object, now);
-            let mut locked = self.orchestrator.lock(object, &decided.decision, now).await;
+            let mut locked = self.orchestrator.lock(object, &decided.decision, now);
             if locked.is_none() && matches!(decided.decision, Decision::Learn(_)) {
                 if let Err(refusal) = self.orchestrator.learn_holds().await {
                     self.back_off(&managed.name, READ_HOLDS.to_owned(), refusal, now);
@@ -220,7 +220,7 @@ impl<O: Orchestrate> Driver<O> {
                 }
                 // Decide again on the same observation: another one might take longer than the answer holds.
                 (decided, blockers) = self.decide(core, object, now);
-                locked = self.orchestrator.lock(object, &decided.decision, now).await;
+                locked = self.orchestrator.lock(object, &decided.decision, now);
             }
             core.alerts.keep(&blockers);
             let Decided { row, mut decision } = decided;
@@ -289,13 +289,15 @@ impl<O: Orchestrate> Driver<O> {
                 match step {
                     Step::Quarantine { cause, .. } => run.note_failed(managed, cause),
                     Step::Begin { .. } if step.new_settings(managed).is_some() => {
-                        run.note_started(managed, step.writes(managed, now));
+                        run.note_started(managed, step.writes(managed, now).0);
                     }
                     _ => {}
                 }
             }
             Err(refusal) => {
-                if let Refusal::Failed(problem) | Refusal::Refused(problem) = &refusal {
+                if let Refusal::NotFound(problem) | Refusal::Failed(problem) | Refusal::Refused(problem) =
+                    &refusal
+                {
                     let (step, api) = (&words, O::API);
                     log!(
                         warn,
@@ -322,7 +324,7 @@ impl<O: Orchestrate> Driver<O> {
     fn back_off(&mut self, name: &str, step: String, refusal: Refusal, now: DateTime<Utc>) {
         let backoff = &mut self.track(name).backoff;
         *backoff = Some(match refusal {
-            Refusal::Conflict(problem) | Refusal::Failed(problem) => {
+            Refusal::Conflict(problem) | Refusal::NotFound(problem) | Refusal::Failed(problem) => {
                 Backoff::after(backoff.as_ref(), Reason::EngineError { step, problem }, now)
             }
             Refusal::Refused(problem) => Backoff::hopeless(Reason::EngineError { step, problem }, now),

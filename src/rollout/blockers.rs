@@ -279,7 +279,7 @@ impl<'a> Start<'a> {
             },
             BlockerRow::Pinned => {
                 let pin = self.limits.pin.clone()?;
-                let image = self.image().filter(|image| !pin.permits(image))?.to_string();
+                let image = self.image().filter(|image| !pin.includes(image))?.to_string();
                 Reason::Pinned { image, pin }
             }
             BlockerRow::Unsuitable => run.unsuitable.clone()?,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::config::UpdateOrder;
-use crate::image::Pin;
+use crate::image::Version;
 use crate::rollout::reason::Reason;
 use crate::schedule::window::UpgradeWindow;
 
@@ -26,7 +26,7 @@ pub struct OwnerSettings {
     /// How long its new container has to become healthy; overrides `UPGRADE_HEALTHY_DEADLINE`.
     pub healthy_deadline: Option<Duration>,
     /// The version it stays at.
-    pub pin: Option<Pin>,
+    pub pin: Option<Version>,
     /// No replacement starts before then.
     pub snooze_until: Option<DateTime<Utc>>,
     /// Its own window, instead of `UPGRADE_WINDOW`.

@@ -75,7 +75,7 @@ impl Planned {
             Decision::Rest(reason) | Decision::Wait { reason, .. } => {
                 ("leave", reason.to_string(), Some(reason))
             }
-            Decision::Act(step) => ("continue", step.to_string(), None),
+            Decision::Act(step) => ("continue", step.words(managed), None),
             Decision::Learn(_) => ("continue", String::new(), None),
         };
         Self {

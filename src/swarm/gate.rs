@@ -9,8 +9,6 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::read::version;
-use super::spec::{Defaults, nanoseconds, with_image};
 use crate::config::{HealthSettings, ProbeKind};
 
 /// Docker's default number of failures in a row for a health check.
@@ -109,6 +107,10 @@ impl Gate {
     }
 }
 
+pub(super) fn nanoseconds(duration: Duration) -> Value {
+    json!(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
+}
+
 /// Whether an image has a health check.
 pub fn has_health_check(image: &Value) -> bool {
     let test = image
@@ -118,46 +120,11 @@ pub fn has_health_check(image: &Value) -> bool {
 }
 
 /// Whether the service has a health check of its owner. Our own checks name this program or never fail.
-fn has_owners(spec: &Value) -> bool {
+pub(super) fn has_owners(spec: &Value) -> bool {
     let check = spec.pointer(CHECK).filter(|check| !check.is_null());
     check.is_some_and(|check| {
         let script = check["Test"][3].as_str().unwrap_or_default();
         let is_ours = script.contains(MARK) || check["Test"][0] == "CMD" && check["Retries"] == i32::MAX;
         !is_ours
     })
-}
-
-/// Returns the spec with this health check, or without one. Keeps a check of the owner.
-pub fn with_health_check(spec: &Value, check: Option<Value>) -> Value {
-    let mut spec = spec.clone();
-    if !has_owners(&spec)
-        && let Some(container) = spec.pointer_mut("/TaskTemplate/ContainerSpec")
-        && let Some(container) = container.as_object_mut()
-    {
-        match check {
-            Some(check) => container.insert("Healthcheck".to_owned(), check),
-            None => container.remove("Healthcheck"),
-        };
-    }
-    spec
-}
-
-/// Returns the spec for going back to this image, or to the former settings of the same image. It has the task template that
-/// Swarm remembers, so that old tasks which still run are not replaced. If someone changed the service since, only the image and
-/// the health check are restored, and the former settings are lost: `None`.
-pub fn way_back(service: &Value, image: &str, defaults: Defaults) -> Option<Value> {
-    let mut spec = service["Spec"].clone();
-    if let Some(before) = before(service, image) {
-        spec["TaskTemplate"] = before.clone();
-        return Some(spec);
-    }
-    let is_of_image = version(&spec["TaskTemplate"]).is_some_and(|(tried, _)| tried != image);
-    is_of_image.then(|| with_image(&with_health_check(&spec, None), image, defaults))
-}
-
-/// Returns the task template before the last change of the service, if it has this image and differs in the image or the settings.
-pub fn before<'a>(service: &'a Value, image: &str) -> Option<&'a Value> {
-    let before = service.get("PreviousSpec")?.get("TaskTemplate")?;
-    let (runs, now) = (version(before)?, version(&service["Spec"]["TaskTemplate"])?);
-    (runs.0 == image && runs != now).then_some(before)
 }

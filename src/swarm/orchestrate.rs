@@ -9,9 +9,10 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 use tracing::warn;
 
+use super::read::settings_of;
 use super::{
-    Defaults, Gate, Tools, before, has_health_check, objects, warnings, way_back, with_health_check,
-    with_image, with_record, with_settings,
+    Defaults, Gate, Tools, before, has_health_check, objects, warnings, way_back, with_image, with_record,
+    with_settings,
 };
 use crate::container::{ContainerId, Inspected};
 use crate::document::platform;
@@ -212,10 +213,6 @@ fn version(service: &Object) -> u64 {
     index.and_then(Value::as_u64).unwrap_or_default()
 }
 
-fn settings_of(task: &Value) -> Inspected {
-    Inspected::with_variables(&task["ContainerSpec"]["Env"])
-}
-
 fn refusal(error: EngineError) -> Refusal {
     match error {
         EngineError::Conflict(_) => Refusal::Conflict(error.to_string()),
@@ -280,8 +277,8 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         read.map_err(refusal)
     }
 
-    async fn lock(
-        &mut self,
+    fn lock(
+        &self,
         service: &Object,
         _: &Decision,
         now: DateTime<Utc>,
@@ -319,24 +316,22 @@ impl<E: Engine> Orchestrate for Swarm<E> {
             let noted = note_first_seen(self.engine.as_ref(), image, now).await;
             return noted.map_err(refusal);
         }
-        let Some((record, image)) = step.writes(managed, now) else {
-            return Ok(());
-        };
+        let (record, image) = step.writes(managed, now);
         // Do not use Swarm's own rollback: it also restores the earlier labels, and so would lose the cause.
         let spec = match (&image, step) {
             (Some(image), Step::RollBack { .. }) => way_back(document, image, self.defaults)
                 .ok_or_else(|| Refusal::Refused(SETTINGS_LOST.to_owned()))?,
             (Some(image), _) => {
                 let check = self.health_check(service, image, now).await;
-                let spec = with_image(&with_health_check(&document["Spec"], check), image, self.defaults);
+                let spec = with_image(document["Spec"].clone(), image, check, self.defaults);
                 match step.new_settings(managed) {
-                    Some((new, mark)) => with_settings(&spec, new, &mark),
+                    Some((new, mark)) => with_settings(spec, new, &mark),
                     None => spec,
                 }
             }
             (None, _) => document["Spec"].clone(),
         };
-        let spec = with_record(&spec, &record, self.defaults);
+        let spec = with_record(spec, &record, self.defaults);
         let image: Option<ImageReference> = image.and_then(|image| image.parse().ok());
         let update = ServiceUpdate {
             id: &managed.id,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::container::Inspected;
 use crate::image::{ImageName, is_delegate_image};
 use crate::managed::label::SETTINGS;
 use crate::managed::{Managed, Object, Orchestrator, Progress, Record, SettingsChange, TaskFailure, Tasks};
@@ -32,19 +33,16 @@ pub fn version(task: &Value) -> Option<(&str, SettingsChange)> {
     Some((container["Image"].as_str()?, SettingsChange::read(mark)))
 }
 
+/// Returns the variables in a task's spec.
+pub(super) fn settings_of(task: &Value) -> Inspected {
+    Inspected::with_variables(&task["ContainerSpec"]["Env"])
+}
+
 /// Reads a service if it belongs to one of the scope's workloads. `tasks` are the tasks of all services.
 pub fn read(service: &Value, tasks: &[Value], scope: &Scope) -> Option<Managed> {
     let text = |path: &str| service.pointer(path).and_then(Value::as_str);
-    let env = service
-        .pointer("/Spec/TaskTemplate/ContainerSpec/Env")?
-        .as_array()?;
-    let variable = |wanted| {
-        let mut variables = env
-            .iter()
-            .filter_map(|variable| variable.as_str()?.split_once('='));
-        Some(variables.find(|(name, _)| *name == wanted)?.1)
-    };
-    let workload = scope.workload(variable)?;
+    let variables = settings_of(&service["Spec"]["TaskTemplate"]);
+    let workload = scope.workload(|name| variables.env(name))?;
     let id = text("/ID")?;
     let (image, settings) = version(&service["Spec"]["TaskTemplate"])?;
     // Unlike a container, a service is not asked whether it answers like a delegate.
@@ -63,7 +61,7 @@ pub fn read(service: &Value, tasks: &[Value], scope: &Scope) -> Option<Managed> 
         kind: "a Swarm job, which starts again with each update",
     });
     let ours = scope.account.as_deref();
-    let limits = observe::owner_by(label, variable("ACCOUNT_ID"), ours, &scope.zone);
+    let limits = observe::owner_by(label, variables.env("ACCOUNT_ID"), ours, &scope.zone);
     Some(Managed {
         orchestrator: Orchestrator::Swarm,
         id: id.to_owned(),

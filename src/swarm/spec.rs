@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::gate::{has_owners, nanoseconds};
+use super::read::version;
 use crate::document::NewSettings;
 use crate::managed::Record;
 use crate::managed::label::SETTINGS;
@@ -18,10 +20,6 @@ pub struct Defaults {
     pub stop_grace_period: Duration,
 }
 
-pub(super) fn nanoseconds(duration: Duration) -> Value {
-    json!(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
-}
-
 fn object<'a>(parent: &'a mut Value, name: &str) -> Option<&'a mut Map<String, Value>> {
     let child = parent.as_object_mut()?.entry(name).or_insert(Value::Null);
     if child.is_null() {
@@ -31,8 +29,7 @@ fn object<'a>(parent: &'a mut Value, name: &str) -> Option<&'a mut Map<String, V
 }
 
 /// Returns the spec with this record in its labels, and with defaults for unset update settings. Neither restarts a task.
-pub fn with_record(spec: &Value, record: &Record, defaults: Defaults) -> Value {
-    let mut spec = spec.clone();
+pub fn with_record(mut spec: Value, record: &Record, defaults: Defaults) -> Value {
     if let Some(labels) = object(&mut spec, "Labels") {
         for (name, value) in record.write() {
             match value {
@@ -60,9 +57,10 @@ pub fn with_record(spec: &Value, record: &Record, defaults: Defaults) -> Value {
     spec
 }
 
-/// Returns the spec with another image, and with a default for an unset stop grace period. This replaces the tasks.
-pub fn with_image(spec: &Value, image: &str, defaults: Defaults) -> Value {
-    let mut spec = spec.clone();
+/// Returns the spec with another image and this health check, unless its owner has one, and with a default for an unset stop
+/// grace period. This replaces the tasks.
+pub fn with_image(mut spec: Value, image: &str, check: Option<Value>, defaults: Defaults) -> Value {
+    let has_owners = has_owners(&spec);
     if let Some(container) = spec
         .pointer_mut("/TaskTemplate/ContainerSpec")
         .and_then(Value::as_object_mut)
@@ -71,13 +69,17 @@ pub fn with_image(spec: &Value, image: &str, defaults: Defaults) -> Value {
         container
             .entry("StopGracePeriod")
             .or_insert_with(|| nanoseconds(defaults.stop_grace_period));
+        match check {
+            _ if has_owners => None,
+            Some(check) => container.insert("Healthcheck".to_owned(), check),
+            None => container.remove("Healthcheck"),
+        };
     }
     spec
 }
 
 /// Returns the spec with other variables, and with the mark of this change. This replaces the tasks.
-pub fn with_settings(spec: &Value, new: &NewSettings, mark: &str) -> Value {
-    let mut spec = spec.clone();
+pub fn with_settings(mut spec: Value, new: &NewSettings, mark: &str) -> Value {
     if let Some(container) = spec.pointer_mut("/TaskTemplate/ContainerSpec") {
         let env = container["Env"].as_array().map(Vec::as_slice);
         container["Env"] = new.variables(env.unwrap_or_default());
@@ -86,6 +88,26 @@ pub fn with_settings(spec: &Value, new: &NewSettings, mark: &str) -> Value {
         }
     }
     spec
+}
+
+/// Returns the spec for going back to this image, or to the former settings of the same image. It has the task template that
+/// Swarm remembers, so that old tasks which still run are not replaced. If someone changed the service since, only the image and
+/// the health check are restored, and the former settings are lost: `None`.
+pub fn way_back(service: &Value, image: &str, defaults: Defaults) -> Option<Value> {
+    let mut spec = service["Spec"].clone();
+    if let Some(before) = before(service, image) {
+        spec["TaskTemplate"] = before.clone();
+        return Some(spec);
+    }
+    let is_of_image = version(&spec["TaskTemplate"]).is_some_and(|(tried, _)| tried != image);
+    is_of_image.then(|| with_image(spec, image, None, defaults))
+}
+
+/// Returns the task template before the last change of the service, if it has this image and differs in the image or the settings.
+pub fn before<'a>(service: &'a Value, image: &str) -> Option<&'a Value> {
+    let before = service.get("PreviousSpec")?.get("TaskTemplate")?;
+    let (runs, now) = (version(before)?, version(&service["Spec"]["TaskTemplate"])?);
+    (runs.0 == image && runs != now).then_some(before)
 }
 
 /// Whether the service publishes a port in host mode, which only one task per node can use.

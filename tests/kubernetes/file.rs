@@ -25,12 +25,11 @@ fn settings_in(text: &str, env: &[(&str, &str)]) -> Result<ClusterSettings, Stri
         .iter()
         .map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let env: Vec<_> = env.collect();
-    ClusterSettings::of(parse(text), &env, "config.yaml").map_err(|errors| errors.to_string())
+    ClusterSettings::of(parse(text), &env, "config.yaml").map_err(|problems| problems.join("\n"))
 }
 
 fn variable<'a>(file: &'a File, name: &str) -> Option<&'a str> {
-    let mut variables = file.variables.iter();
-    variables.find_map(|(known, value)| (*known == name).then_some(value.as_str()))
+    file.variables.get(name).map(|(_, value)| value.as_str())
 }
 
 #[test]
@@ -227,7 +226,7 @@ fn reports_line_of_invalid_yaml() {
 #[test]
 fn a_file_that_is_not_mounted_is_explained() {
     let nowhere = std::path::Path::new("/nowhere/config.yaml");
-    let errors = ClusterSettings::read(nowhere, false, []).unwrap_err().to_string();
+    let errors = ClusterSettings::read(nowhere, false, []).unwrap_err().join("\n");
     assert!(
         errors.contains("/nowhere/config.yaml is not there: the pod has to mount the ConfigMap"),
         "{errors}"

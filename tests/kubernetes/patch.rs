@@ -103,19 +103,19 @@ fn patches_only_the_image_in_the_template_and_never_replicas() {
     ];
     for step in steps {
         let patch = of(&begun, &step);
-        assert_eq!(patch["metadata"]["resourceVersion"], "41", "{step}");
+        assert_eq!(patch["metadata"]["resourceVersion"], "41", "{step:?}");
         let spec = patch
             .get("spec")
             .cloned()
             .unwrap_or(json!({ "template": { "spec": { "containers": [] } } }));
-        assert_eq!(spec.as_object().unwrap().len(), 1, "{step}");
-        assert_eq!(spec["template"].as_object().unwrap().len(), 1, "{step}");
-        assert_eq!(spec["template"]["spec"].as_object().unwrap().len(), 1, "{step}");
+        assert_eq!(spec.as_object().unwrap().len(), 1, "{step:?}");
+        assert_eq!(spec["template"].as_object().unwrap().len(), 1, "{step:?}");
+        assert_eq!(spec["template"]["spec"].as_object().unwrap().len(), 1, "{step:?}");
         for container in spec["template"]["spec"]["containers"].as_array().unwrap() {
             assert_eq!(
                 container.as_object().unwrap().keys().collect::<Vec<_>>(),
                 ["image", "name"],
-                "{step}"
+                "{step:?}"
             );
         }
     }

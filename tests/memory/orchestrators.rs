@@ -156,12 +156,7 @@ impl Orchestrate for Memory {
         }))
     }
 
-    async fn lock(
-        &mut self,
-        _: &Object,
-        _: &Decision,
-        _: DateTime<Utc>,
-    ) -> Option<(Reason, Option<DateTime<Utc>>)> {
+    fn lock(&self, _: &Object, _: &Decision, _: DateTime<Utc>) -> Option<(Reason, Option<DateTime<Utc>>)> {
         None
     }
 
@@ -193,7 +188,7 @@ impl Orchestrate for Memory {
             .iter_mut()
             .find(|managed| managed.name == *name)
             .unwrap();
-        let (record, image) = step.writes(&object.managed, now).unwrap();
+        let (record, image) = step.writes(&object.managed, now);
         let before = std::mem::replace(
             managed,
             Managed {

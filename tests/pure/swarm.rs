@@ -230,7 +230,7 @@ const DEFAULTS: Defaults = Defaults {
 fn sets_only_what_the_owner_left_unset() {
     let spec =
         json!({ "Name": "d", "Labels": null, "UpdateConfig": { "Order": "stop-first" }, "Unknown": 1.5 });
-    let written = swarm::with_record(&spec, &Record::default(), DEFAULTS);
+    let written = swarm::with_record(spec, &Record::default(), DEFAULTS);
     assert_eq!(
         written,
         json!({
@@ -241,11 +241,11 @@ fn sets_only_what_the_owner_left_unset() {
         })
     );
     assert_eq!(
-        swarm::with_record(&written, &Record::default(), DEFAULTS),
+        swarm::with_record(written.clone(), &Record::default(), DEFAULTS),
         written
     );
     let spec = json!({ "TaskTemplate": { "ContainerSpec": { "Image": "a:1", "StopGracePeriod": 5 } } });
-    let given = swarm::with_image(&spec, "a:2", DEFAULTS);
+    let given = swarm::with_image(spec, "a:2", None, DEFAULTS);
     assert_eq!(
         given["TaskTemplate"]["ContainerSpec"],
         json!({ "Image": "a:2", "StopGracePeriod": 5 })
@@ -257,7 +257,7 @@ fn a_host_port_is_never_needed_by_two_tasks_at_once() {
     let port = json!({ "TargetPort": 3460, "PublishedPort": 3460, "PublishMode": "host" });
     let mut spec = json!({ "EndpointSpec": { "Ports": [port] } });
     let order = |spec: &Value| {
-        swarm::with_record(spec, &Record::default(), DEFAULTS)["UpdateConfig"]["Order"].clone()
+        swarm::with_record(spec.clone(), &Record::default(), DEFAULTS)["UpdateConfig"]["Order"].clone()
     };
     assert_eq!(order(&spec), "stop-first");
     // Only its stop grace period is missing, so the first upgrade cuts off its tasks.
@@ -332,7 +332,7 @@ fn the_health_command_proves_a_new_task_unless_its_owner_has_a_check() {
         let wanted = is_replaced && probe != ProbeKind::Running;
         assert_eq!(gate.command(&spec).is_some(), wanted, "{present}");
         let written = |check| {
-            let spec = swarm::with_health_check(&spec, check);
+            let spec = swarm::with_image(spec.clone(), NEW, check, DEFAULTS);
             spec["TaskTemplate"]["ContainerSpec"].get("Healthcheck").cloned()
         };
         let (with, without) = if is_replaced {
@@ -368,7 +368,7 @@ fn former_settings_come_back_only_from_the_spec_that_swarm_keeps() {
     let former = checked(&Value::Null);
     let mut new = NewSettings::default();
     new.env.insert("TOKEN".to_owned(), Some("new".to_owned()));
-    let now = swarm::with_settings(&former, &new, "3 env.TOKEN");
+    let now = swarm::with_settings(former.clone(), &new, "3 env.TOKEN");
     let container = &now["TaskTemplate"]["ContainerSpec"];
     assert_eq!(
         container["Env"].as_array().unwrap().last(),

@@ -48,13 +48,8 @@ impl UpgradeRun {
     }
 
     /// Notes that this run gave a workload other settings, with this record.
-    pub(in crate::reconcile) fn note_started(
-        &mut self,
-        managed: &Managed,
-        written: Option<(Record, Option<String>)>,
-    ) {
-        self.started
-            .extend(written.map(|(record, _)| (managed.id.clone(), record)));
+    pub(in crate::reconcile) fn note_started(&mut self, managed: &Managed, record: Record) {
+        self.started.insert(managed.id.clone(), record);
     }
 
     /// Follows a workload in a run that changes settings. `has_new` says whether its spec has the new ones; another

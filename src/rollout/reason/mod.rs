@@ -16,7 +16,7 @@ use strum::{EnumDiscriminants, IntoStaticStr};
 use super::{InvalidLabel, Rejection, RestartDeferral};
 use crate::document::{Obstacle, SingleInstance};
 use crate::host::place::command_for;
-use crate::image::{MaxVersion, Pin};
+use crate::image::Version;
 use crate::manager::ManagerError;
 use crate::schedule::wave::Wave;
 use crate::text::{size, time};
@@ -99,7 +99,7 @@ pub enum Reason {
     )]
     RecreatedByAnother { delegate: String, image: String },
     #[error("{image} is published, but it is newer than MAX_VERSION={max}")]
-    HeldBack { image: String, max: MaxVersion },
+    HeldBack { image: String, max: Version },
     /// No digest pins the target, and `REQUIRE_DIGEST=true`.
     #[error(
         "REQUIRE_DIGEST=true, but {image} has no digest of its own: publish it as repository:tag@sha256:…; the stock \
@@ -107,7 +107,7 @@ pub enum Reason {
     )]
     NotPinned { image: String },
     #[error("{image} is published, but its label io.delegate-upgrader.pin={pin} permits no other version")]
-    Pinned { image: String, pin: Pin },
+    Pinned { image: String, pin: Version },
     #[error("{image} is published; snoozed until {} by the label io.delegate-upgrader.snooze-until", time::text(*.until))]
     Snoozed { image: String, until: DateTime<Utc> },
     #[error("{image} is published; waiting for the window {window}, which opens at {}", time::text(*.until))]

@@ -165,7 +165,7 @@ fn an_invalid_reference_is_refused_with_the_reason() {
         (&"a".repeat(1 << 20), P::PathTooLong),
         (&format!("{}.corp/a", "h".repeat(300)), P::Registry),
     ] {
-        let refused = text.parse::<ImageReference>().map_err(|error| error.problem());
+        let refused = text.parse::<ImageReference>().map_err(|error| error.problem);
         assert_eq!(refused, Err(problem), "{text:.80?}");
     }
 }

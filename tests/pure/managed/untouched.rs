@@ -116,7 +116,7 @@ fn no_step_uses_an_unrecorded_image() {
             Step::RollBack { to: back, .. } => back == from && managed.image.as_str() == to,
             Step::Quarantine { image, .. } | Step::NoteRollback { from: image } => image == to,
         };
-        assert!(is_known, "{step} for {managed:#?}");
+        assert!(is_known, "{step:?} for {managed:#?}");
     });
 }
 

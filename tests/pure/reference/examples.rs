@@ -62,7 +62,7 @@ pub(super) fn example(kind: ReasonKind) -> Reason {
             label: InvalidLabel {
                 label: delegate_upgrader::container::label::PIN,
                 value: "newest".to_owned(),
-                accepted: delegate_upgrader::image::pin::ACCEPTED,
+                accepted: delegate_upgrader::image::PIN_ACCEPTED,
             },
         },
         ReasonKind::ImageNotComparable => Reason::ImageNotComparable { image: "sha256:9be2…".to_owned(), problem: "it is an image id, not a reference".to_owned() },
