@@ -189,13 +189,13 @@ impl CommandLine {
         let (policy, target) = (app::policy(common), common.target.clone());
         let (credentials, client) = app::registry_access(common);
         let registries = Arc::new(Registries::new(credentials, client));
-        let ask = move |question: Question| {
+        let ask = Arc::new(move |question: Question| {
             let registries = Arc::clone(&registries);
             async move { registries.answer(question).await }.boxed()
-        };
-        let workloads = Workloads::new(self.deployments(), source, policy, target, clock);
+        });
+        let workloads = Workloads::new(self.deployments(), ask, source, policy, target, clock);
         let alerts = made(app::alerts(&common.timing, &common.egress))?;
-        Ok(workloads.with_registries(Arc::new(ask)).with_alerts(alerts))
+        Ok(workloads.with_alerts(alerts))
     }
 
     /// Whether a run may write. Only then should the Manager show an active upgrader.

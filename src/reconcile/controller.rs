@@ -195,7 +195,7 @@ pub trait Controller: Sized {
 
     /// The upgrader's own image, and whether a newer one is published, if known.
     fn upgrader_image(&self) -> Option<&UpgraderImage> {
-        self.core().manager.upgrader.known()
+        self.core().manager.upgrader.as_ref()
     }
 
     /// The outcomes and steps since the start.
@@ -243,8 +243,10 @@ async fn ask_and_answer<C: Controller>(controller: &mut C, observed: &C::Observe
         run.retry(controller.subjects(observed), &controller.core().target, now);
         controller.core_mut().run = run;
     }
-    controller.core_mut().alerts.take();
     while let Some(answered) = controller.core_mut().manager.next_answer(now) {
+        if let Answer::Alerts(firing) = &answered.answer {
+            controller.core_mut().alerts.note(firing);
+        }
         controller.note_answer(&answered.question, &answered.answer);
         let mut run = std::mem::take(&mut controller.core_mut().run);
         run.note(&answered, &controller.core().target, controller.platforms(), now);
@@ -262,17 +264,17 @@ pub(super) async fn observe_with_answers<C: Controller>(
     controller: &mut C,
     mut waiting: impl FnMut(&Reason),
 ) -> Result<C::Observed, C::Error> {
-    controller.core_mut().alerts.ask();
     let mut reported = None;
     loop {
         let observed = controller.observe().await?;
         ask_and_answer(controller, &observed).await;
-        let Some(reason) = controller.core().run.awaited() else {
-            controller.core_mut().alerts.settle().await;
-            return Ok(observed);
-        };
-        if reason.is_news(&mut reported) {
-            waiting(&reason);
+        let Core { alerts, manager, .. } = controller.core_mut();
+        alerts.ask(&mut manager.questions);
+        let is_settled = !alerts.is_open();
+        match controller.core().run.awaited() {
+            None if is_settled => return Ok(observed),
+            Some(reason) if reason.is_news(&mut reported) => waiting(&reason),
+            _ => {}
         }
         tokio::select! {
             () = controller.core_mut().manager.questions.answered() => {}

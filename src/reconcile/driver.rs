@@ -222,7 +222,7 @@ impl<O: Orchestrate> Driver<O> {
                 (decided, blockers) = self.decide(core, object, now);
                 locked = self.orchestrator.lock(object, &decided.decision, now).await;
             }
-            core.alerts.keep(&blockers);
+            core.alerts.keep(&mut core.manager.questions, &blockers);
             let Decided { row, mut decision } = decided;
             debug!(workload = name, %row, "decided");
             if let Some((reason, until)) = locked {

@@ -12,7 +12,7 @@ mod log;
 mod manager_link;
 mod observation;
 pub mod operator;
-pub(crate) mod questions;
+pub mod questions;
 mod reachability;
 pub mod reconfigure;
 mod recreations;
@@ -294,7 +294,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     fn note_failures(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in self.core.run.in_order(rollouts) {
             let (decided, blockers) = self.answer(rollout, rollouts, false, now);
-            self.core.alerts.keep(&blockers);
+            let Core { alerts, manager, .. } = &mut self.core;
+            alerts.keep(&mut manager.questions, &blockers);
             let listed = blockers.iter().map(|blocker| &blocker.reason);
             let mut reasons = decided.decision.reason().into_iter().chain(listed);
             if let Some(reason) = reasons.find(|reason| reason.kind().halts_replicas()) {
@@ -436,7 +437,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
         tokio::select! {
             () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
             () = self.core.manager.questions.answered() => {}
-            () = self.core.alerts.answered() => {}
             () = self.observer.changed() => {}
             () = self.pulls.changed() => {}
         }

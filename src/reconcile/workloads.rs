@@ -1,7 +1,5 @@
 //! An orchestrator's workloads when there is no Docker host.
 
-use std::sync::Arc;
-
 use chrono::{DateTime, Utc};
 
 use super::controller::{Controller, Core, observe_with_answers};
@@ -15,7 +13,7 @@ use crate::managed::{Managed, Orchestrate};
 use crate::manager::ImageSource;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::operator::{OperatorError, image_before};
-use crate::reconcile::questions::{Answer, Question, no_registry};
+use crate::reconcile::questions::{Answer, AskRegistry, Question};
 use crate::reconcile::reconfigure::{Change, of_rollback, run_of};
 use crate::reconcile::subject::Subject;
 use crate::reconcile::upgrade_run::UpgradeRun;
@@ -35,6 +33,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     /// Manages these, with an empty memory.
     pub fn new(
         orchestrator: O,
+        registries: AskRegistry,
         source: Option<M>,
         policy: Policy,
         target: TargetSettings,
@@ -42,17 +41,9 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     ) -> Self {
         Self {
             driver: Driver::new(orchestrator, policy),
-            core: Core::new(Arc::new(no_registry), source, target),
+            core: Core::new(registries, source, target),
             clock,
         }
-    }
-
-    /// Asks registries in this way.
-    #[cfg(feature = "kubernetes")]
-    #[must_use]
-    pub(crate) fn with_registries(mut self, ask: crate::reconcile::questions::AskRegistry) -> Self {
-        self.core.manager.registry = ask;
-        self
     }
 
     /// Plans: reports the next step for each workload without taking it. Calls `waiting` with the reason for a long wait.
@@ -215,9 +206,6 @@ impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
     }
 
     async fn answered(&mut self) {
-        tokio::select! {
-            () = self.core.manager.questions.answered() => {}
-            () = self.core.alerts.answered() => {}
-        }
+        self.core.manager.questions.answered().await;
     }
 }

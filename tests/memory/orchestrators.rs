@@ -21,6 +21,7 @@ use delegate_upgrader::manager::FixedImage;
 use delegate_upgrader::reconcile::Settings;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::operator::OperatorError;
+use delegate_upgrader::reconcile::questions::Answer;
 use delegate_upgrader::reconcile::workloads::Workloads;
 use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::rollout::reason::Reason;
@@ -266,7 +267,8 @@ fn timed(memory: &Memory, image: &str, timing: Timing) -> Workloads<Memory, Fixe
     let begin = Instant::now();
     let clock = Arc::new(move || at(begin.elapsed()));
     let source = FixedImage(image.parse().unwrap());
-    Workloads::new(memory.clone(), Some(source), policy, target, clock)
+    let no_registry = Arc::new(|_| ready(Answer::Upgrader(None)).boxed());
+    Workloads::new(memory.clone(), no_registry, Some(source), policy, target, clock)
 }
 
 /// Takes steps until nothing is in progress.
