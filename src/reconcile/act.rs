@@ -37,7 +37,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         for rollout in self.core.run.in_order(rollouts) {
             let (mut decided, blockers) = self.answer(rollout, rollouts, false, now);
             if decided.decision.is_to_do() {
-                if !observed.may_act() {
+                if !observed.may_act {
                     return Outcome::Changed;
                 }
                 let rounds = self.core.rounds;

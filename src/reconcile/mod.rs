@@ -348,7 +348,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
         if let Some(report) = self.stand_by(rollouts, now).await {
             return Some(report);
         }
-        if observed.is_new() {
+        if observed.is_new {
             self.observe_services().await;
         }
         let healthy_time = self.settings.policy.healthy_time;
