@@ -337,7 +337,7 @@ impl Orchestrate for Deployments {
         read::variables(container.unwrap_or(&Value::Null))
     }
 
-    async fn former_settings(&mut self, object: &Object) -> Result<Inspected, String> {
+    async fn former_settings(&self, object: &Object) -> Result<Inspected, String> {
         let former = self.former_template(&object.document).await;
         let former = former.map_err(|refusal| refusal.to_string())?;
         let container = read::container_of(&former, &self.settings.container);

@@ -107,8 +107,8 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         request: Request,
     ) -> Result<Vec<Change>, OperatorError> {
         self.observe_all().await?;
-        let ids: Vec<String> = self.driver.managed().map(|managed| managed.id.clone()).collect();
-        let changes = ids.iter().map(|id| self.driver.change_to(id, settings));
+        let objects = self.driver.found.objects.iter();
+        let changes = objects.map(|object| self.driver.change_to(object, settings));
         let wanted: Result<Vec<_>, _> = changes.filter_map(Result::transpose).collect();
         let (run, changes) = run_of(wanted?, request, (self.clock)())?;
         self.core.run = run;
@@ -117,12 +117,10 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
 
     /// Starts a run that takes the last change of settings back, for each workload whose last attempt that was.
     async fn take_settings_back(&mut self, request: Request) -> Result<(), OperatorError> {
-        let changed = self.driver.managed().filter(|it| it.changed_settings().is_some());
-        let changed: Vec<String> = changed.map(|managed| managed.id.clone()).collect();
+        let objects = self.driver.found.objects.iter();
         let mut wanted = Vec::new();
-        for id in &changed {
-            let former = self.driver.former(id).await?;
-            wanted.extend(self.driver.change(id, &former)?);
+        for object in objects.filter(|it| it.managed.changed_settings().is_some()) {
+            wanted.extend(self.driver.change_back(object).await?);
         }
         let (run, _) = run_of(wanted, of_rollback(request), (self.clock)())?;
         self.core.run = run;

@@ -170,7 +170,7 @@ impl Orchestrate for Memory {
         self.settings_of(&object.managed.name)
     }
 
-    async fn former_settings(&mut self, object: &Object) -> Result<Inspected, String> {
+    async fn former_settings(&self, object: &Object) -> Result<Inspected, String> {
         let all = &self.variables.lock().unwrap()[&object.managed.name];
         all.iter().rev().nth(1).cloned().ok_or_else(|| "gone".to_owned())
     }
