@@ -276,7 +276,7 @@ impl CommandLine {
         let mut workloads = self.looking()?;
         match workloads.plan(|_| ()).await {
             Ok(planned) => {
-                alerts::check(workloads.firing(), &mut checks);
+                alerts::check(workloads.core().alerts.last(), &mut checks);
                 for Object { managed, document } in &workloads.driver.found.objects {
                     if let Some(writer) = warnings::last_writer(document, &self.settings.container) {
                         checks.ok(&managed.name, format!("{writer} wrote its image last"));

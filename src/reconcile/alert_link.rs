@@ -17,7 +17,7 @@ const FRESH: Duration = Duration::from_secs(30);
 
 /// Which alerts fire. Without `HOLD_ON_ALERTS`, nothing is asked.
 #[derive(Default)]
-pub(super) struct AlertLink {
+pub(crate) struct AlertLink {
     ask: Option<AskAlerts>,
     timeout: Option<Duration>,
     /// Since when the question is open.
@@ -57,7 +57,7 @@ impl AlertLink {
     }
 
     /// The last answer.
-    pub(super) fn last(&self) -> Option<&Firing> {
+    pub(crate) fn last(&self) -> Option<&Firing> {
         self.last.as_ref().map(|(_, answer)| answer)
     }
 

@@ -167,7 +167,7 @@ impl<O: Orchestrate> Driver<O> {
         next(managed, &desired, &self.policy, &facts, now)
     }
 
-    /// The plan: the next step for each workload, or the reason for none.
+    /// The plan: the next step for each workload of the run, or the reason for none.
     pub(super) fn plan<M>(&self, core: &Core<M>, now: DateTime<Utc>) -> Vec<Planned> {
         let planned = |object: &Object| {
             let (decided, blockers) = self.decide(core, object, now);
@@ -183,7 +183,9 @@ impl<O: Orchestrate> Driver<O> {
         };
         let absent = self.found.absent.iter();
         let absent = absent.map(|(name, reason)| Planned::absent(name, reason));
-        self.found.objects.iter().map(planned).chain(absent).collect()
+        let objects = self.found.objects.iter();
+        let objects = objects.filter(|object| core.run.is_about(&object.managed.id));
+        objects.map(planned).chain(absent).collect()
     }
 
     /// Takes the first step that a workload of the run needs, and returns `true`. If none needs one, the report says why.

@@ -63,7 +63,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             .map(|(rollout, reason)| DelegateReport::new(rollout, reason, None))
             .collect();
         if report.delegates.is_empty() && report.not_delegates.is_empty() {
-            let (names, others) = (&self.settings.scope.workload_names, self.other_workloads());
+            let (names, others) = (
+                &self.settings.scope.workload_names,
+                self.observer.other_workloads(),
+            );
             report.none_found = Some(none_found(names, &others));
         }
         if self.observer.awaits_first_answer() {

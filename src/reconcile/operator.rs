@@ -361,7 +361,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
         }
         if all.is_empty() {
-            let none = none_found(&self.settings.scope.workload_names, &self.other_workloads());
+            let none = none_found(
+                &self.settings.scope.workload_names,
+                &self.observer.other_workloads(),
+            );
             others.extend(others.is_empty().then_some(none));
             return Err(OperatorError::AllStay(others));
         }

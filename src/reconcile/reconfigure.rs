@@ -168,10 +168,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// The engine could not be observed.
     pub async fn planned(&mut self) -> Result<Vec<Planned>, OperatorError> {
         let observed = self.observe_all().await?;
-        let mut survey = self.learned(observed).await?;
-        let (run, now) = (&self.core.run, survey.now);
-        survey.rollouts.retain(|rollout| run.is_about(&rollout.name));
-        let services = self.services.planned(&self.core, now);
+        let survey = self.learned(observed).await?;
+        let services = self.services.plan(&self.core, survey.now);
         Ok(self.rows(survey).into_iter().chain(services).collect())
     }
 }

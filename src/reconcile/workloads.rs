@@ -129,7 +129,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
 
     /// The plan of the run that was started.
     pub fn planned(&self) -> Vec<Planned> {
-        self.driver.planned(&self.core, (self.clock)())
+        self.driver.plan(&self.core, (self.clock)())
     }
 
     /// Observes all workloads, and returns why one is missing.

@@ -1,14 +1,10 @@
 //! New settings for the workloads of orchestrators.
 
-use chrono::{DateTime, Utc};
-
 use super::{Change, Wanted, brought_back_by, cannot};
 use crate::document::NewSettings;
 use crate::managed::{Managed, Object, Orchestrate, Orchestrator};
-use crate::reconcile::controller::Core;
 use crate::reconcile::driver::Driver;
 use crate::reconcile::operator::{OperatorError, is_free};
-use crate::status::planned::Planned;
 use crate::text::redact::looks_secret;
 
 impl<O: Orchestrate> Driver<O> {
@@ -84,14 +80,5 @@ impl<O: Orchestrate> Driver<O> {
         let former = self.orchestrator.former_settings(object).await;
         let former = former.map_err(|problem| cannot(name, &problem))?;
         self.change(object, &NewSettings::of(&settings.names, &former))
-    }
-
-    /// The plan of the workloads that the run names.
-    pub(in crate::reconcile) fn planned<M>(&self, core: &Core<M>, now: DateTime<Utc>) -> Vec<Planned> {
-        let named = self.managed().filter(|managed| core.run.is_about(&managed.id));
-        let named: Vec<&String> = named.map(|managed| &managed.name).collect();
-        let mut rows = self.plan(core, now);
-        rows.retain(|row| named.contains(&&row.container));
-        rows
     }
 }
