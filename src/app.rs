@@ -168,16 +168,12 @@ pub(crate) fn policy(settings: &Settings) -> Policy {
     }
 }
 
-/// The function that asks which alerts of `HOLD_ON_ALERTS` fire, if that is set, with `HOLD_TIMEOUT`.
-pub(crate) fn alerts(
-    timing: &config::Timing,
-    egress: &Egress,
-) -> Result<Option<(AskAlerts, Option<Duration>)>, SetupError> {
+/// The function that asks which alerts of `HOLD_ON_ALERTS` fire, if that is set.
+pub(crate) fn alerts(timing: &config::Timing, egress: &Egress) -> Result<Option<AskAlerts>, SetupError> {
     let Some(hold) = &timing.alerts else {
         return Ok(None);
     };
-    let ask = alerts::asker(hold, egress.client(hold.url.expose())?);
-    Ok(Some((ask, hold.timeout)))
+    Ok(Some(alerts::asker(hold, egress.client(hold.url.expose())?)))
 }
 
 /// Finds out the name that operators use for this host, and how they run a command on it.

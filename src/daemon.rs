@@ -159,9 +159,9 @@ pub async fn run<C: Controller, T>(
         tokio::select! {
             biased;
             ended = &mut shutdown => break Some(ended),
-            Some(tick) = trigger.next() => {
+            Some(run) = trigger.next() => {
                 if !reconciler.stands_by() {
-                    due = Some(time::text(tick.due));
+                    due = Some(time::text(run));
                     is_running = true;
                     status.send_modify(|status| status.last_run = Some(Utc::now()));
                     reconciler.start_run(scheduled.clone());

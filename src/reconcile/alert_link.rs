@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::questions::{Answer, Question, Questions};
 use crate::alerts::{AskAlerts, Firing, names};
+use crate::config::Timing;
 use crate::rollout::reason::{Awaited, Reason};
 use crate::rollout::{Blocker, Desired};
 use crate::text::duration::span;
@@ -19,7 +20,6 @@ const FRESH: Duration = Duration::from_secs(30);
 #[derive(Default)]
 pub(crate) struct AlertLink {
     ask: Option<AskAlerts>,
-    timeout: Option<Duration>,
     /// Since when the question is open.
     asked: Option<Instant>,
     last: Option<(Instant, Firing)>,
@@ -28,11 +28,9 @@ pub(crate) struct AlertLink {
 }
 
 impl AlertLink {
-    pub(super) fn new(ask: Option<(AskAlerts, Option<Duration>)>) -> Self {
-        let (ask, timeout) = ask.unzip();
+    pub(super) fn new(ask: Option<AskAlerts>) -> Self {
         Self {
             ask,
-            timeout: timeout.flatten(),
             ..Self::default()
         }
     }
@@ -75,7 +73,7 @@ impl AlertLink {
     }
 
     /// Why an upgrade to the wanted image must not start now. A reason lasts until another answer, and no reason only while it is fresh.
-    pub(super) fn held(&self, desired: &Desired, now: DateTime<Utc>) -> Option<Reason> {
+    pub(super) fn held(&self, desired: &Desired, timing: &Timing, now: DateTime<Utc>) -> Option<Reason> {
         self.ask.as_ref()?;
         let (image, ..) = desired.wanted()?;
         let (is_fresh, image_name) = (self.is_fresh(), image.to_string());
@@ -88,7 +86,8 @@ impl AlertLink {
                 });
             }
             Some((_, Err(silence))) => {
-                let timeout = self.timeout.filter(|_| !silence.is_refused);
+                let hold = timing.alerts.as_ref().filter(|_| !silence.is_refused);
+                let timeout = hold.and_then(|hold| hold.timeout);
                 let silent = self.silent_since.map_or(Duration::ZERO, |since| since.elapsed());
                 let left = timeout.map(|timeout| timeout.saturating_sub(silent));
                 if !is_fresh || left.is_none_or(|left| !left.is_zero()) {

@@ -172,9 +172,9 @@ pub trait Controller: Sized {
         self
     }
 
-    /// Asks with this function which alerts of `HOLD_ON_ALERTS` fire, and waits for `HOLD_TIMEOUT` at most.
+    /// Asks with this function which alerts of `HOLD_ON_ALERTS` fire.
     #[must_use]
-    fn with_alerts(mut self, ask: Option<(AskAlerts, Option<Duration>)>) -> Self {
+    fn with_alerts(mut self, ask: Option<AskAlerts>) -> Self {
         self.core_mut().alerts = AlertLink::new(ask);
         self
     }

@@ -147,7 +147,7 @@ impl<O: Orchestrate> Driver<O> {
         now: DateTime<Utc>,
     ) -> (Decided, Vec<Blocker>) {
         let managed = &object.managed;
-        let (desired, soak) = (run.desired_of(managed), self.policy.timing.soak);
+        let (desired, timing) = (run.desired_of(managed), &self.policy.timing);
         let others = || self.managed().filter(|_| O::ONE_AT_A_TIME);
         let tracked = self.tracked.get(&managed.name);
         let mut facts = Facts {
@@ -156,8 +156,8 @@ impl<O: Orchestrate> Driver<O> {
             holds_are_old: self.orchestrator.holds_are_old(),
             run: RunFacts {
                 next_run: *next_run,
-                soaking: soaking_of(managed, others(), &desired, soak, now),
-                alerts: alerts.held(&desired, now),
+                soaking: soaking_of(managed, others(), &desired, timing.soak, now),
+                alerts: alerts.held(&desired, timing, now),
                 ..run.facts_of(managed, others(), |other| is_undecided(other, &self.policy, now))
             },
         };

@@ -39,23 +39,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Collects a candidate's evidence before the candidate is stopped.
-    pub(super) async fn collect_evidence(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
-        let engine = self.engine.as_ref();
-        let Step::Reject {
-            id, to, rejection, ..
-        } = step
-        else {
-            return;
-        };
-        if let Some(candidate) = rollout.member(id) {
-            let records = &mut self.evidence;
-            records
-                .record(engine, rollout, candidate, to, rejection, now)
-                .await;
-        }
-    }
-
     /// Adds containers that do not count as delegates. The first answer of one may show that it is a delegate.
     pub(super) fn report_not_delegates(&self, report: &mut Report, now: DateTime<Utc>) {
         let rows = self.observer.not_delegates().iter();

@@ -10,15 +10,15 @@ use tracing::info;
 
 use super::questions::{Answer, Answered, AskRegistry, Question, Questions};
 use super::reachability::Reachability;
+use super::subject::Subject;
 use super::upgrade_run::UpgradeRun;
 use super::upgrader_check::newer_upgrader;
 use crate::container::ContainerId;
 use crate::engine::Engine;
-use crate::image::{TargetSettings, manager_reference};
-use crate::managed::Managed;
+use crate::image::{ImageName, TargetSettings, manager_reference};
 use crate::manager::heartbeat::{Heartbeat, ManagerStatus, Queries};
 use crate::manager::{ImageSource, ManagerError, ManagerRequests, Query, UpgraderImage};
-use crate::rollout::{Reach, Rollout};
+use crate::rollout::Reach;
 use crate::text::time;
 
 /// The most open questions, so that a host with many workloads does not overload its Manager.
@@ -62,26 +62,18 @@ impl<M: ImageSource> ManagerLink<M> {
     }
 
     /// Notes the delegates to check in for, with the images to ask about.
-    pub(crate) fn note_delegates<'a>(
+    pub(super) fn note_delegates<'a>(
         &mut self,
-        rollouts: &[Rollout],
-        services: impl Iterator<Item = &'a Managed>,
+        delegates: impl Iterator<Item = Subject<'a>>,
         target: &TargetSettings,
     ) {
         self.queries.clear();
-        let is_asked_about =
-            |rollout: &&Rollout| rollout.owner.left_alone().is_none() && !rollout.is_upgrader();
-        let containers = rollouts.iter().filter(is_asked_about).filter_map(|rollout| {
-            // Also during a replacement: the delegate exists throughout, whichever container serves.
-            Some((&rollout.workload, &rollout.representative()?.image))
-        });
-        let services = services
-            .filter(|managed| managed.left_alone.is_none())
-            .map(|managed| (&managed.workload, &managed.image));
-        for (workload, image) in containers.chain(services) {
-            if let Ok(image) = image.reference() {
+        for delegate in delegates.filter(|delegate| !delegate.is_left_alone) {
+            if let (Some(workload), Some(Ok(image))) =
+                (delegate.workload, delegate.image.map(ImageName::reference))
+            {
                 let image = manager_reference(image, target);
-                let images = self.queries.entry(workload.clone()).or_default();
+                let images = self.queries.entry(workload.to_owned()).or_default();
                 if !images.contains(&image) {
                     images.push(image);
                 }

@@ -8,6 +8,7 @@ use tracing::warn;
 
 use super::Reconciler;
 use super::controller::Core;
+use super::subject::Subject;
 use super::tracked::Tracked;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
@@ -174,7 +175,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             serving.image.note_release(release);
         }
         let Core { manager, target, .. } = core;
-        manager.note_delegates(&rollouts, services.managed(), target);
+        let services = services.managed().map(Subject::from);
+        manager.note_delegates(rollouts.iter().map(Subject::from).chain(services), target);
         self.note_inspect_errors(&rollouts, now);
         for rollout in &rollouts {
             self.track(rollout).note_name(rollout, now);

@@ -160,7 +160,7 @@ impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
     async fn observe(&mut self) -> Result<DateTime<Utc>, O::Error> {
         self.driver.observe().await?;
         let Core { manager, target, .. } = &mut self.core;
-        manager.note_delegates(&[], self.driver.managed(), target);
+        manager.note_delegates(self.driver.managed().map(Subject::from), target);
         manager.forget_absent();
         Ok((self.clock)())
     }

@@ -340,7 +340,7 @@ async fn an_alert_and_the_service_before_hold_an_upgrade() {
         soak,
         ..Timing::default()
     };
-    let mut upgrader = timed(&memory, NEW, timing).with_alerts(Some((ask, None)));
+    let mut upgrader = timed(&memory, NEW, timing).with_alerts(Some(ask));
     upgrader.start_run(Intent::Upgrade);
     assert_eq!(reasons(&finish(&mut upgrader).await), [AlertFiring, AlertFiring]);
     assert_eq!(memory.steps(), [""; 0]);
