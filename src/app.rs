@@ -16,7 +16,7 @@ use crate::health::http::HttpEndpoint;
 use crate::host;
 use crate::host::capacity;
 use crate::image::ImageReference;
-use crate::manager::{FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerRequests};
+use crate::manager::{HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerRequests};
 use crate::net::client::ClientError;
 use crate::net::egress::Egress;
 use crate::observe::Scope;
@@ -60,7 +60,7 @@ enum Published {
     /// A Manager.
     Manager(Arc<HttpManager>),
     /// `PUBLISHED_IMAGE`.
-    Fixed(FixedImage),
+    Fixed(ImageReference),
 }
 
 impl ConfiguredSource {
@@ -85,7 +85,7 @@ impl ImageSource for ConfiguredSource {
     ) -> Result<ImageReference, ManagerError> {
         match &self.published {
             Published::Manager(manager) => manager.published(current, delegate).await,
-            Published::Fixed(fixed) => fixed.published(current, delegate).await,
+            Published::Fixed(image) => Ok(image.clone()),
         }
     }
 
@@ -168,16 +168,12 @@ pub(crate) fn policy(settings: &Settings) -> Policy {
     }
 }
 
-/// The function that asks which alerts of `HOLD_ON_ALERTS` fire, if that is set, with `HOLD_TIMEOUT`.
-pub(crate) fn alerts(
-    timing: &config::Timing,
-    egress: &Egress,
-) -> Result<Option<(AskAlerts, Option<Duration>)>, SetupError> {
+/// The function that asks which alerts of `HOLD_ON_ALERTS` fire, if that is set.
+pub(crate) fn alerts(timing: &config::Timing, egress: &Egress) -> Result<Option<AskAlerts>, SetupError> {
     let Some(hold) = &timing.alerts else {
         return Ok(None);
     };
-    let ask = alerts::asker(hold, egress.client(hold.url.expose())?);
-    Ok(Some((ask, hold.timeout)))
+    Ok(Some(alerts::asker(hold, egress.client(hold.url.expose())?)))
 }
 
 /// Finds out the name that operators use for this host, and how they run a command on it.
@@ -263,7 +259,7 @@ pub(crate) fn source(
 ) -> Result<Option<ConfiguredSource>, SetupError> {
     let published = match &settings.source {
         Source::None => return Ok(None),
-        Source::Fixed(image) => Published::Fixed(FixedImage(image.clone())),
+        Source::Fixed(image) => Published::Fixed(image.clone()),
         Source::Manager(manager) => {
             let ManagerSettings {
                 base_url,

@@ -98,7 +98,7 @@ pub async fn run<C: Controller, T>(
     let ended = loop {
         liveness.works();
         let next = trigger.next_run();
-        reconciler.set_next_run(next);
+        reconciler.core_mut().next_run = next;
         status.send_modify(|status| status.next_run = next);
         let outcome = tokio::select! {
             biased;
@@ -133,7 +133,7 @@ pub async fn run<C: Controller, T>(
             wait = wait.min(reconciler.next_check_in());
         }
         status.send_modify(|status| {
-            let ledger = reconciler.ledger();
+            let ledger = &reconciler.core().ledger;
             status.steps = counted(&ledger.steps_taken);
             status.manager = reconciler.manager_status();
             status.upgrader_image = reconciler.upgrader_image().cloned();
@@ -159,9 +159,9 @@ pub async fn run<C: Controller, T>(
         tokio::select! {
             biased;
             ended = &mut shutdown => break Some(ended),
-            Some(tick) = trigger.next() => {
+            Some(run) = trigger.next() => {
                 if !reconciler.stands_by() {
-                    due = Some(time::text(tick.due));
+                    due = Some(time::text(run));
                     is_running = true;
                     status.send_modify(|status| status.last_run = Some(Utc::now()));
                     reconciler.start_run(scheduled.clone());

@@ -186,13 +186,13 @@ impl CommandLine {
         let (policy, target) = (app::policy(common), common.target.clone());
         let (credentials, client) = app::registry_access(common);
         let registries = Arc::new(Registries::new(credentials, client));
-        let ask = move |question: Question| {
+        let ask = Arc::new(move |question: Question| {
             let registries = Arc::clone(&registries);
             async move { registries.answer(question).await }.boxed()
-        };
-        let workloads = Workloads::new(self.deployments(), source, policy, target, clock);
+        });
+        let workloads = Workloads::new(self.deployments(), ask, source, policy, target, clock);
         let alerts = made(app::alerts(&common.timing, &common.egress))?;
-        Ok(workloads.with_registries(Arc::new(ask)).with_alerts(alerts))
+        Ok(workloads.with_alerts(alerts))
     }
 
     /// Whether a run may write. Only then should the Manager show an active upgrader.
@@ -272,7 +272,7 @@ impl CommandLine {
         let mut workloads = self.looking()?;
         match workloads.plan(|_| ()).await {
             Ok(planned) => {
-                alerts::check(workloads.firing(), &mut checks);
+                alerts::check(workloads.core().alerts.last(), &mut checks);
                 for Object { managed, document } in &workloads.driver.found.objects {
                     if let Some(writer) = warnings::last_writer(document, &self.settings.container) {
                         checks.ok(&managed.name, format!("{writer} wrote its image last"));

@@ -23,7 +23,7 @@ pub(super) async fn plan(settings: &Settings, container: Option<&str>, json: boo
         let (name, _) = upgrader.delegate_name(container).await.map_err(failed)?;
         plan.retain(|planned| planned.container == name);
     }
-    let nothing = none_found(&settings.workload_names, &upgrader.other_workloads());
+    let nothing = none_found(&settings.workload_names, &upgrader.observer.other_workloads());
     Ok(show(&plan, json, &nothing))
 }
 

@@ -107,13 +107,13 @@ pub(super) async fn check(
     if rollouts.is_empty() && !has_services {
         checks.fail(
             "delegates",
-            none_found(&settings.workload_names, &upgrader.other_workloads()),
+            none_found(&settings.workload_names, &upgrader.observer.other_workloads()),
         );
     } else if !rollouts.is_empty() {
         let names: Vec<&str> = rollouts.iter().map(|rollout| rollout.name.as_str()).collect();
         checks.ok("delegates", names.join(", "));
     }
-    for (rollout, reason) in upgrader.not_delegates() {
+    for (rollout, reason) in upgrader.observer.not_delegates() {
         checks.warn("delegates", format!("{}: {reason}", rollout.name));
     }
     health(rollouts, settings, checks);

@@ -38,7 +38,7 @@ pub(super) async fn check<'a>(
                 targets.push((rollout, target));
             }
         }
-        answers = upgrader.answers().to_vec();
+        answers = upgrader.core.run.answers.clone();
     }
     let has_asked = !answers.is_empty();
     if let (false, Ok(image)) = (has_asked, STOCK_IMAGE.parse::<ImageReference>()) {

@@ -19,7 +19,6 @@ use strum::Display;
 
 use crate::app::{self, PATIENCE};
 use crate::config::Settings;
-use crate::reconcile::controller::Controller as _;
 use crate::rollout::reason::ReasonKind;
 use crate::status::planned::Planned;
 
@@ -143,7 +142,7 @@ pub(crate) async fn run_checks(settings: &Settings, checks: &mut Checks) {
         ..
     }) = &host
     {
-        alerts::check(upgrader.firing(), checks);
+        alerts::check(upgrader.core.alerts.last(), checks);
     }
     let targets = match source {
         Ok(source) => manager::check(host.as_ref(), source, settings, checks).await,

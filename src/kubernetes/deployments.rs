@@ -323,7 +323,7 @@ impl Orchestrate for Deployments {
         read::variables(&object.document["spec"]["template"], &self.settings.container)
     }
 
-    async fn former_settings(&mut self, object: &Object) -> Result<Inspected, String> {
+    async fn former_settings(&self, object: &Object) -> Result<Inspected, String> {
         let former = self.former(&object.document).await;
         former
             .map(|(former, _)| former)

@@ -110,7 +110,7 @@ pub trait Orchestrate {
     ///
     /// # Errors
     /// The orchestrator no longer has them, as a sentence.
-    fn former_settings(&mut self, object: &Object) -> impl Future<Output = Result<Inspected, String>>;
+    fn former_settings(&self, object: &Object) -> impl Future<Output = Result<Inspected, String>>;
 
     /// Returns the reason why a workload cannot get these settings, if so.
     fn refuses(&self, _: &Object, _: &NewSettings) -> Option<String> {

@@ -37,7 +37,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         for rollout in self.core.run.in_order(rollouts) {
             let (mut decided, blockers) = self.answer(rollout, rollouts, false, now);
             if decided.decision.is_to_do() {
-                if !observed.may_act() {
+                if !observed.may_act {
                     return Outcome::Changed;
                 }
                 let rounds = self.core.rounds;
@@ -86,7 +86,16 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     pub(super) async fn apply(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
         log_step(rollout, step, &self.update_order(rollout));
         self.core.ledger.count(step.kind());
-        self.collect_evidence(rollout, step, now).await;
+        if let Step::Reject {
+            id, to, rejection, ..
+        } = step
+            && let Some(candidate) = rollout.member(id)
+        {
+            let (engine, evidence) = (self.engine.as_ref(), &mut self.evidence);
+            evidence
+                .record(engine, rollout, candidate, to, rejection, now)
+                .await;
+        }
         if let Step::Pull { reference } = step {
             // The reason to wait for it is the same sentence, so it need not be logged again.
             self.track(rollout).last_logged = Some(step.to_string());

@@ -12,7 +12,7 @@ use super::manager_link::ManagerLink;
 use super::questions::{Answer, AskRegistry, Question};
 use super::subject::Subject;
 use super::upgrade_run::UpgradeRun;
-use crate::alerts::{AskAlerts, Firing};
+use crate::alerts::AskAlerts;
 use crate::events::ledger::Ledger;
 use crate::image::TargetSettings;
 use crate::manager::{ImageSource, ManagerStatus, UpgraderImage};
@@ -26,14 +26,15 @@ const WAITING_INTERVAL: Duration = Duration::from_secs(5);
 /// The memory of the loop. It may be lost at any moment: the next run asks again.
 pub struct Core<M> {
     pub(super) manager: ManagerLink<M>,
-    pub(super) alerts: AlertLink,
+    pub(crate) alerts: AlertLink,
     pub(super) target: TargetSettings,
-    pub(super) run: UpgradeRun,
+    pub(crate) run: UpgradeRun,
     /// The run that starts with the next observation.
     pub(super) starting: Option<Intent>,
-    /// When the next scheduled run starts, if known.
-    pub(super) next_run: Option<DateTime<Utc>>,
-    pub(super) ledger: Ledger,
+    /// When the next scheduled run starts, if known: before the first one, nothing is upgraded.
+    pub next_run: Option<DateTime<Utc>>,
+    /// The outcomes and steps since the start.
+    pub ledger: Ledger,
     /// The rounds of the loop in this call of it.
     pub(super) rounds: u32,
 }
@@ -139,11 +140,6 @@ pub trait Controller: Sized {
         self.core_mut().starting = Some(intent);
     }
 
-    /// Sets when the next scheduled run starts: before the first one, nothing is upgraded.
-    fn set_next_run(&mut self, next: Option<DateTime<Utc>>) {
-        self.core_mut().next_run = next;
-    }
-
     /// Takes all steps that can be taken now, each after its own observation. The report says when to call it again.
     ///
     /// # Errors
@@ -176,16 +172,11 @@ pub trait Controller: Sized {
         self
     }
 
-    /// Asks with this function which alerts of `HOLD_ON_ALERTS` fire, and waits for `HOLD_TIMEOUT` at most.
+    /// Asks with this function which alerts of `HOLD_ON_ALERTS` fire.
     #[must_use]
-    fn with_alerts(mut self, ask: Option<(AskAlerts, Option<Duration>)>) -> Self {
+    fn with_alerts(mut self, ask: Option<AskAlerts>) -> Self {
         self.core_mut().alerts = AlertLink::new(ask);
         self
-    }
-
-    /// The alerts of `HOLD_ON_ALERTS` that fire, or why they are unknown, if that was asked.
-    fn firing(&self) -> Option<&Firing> {
-        self.core().alerts.last()
     }
 
     /// The Manager's last answers, in or between runs; `None` if there is no Manager.
@@ -195,12 +186,7 @@ pub trait Controller: Sized {
 
     /// The upgrader's own image, and whether a newer one is published, if known.
     fn upgrader_image(&self) -> Option<&UpgraderImage> {
-        self.core().manager.upgrader.known()
-    }
-
-    /// The outcomes and steps since the start.
-    fn ledger(&self) -> &Ledger {
-        &self.core().ledger
+        self.core().manager.upgrader.as_ref()
     }
 }
 
@@ -216,7 +202,7 @@ async fn turn<C: Controller>(controller: &mut C) -> Result<Report, C::Error> {
         ask_and_answer(controller, &observed).await;
         let now = C::time(&observed);
         if let Some(mut report) = controller.step(observed).await {
-            if let Some(waited) = controller.core().run.longest_wait() {
+            if let Some(Reason::AwaitingAnswer { waited, .. }) = controller.core().run.awaited() {
                 report.check_by(now + WORTH_A_WORD.checked_sub(waited).unwrap_or(WAITING_INTERVAL));
             }
             if controller.core().alerts.is_open() {
@@ -243,8 +229,10 @@ async fn ask_and_answer<C: Controller>(controller: &mut C, observed: &C::Observe
         run.retry(controller.subjects(observed), &controller.core().target, now);
         controller.core_mut().run = run;
     }
-    controller.core_mut().alerts.take();
     while let Some(answered) = controller.core_mut().manager.next_answer(now) {
+        if let Answer::Alerts(firing) = &answered.answer {
+            controller.core_mut().alerts.note(firing);
+        }
         controller.note_answer(&answered.question, &answered.answer);
         let mut run = std::mem::take(&mut controller.core_mut().run);
         run.note(&answered, &controller.core().target, controller.platforms(), now);
@@ -262,17 +250,17 @@ pub(super) async fn observe_with_answers<C: Controller>(
     controller: &mut C,
     mut waiting: impl FnMut(&Reason),
 ) -> Result<C::Observed, C::Error> {
-    controller.core_mut().alerts.ask();
     let mut reported = None;
     loop {
         let observed = controller.observe().await?;
         ask_and_answer(controller, &observed).await;
-        let Some(reason) = controller.core().run.awaited() else {
-            controller.core_mut().alerts.settle().await;
-            return Ok(observed);
-        };
-        if reason.is_news(&mut reported) {
-            waiting(&reason);
+        let Core { alerts, manager, .. } = controller.core_mut();
+        alerts.ask(&mut manager.questions);
+        let is_settled = !alerts.is_open();
+        match controller.core().run.awaited() {
+            None if is_settled => return Ok(observed),
+            Some(reason) if reason.is_news(&mut reported) => waiting(&reason),
+            _ => {}
         }
         tokio::select! {
             () = controller.core_mut().manager.questions.answered() => {}

@@ -147,7 +147,7 @@ impl<O: Orchestrate> Driver<O> {
         now: DateTime<Utc>,
     ) -> (Decided, Vec<Blocker>) {
         let managed = &object.managed;
-        let (desired, soak) = (run.desired_of(managed), self.policy.timing.soak);
+        let (desired, timing) = (run.desired_of(managed), &self.policy.timing);
         let others = || self.managed().filter(|_| O::ONE_AT_A_TIME);
         let tracked = self.tracked.get(&managed.name);
         let mut facts = Facts {
@@ -156,8 +156,8 @@ impl<O: Orchestrate> Driver<O> {
             holds_are_old: self.orchestrator.holds_are_old(),
             run: RunFacts {
                 next_run: *next_run,
-                soaking: soaking_of(managed, others(), &desired, soak, now),
-                alerts: alerts.held(&desired, now),
+                soaking: soaking_of(managed, others(), &desired, timing.soak, now),
+                alerts: alerts.held(&desired, timing, now),
                 ..run.facts_of(managed, others(), |other| is_undecided(other, &self.policy, now))
             },
         };
@@ -167,7 +167,7 @@ impl<O: Orchestrate> Driver<O> {
         next(managed, &desired, &self.policy, &facts, now)
     }
 
-    /// The plan: the next step for each workload, or the reason for none.
+    /// The plan: the next step for each workload of the run, or the reason for none.
     pub(super) fn plan<M>(&self, core: &Core<M>, now: DateTime<Utc>) -> Vec<Planned> {
         let planned = |object: &Object| {
             let (decided, blockers) = self.decide(core, object, now);
@@ -183,7 +183,9 @@ impl<O: Orchestrate> Driver<O> {
         };
         let absent = self.found.absent.iter();
         let absent = absent.map(|(name, reason)| Planned::absent(name, reason));
-        self.found.objects.iter().map(planned).chain(absent).collect()
+        let objects = self.found.objects.iter();
+        let objects = objects.filter(|object| core.run.is_about(&object.managed.id));
+        objects.map(planned).chain(absent).collect()
     }
 
     /// Takes the first step that a workload of the run needs, and returns `true`. If none needs one, the report says why.
@@ -222,7 +224,7 @@ impl<O: Orchestrate> Driver<O> {
                 (decided, blockers) = self.decide(core, object, now);
                 locked = self.orchestrator.lock(object, &decided.decision, now);
             }
-            core.alerts.keep(&blockers);
+            core.alerts.keep(&mut core.manager.questions, &blockers);
             let Decided { row, mut decision } = decided;
             debug!(workload = name, %row, "decided");
             if let Some((reason, until)) = locked {

@@ -39,7 +39,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     }
 
     fn facts(&self, rollout: &Rollout, all: &[Rollout], desired: &Desired, now: DateTime<Utc>) -> Facts {
-        let tracked = self.tracked.get(&rollout.name);
+        let (tracked, timing) = (self.tracked.get(&rollout.name), &self.settings.policy.timing);
         let delegates = all.iter().filter(|rollout| !rollout.is_upgrader());
         let in_use = delegates.filter_map(|rollout| rollout.serving.as_ref());
         let in_use = in_use.filter(|serving| serving.is_in_use());
@@ -69,8 +69,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 recreated: tracked.and_then(|tracked| tracked.recreations.reason(rollout)),
                 unsettled: tracked.and_then(|tracked| tracked.unsettled(rollout)),
                 next_run: self.core.next_run,
-                soaking: soaking(rollout, all, desired, self.settings.policy.timing.soak, now),
-                alerts: self.core.alerts.held(desired, now),
+                soaking: soaking(rollout, all, desired, timing.soak, now),
+                alerts: self.core.alerts.held(desired, timing, now),
                 ..self.core.run.facts(rollout, desired, all)
             },
             has_created: self.core.run.has_created(rollout),

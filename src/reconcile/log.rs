@@ -39,23 +39,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// Collects a candidate's evidence before the candidate is stopped.
-    pub(super) async fn collect_evidence(&mut self, rollout: &Rollout, step: &Step, now: DateTime<Utc>) {
-        let engine = self.engine.as_ref();
-        let Step::Reject {
-            id, to, rejection, ..
-        } = step
-        else {
-            return;
-        };
-        if let Some(candidate) = rollout.member(id) {
-            let records = &mut self.evidence;
-            records
-                .record(engine, rollout, candidate, to, rejection, now)
-                .await;
-        }
-    }
-
     /// Adds containers that do not count as delegates. The first answer of one may show that it is a delegate.
     pub(super) fn report_not_delegates(&self, report: &mut Report, now: DateTime<Utc>) {
         let rows = self.observer.not_delegates().iter();
@@ -63,7 +46,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             .map(|(rollout, reason)| DelegateReport::new(rollout, reason, None))
             .collect();
         if report.delegates.is_empty() && report.not_delegates.is_empty() {
-            let (names, others) = (&self.settings.scope.workload_names, self.other_workloads());
+            let (names, others) = (
+                &self.settings.scope.workload_names,
+                self.observer.other_workloads(),
+            );
             report.none_found = Some(none_found(names, &others));
         }
         if self.observer.awaits_first_answer() {

@@ -4,42 +4,56 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
+use tracing::info;
 
 use super::questions::{Answer, Answered, AskRegistry, Question, Questions};
 use super::reachability::Reachability;
+use super::subject::Subject;
 use super::upgrade_run::UpgradeRun;
-use super::upgrader_check::UpgraderCheck;
+use super::upgrader_check::newer_upgrader;
 use crate::container::ContainerId;
 use crate::engine::Engine;
-use crate::image::{TargetSettings, manager_reference};
-use crate::managed::Managed;
+use crate::image::{ImageName, TargetSettings, manager_reference};
 use crate::manager::heartbeat::{Heartbeat, ManagerStatus, Queries};
-use crate::manager::{ImageSource, ManagerError, ManagerRequests, Query};
-use crate::rollout::{Reach, Rollout};
+use crate::manager::{ImageSource, ManagerError, ManagerRequests, Query, UpgraderImage};
+use crate::rollout::Reach;
 use crate::text::time;
+
+/// The most open questions, so that a host with many workloads does not overload its Manager.
+const MAX_OPEN: usize = 8;
+
+/// How often the Manager is asked for a newer version of the upgrader.
+const UPGRADER_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// The source of images, if any is configured, and when it last answered.
 pub(crate) struct ManagerLink<M> {
-    pub(super) registry: AskRegistry,
+    registry: AskRegistry,
+    permits: Arc<Semaphore>,
     source: Option<Arc<M>>,
     pub(super) questions: Questions,
     reachability: Reachability,
     heartbeat: Heartbeat,
     queries: Queries,
-    pub(super) upgrader: UpgraderCheck,
+    /// When the question about a newer version of the upgrader was last asked.
+    upgrader_asked: Option<Instant>,
+    /// The last answer to it.
+    pub(super) upgrader: Option<UpgraderImage>,
 }
 
 impl<M: ImageSource> ManagerLink<M> {
     pub(crate) fn new(registry: AskRegistry, source: Option<M>) -> Self {
         Self {
             registry,
+            permits: Arc::new(Semaphore::new(MAX_OPEN)),
             source: source.map(Arc::new),
             questions: Questions::default(),
             reachability: Reachability::default(),
             heartbeat: Heartbeat::default(),
             queries: Queries::new(),
-            upgrader: UpgraderCheck::default(),
+            upgrader_asked: None,
+            upgrader: None,
         }
     }
 
@@ -48,26 +62,18 @@ impl<M: ImageSource> ManagerLink<M> {
     }
 
     /// Notes the delegates to check in for, with the images to ask about.
-    pub(crate) fn note_delegates<'a>(
+    pub(super) fn note_delegates<'a>(
         &mut self,
-        rollouts: &[Rollout],
-        services: impl Iterator<Item = &'a Managed>,
+        delegates: impl Iterator<Item = Subject<'a>>,
         target: &TargetSettings,
     ) {
         self.queries.clear();
-        let is_asked_about =
-            |rollout: &&Rollout| rollout.owner.left_alone().is_none() && !rollout.is_upgrader();
-        let containers = rollouts.iter().filter(is_asked_about).filter_map(|rollout| {
-            // Also during a replacement: the delegate exists throughout, whichever container serves.
-            Some((&rollout.workload, &rollout.representative()?.image))
-        });
-        let services = services
-            .filter(|managed| managed.left_alone.is_none())
-            .map(|managed| (&managed.workload, &managed.image));
-        for (workload, image) in containers.chain(services) {
-            if let Ok(image) = image.reference() {
+        for delegate in delegates.filter(|delegate| !delegate.is_left_alone) {
+            if let (Some(workload), Some(Ok(image))) =
+                (delegate.workload, delegate.image.map(ImageName::reference))
+            {
                 let image = manager_reference(image, target);
-                let images = self.queries.entry(workload.clone()).or_default();
+                let images = self.queries.entry(workload.to_owned()).or_default();
                 if !images.contains(&image) {
                     images.push(image);
                 }
@@ -77,8 +83,19 @@ impl<M: ImageSource> ManagerLink<M> {
 
     /// Asks in the background, unless the same question is open. Returns since when it has been open; `None` without a source.
     pub(crate) fn ask(&mut self, question: &Question) -> Option<Instant> {
-        let source = self.source.as_ref()?;
-        Some(self.questions.ask(question, &self.registry, source))
+        let (source, permits) = (Arc::clone(self.source.as_ref()?), Arc::clone(&self.permits));
+        let (registry, asked) = (Arc::clone(&self.registry), question.clone());
+        let answer = async move || {
+            let _permit = permits.acquire_owned().await;
+            match asked {
+                Question::Published(query) => {
+                    Answer::Published(source.published(&query.image, &query.workload).await)
+                }
+                Question::Upgrader(current) => Answer::Upgrader(source.published_upgrader(&current).await),
+                asked => registry(asked).await,
+            }
+        };
+        Some(self.questions.ask(question, answer))
     }
 
     /// Asks the open questions of a run.
@@ -100,12 +117,22 @@ impl<M: ImageSource> ManagerLink<M> {
     /// Records and returns each answer once.
     pub(crate) fn next_answer(&mut self, now: DateTime<Utc>) -> Option<Answered> {
         let answered = self.questions.next()?;
-        if let (Question::Published(query), Answer::Published(answer)) =
-            (&answered.question, &answered.answer)
-        {
-            let asked_at = now - TimeDelta::from_std(answered.asked.elapsed()).unwrap_or_default();
-            self.reachability.note_answer(answer, now);
-            self.heartbeat.note(query, answer, asked_at, now);
+        match (&answered.question, &answered.answer) {
+            (Question::Published(query), Answer::Published(answer)) => {
+                let asked_at = now - TimeDelta::from_std(answered.asked.elapsed()).unwrap_or_default();
+                self.reachability.note_answer(answer, now);
+                self.heartbeat.note(query, answer, asked_at, now);
+            }
+            (_, Answer::NewerUpgrader(Some(known))) => {
+                if let Some(UpgraderImage { image, published, .. }) =
+                    known.as_ref().filter(|it| it.newer_version_available)
+                    && *known != self.upgrader
+                {
+                    info!(image, published, "a newer version of the upgrader is published");
+                }
+                self.upgrader.clone_from(known);
+            }
+            _ => {}
         }
         Some(answered)
     }
@@ -173,16 +200,24 @@ impl<M: ImageSource> ManagerLink<M> {
         self.source.as_ref().is_some_and(|source| source.needs_check_in())
     }
 
-    /// Asks which image is published for the upgrader in this container of the engine.
+    /// Asks whether a newer version of the upgrader, in this container of the engine if any, is published, unless that was done
+    /// within the last hour.
     pub(super) fn ask_about_upgrader<E: Engine>(
         &mut self,
         engine: &Arc<E>,
         own: Option<&ContainerId>,
         target: &TargetSettings,
     ) {
-        self.upgrader.collect();
-        if let Some(source) = &self.source {
-            self.upgrader.ask(engine, source, own, target);
+        let is_young = |asked: Instant| asked.elapsed() < UPGRADER_INTERVAL;
+        if let Some(source) = &self.source
+            && !self.upgrader_asked.is_some_and(is_young)
+        {
+            let (engine, source) = (Arc::clone(engine), Arc::clone(source));
+            let (own, target) = (own.cloned(), target.clone());
+            let answer = async move || {
+                Answer::NewerUpgrader(newer_upgrader(engine.as_ref(), source.as_ref(), own, &target).await)
+            };
+            self.upgrader_asked = Some(self.questions.ask(&Question::NewerUpgrader, answer));
         }
     }
 }

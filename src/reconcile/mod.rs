@@ -12,7 +12,7 @@ mod log;
 mod manager_link;
 mod observation;
 pub mod operator;
-pub(crate) mod questions;
+pub mod questions;
 mod reachability;
 pub mod reconfigure;
 mod recreations;
@@ -38,9 +38,9 @@ use crate::engine::{Engine, EngineCalls, EngineError};
 use crate::health::HealthEndpoint;
 use crate::host::engine_problem;
 use crate::host::hold::KnownHolds;
-use crate::image::{ImageReference, TargetSettings};
+use crate::image::TargetSettings;
 use crate::managed::Orchestrate as _;
-use crate::manager::{ImageSource, ManagerError, ManagerRequests, Query};
+use crate::manager::{ImageSource, ManagerRequests};
 use crate::observe::{Observer, Scope, Turn};
 use crate::reconcile::act::Outcome;
 use crate::reconcile::clock::{Clock, Timekeeper};
@@ -79,8 +79,8 @@ pub struct Settings {
 /// next observation finds it there.
 pub struct Reconciler<E, M, H> {
     engine: Arc<E>,
-    core: Core<M>,
-    observer: Observer<H>,
+    pub(crate) core: Core<M>,
+    pub(crate) observer: Observer<H>,
     settings: Settings,
     timekeeper: Timekeeper,
     /// The observations of each container, and the calls about it.
@@ -157,11 +157,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.core.manager.requests()
     }
 
-    /// The values of `DELEGATE_NAME` on this host that are not managed.
-    pub fn other_workloads(&self) -> Vec<String> {
-        self.observer.other_workloads()
-    }
-
     fn track(&mut self, rollout: &Rollout) -> &mut Tracked {
         self.tracked
             .entry(rollout.name.clone())
@@ -223,7 +218,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             .collect())
     }
 
-    /// The rows of the containers.
+    /// The rows of the run's containers.
     fn rows(&self, observed: Observed) -> Vec<Planned> {
         let Observed {
             mut rollouts, now, ..
@@ -241,7 +236,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
                 .extend(serving.and_then(|serving| serving.image.support_notice(now)));
             planned
         };
-        rollouts.iter().map(row).collect()
+        let about = rollouts
+            .iter()
+            .filter(|rollout| self.core.run.is_about(&rollout.name));
+        about.map(row).collect()
     }
 
     /// Decides which image a scheduled run wants for a delegate, and lists everything that keeps an upgrade from starting, beside
@@ -259,16 +257,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         };
         let (_, blockers) = next(rollout, &desired, &policy, &facts, *now);
         (desired, blockers)
-    }
-
-    /// The Manager's answers to the questions of the current run, in order of arrival.
-    pub(crate) fn answers(&self) -> &[(Query, Result<ImageReference, ManagerError>)] {
-        &self.core.run.answers
-    }
-
-    /// The containers that could be delegates and are not, each with the reason.
-    pub(crate) fn not_delegates(&self) -> &[(Rollout, Reason)] {
-        self.observer.not_delegates()
     }
 
     /// Decides on one delegate, given all others, and lists what keeps an upgrade from starting. A plan assumes that all checks
@@ -294,7 +282,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     fn note_failures(&mut self, rollouts: &[Rollout], now: DateTime<Utc>) {
         for rollout in self.core.run.in_order(rollouts) {
             let (decided, blockers) = self.answer(rollout, rollouts, false, now);
-            self.core.alerts.keep(&blockers);
+            let Core { alerts, manager, .. } = &mut self.core;
+            alerts.keep(&mut manager.questions, &blockers);
             let listed = blockers.iter().map(|blocker| &blocker.reason);
             let mut reasons = decided.decision.reason().into_iter().chain(listed);
             if let Some(reason) = reasons.find(|reason| reason.kind().halts_replicas()) {
@@ -347,7 +336,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
         if let Some(report) = self.stand_by(rollouts, now).await {
             return Some(report);
         }
-        if observed.is_new() {
+        if observed.is_new {
             self.observe_services().await;
         }
         let healthy_time = self.settings.policy.healthy_time;
@@ -436,7 +425,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
         tokio::select! {
             () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
             () = self.core.manager.questions.answered() => {}
-            () = self.core.alerts.answered() => {}
             () = self.observer.changed() => {}
             () = self.pulls.changed() => {}
         }

@@ -8,6 +8,7 @@ use tracing::warn;
 
 use super::Reconciler;
 use super::controller::Core;
+use super::subject::Subject;
 use super::tracked::Tracked;
 use crate::engine::{Engine, EngineError};
 use crate::health::HealthEndpoint;
@@ -30,38 +31,10 @@ pub struct Observed {
     /// When the observation started.
     pub(crate) now: DateTime<Utc>,
     ended: Instant,
-    /// The reason why it was kept; `None` if it is new.
-    kept_for: Option<KeptFor>,
-}
-
-impl Observed {
-    fn new(rollouts: Vec<Rollout>, now: DateTime<Utc>) -> Self {
-        Self {
-            rollouts,
-            now,
-            ended: Instant::now(),
-            kept_for: None,
-        }
-    }
-
     /// Whether nothing has been decided on it yet.
-    pub(super) fn is_new(&self) -> bool {
-        self.kept_for.is_none()
-    }
-
+    pub(super) is_new: bool,
     /// Whether it may be acted on, rather than only show that there is nothing to do.
-    pub(super) fn may_act(&self) -> bool {
-        self.kept_for != Some(KeptFor::Answer)
-    }
-}
-
-/// The reason why an observation is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum KeptFor {
-    /// An answer is awaited: usually it leaves nothing to do, and does not deserve another observation.
-    Answer,
-    /// The next decision: only facts beside the containers have changed.
-    Decision,
+    pub(super) may_act: bool,
 }
 
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
@@ -84,19 +57,22 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         rows.collect()
     }
 
-    /// Keeps an observation until an awaited answer of the Manager or a registry.
+    /// Keeps an observation until an awaited answer of the Manager or a registry: usually it leaves nothing to do, and does not
+    /// deserve another observation.
     pub(super) fn keep_for_answer(&mut self, observed: Observed) {
         let is_enough = self.core.run.awaited().is_some() && !self.observer.is_waiting();
         self.recent = is_enough.then_some(Observed {
-            kept_for: Some(KeptFor::Answer),
+            is_new: false,
+            may_act: false,
             ..observed
         });
     }
 
-    /// Keeps an observation after a change in memory only: a fact was found out, or something started in the background.
+    /// Keeps an observation for the next decision, after a change in memory only: a fact was found out, or something started in
+    /// the background.
     pub(super) fn keep_for_decision(&mut self, observed: Observed) {
         self.recent = Some(Observed {
-            kept_for: Some(KeptFor::Decision),
+            is_new: false,
             ..observed
         });
     }
@@ -109,10 +85,10 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         let has_services = self.services.managed().next().is_some();
         let is_for_an_answer =
             self.core.manager.questions.has_answer() && self.core.starting.is_none() && !has_services;
-        let holds = match recent.kept_for {
-            Some(KeptFor::Answer) => is_for_an_answer && recent.ended.elapsed() < YOUNG,
-            Some(KeptFor::Decision) => recent.ended.elapsed() < FRESH,
-            None => false,
+        let holds = if recent.may_act {
+            recent.ended.elapsed() < FRESH
+        } else {
+            is_for_an_answer && recent.ended.elapsed() < YOUNG
         };
         holds.then_some(recent)
     }
@@ -148,7 +124,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             let before = self.now();
             let rollouts = self.observe_at(before).await?;
             match self.timekeeper.now().1 {
-                None => return Ok(Observed::new(rollouts, before)),
+                None => {
+                    return Ok(Observed {
+                        rollouts,
+                        now: before,
+                        ended: Instant::now(),
+                        is_new: true,
+                        may_act: true,
+                    });
+                }
                 Some(jump) => self.shift(jump),
             }
         }
@@ -191,7 +175,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             serving.image.note_release(release);
         }
         let Core { manager, target, .. } = core;
-        manager.note_delegates(&rollouts, services.managed(), target);
+        let services = services.managed().map(Subject::from);
+        manager.note_delegates(rollouts.iter().map(Subject::from).chain(services), target);
         self.note_inspect_errors(&rollouts, now);
         for rollout in &rollouts {
             self.track(rollout).note_name(rollout, now);

@@ -1,11 +1,13 @@
 //! An operator's commands for one delegate: retry a rejected image, or roll back to the previous one.
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 use tracing::info;
 
 use super::Reconciler;
 use super::controller::Controller as _;
 use super::observation::Observed;
+use super::reconfigure::{of_rollback, run_of};
 use crate::container::{ImageId, Request};
 use crate::engine::{Engine, EngineError};
 use crate::events::Event;
@@ -13,7 +15,7 @@ use crate::events::history::{History, Present, Release};
 use crate::health::HealthEndpoint;
 use crate::host::place::command_for;
 use crate::image::{ImageName, ImageReference};
-use crate::managed::Managed;
+use crate::managed::{Managed, Object};
 use crate::manager::ImageSource;
 use crate::reconcile::upgrade_run::UpgradeRun;
 use crate::rollout::reason::Reason;
@@ -132,7 +134,7 @@ pub(super) enum Found<'a> {
     /// A delegate that is a container.
     Container(&'a Rollout),
     /// A delegate that is a service.
-    Service(Box<Managed>),
+    Service(&'a Object),
 }
 
 /// Whether an operator means this one: by its name, or by at least the first four characters of its id.
@@ -150,7 +152,7 @@ async fn rollback_target<E: Engine>(
 ) -> Result<Earlier, OperatorError> {
     let rollout = match found {
         Found::Container(rollout) => *rollout,
-        Found::Service(service) => return Ok((image_before(service, release, records)?, None)),
+        Found::Service(service) => return Ok((image_before(&service.managed, release, records)?, None)),
     };
     let name = rollout.name.clone();
     let Some(serving) = rollout.serving.as_ref().filter(|_| rollout.candidate.is_none()) else {
@@ -249,6 +251,24 @@ async fn to_image<E: Engine>(
     }
 }
 
+/// The run that takes these back, each to its image.
+fn run_back(all: Vec<(Found<'_>, Earlier)>, request: Request, now: DateTime<Utc>) -> UpgradeRun {
+    let mut run = UpgradeRun::new(Intent::Rollback(request));
+    for (found, (to, id)) in all {
+        let (key, name, workload, from) = match &found {
+            Found::Container(rollout) => {
+                let from = rollout.representative().map(|member| &member.image);
+                (&rollout.name, &rollout.name, &rollout.workload, from)
+            }
+            Found::Service(Object { managed: it, .. }) => (&it.id, &it.name, &it.workload, Some(&it.image)),
+        };
+        let from = from.map(ToString::to_string);
+        info!(container = name, workload, from, %to, "rolling back");
+        run = run.taking_back(key, to, id, now);
+    }
+    run
+}
+
 impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// Starts a run for one delegate that an operator named. It also tries images that were rejected before.
     ///
@@ -256,14 +276,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
     /// There is no such delegate, it is being replaced, or nothing may be changed.
     pub async fn retry(&mut self, container: &str, request: Request) -> Result<(), OperatorError> {
         let observed = self.observe_all().await?;
-        let key = match self.named(container, &observed.rollouts).await? {
+        self.may_change().await?;
+        let key = match self.find(container, &observed.rollouts)? {
             Found::Container(rollout) if rollout.serving.is_none() => {
                 return Err(OperatorError::InProgress(rollout.name.clone()));
             }
             Found::Container(rollout) => rollout.name.clone(),
-            Found::Service(service) => {
-                is_free(&service)?;
-                service.id
+            Found::Service(Object { managed, .. }) => {
+                is_free(managed)?;
+                managed.id.clone()
             }
         };
         let run = self.new_run(Intent::Retry(request), &observed).await;
@@ -282,20 +303,28 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         request: Request,
         records: impl IntoIterator<Item = Event>,
     ) -> Result<(), OperatorError> {
-        let Observed { rollouts, .. } = self.observe_all().await?;
-        let found = self.named(container, &rollouts).await?;
-        if let (Found::Container(rollout), None) = (&found, release)
-            && let Some(names) = rollout.serving.as_ref().and_then(|it| it.reconfigured.as_ref())
-        {
-            return self.take_settings_back(rollout, names, &rollouts, request).await;
-        }
-        if let (Found::Service(service), None) = (&found, release)
-            && service.changed_settings().is_some()
-        {
-            return self.take_settings_of_service_back(&service.id, request).await;
-        }
-        let earlier = rollback_target(self.engine.as_ref(), &found, release, records).await?;
-        self.start_rollback(vec![(found, earlier)], &rollouts, request);
+        let Observed { rollouts, now, .. } = self.observe_all().await?;
+        self.may_change().await?;
+        let found = self.find(container, &rollouts)?;
+        let changed = match &found {
+            _ if release.is_some() => None,
+            Found::Container(rollout)
+                if let Some(names) = rollout.serving.as_ref().and_then(|it| it.reconfigured.as_ref()) =>
+            {
+                Some(self.change_back(rollout, names).await?)
+            }
+            Found::Service(it) if it.managed.changed_settings().is_some() => {
+                Some(self.services.change_back(it).await?)
+            }
+            _ => None,
+        };
+        let run = if let Some(wanted) = changed {
+            run_of(wanted.into_iter().collect(), of_rollback(request), now)?.0
+        } else {
+            let earlier = rollback_target(self.engine.as_ref(), &found, release, records).await?;
+            run_back(vec![(found, earlier)], request, now)
+        };
+        self.start(run, &rollouts);
         Ok(())
     }
 
@@ -310,16 +339,16 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         request: Request,
         records: &[Event],
     ) -> Result<(), OperatorError> {
-        let Observed { rollouts, .. } = self.observe_all().await?;
+        let Observed { rollouts, now, .. } = self.observe_all().await?;
         self.may_change().await?;
-        let services: Vec<_> = self.services.managed().cloned().map(Box::new).collect();
+        let services = self.services.found.objects.iter().map(Found::Service);
         let containers = rollouts.iter().filter(|rollout| !rollout.is_upgrader());
         let containers = containers.map(Found::Container);
         let (mut all, mut others) = (Vec::new(), Vec::new());
-        for found in containers.chain(services.into_iter().map(Found::Service)) {
+        for found in containers.chain(services) {
             let (name, left_alone) = match &found {
                 Found::Container(rollout) => (&rollout.name, rollout.owner.left_alone()),
-                Found::Service(service) => (&service.name, service.left_alone.clone()),
+                Found::Service(Object { managed, .. }) => (&managed.name, managed.left_alone.clone()),
             };
             if let Some(reason) = left_alone {
                 others.push(format!("{name}: {reason}"));
@@ -332,11 +361,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             }
         }
         if all.is_empty() {
-            let none = none_found(&self.settings.scope.workload_names, &self.other_workloads());
+            let none = none_found(
+                &self.settings.scope.workload_names,
+                &self.observer.other_workloads(),
+            );
             others.extend(others.is_empty().then_some(none));
             return Err(OperatorError::AllStay(others));
         }
-        self.start_rollback(all, &rollouts, request);
+        let run = run_back(all, request, now);
+        self.start(run, &rollouts);
         Ok(())
     }
 
@@ -349,26 +382,13 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.find_services().await?;
         Ok(match self.find(given, &rollouts)? {
             Found::Container(rollout) => (rollout.name.clone(), rollout.owner.task_of.clone()),
-            Found::Service(service) => (service.name, None),
+            Found::Service(service) => (service.managed.name.clone(), None),
         })
     }
 
-    fn start_rollback(&mut self, all: Vec<(Found<'_>, Earlier)>, rollouts: &[Rollout], request: Request) {
+    /// Starts a run that an operator asked for.
+    pub(super) fn start(&mut self, run: UpgradeRun, rollouts: &[Rollout]) {
         self.forget_last_run();
-        let now = self.now();
-        let mut run = UpgradeRun::new(Intent::Rollback(request));
-        for (found, (to, id)) in all {
-            let (key, name, workload, from) = match &found {
-                Found::Container(rollout) => {
-                    let from = rollout.representative().map(|member| &member.image);
-                    (&rollout.name, &rollout.name, &rollout.workload, from)
-                }
-                Found::Service(it) => (&it.id, &it.name, &it.workload, Some(&it.image)),
-            };
-            let from = from.map(ToString::to_string);
-            info!(container = name, workload, from, %to, "rolling back");
-            run = run.taking_back(key, to, id, now);
-        }
         self.core.run = run.over(rollouts);
     }
 
@@ -380,13 +400,12 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(self.find_services().await?)
     }
 
-    async fn named<'a>(&mut self, given: &str, rollouts: &'a [Rollout]) -> Result<Found<'a>, OperatorError> {
-        self.may_change().await?;
-        self.find(given, rollouts)
-    }
-
     /// Finds a delegate among the observed containers and services.
-    pub(super) fn find<'a>(&self, given: &str, rollouts: &'a [Rollout]) -> Result<Found<'a>, OperatorError> {
+    pub(super) fn find<'a>(
+        &'a self,
+        given: &str,
+        rollouts: &'a [Rollout],
+    ) -> Result<Found<'a>, OperatorError> {
         let is_it = |rollout: &&Rollout| {
             let serving = rollout.serving.as_ref();
             is_named(given, &rollout.name, serving.map(|serving| serving.id.as_str()))
@@ -394,9 +413,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Some(rollout) = rollouts.iter().find(is_it) {
             return Ok(Found::Container(rollout));
         }
-        let mut services = self.services.managed();
-        if let Some(service) = services.find(|managed| is_named(given, &managed.name, Some(&managed.id))) {
-            return Ok(Found::Service(Box::new(service.clone())));
+        let is_it = |Object { managed, .. }: &&Object| is_named(given, &managed.name, Some(&managed.id));
+        if let Some(service) = self.services.found.objects.iter().find(is_it) {
+            return Ok(Found::Service(service));
         }
         Err(self.no_such_delegate(given.to_owned(), rollouts))
     }

@@ -1,24 +1,22 @@
-//! Questions to the Manager and to registries, asked in the background: one task per distinct question.
+//! Questions to the Manager, to registries and to Prometheus, asked in the background: one task per distinct question.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::future::Future;
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use serde_json::Value;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tracing::debug;
 
+use crate::alerts::Firing;
 use crate::container::ImageId;
 use crate::engine::{Engine, EngineError};
 use crate::image::ImageReference;
-use crate::manager::{ImageSource, ManagerError, Query};
-use crate::net::retry::Retry;
+use crate::manager::{ManagerError, Query, UpgraderImage};
 use crate::rollout::reason::{Awaited, Reason};
-
-/// The most open questions, so that a host with many workloads does not overload its Manager.
-const MAX_OPEN: usize = 8;
 
 /// A question that only something outside this host can answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +25,8 @@ pub enum Question {
     Published(Query),
     /// Which image is published for upgraders, one of which runs this image?
     Upgrader(ImageReference),
+    /// Is a newer version of this upgrader published?
+    NewerUpgrader,
     /// Which digest and platforms does the registry have for this reference?
     Distribution(ImageReference),
     /// When was this image built, according to its registry?
@@ -38,16 +38,19 @@ pub enum Question {
         /// The running image.
         running: ImageId,
     },
+    /// Which alerts of `HOLD_ON_ALERTS` fire?
+    Alerts,
 }
 
 impl Question {
     /// The reason to wait for its answer since then. `last_error` is the Manager's.
-    pub(crate) fn awaited(&self, since: Instant, last_error: Option<&str>) -> Reason {
+    pub(super) fn awaited(&self, since: Instant, last_error: Option<&str>) -> Reason {
         let (from, last_error) = match self {
-            Self::Published(_) | Self::Upgrader(_) => (Awaited::Manager, last_error),
+            Self::Published(_) | Self::Upgrader(_) | Self::NewerUpgrader => (Awaited::Manager, last_error),
             Self::IsCurrent { reference, .. } | Self::Distribution(reference) | Self::Created(reference) => {
                 (Awaited::Registry(reference.registry().to_owned()), None)
             }
+            Self::Alerts => (Awaited::Prometheus, None),
         };
         Reason::AwaitingAnswer {
             from,
@@ -64,133 +67,57 @@ pub enum Answer {
     Published(Result<ImageReference, ManagerError>),
     /// The image published for upgraders; `None` if the source publishes none.
     Upgrader(Option<Result<ImageReference, ManagerError>>),
+    /// This upgrader's image beside the published one; the inner `None` if the two cannot be compared, the outer one if either
+    /// is unknown.
+    NewerUpgrader(Option<Option<UpgraderImage>>),
     /// Its digest and platforms, or the registry's problem.
-    Distribution(Result<serde_json::Value, Reason>),
+    Distribution(Result<Value, Reason>),
     /// The time in its document, or the registry's problem.
-    Created(Result<serde_json::Value, String>),
-    /// Whether the tag is current, or the registry's problem.
-    IsCurrent(Result<Currency, Reason>),
-}
-
-/// Whether a mutable tag refers to the running image.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Currency {
-    /// It does.
-    Current,
-    /// It refers to another one.
-    Behind {
-        /// The digest of that image.
-        digest: String,
-    },
+    Created(Result<Value, String>),
+    /// The digest of the other image that the tag refers to, `None` if it refers to the running one, or the registry's problem.
+    IsCurrent(Result<Option<String>, Reason>),
+    /// The alerts, or why they are unknown.
+    Alerts(Firing),
 }
 
 /// A question with its answer.
 #[derive(Debug)]
-pub(crate) struct Answered {
-    pub(crate) question: Question,
-    pub(crate) answer: Answer,
+pub(super) struct Answered {
+    pub(super) question: Question,
+    pub(super) answer: Answer,
     /// When it was asked.
-    pub(crate) asked: Instant,
+    pub(super) asked: Instant,
 }
 
 /// The open questions. Dropping this ends them at once.
-#[derive(Debug)]
-pub(crate) struct Questions {
-    tasks: JoinSet<(Question, Answer)>,
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    tasks: JoinSet<Answered>,
     asked: HashMap<Question, Instant>,
     answered: VecDeque<Answered>,
-    permits: Arc<Semaphore>,
-}
-
-/// By reference, the image that was found behind it, and the digest at that time. An image keeps its digests as long as it
-/// exists, so they are not asked for again.
-type CurrentDigests = Mutex<HashMap<ImageReference, (ImageId, String)>>;
-
-/// Answers a question that is not for the Manager.
-pub(crate) type AskRegistry = Arc<dyn Fn(Question) -> BoxFuture<'static, Answer> + Send + Sync>;
-
-/// Without a way to ask registries, nothing is known of them.
-pub(super) fn no_registry(question: Question) -> BoxFuture<'static, Answer> {
-    let answer = match question {
-        Question::Distribution(reference) => Answer::Distribution(Err(Reason::DigestUnknown {
-            image: reference.to_string(),
-            problem: "no registry is asked".to_owned(),
-            retry: Retry::Never,
-        })),
-        _ => Answer::Upgrader(None),
-    };
-    std::future::ready(answer).boxed()
-}
-
-/// Asks registries through the engine of this host.
-pub(super) fn through_engine<E: Engine>(engine: Arc<E>) -> AskRegistry {
-    let current = Arc::new(CurrentDigests::default());
-    Arc::new(move |question| {
-        let (engine, current) = (Arc::clone(&engine), Arc::clone(&current));
-        async move { answer_of(engine.as_ref(), question, &current).await }.boxed()
-    })
-}
-
-async fn answer_of<E: Engine>(engine: &E, question: Question, current: &CurrentDigests) -> Answer {
-    match question {
-        Question::IsCurrent { reference, running } => {
-            Answer::IsCurrent(is_current(engine, &reference, &running, current).await)
-        }
-        Question::Distribution(reference) => {
-            let problem = |error: EngineError| Reason::DigestUnknown {
-                image: reference.to_string(),
-                problem: error.explain(reference.registry()),
-                retry: error.retry(),
-            };
-            Answer::Distribution(engine.distribution(&reference).await.map_err(problem))
-        }
-        // A host's engine shows when an image was built.
-        Question::Published(_) | Question::Upgrader(_) | Question::Created(_) => Answer::Upgrader(None),
-    }
-}
-
-impl Default for Questions {
-    fn default() -> Self {
-        Self {
-            tasks: JoinSet::new(),
-            asked: HashMap::new(),
-            answered: VecDeque::new(),
-            permits: Arc::new(Semaphore::new(MAX_OPEN)),
-        }
-    }
 }
 
 impl Questions {
     /// Asks, unless the same question is already open. Returns since when it has been open.
-    pub(crate) fn ask<M: ImageSource>(
-        &mut self,
-        question: &Question,
-        registry: &AskRegistry,
-        source: &Arc<M>,
-    ) -> Instant {
+    pub(super) fn ask<F>(&mut self, question: &Question, ask: impl FnOnce() -> F) -> Instant
+    where
+        F: Future<Output = Answer> + Send + 'static,
+    {
         if let Some(asked) = self.asked.get(question) {
             return *asked;
         }
-        let (question, now) = (question.clone(), Instant::now());
-        self.asked.insert(question.clone(), now);
-        let (registry, source) = (Arc::clone(registry), Arc::clone(source));
-        let permits = Arc::clone(&self.permits);
-        self.tasks.spawn(async move {
-            let _permit = permits.acquire_owned().await;
-            let answer = match &question {
-                Question::Published(query) => {
-                    Answer::Published(source.published(&query.image, &query.workload).await)
-                }
-                Question::Upgrader(current) => Answer::Upgrader(source.published_upgrader(current).await),
-                question => registry(question.clone()).await,
-            };
-            (question, answer)
-        });
-        now
+        let (question, asked) = (question.clone(), Instant::now());
+        self.asked.insert(question.clone(), asked);
+        self.tasks.spawn(ask().map(move |answer| Answered {
+            question,
+            answer,
+            asked,
+        }));
+        asked
     }
 
     /// Completes when a question is answered; never if none is open.
-    pub(crate) async fn answered(&mut self) {
+    pub(super) async fn answered(&mut self) {
         if self.answered.is_empty() {
             match self.tasks.join_next().await {
                 Some(joined) => self.note(joined),
@@ -200,27 +127,23 @@ impl Questions {
     }
 
     /// Whether an answer is ready.
-    pub(crate) fn has_answer(&self) -> bool {
+    pub(super) fn has_answer(&self) -> bool {
         !self.answered.is_empty()
     }
 
     /// Hands out each answer once.
-    pub(crate) fn next(&mut self) -> Option<Answered> {
+    pub(super) fn next(&mut self) -> Option<Answered> {
         while let Some(joined) = self.tasks.try_join_next() {
             self.note(joined);
         }
         self.answered.pop_front()
     }
 
-    fn note(&mut self, joined: Result<(Question, Answer), tokio::task::JoinError>) {
+    fn note(&mut self, joined: Result<Answered, JoinError>) {
         match joined {
-            Ok((question, answer)) => {
-                let asked = self.asked.remove(&question).unwrap_or_else(Instant::now);
-                self.answered.push_back(Answered {
-                    question,
-                    answer,
-                    asked,
-                });
+            Ok(answered) => {
+                self.asked.remove(&answered.question);
+                self.answered.push_back(answered);
             }
             // It is unknown which question failed, so all may be asked again.
             Err(error) => {
@@ -231,43 +154,59 @@ impl Questions {
     }
 }
 
-fn lock(current: &CurrentDigests) -> MutexGuard<'_, HashMap<ImageReference, (ImageId, String)>> {
-    current.lock().unwrap_or_else(PoisonError::into_inner)
+/// Answers a question to a registry.
+pub type AskRegistry = Arc<dyn Fn(Question) -> BoxFuture<'static, Answer> + Send + Sync>;
+
+/// Asks registries through the engine of this host.
+pub(super) fn through_engine<E: Engine>(engine: Arc<E>) -> AskRegistry {
+    Arc::new(move |question| {
+        let engine = Arc::clone(&engine);
+        async move {
+            match question {
+                Question::IsCurrent { reference, running } => {
+                    Answer::IsCurrent(newer_digest(engine.as_ref(), &reference, &running).await)
+                }
+                Question::Distribution(reference) => {
+                    let answer = engine.distribution(&reference).await;
+                    Answer::Distribution(answer.map_err(|error| digest_unknown(&reference, &error)))
+                }
+                // A host's engine shows when an image was built.
+                _ => Answer::Upgrader(None),
+            }
+        }
+        .boxed()
+    })
 }
 
-/// Whether the reference refers to the running image.
-async fn is_current<E: Engine>(
+fn digest_unknown(reference: &ImageReference, error: &EngineError) -> Reason {
+    Reason::DigestUnknown {
+        image: reference.to_string(),
+        problem: error.explain(reference.registry()),
+        retry: error.retry(),
+    }
+}
+
+/// The digest that the reference has at its registry, unless the running image has it.
+async fn newer_digest<E: Engine>(
     engine: &E,
     reference: &ImageReference,
     running: &ImageId,
-    current: &CurrentDigests,
-) -> Result<Currency, Reason> {
-    let unknown = |problem, retry| Reason::DigestUnknown {
-        image: reference.to_string(),
-        problem,
-        retry,
-    };
+) -> Result<Option<String>, Reason> {
     let digest = engine.registry_digest(reference).await;
-    let digest = digest.map_err(|error| unknown(error.explain(reference.registry()), error.retry()))?;
-    let found = (running.clone(), digest.clone());
-    if lock(current).get(reference) == Some(&found) {
-        return Ok(Currency::Current);
-    }
+    let digest = digest.map_err(|error| digest_unknown(reference, &error))?;
     let image = match engine.inspect_image(running.as_str()).await {
         // A pull of the moved tag may have removed the running image.
-        Err(EngineError::NotFound(_)) => serde_json::Value::Null,
-        image => image.map_err(|error| unknown(error.to_string(), error.retry()))?,
+        Err(EngineError::NotFound(_)) => Value::Null,
+        // The registry has no part in this.
+        image => image.map_err(|error| Reason::DigestUnknown {
+            image: reference.to_string(),
+            problem: error.to_string(),
+            retry: error.retry(),
+        })?,
     };
-    let known = image.get("RepoDigests").and_then(serde_json::Value::as_array);
-    let is_known = known.into_iter().flatten().any(|known| {
-        let known = known.as_str().and_then(|known| known.rsplit_once('@'));
-        known.is_some_and(|(_, known)| known == digest)
-    });
+    let known = image["RepoDigests"].as_array().into_iter().flatten();
+    let mut known = known.filter_map(|known| known.as_str()?.rsplit_once('@'));
     // In containerd's store the id is the digest.
-    Ok(if is_known || running.as_str() == digest {
-        lock(current).insert(reference.clone(), found);
-        Currency::Current
-    } else {
-        Currency::Behind { digest }
-    })
+    let is_current = running.as_str() == digest || known.any(|(_, known)| known == digest);
+    Ok((!is_current).then_some(digest))
 }

@@ -15,6 +15,7 @@ use crate::document::NewSettings;
 use crate::engine::Engine;
 use crate::health::HealthEndpoint;
 use crate::image::ImageName;
+use crate::managed::Object;
 use crate::manager::ImageSource;
 use crate::rollout::{Intent, Member, Rollout};
 use crate::status::planned::Planned;
@@ -89,20 +90,21 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         settings: &NewSettings,
         request: Request,
     ) -> Result<Vec<Change>, OperatorError> {
-        let Observed { rollouts, .. } = self.observe_all().await?;
+        let Observed { rollouts, now, .. } = self.observe_all().await?;
         self.may_change().await?;
-        let (containers, services): (Vec<&Rollout>, Vec<String>) = match whom {
+        let (containers, services): (Vec<&Rollout>, Vec<&Object>) = match whom {
             Whom::Container(name) => match self.find(name, &rollouts)? {
                 Found::Container(rollout) => (vec![rollout], Vec::new()),
-                Found::Service(service) => (Vec::new(), vec![service.id]),
+                Found::Service(service) => (Vec::new(), vec![service]),
             },
             Whom::Workload(workload) => {
                 let is_it = |it: &&Rollout| it.workload == *workload && !it.is_upgrader();
                 // The orchestrator recreates the tasks of a service.
                 let is_own = |it: &&Rollout| it.owner.task_of.is_none();
-                let services = self.services.managed().filter(|it| it.workload == *workload);
-                let services: Vec<_> = services.map(|service| service.id.clone()).collect();
-                (rollouts.iter().filter(is_it).filter(is_own).collect(), services)
+                let services = self.services.found.objects.iter();
+                let services = services.filter(|it| it.managed.workload == *workload);
+                let containers = rollouts.iter().filter(is_it).filter(is_own);
+                (containers.collect(), services.collect())
             }
         };
         if let (Whom::Workload(workload), true) = (whom, containers.is_empty() && services.is_empty()) {
@@ -112,20 +114,20 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         for rollout in containers {
             wanted.extend(self.change(rollout, settings).await?);
         }
-        for id in &services {
-            wanted.extend(self.services.change_to(id, settings)?);
+        for service in services {
+            wanted.extend(self.services.change_to(service, settings)?);
         }
-        self.start_reconfiguration(wanted, &rollouts, request)
+        let (run, changes) = run_of(wanted, request, now)?;
+        self.start(run, &rollouts);
+        Ok(changes)
     }
 
-    /// Starts a run that gives a delegate the settings that it had before the last change.
-    pub(super) async fn take_settings_back(
-        &mut self,
+    /// The change back to the settings with these names that a delegate had before their last change.
+    pub(super) async fn change_back(
+        &self,
         rollout: &Rollout,
         names: &str,
-        rollouts: &[Rollout],
-        request: Request,
-    ) -> Result<(), OperatorError> {
+    ) -> Result<Option<Wanted>, OperatorError> {
         let serving = changeable(rollout)?;
         let Some(former) = rollout.former_of(serving) else {
             let name = &rollout.name;
@@ -133,21 +135,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             return Err(cannot(name, &problem));
         };
         let settings = NewSettings::of(names, &self.engine.inspect(&former.id).await?);
-        let wanted = self.change(rollout, &settings).await?;
-        self.start_reconfiguration(wanted.into_iter().collect(), rollouts, of_rollback(request))?;
-        Ok(())
-    }
-
-    /// The same for a service.
-    pub(super) async fn take_settings_of_service_back(
-        &mut self,
-        id: &str,
-        request: Request,
-    ) -> Result<(), OperatorError> {
-        let settings = self.services.former(id).await?;
-        let wanted = self.services.change(id, &settings)?;
-        self.start_reconfiguration(wanted.into_iter().collect(), &[], of_rollback(request))?;
-        Ok(())
+        self.change(rollout, &settings).await
     }
 
     /// The change of a delegate's settings; `None` if it has them.
@@ -174,28 +162,14 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(wanted)
     }
 
-    fn start_reconfiguration(
-        &mut self,
-        all: Vec<Wanted>,
-        rollouts: &[Rollout],
-        request: Request,
-    ) -> Result<Vec<Change>, OperatorError> {
-        let (run, changes) = run_of(all, request, self.now())?;
-        self.forget_last_run();
-        self.core.run = run.over(rollouts);
-        Ok(changes)
-    }
-
     /// Plans the run that was started, without doing anything.
     ///
     /// # Errors
     /// The engine could not be observed.
     pub async fn planned(&mut self) -> Result<Vec<Planned>, OperatorError> {
         let observed = self.observe_all().await?;
-        let mut survey = self.learned(observed).await?;
-        let (run, now) = (&self.core.run, survey.now);
-        survey.rollouts.retain(|rollout| run.is_about(&rollout.name));
-        let services = self.services.planned(&self.core, now);
+        let survey = self.learned(observed).await?;
+        let services = self.services.plan(&self.core, survey.now);
         Ok(self.rows(survey).into_iter().chain(services).collect())
     }
 }

@@ -33,7 +33,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         if let Some(container) = container {
             let name = match self.find(container, &rollouts) {
                 Ok(Found::Container(rollout)) => rollout.name.clone(),
-                Ok(Found::Service(managed)) => managed.name,
+                Ok(Found::Service(service)) => service.managed.name.clone(),
                 Err(_) if histories.iter().any(|history| history.container == container) => {
                     container.to_owned()
                 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
-use super::questions::{Answer, Currency, Question};
+use super::questions::{Answer, Question};
 use super::subject::Subject;
 use crate::container::ImageId;
 use crate::image::{
@@ -227,7 +227,7 @@ fn found(
         (_, Answer::IsCurrent(Err(reason)) | Answer::Distribution(Err(reason))) => {
             return Err(reason.clone());
         }
-        (Question::IsCurrent { reference, .. }, Answer::IsCurrent(Ok(Currency::Behind { digest }))) => {
+        (Question::IsCurrent { reference, .. }, Answer::IsCurrent(Ok(Some(digest)))) => {
             return Ok(Ok(TargetImage::new(
                 reference.clone(),
                 true,
@@ -243,9 +243,7 @@ fn found(
                 platforms.unwrap_or_default(),
             )?);
         }
-        (_, Answer::Distribution(Ok(_)) | Answer::Created(_)) => {
-            Target::Unresolvable("an answer to another question".to_owned())
-        }
+        _ => Target::Unresolvable("an answer to another question".to_owned()),
     };
     match (wanted(target, image)?, id) {
         (Wanted::Image(reference), Some(_)) => fixed(reference),

@@ -11,6 +11,8 @@ pub struct Subject<'a> {
     pub(super) key: &'a str,
     /// Its `DELEGATE_NAME`; `None` for the upgrader itself.
     pub(super) workload: Option<&'a str>,
+    /// The image of its container, whichever that is during a replacement.
+    pub(super) image: Option<&'a ImageName>,
     /// The running image, if a run may replace it, with its id on the host. Orchestrators know images only by name.
     pub(super) running: Option<(&'a ImageName, Option<&'a ImageId>)>,
     /// Whether its owner or its nature forbids upgrades.
@@ -23,6 +25,7 @@ impl<'a> From<&'a Rollout> for Subject<'a> {
         Self {
             key: &rollout.name,
             workload: (!rollout.is_upgrader()).then_some(&rollout.workload),
+            image: rollout.representative().map(|member| &member.image),
             running: member.map(|member| (&member.image, Some(&member.image_id))),
             is_left_alone: rollout.owner.left_alone().is_some(),
         }
@@ -34,6 +37,7 @@ impl<'a> From<&'a Managed> for Subject<'a> {
         Self {
             key: &managed.id,
             workload: Some(&managed.workload),
+            image: Some(&managed.image),
             running: Some((&managed.image, None)),
             is_left_alone: managed.left_alone.is_some(),
         }

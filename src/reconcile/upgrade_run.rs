@@ -3,7 +3,6 @@
 mod of_orchestrators;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -58,7 +57,7 @@ pub struct UpgradeRun {
     /// When failures are retried.
     pub(super) retries: Retries,
     /// The Manager's answers, in order of arrival.
-    pub(super) answers: Vec<(Query, Result<ImageReference, ManagerError>)>,
+    pub(crate) answers: Vec<(Query, Result<ImageReference, ManagerError>)>,
 }
 
 impl UpgradeRun {
@@ -175,11 +174,6 @@ impl UpgradeRun {
     pub(super) fn open_mut(&mut self) -> impl Iterator<Item = &mut Open> {
         let targets = self.resolutions.values_mut().filter_map(Resolution::open_mut);
         targets.chain(&mut self.days)
-    }
-
-    /// How long the oldest open question has been waiting; `None` if there is none.
-    pub(super) fn longest_wait(&self) -> Option<Duration> {
-        self.open().map(|open| open.since.elapsed()).max()
     }
 
     /// The reason for the longest wait for an answer.

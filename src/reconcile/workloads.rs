@@ -1,7 +1,5 @@
 //! An orchestrator's workloads when there is no Docker host.
 
-use std::sync::Arc;
-
 use chrono::{DateTime, Utc};
 
 use super::controller::{Controller, Core, observe_with_answers};
@@ -15,7 +13,7 @@ use crate::managed::{Managed, Orchestrate};
 use crate::manager::ImageSource;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::operator::{OperatorError, image_before};
-use crate::reconcile::questions::{Answer, Question, no_registry};
+use crate::reconcile::questions::{Answer, AskRegistry, Question};
 use crate::reconcile::reconfigure::{Change, of_rollback, run_of};
 use crate::reconcile::subject::Subject;
 use crate::reconcile::upgrade_run::UpgradeRun;
@@ -35,6 +33,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     /// Manages these, with an empty memory.
     pub fn new(
         orchestrator: O,
+        registries: AskRegistry,
         source: Option<M>,
         policy: Policy,
         target: TargetSettings,
@@ -42,17 +41,9 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
     ) -> Self {
         Self {
             driver: Driver::new(orchestrator, policy),
-            core: Core::new(Arc::new(no_registry), source, target),
+            core: Core::new(registries, source, target),
             clock,
         }
-    }
-
-    /// Asks registries in this way.
-    #[cfg(feature = "kubernetes")]
-    #[must_use]
-    pub(crate) fn with_registries(mut self, ask: crate::reconcile::questions::AskRegistry) -> Self {
-        self.core.manager.registry = ask;
-        self
     }
 
     /// Plans: reports the next step for each workload without taking it. Calls `waiting` with the reason for a long wait.
@@ -116,8 +107,8 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
         request: Request,
     ) -> Result<Vec<Change>, OperatorError> {
         self.observe_all().await?;
-        let ids: Vec<String> = self.driver.managed().map(|managed| managed.id.clone()).collect();
-        let changes = ids.iter().map(|id| self.driver.change_to(id, settings));
+        let objects = self.driver.found.objects.iter();
+        let changes = objects.map(|object| self.driver.change_to(object, settings));
         let wanted: Result<Vec<_>, _> = changes.filter_map(Result::transpose).collect();
         let (run, changes) = run_of(wanted?, request, (self.clock)())?;
         self.core.run = run;
@@ -126,12 +117,10 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
 
     /// Starts a run that takes the last change of settings back, for each workload whose last attempt that was.
     async fn take_settings_back(&mut self, request: Request) -> Result<(), OperatorError> {
-        let changed = self.driver.managed().filter(|it| it.changed_settings().is_some());
-        let changed: Vec<String> = changed.map(|managed| managed.id.clone()).collect();
+        let objects = self.driver.found.objects.iter();
         let mut wanted = Vec::new();
-        for id in &changed {
-            let former = self.driver.former(id).await?;
-            wanted.extend(self.driver.change(id, &former)?);
+        for object in objects.filter(|it| it.managed.changed_settings().is_some()) {
+            wanted.extend(self.driver.change_back(object).await?);
         }
         let (run, _) = run_of(wanted, of_rollback(request), (self.clock)())?;
         self.core.run = run;
@@ -140,7 +129,7 @@ impl<O: Orchestrate, M: ImageSource> Workloads<O, M> {
 
     /// The plan of the run that was started.
     pub fn planned(&self) -> Vec<Planned> {
-        self.driver.planned(&self.core, (self.clock)())
+        self.driver.plan(&self.core, (self.clock)())
     }
 
     /// Observes all workloads, and returns why one is missing.
@@ -171,7 +160,7 @@ impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
     async fn observe(&mut self) -> Result<DateTime<Utc>, O::Error> {
         self.driver.observe().await?;
         let Core { manager, target, .. } = &mut self.core;
-        manager.note_delegates(&[], self.driver.managed(), target);
+        manager.note_delegates(self.driver.managed().map(Subject::from), target);
         manager.forget_absent();
         Ok((self.clock)())
     }
@@ -215,9 +204,6 @@ impl<O: Orchestrate, M: ImageSource> Controller for Workloads<O, M> {
     }
 
     async fn answered(&mut self) {
-        tokio::select! {
-            () = self.core.manager.questions.answered() => {}
-            () = self.core.alerts.answered() => {}
-        }
+        self.core.manager.questions.answered().await;
     }
 }

@@ -23,17 +23,10 @@ const CLOCK_CHECK: Duration = Duration::from_secs(60);
 /// How long to wait after the scheduler has refused or lost a job.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// A run that is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tick {
-    /// The time in the schedule, in whole seconds and without the jitter.
-    pub due: DateTime<FixedOffset>,
-}
-
 /// Announces the runs of the schedule. Dropping it stops the scheduler.
 #[derive(Debug)]
 pub struct Trigger {
-    ticks: mpsc::Receiver<Tick>,
+    ticks: mpsc::Receiver<DateTime<FixedOffset>>,
     next_run: watch::Receiver<Option<DateTime<Utc>>>,
     task: JoinHandle<()>,
 }
@@ -53,9 +46,9 @@ pub async fn start(schedule: Schedule, jitter: Duration) -> Result<Trigger, JobS
 }
 
 impl Trigger {
-    /// Waits for the next run. A run that became due since the last call is returned at once; several such runs count
+    /// Waits for the next run, and returns its time in the schedule, in whole seconds and without the jitter. A run that became due since the last call is returned at once; several such runs count
     /// as one. `None` if the schedule has no further run. Cancel safe.
-    pub async fn next(&mut self) -> Option<Tick> {
+    pub async fn next(&mut self) -> Option<DateTime<FixedOffset>> {
         self.ticks.recv().await
     }
 
@@ -77,7 +70,7 @@ async fn run(
     mut scheduler: JobScheduler,
     schedule: Schedule,
     jitter: Duration,
-    ticks: mpsc::Sender<Tick>,
+    ticks: mpsc::Sender<DateTime<FixedOffset>>,
     next_run: watch::Sender<Option<DateTime<Utc>>>,
 ) {
     let mut last = None;
@@ -95,7 +88,7 @@ async fn run(
                     () = tokio::time::sleep(delay) => {}
                 }
                 // If the channel is full, a run is already waiting, and this one merges with it.
-                let _ = ticks.try_send(Tick { due });
+                let _ = ticks.try_send(due);
                 last = Some(due.to_utc());
             }
             Ok(Woken::ClockSetBack) => {

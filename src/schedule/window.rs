@@ -150,20 +150,13 @@ fn parse_days(text: &str) -> Result<WeekdaySet, String> {
 
 /// Reads a time of day such as `02:00`, or `24:00` for the end of the day.
 fn minute_of_day(text: &str) -> Result<u32, String> {
-    let wrong = || no_time(text);
-    let number = |text: &str, digits| {
-        let is_number = (1..=2).contains(&text.len())
-            && text.len() >= digits
-            && text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse::<u32>().ok().filter(|_| is_number)
-    };
-    let (hour, minute) = text.trim().split_once(':').ok_or_else(wrong)?;
-    let (hour, minute) = (
-        number(hour, 1).ok_or_else(wrong)?,
-        number(minute, 2).ok_or_else(wrong)?,
-    );
-    let of_day = hour * 60 + minute;
-    (minute < 60 && of_day <= DAY).then_some(of_day).ok_or_else(wrong)
+    // chrono would also take signs, blanks, and minutes of one digit.
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
+        && text.rsplit_once(':').is_some_and(|(_, minute)| minute.len() == 2);
+    let time = NaiveTime::parse_from_str(text, "%H:%M").ok().filter(|_| is_plain);
+    let minute = time.map(|time| time.hour() * 60 + time.minute());
+    let minute = if text == "24:00" { Some(DAY) } else { minute };
+    minute.ok_or_else(|| no_time(text))
 }
 
 fn no_time(text: &str) -> String {

@@ -297,7 +297,7 @@ impl<E: Engine> Orchestrate for Swarm<E> {
         settings_of(&service.document["Spec"]["TaskTemplate"])
     }
 
-    async fn former_settings(&mut self, service: &Object) -> Result<Inspected, String> {
+    async fn former_settings(&self, service: &Object) -> Result<Inspected, String> {
         let before = before(&service.document, service.managed.image.as_str());
         before.map(settings_of).ok_or_else(|| SETTINGS_LOST.to_owned())
     }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use chrono::Utc;
+use chrono::{DateTime, FixedOffset, Utc};
 use delegate_upgrader::schedule::Schedule;
-use delegate_upgrader::schedule::trigger::{Tick, Trigger, start};
+use delegate_upgrader::schedule::trigger::{Trigger, start};
 use delegate_upgrader::schedule::zone::Zone;
 
 async fn started(text: &str, zone: &str, jitter: Duration) -> Trigger {
@@ -12,8 +12,8 @@ async fn started(text: &str, zone: &str, jitter: Duration) -> Trigger {
     start(schedule, jitter).await.unwrap()
 }
 
-fn seconds(tick: Option<Tick>) -> i64 {
-    tick.unwrap().due.timestamp()
+fn seconds(tick: Option<DateTime<FixedOffset>>) -> i64 {
+    tick.unwrap().timestamp()
 }
 
 #[tokio::test]

@@ -12,15 +12,16 @@ use delegate_upgrader::container::{Inspected, Request};
 use delegate_upgrader::document::NewSettings;
 use delegate_upgrader::events::history::Release;
 use delegate_upgrader::host::hold::Holds;
-use delegate_upgrader::image::ImageName;
+use delegate_upgrader::image::{ImageName, ImageReference};
 use delegate_upgrader::managed::{
     Decision, Found, Managed, Object, Orchestrate, Orchestrator, Progress, Record, Refusal, SettingsChange,
     Step, TaskFailure, Tasks,
 };
-use delegate_upgrader::manager::FixedImage;
+use delegate_upgrader::manager::{ImageSource, ManagerError};
 use delegate_upgrader::reconcile::Settings;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::operator::OperatorError;
+use delegate_upgrader::reconcile::questions::Answer;
 use delegate_upgrader::reconcile::workloads::Workloads;
 use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::rollout::reason::Reason;
@@ -164,7 +165,7 @@ impl Orchestrate for Memory {
         self.settings_of(&object.managed.name)
     }
 
-    async fn former_settings(&mut self, object: &Object) -> Result<Inspected, String> {
+    async fn former_settings(&self, object: &Object) -> Result<Inspected, String> {
         let all = &self.variables.lock().unwrap()[&object.managed.name];
         all.iter().rev().nth(1).cloned().ok_or_else(|| "gone".to_owned())
     }
@@ -247,25 +248,35 @@ fn at(since: Duration) -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap() + TimeDelta::from_std(since).unwrap()
 }
 
-fn workloads(memory: &Memory) -> Workloads<Memory, FixedImage> {
+/// A Manager that always publishes this image.
+struct Fixed(ImageReference);
+
+impl ImageSource for Fixed {
+    async fn published(&self, _: &ImageReference, _: &str) -> Result<ImageReference, ManagerError> {
+        Ok(self.0.clone())
+    }
+}
+
+fn workloads(memory: &Memory) -> Workloads<Memory, Fixed> {
     publishing(memory, NEW)
 }
 
-fn publishing(memory: &Memory, image: &str) -> Workloads<Memory, FixedImage> {
+fn publishing(memory: &Memory, image: &str) -> Workloads<Memory, Fixed> {
     timed(memory, image, Timing::default())
 }
 
-fn timed(memory: &Memory, image: &str, timing: Timing) -> Workloads<Memory, FixedImage> {
+fn timed(memory: &Memory, image: &str, timing: Timing) -> Workloads<Memory, Fixed> {
     let Settings { policy, target, .. } = settings();
     let policy = Policy { timing, ..policy };
     let begin = Instant::now();
     let clock = Arc::new(move || at(begin.elapsed()));
-    let source = FixedImage(image.parse().unwrap());
-    Workloads::new(memory.clone(), Some(source), policy, target, clock)
+    let source = Fixed(image.parse().unwrap());
+    let no_registry = Arc::new(|_| ready(Answer::Upgrader(None)).boxed());
+    Workloads::new(memory.clone(), no_registry, Some(source), policy, target, clock)
 }
 
 /// Takes steps until nothing is in progress.
-async fn finish(workloads: &mut Workloads<Memory, FixedImage>) -> Report {
+async fn finish(workloads: &mut Workloads<Memory, Fixed>) -> Report {
     loop {
         let report = workloads.reconcile().await.unwrap();
         if report.next_check.is_none() {
@@ -324,7 +335,7 @@ async fn an_alert_and_the_service_before_hold_an_upgrade() {
         soak,
         ..Timing::default()
     };
-    let mut upgrader = timed(&memory, NEW, timing).with_alerts(Some((ask, None)));
+    let mut upgrader = timed(&memory, NEW, timing).with_alerts(Some(ask));
     upgrader.start_run(Intent::Upgrade);
     assert_eq!(reasons(&finish(&mut upgrader).await), [AlertFiring, AlertFiring]);
     assert_eq!(memory.steps(), [""; 0]);
@@ -374,7 +385,7 @@ fn token(value: &str) -> NewSettings {
     new
 }
 
-async fn give_new_token(upgrader: &mut Workloads<Memory, FixedImage>) {
+async fn give_new_token(upgrader: &mut Workloads<Memory, Fixed>) {
     let changes = upgrader.reconfigure(&token("new"), Request::default()).await;
     assert!(!changes.unwrap().is_empty());
 }

@@ -1,24 +1,19 @@
 //! New settings for the workloads of orchestrators.
 
-use chrono::{DateTime, Utc};
-
 use super::{Change, Wanted, brought_back_by, cannot};
 use crate::document::NewSettings;
 use crate::managed::{Managed, Object, Orchestrate, Orchestrator};
-use crate::reconcile::controller::Core;
 use crate::reconcile::driver::Driver;
 use crate::reconcile::operator::{OperatorError, is_free};
-use crate::status::planned::Planned;
 use crate::text::redact::looks_secret;
 
 impl<O: Orchestrate> Driver<O> {
     /// The change of a workload to an operator's settings; `None` if it has them.
     pub(in crate::reconcile) fn change_to(
         &self,
-        id: &str,
+        object: &Object,
         settings: &NewSettings,
     ) -> Result<Option<Wanted>, OperatorError> {
-        let object = self.with_id(id)?;
         let name = &object.managed.name;
         if !settings.labels.is_empty() || settings.memory.is_some() {
             let problem = "`docker service update` changes labels and limits of a service";
@@ -39,16 +34,11 @@ impl<O: Orchestrate> Driver<O> {
         if let Some(problem) = self.orchestrator.refuses(object, settings) {
             return Err(cannot(name, &problem));
         }
-        self.change(id, settings)
+        self.change(object, settings)
     }
 
     /// The change of a workload's settings; `None` if it has them.
-    pub(in crate::reconcile) fn change(
-        &self,
-        id: &str,
-        settings: &NewSettings,
-    ) -> Result<Option<Wanted>, OperatorError> {
-        let object = self.with_id(id)?;
+    fn change(&self, object: &Object, settings: &NewSettings) -> Result<Option<Wanted>, OperatorError> {
         let Object { managed, document } = object;
         let name = &managed.name;
         if let Some(reason) = &managed.left_alone {
@@ -72,8 +62,8 @@ impl<O: Orchestrate> Driver<O> {
                 changes: missing.as_changes_of(&present),
                 elsewhere,
             },
-            key: id.to_owned(),
-            id: id.to_owned(),
+            key: managed.id.clone(),
+            id: managed.id.clone(),
             image: managed.image.clone(),
             image_id: None,
             settings: missing,
@@ -81,27 +71,14 @@ impl<O: Orchestrate> Driver<O> {
         Ok(wanted)
     }
 
-    /// The settings that a workload had before their last change.
-    pub(in crate::reconcile) async fn former(&mut self, id: &str) -> Result<NewSettings, OperatorError> {
-        let object = self.with_id(id)?.clone();
+    /// The change back to the settings that a workload had before their last change.
+    pub(in crate::reconcile) async fn change_back(
+        &self,
+        object: &Object,
+    ) -> Result<Option<Wanted>, OperatorError> {
         let Managed { name, settings, .. } = &object.managed;
-        let former = self.orchestrator.former_settings(&object).await;
+        let former = self.orchestrator.former_settings(object).await;
         let former = former.map_err(|problem| cannot(name, &problem))?;
-        Ok(NewSettings::of(&settings.names, &former))
-    }
-
-    /// The plan of the workloads that the run names.
-    pub(in crate::reconcile) fn planned<M>(&self, core: &Core<M>, now: DateTime<Utc>) -> Vec<Planned> {
-        let named = self.managed().filter(|managed| core.run.is_about(&managed.id));
-        let named: Vec<&String> = named.map(|managed| &managed.name).collect();
-        let mut rows = self.plan(core, now);
-        rows.retain(|row| named.contains(&&row.container));
-        rows
-    }
-
-    fn with_id(&self, id: &str) -> Result<&Object, OperatorError> {
-        let mut objects = self.found.objects.iter();
-        let object = objects.find(|object| object.managed.id == id);
-        object.ok_or_else(|| cannot(id, &"it is gone"))
+        self.change(object, &NewSettings::of(&settings.names, &former))
     }
 }

@@ -42,14 +42,7 @@ impl Prometheus {
                     .boxed(),
             }
         });
-        let timeout = host
-            .settings
-            .policy
-            .timing
-            .alerts
-            .as_ref()
-            .and_then(|hold| hold.timeout);
-        host.upgrader(NEW).with_alerts(Some((ask, timeout)))
+        host.upgrader(NEW).with_alerts(Some(ask))
     }
 }
 

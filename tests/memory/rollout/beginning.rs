@@ -133,7 +133,7 @@ async fn plan_and_daemon_show_the_same_held_upgrades() {
     assert_eq!((plan[0].action, plan[0].until), ("leave", opens));
     let next_run = "2026-01-01T00:17:00Z".parse().ok();
     upgrader.start_run(Intent::Report);
-    upgrader.set_next_run(next_run);
+    upgrader.core_mut().next_run = next_run;
     let report = host.finish(&mut upgrader).await;
     let row = row(&report, "dd");
     assert_eq!((row.reason.as_str(), row.until), ("outside_window", opens));

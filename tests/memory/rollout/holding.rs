@@ -73,13 +73,13 @@ async fn knows_of_a_pause_while_no_image_waits() {
     let host = paused().await;
     let mut upgrader = host.upgrader(OLD).watching();
     host.scheduled_run(&mut upgrader).await;
-    assert_eq!(upgrader.ledger().pauses.len(), 1);
+    assert_eq!(upgrader.core().ledger.pauses.len(), 1);
     resume(&host.twin, None, host.twin.wall_clock(), &Request::default())
         .await
         .unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     host.finish(&mut upgrader).await;
-    assert!(upgrader.ledger().pauses.is_empty());
+    assert!(upgrader.core().ledger.pauses.is_empty());
 }
 
 /// The host is paused when the first candidate is there.

@@ -207,8 +207,8 @@ async fn a_service_reports_a_newer_version() {
         host.manager.published_upgrader = Some(image(published));
         let mut service = host.upgrader(NEW);
         service.check_in();
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        service.check_in();
+        service.answered().await;
+        service.reconcile().await.unwrap();
         let known = service.upgrader_image().expect("an answer");
         assert_eq!(known.published, published);
         assert_eq!(known.newer_version_available, is_newer);
