@@ -46,7 +46,7 @@ pub use failure::Failure;
 pub use failure_cause::{FailureCause, Rejection};
 pub use member::{AutoRemove, Life, Member, RememberedImage, StopTimeoutSource};
 pub use memory::{Check, History, Memory, RefusedStarts, Release, Seen};
-pub use next::{next, rows_that_hold};
+pub use next::next;
 pub use owner::{InvalidLabel, OwnerSettings};
 pub use policy::{ChosenOrder, Policy};
 pub use quarantine::{RejectedImage, quarantine};

@@ -10,13 +10,10 @@ use crate::rollout::{Decided, Decision, Member, Row, Step};
 
 impl At<'_> {
     /// Restores the old container that was never asked to stop, or else the last one, unless its successor serves elsewhere.
-    pub(super) fn restoring(&self) -> impl Iterator<Item = Decided> {
+    pub(super) fn restoring(&self) -> Option<Decided> {
         let mut latest_first = self.rollout.old.iter().rev();
-        let lost = latest_first.find(|old| self.rollout.successor_of(old).is_none());
-        Decided::each(Row::RESTORING, move |row| match lost {
-            Some(old) => self.restore(row, old),
-            None => (row == Row::NoContainer).then_some(Decision::Rest(Reason::NoContainer)),
-        })
+        let lost = latest_first.find(|old| self.rollout.successor_of(old).is_none())?;
+        Decided::first(Row::RESTORING, |row| self.restore(row, lost))
     }
 
     fn restore(&self, row: Row, old: &Member) -> Option<Decision> {

@@ -9,14 +9,8 @@ use crate::rollout::{
 };
 
 impl At<'_> {
-    pub(super) fn in_service<'a>(
-        &'a self,
-        serving: &'a Member,
-        blockers: &'a [Blocker],
-    ) -> Box<dyn Iterator<Item = Decided> + 'a> {
-        Box::new(Decided::each(Row::IN_SERVICE, move |row| {
-            self.keep_or_start(row, serving, blockers)
-        }))
+    pub(super) fn in_service(&self, serving: &Member, blockers: &[Blocker]) -> Option<Decided> {
+        Decided::first(Row::IN_SERVICE, |row| self.keep_or_start(row, serving, blockers))
     }
 
     fn keep_or_start(&self, row: Row, serving: &Member, blockers: &[Blocker]) -> Option<Decision> {

@@ -12,7 +12,7 @@ use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{
     AutoRemove, Blocker, Decided, Decision, Desired, Facts, History, Intent, Life, Member, OwnerSettings,
-    Policy, Reach, RememberedImage, Rollout, Row, Step, StopTimeoutSource, next, rows_that_hold,
+    Policy, Reach, RememberedImage, Rollout, Step, StopTimeoutSource, next,
 };
 use delegate_upgrader::schedule::wave::Place;
 use delegate_upgrader::text::duration;
@@ -430,10 +430,6 @@ impl Scene {
 
     pub fn decided(&self) -> Decided {
         next(&self.rollout, &self.desired, &self.policy, &self.facts, self.now).0
-    }
-
-    pub fn rows_that_hold(&self) -> Vec<Row> {
-        rows_that_hold(&self.rollout, &self.desired, &self.policy, &self.facts, self.now)
     }
 
     /// The row that applies, and the decision in words: `name_retired: rename old to d.retired`.
