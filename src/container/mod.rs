@@ -12,7 +12,7 @@ pub(crate) mod sets;
 mod state;
 
 pub use id::{ContainerId, ImageId};
-pub use inspect::{HealthStatus, Healthcheck, Inspected};
+pub use inspect::{HealthStatus, Inspected};
 pub use request::Request;
 pub use restart_policy::restart_policy_document;
 pub use role::Role;

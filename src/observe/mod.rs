@@ -32,7 +32,7 @@ use crate::health::HealthEndpoint;
 use crate::host::capacity::{Disk, FreeDisk, FreeMemory};
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Member, Memory, Rollout};
+use crate::rollout::{Member, Memory, Rollout, Seen};
 use crate::schedule::zone::Zone;
 
 pub(crate) use assemble::WAY_OUT;
@@ -181,10 +181,14 @@ impl<H: HealthEndpoint> Observer<H> {
             own_since.get_or_insert(begun.instant);
         }
         let heard_since = watch.as_ref().and_then(Watch::unbroken_since);
+        let unbroken_since = own_since.iter().copied().chain(heard_since).min();
         let read_at = ReadAt {
             begun,
-            reading: (reading_since, Instant::now()),
-            unbroken_since: own_since.iter().copied().chain(heard_since).min(),
+            seen: Seen {
+                from: begun.time_at(Instant::now()),
+                until: begun.time_at(reading_since),
+            },
+            unbroken_since: unbroken_since.map(|since| begun.time_at(since)),
         };
         if let Some(watch) = watch {
             let parts = families.values().flatten();
@@ -273,7 +277,7 @@ impl<H: HealthEndpoint> Observer<H> {
             .not_delegates
             .iter()
             .flat_map(|(rollout, _)| rollout.members());
-        members.any(|member| member.is_up() && member.history.last_health().is_none())
+        members.any(|member| member.is_up() && member.history.last_health.is_none())
     }
 
     /// Whether the answer of a health endpoint is awaited.

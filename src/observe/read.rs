@@ -200,7 +200,7 @@ async fn read_once<E: Engine>(
             Ok(Seen::Gone) => reading.is_torn = true,
             Ok(Seen::Delegate(container, workload)) => {
                 reading.is_torn |= !summary.name.is_empty() && container.name() != summary.name;
-                let is_ours = |base: &str| is_ours(&container, base);
+                let is_ours = |base: &str| container.is_made_for(base);
                 let (base, role) = base_and_role(container.name(), is_ours, container.created_at());
                 reading.families.entry(base.to_owned()).or_default().push(Part {
                     role,
@@ -269,7 +269,7 @@ async fn check_labels<E: Engine>(
     let mut container = inspected?;
     let is_managed = is_own || scope.workload(|name| container.env(name)).is_some();
     if let Some(are_of_image) = identity.has_labels_of_image {
-        container.set_labels_of_image(are_of_image);
+        container.has_labels_of_image = are_of_image;
     } else if is_managed && container.has_doubtful_labels() {
         match engine.check_labels(&mut container).await {
             Err(EngineError::Unauthorized(_) | EngineError::Refused { status: 403, .. }) => {
@@ -277,7 +277,7 @@ async fn check_labels<E: Engine>(
             }
             checked => checked?,
         }
-        identity.has_labels_of_image = Some(container.has_labels_of_image());
+        identity.has_labels_of_image = Some(container.has_labels_of_image);
     }
     Ok(container)
 }
@@ -351,11 +351,6 @@ fn base_and_role(
     } else {
         (name, Role::Serving)
     }
-}
-
-/// Whether this program created a container for the delegate `base`: see [`label::are_ours`].
-pub(super) fn is_ours(container: &Inspected, base: &str) -> bool {
-    label::are_ours(|name| container.label(name), base)
 }
 
 /// A container with the name of a retired one is retired only if another container of the delegate was created to replace it;
@@ -446,7 +441,7 @@ pub(super) fn inspect_errors(
             let role = if family == name { Role::Serving } else { role };
             match Inspected::outline(&summary) {
                 Some(mut container) if is_left_over(role, &summary, is_served, since.elapsed()) => {
-                    container.set_labels_of_image(identity.has_labels_of_image.unwrap_or_default());
+                    container.has_labels_of_image = identity.has_labels_of_image.unwrap_or_default();
                     let first = parts.first().map(|part| part.workload.clone());
                     let workload = workload.or(first).unwrap_or_default();
                     let role = match role {

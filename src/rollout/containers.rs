@@ -186,12 +186,12 @@ impl Rollout {
             .map(|role| role.name(&self.name))
     }
 
-    /// The name of this role with this time in seconds, or with the first later second whose name is free.
-    pub(super) fn dated_name(&self, mut since: i64, role: impl Fn(i64) -> Role) -> String {
-        while self.members().any(|other| other.role == role(since)) || self.is_taken(role(since)) {
-            since += 1;
+    /// The name of this role with this number or second, or with the first later one whose name is free.
+    pub(super) fn numbered_name(&self, mut number: i64, role: impl Fn(i64) -> Role) -> String {
+        while self.members().any(|other| other.role == role(number)) || self.is_taken(role(number)) {
+            number += 1;
         }
-        role(since).name(&self.name)
+        role(number).name(&self.name)
     }
 
     /// The name of this role, or the next free one if a leftover has it.

@@ -44,30 +44,6 @@ pub struct Life {
     pub was_stopped: bool,
 }
 
-/// The program that removes a container once it has ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AutoRemove {
-    /// Nobody.
-    #[default]
-    No,
-    /// Docker, since it was started with `--rm`.
-    ByDocker,
-    /// The upgrader, since it replaces a delegate that had `--rm`.
-    ByUpgrader,
-}
-
-impl AutoRemove {
-    fn of(container: &Inspected) -> Self {
-        if container.auto_remove() {
-            Self::ByDocker
-        } else if container.emulates_auto_remove() {
-            Self::ByUpgrader
-        } else {
-            Self::No
-        }
-    }
-}
-
 /// Which setting determines how long a container may take to stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display)]
 pub enum StopTimeoutSource {
@@ -124,8 +100,10 @@ pub struct Member {
     pub outdated_images: Vec<ImageId>,
     /// Its restart policy as `docker run --restart` takes it.
     pub restart_policy: String,
-    /// The program that removes it once it has ended.
-    pub auto_remove: AutoRemove,
+    /// Whether Docker removes it once it has ended, since it was started with `--rm`.
+    pub vanishes: bool,
+    /// Whether this program removes it once it has ended, since it replaces a delegate that had `--rm`.
+    pub emulates_auto_remove: bool,
     /// A fingerprint of the settings that its owner can change while it runs.
     pub settings: String,
     /// The fingerprint of the container that it replaces, taken when this one was created.
@@ -177,7 +155,8 @@ impl Member {
             former_images: Vec::new(),
             outdated_images: Vec::new(),
             restart_policy: container.restart_policy_text(),
-            auto_remove: AutoRemove::of(container),
+            vanishes: container.auto_remove(),
+            emulates_auto_remove: container.emulates_auto_remove(),
             settings: container.fingerprint(),
             fingerprint: container.label(label::FINGERPRINT).map(str::to_owned),
             rolled_back_from: RememberedImage::read(
@@ -225,11 +204,6 @@ impl Member {
     /// Whether it was started and has stopped for good.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, RunState::Exited | RunState::Dead)
-    }
-
-    /// Whether it disappears once it has ended.
-    pub(super) fn vanishes(&self) -> bool {
-        self.auto_remove == AutoRemove::ByDocker
     }
 
     /// Whether it ended at least this long ago.

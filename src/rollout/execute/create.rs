@@ -57,7 +57,7 @@ pub(super) async fn inspect<E: Engine>(
     id: &ContainerId,
 ) -> Result<Inspected, EngineError> {
     let mut container = engine.inspect(id).await?;
-    if rollout.member(id).is_some_and(Member::vanishes) {
+    if rollout.member(id).is_some_and(|member| member.vanishes) {
         container.set_auto_remove();
     }
     engine.check_labels(&mut container).await?;

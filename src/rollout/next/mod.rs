@@ -211,7 +211,7 @@ impl At<'_> {
     /// The step before a candidate is renamed as failed. Docker cannot rename a container between two lives, and may never remove
     /// one that is renamed during its removal. An old container with `--rm` vanishes with its end, so its copy comes first.
     fn before_giving_up(&self, candidate: &Member) -> Option<Decision> {
-        let is_leaving = |old: &&Member| old.is_up() && old.vanishes() && old.role != Role::Retired;
+        let is_leaving = |old: &&Member| old.is_up() && old.vanishes && old.role != Role::Retired;
         let leaving = self.rollout.predecessor_of(candidate).filter(is_leaving);
         match candidate.state {
             RunState::Restarting => Some(self.stop(candidate)),

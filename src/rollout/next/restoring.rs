@@ -65,13 +65,13 @@ impl At<'_> {
 
     /// Whether a copy may serve while the old container finishes its tasks. A container with `--rm` never serves again itself.
     pub(super) fn may_be_copied(&self, old: &Member) -> bool {
-        old.vanishes() || !self.is_stop_first() && !self.rollout.is_upgrader()
+        old.vanishes || !self.is_stop_first() && !self.rollout.is_upgrader()
     }
 
     /// Whether its successor failed, or is gone and nobody will recreate it. Compose first waits for the old one to end.
     fn is_left_to_us(&self, old: &Member) -> bool {
         let mut failed = self.rollout.failed.iter();
         let is_gone = self.rollout.owner.compose_grace.is_zero() && span(self.facts.name_free_for) >= GRACE;
-        old.vanishes() || is_gone || failed.any(|failed| failed.is_successor_of(old))
+        old.vanishes || is_gone || failed.any(|failed| failed.is_successor_of(old))
     }
 }

@@ -5,7 +5,7 @@ use crate::image::is_mutable_tag;
 use crate::rollout::pace::{GRACE, PULL_INTERVAL};
 use crate::rollout::reason::{Reason, ReasonKind};
 use crate::rollout::{
-    AutoRemove, Blocker, BlockerKind, ChosenOrder, Decided, Decision, Desired, Fact, Member, Row, Step,
+    Blocker, BlockerKind, ChosenOrder, Decided, Decision, Desired, Fact, Member, Row, Step,
 };
 
 impl At<'_> {
@@ -29,7 +29,7 @@ impl At<'_> {
             Row::CopyStart if serving.is_copy && serving.is_created() => self.start_copy(serving),
             Row::AutoRemove => {
                 let is_stuck = |old: &Member| facts.backoffs.stuck(old).is_some();
-                let is_over = serving.auto_remove == AutoRemove::ByUpgrader
+                let is_over = serving.emulates_auto_remove
                     && serving.has_ended()
                     && self.rollout.old.iter().all(is_stuck);
                 is_over.then(|| self.remove_after(GRACE, serving))?
