@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use strum::{EnumString, IntoStaticStr};
 
 use super::json::{at, list_at, object_at, text_at};
-use super::{ContainerId, ContainerSummary, ImageId, Role, RunState, label, restart_policy, sets};
+use super::{ContainerId, ContainerSummary, ImageId, Role, RunState, label, sets};
 use crate::text::duration::LONGEST;
 use crate::text::time;
 
@@ -106,7 +106,7 @@ impl Inspected {
         list_at(&self.document, pointer)
     }
 
-    fn number(&self, pointer: &str) -> Option<u64> {
+    pub(super) fn number(&self, pointer: &str) -> Option<u64> {
         at(&self.document, pointer).and_then(Value::as_u64)
     }
 
@@ -281,11 +281,6 @@ impl Inspected {
     /// Returns how many times its restart policy has restarted it.
     pub fn restart_count(&self) -> u64 {
         self.number("/RestartCount").unwrap_or_default()
-    }
-
-    /// Returns its restart policy in the form of `docker run --restart`: `no`, `always`, `on-failure:5`.
-    pub fn restart_policy_text(&self) -> String {
-        restart_policy::text(&self.document)
     }
 
     /// Whether the engine removes it when it stops (`--rm`).

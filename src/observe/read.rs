@@ -194,17 +194,21 @@ async fn read_once<E: Engine>(
         answers += usize::from(!hangs);
         let is_own = reading.own.contains(&summary.id);
         let identity = identities.of(&summary.id);
-        let inspected = check_labels(engine, scope, identity, is_own, inspected).await;
-        match identify(scope, identity, &containers, is_own, inspected) {
-            Ok(Seen::Stranger) => {}
-            Ok(Seen::Gone) => reading.is_torn = true,
-            Ok(Seen::Delegate(container, workload)) => {
+        let checked = match inspected {
+            Ok(container) => check_labels(engine, scope, identity, is_own, container).await,
+            Err(error) => Err(error),
+        };
+        match checked.map(|container| identify(scope, identity, &containers, is_own, container)) {
+            Ok(None) => {}
+            // It was removed since the list. If it was never known to belong to a delegate, none misses it.
+            Err(EngineError::NotFound(_)) => reading.is_torn |= is_own || identity.is_known,
+            Ok(Some((container, workload))) => {
                 reading.is_torn |= !summary.name.is_empty() && container.name() != summary.name;
                 let is_ours = |base: &str| container.is_made_for(base);
                 let (base, role) = base_and_role(container.name(), is_ours, container.created_at());
                 reading.families.entry(base.to_owned()).or_default().push(Part {
                     role,
-                    container: *container,
+                    container,
                     workload,
                     is_outline: false,
                 });
@@ -238,15 +242,6 @@ fn is_about_one_container(error: &EngineError) -> bool {
     }
 }
 
-enum Seen {
-    /// Not a delegate managed here.
-    Stranger,
-    /// Removed since the list.
-    Gone,
-    /// A container of a managed delegate, with its `DELEGATE_NAME`.
-    Delegate(Box<Inspected>, String),
-}
-
 /// Inspects a container, with a short time limit if the last inspect hung.
 async fn inspect<E: Engine>(engine: &E, id: &ContainerId, is_hung: bool) -> Result<Inspected, EngineError> {
     let inspect = engine.inspect(id);
@@ -264,9 +259,8 @@ async fn check_labels<E: Engine>(
     scope: &Scope,
     identity: &mut Identity,
     is_own: bool,
-    inspected: Result<Inspected, EngineError>,
+    mut container: Inspected,
 ) -> Result<Inspected, EngineError> {
-    let mut container = inspected?;
     let is_managed = is_own || scope.workload(|name| container.env(name)).is_some();
     if let Some(are_of_image) = identity.has_labels_of_image {
         container.has_labels_of_image = are_of_image;
@@ -282,21 +276,14 @@ async fn check_labels<E: Engine>(
     Ok(container)
 }
 
+/// A container of a managed delegate, with its `DELEGATE_NAME`; `None` for any other container.
 fn identify(
     scope: &Scope,
     identity: &mut Identity,
     containers: &[ContainerSummary],
     is_own: bool,
-    inspected: Result<Inspected, EngineError>,
-) -> Result<Seen, EngineError> {
-    let is_known = is_own || identity.is_known;
-    let mut container = match inspected {
-        Ok(container) => container,
-        // It was never known to belong to a delegate, so none misses it.
-        Err(EngineError::NotFound(_)) if !is_known => return Ok(Seen::Stranger),
-        Err(EngineError::NotFound(_)) => return Ok(Seen::Gone),
-        Err(error) => return Err(error),
-    };
+    mut container: Inspected,
+) -> Option<(Inspected, String)> {
     identity.keep_auto_remove(&mut container);
     let is_new = !identity.is_known;
     let own = is_own.then(|| OWN_WORKLOAD.to_owned());
@@ -321,15 +308,11 @@ fn identify(
     identity.dependencies = dependencies;
     identity.workload.clone_from(&workload);
     identity.is_known = true;
-    Ok(match workload {
-        Some(workload) => {
-            if is_new {
-                super::labels::log_invalid(&container);
-            }
-            Seen::Delegate(Box::new(container), workload)
-        }
-        None => Seen::Stranger,
-    })
+    let workload = workload?;
+    if is_new {
+        super::labels::log_invalid(&container);
+    }
+    Some((container, workload))
 }
 
 /// The delegate's name and the container's role. Only a container that this program created can be a candidate or a rejected
@@ -431,42 +414,42 @@ pub(super) fn inspect_errors(
             let problem = error.to_string();
             warn!(container = name, container_id = %id, problem, "cannot inspect container; skipping it");
         }
-        if let Some(family) = family {
-            let parts = families.entry(family.to_owned()).or_default();
-            let of_family =
-                |other: &&ContainerSummary| other.state.is_up() && Role::parse(&other.name).0 == family;
-            let is_served = containers.iter().any(|other| of_family(&other));
-            let known: &mut InspectError = errors.entry(family.to_owned()).or_default();
-            let problem = format!("{name}: {error}");
-            let role = if family == name { Role::Serving } else { role };
-            match Inspected::outline(&summary) {
-                Some(mut container) if is_left_over(role, &summary, is_served, since.elapsed()) => {
-                    container.has_labels_of_image = identity.has_labels_of_image.unwrap_or_default();
-                    let first = parts.first().map(|part| part.workload.clone());
-                    let workload = workload.or(first).unwrap_or_default();
-                    let role = match role {
-                        // It counts as given up.
-                        Role::Candidate => Role::Withdrawn {
-                            since: summary.created,
-                        },
-                        role => role,
-                    };
-                    parts.push(Part {
-                        role,
-                        container,
-                        workload,
-                        is_outline: true,
-                    });
-                    known.beside.push(problem);
-                }
-                _ => {
-                    known.workload = workload.or(known.workload.take());
-                    known.problem = Some(problem);
-                }
-            }
+        let Some(family) = family else {
+            skipped.get_or_insert(error);
             continue;
+        };
+        let parts = families.entry(family.to_owned()).or_default();
+        let of_family =
+            |other: &&ContainerSummary| other.state.is_up() && Role::parse(&other.name).0 == family;
+        let is_served = containers.iter().any(|other| of_family(&other));
+        let known: &mut InspectError = errors.entry(family.to_owned()).or_default();
+        let problem = format!("{name}: {error}");
+        let role = if family == name { Role::Serving } else { role };
+        match Inspected::outline(&summary) {
+            Some(mut container) if is_left_over(role, &summary, is_served, since.elapsed()) => {
+                container.has_labels_of_image = identity.has_labels_of_image.unwrap_or_default();
+                let first = parts.first().map(|part| part.workload.clone());
+                let workload = workload.or(first).unwrap_or_default();
+                let role = match role {
+                    // It counts as given up.
+                    Role::Candidate => Role::Withdrawn {
+                        since: summary.created,
+                    },
+                    role => role,
+                };
+                parts.push(Part {
+                    role,
+                    container,
+                    workload,
+                    is_outline: true,
+                });
+                known.beside.push(problem);
+            }
+            _ => {
+                known.workload = workload.or(known.workload.take());
+                known.problem = Some(problem);
+            }
         }
-        skipped.get_or_insert(error);
     }
     match skipped {
         Some(error) if families.is_empty() => Err(error),

@@ -176,14 +176,11 @@ impl Rollout {
 
     /// The name that a replacement needs but another container has.
     pub(super) fn name_conflict(&self) -> Option<String> {
-        let mut needed = vec![Role::Candidate, Role::Retired];
-        if self.is_upgrader() {
-            needed.extend([false, true].map(|is_ready| Role::Helper { is_ready }));
-        }
-        needed
-            .into_iter()
-            .find(|role| self.is_taken(*role))
-            .map(|role| role.name(&self.name))
+        let helpers = [false, true].map(|is_ready| Role::Helper { is_ready });
+        let helpers = helpers.into_iter().filter(|_| self.is_upgrader());
+        let mut needed = [Role::Candidate, Role::Retired].into_iter().chain(helpers);
+        let taken = needed.find(|role| self.is_taken(*role));
+        taken.map(|role| role.name(&self.name))
     }
 
     /// The name of this role with this number or second, or with the first later one whose name is free.

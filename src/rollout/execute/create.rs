@@ -16,6 +16,8 @@ pub(super) struct NewContainer<'a> {
     /// Whether to name the image by its id if the reference is gone or now refers to another image.
     pub(super) by_id: bool,
     pub(super) labels: Vec<(&'static str, String)>,
+    /// The settings that an operator wants for it.
+    pub(super) settings: Option<&'a NewSettings>,
 }
 
 impl<'a> NewContainer<'a> {
@@ -28,6 +30,7 @@ impl<'a> NewContainer<'a> {
             reference: candidate.image.to_string(),
             by_id: true,
             labels: common_labels(rollout, replaces, &candidate.release),
+            settings: None,
         }
     }
 }
@@ -155,7 +158,7 @@ pub(super) async fn recreate<E: Engine>(
     labels.push((label::COPY, "true".to_owned()));
     // The container that the previous one replaced is unknown.
     if image.is_none() {
-        let history = label::HISTORY.into_iter().filter(|name| *name != label::RELEASE);
+        let history = label::HISTORY.into_iter();
         labels.extend(history.filter_map(|name| Some((name, original.label(name)?.to_owned()))));
     }
     let own = RememberedImage {
@@ -170,6 +173,7 @@ pub(super) async fn recreate<E: Engine>(
         reference: image.reference.to_string(),
         by_id: true,
         labels,
+        settings: None,
     };
     create(engine, &original, wanted).await
 }
@@ -225,6 +229,7 @@ pub(super) async fn keep<E: Engine>(
         reference: old.image_reference().to_owned(),
         by_id: true,
         labels: common_labels(rollout, from, &release_of(&old, label::RELEASE)),
+        settings: None,
     };
     create(engine, &document::of_former(&old, settings), wanted).await
 }
@@ -257,7 +262,7 @@ pub(super) async fn create<E: Engine>(
         .create(&wanted.name, request.platform.as_deref(), &request.body)
         .await
     {
-        Ok(id) => checked(engine, id, image).await,
+        Ok(id) => checked(engine, id, &wanted).await,
         Err(EngineError::NotFound(problem)) => match engine.inspect_image(image.as_str()).await {
             Err(EngineError::NotFound(_)) => Err(Failure::ImageVanished),
             _ => Err(Failure::Refused(Reason::CreateRefused { problem })),
@@ -271,35 +276,29 @@ pub(super) async fn create<E: Engine>(
     }
 }
 
-/// The new container, unless its image is another one: the tag may have moved since the image was looked up.
-async fn checked<E: Engine>(engine: &E, id: ContainerId, image: &ImageId) -> Result<ContainerId, Failure> {
-    match engine.inspect(&id).await {
-        Ok(created) if created.image_id() == *image => return Ok(id),
-        // A container that cannot be inspected is created again.
-        Err(error @ EngineError::Refused { .. }) => {
-            engine.remove(&id).await?;
-            return Err(error.into());
-        }
-        created => created?,
-    };
-    engine.remove(&id).await?;
-    Err(Failure::ImageVanished)
-}
-
-/// The new container, unless the engine gave it other settings: an unset variable may come from the image, and a limit may not be
-/// supported.
-pub(super) async fn taken_over<E: Engine>(
+/// The new container, unless its image is another one, since the tag may have moved after the image was looked up, or the engine gave
+/// it other settings: an unset variable may come from the image, and a limit may not be supported.
+async fn checked<E: Engine>(
     engine: &E,
     id: ContainerId,
-    settings: &NewSettings,
+    wanted: &NewContainer<'_>,
 ) -> Result<ContainerId, Failure> {
-    let missing = settings.missing_in(&engine.inspect(&id).await?);
-    if missing.is_empty() {
-        return Ok(id);
-    }
+    let missing = |created: &Inspected| wanted.settings.map(|settings| settings.missing_in(created));
+    let failure = match engine.inspect(&id).await {
+        Ok(created) if created.image_id() != *wanted.image => Failure::ImageVanished,
+        Ok(created) => match missing(&created).filter(|missing| !missing.is_empty()) {
+            None => return Ok(id),
+            Some(missing) => {
+                let problem = format!("Docker or the image sets {} in another way", missing.names());
+                Failure::Refused(Reason::CreateRefused { problem })
+            }
+        },
+        // A container that cannot be inspected is created again.
+        Err(error @ EngineError::Refused { .. }) => error.into(),
+        Err(error) => return Err(error.into()),
+    };
     engine.remove(&id).await?;
-    let problem = format!("Docker or the image sets {} in another way", missing.names());
-    Err(Failure::Refused(Reason::CreateRefused { problem }))
+    Err(failure)
 }
 
 pub(super) async fn stands_for<E: Engine>(
