@@ -48,11 +48,6 @@ impl HealthStatus {
 }
 
 impl Inspected {
-    /// Returns the name of the Swarm service that the container is a task of, if any.
-    pub fn service(&self) -> Option<&str> {
-        self.label("com.docker.swarm.service.name")
-    }
-
     /// Wraps a document. Returns `None` if it has no id.
     pub fn new(document: Value) -> Option<Self> {
         document.get("Id")?.as_str().filter(|id| !id.is_empty())?;

@@ -87,7 +87,11 @@ pub(super) fn assemble<H: HealthEndpoint>(
                 } else {
                     rollout.candidate.replace(member)
                 };
-                rollout.withdrawn.extend(earlier.map(left_over));
+                rollout.withdrawn.extend(earlier.map(|candidate| {
+                    let since = candidate.created_at.timestamp();
+                    let role = Role::Withdrawn { since };
+                    Member { role, ..candidate }
+                }));
             }
             Role::Retired | Role::Draining { .. } => rollout.old.push(member),
             Role::Failed { .. } => rollout.failed.push(member),
@@ -112,15 +116,6 @@ pub(super) fn assemble<H: HealthEndpoint>(
         read_configuration(&mut rollout, &part.container, scope);
     }
     rollout
-}
-
-/// Treats a leftover candidate as withdrawn.
-fn left_over(candidate: Member) -> Member {
-    let since = candidate.created_at.timestamp();
-    Member {
-        role: Role::Withdrawn { since },
-        ..candidate
-    }
 }
 
 fn member(
@@ -153,7 +148,12 @@ fn member(
         log_health_change(part, before, &health);
     }
     if let Some(is_well) = history.checks.take_outcome() {
-        log_outcome(container, is_well, &health);
+        let (container, container_id, detail) = (container.name(), container.id(), &health.detail);
+        if is_well {
+            info!(container, %container_id, detail, "healthy again after its restart");
+        } else {
+            warn!(container, %container_id, detail, "still unhealthy after its restart");
+        }
     }
     let (stop_timeout, source) = stop_timeout(container, scope, part.workload == OWN_WORKLOAD);
     let mut member = Member::read(container, *role, health, stop_timeout, history.clone());
@@ -304,16 +304,6 @@ fn question_of<H: HealthEndpoint>(
             },
             None => health::question(&part.container, &scope.health, probes.host_address()),
         },
-    }
-}
-
-/// Logs whether restarting an unhealthy delegate helped.
-fn log_outcome(container: &Inspected, is_well: bool, health: &Health) {
-    let (name, container_id, detail) = (container.name(), container.id(), health.detail.as_str());
-    if is_well {
-        info!(container = name, %container_id, detail, "healthy again after its restart");
-    } else {
-        warn!(container = name, %container_id, detail, "still unhealthy after its restart");
     }
 }
 

@@ -5,7 +5,7 @@ use tracing::info;
 
 use super::Scope;
 use super::read::{Identities, Part};
-use crate::container::{OWN_WORKLOAD, compose, label};
+use crate::container::{OWN_WORKLOAD, SWARM_SERVICE, compose, label};
 use crate::health::Probe;
 use crate::image::{ImageName, is_delegate_image};
 use crate::rollout::Rollout;
@@ -20,7 +20,7 @@ impl Identities {
             let image = ImageName::from(container.image_reference());
             part.workload == OWN_WORKLOAD
                 || part.role.is_old()
-                || container.service().is_some()
+                || container.label(SWARM_SERVICE).is_some()
                 || container.label(label::ENABLE).is_some()
                 || container.is_ours()
                 || is_delegate_image(&image, &scope.known_images)

@@ -170,25 +170,21 @@ async fn read_once<E: Engine>(
         let identity = identities.0.get(&summary.id);
         let is_stranger = identity.is_some_and(|identity| identity.is_known && identity.workload.is_none());
         let is_delegate = !is_stranger && scope.own_id.as_ref() != Some(&summary.id);
-        reading.own.contains(&summary.id) || is_delegate
+        // Swarm keeps the containers of earlier tasks.
+        let is_over = summary.is_task() && !summary.state.is_up();
+        (reading.own.contains(&summary.id) || is_delegate) && !is_over
     };
-    // Swarm keeps the containers of earlier tasks.
-    let is_over = |summary: &ContainerSummary| summary.is_task() && !summary.state.is_up();
-    let is_asked = |summary: &&ContainerSummary| is_asked(summary) && !is_over(summary);
-    let asked: Vec<&ContainerSummary> = containers.iter().filter(is_asked).collect();
-    let is_hung = |id: &&ContainerId| identities.0.get(*id).is_some_and(Identity::is_hung);
-    let ids = asked.iter().map(|summary| &summary.id);
-    let hung: HashSet<ContainerId> = ids.filter(is_hung).cloned().collect();
-    let inspects = asked.into_iter().map(|summary| {
-        let is_hung = hung.contains(&summary.id);
-        async move { (summary, inspect(engine, &summary.id, is_hung).await) }
+    let inspects = containers.iter().filter(is_asked).map(|summary| {
+        let is_hung = identities.0.get(&summary.id).is_some_and(Identity::is_hung);
+        async move { (summary, is_hung, inspect(engine, &summary.id, is_hung).await) }
     });
-    let mut inspects = Box::pin(stream::iter(inspects).buffered(MAX_OPEN));
+    let inspects: Vec<_> = inspects.collect();
+    let mut inspects = stream::iter(inspects).buffered(MAX_OPEN);
     let (mut answers, mut time_outs) = (0, 0);
-    while let Some((summary, inspected)) = inspects.next().await {
+    while let Some((summary, was_hung, inspected)) = inspects.next().await {
         let hangs = matches!(inspected, Err(EngineError::TimedOut(_)));
         // While this one was awaited, the other readings became outdated.
-        reading.is_torn |= hangs && !hung.contains(&summary.id);
+        reading.is_torn |= hangs && !was_hung;
         identities.of(&summary.id).note_hung(hangs);
         time_outs += usize::from(hangs);
         answers += usize::from(!hangs);

@@ -128,12 +128,6 @@ impl Rollout {
         self.members().find(|member| member.id == *id)
     }
 
-    /// The candidate, if it is the only container.
-    pub fn sole_candidate(&self) -> Option<&Member> {
-        let others = self.serving.is_some() || !self.old.is_empty();
-        self.candidate.as_ref().filter(|_| !others)
-    }
-
     /// The old container that this candidate replaces, or else the last one that gave up the name.
     pub(super) fn predecessor_of(&self, candidate: &Member) -> Option<&Member> {
         let mut old_ones = self.old.iter();
@@ -212,9 +206,10 @@ impl Rollout {
         outdated.find(|image| !is_used(image) && !self.retained_images.contains(image))
     }
 
-    /// The member whose image may be replaced by the published one.
+    /// The member whose image may be replaced by the published one: the container in service, or a candidate that is alone.
     pub fn replaceable(&self) -> Option<&Member> {
-        self.serving.as_ref().or_else(|| self.sole_candidate())
+        let alone = self.candidate.as_ref().filter(|_| self.old.is_empty());
+        self.serving.as_ref().or(alone)
     }
 
     /// Containers that were asked to stop and still have a process, earliest first.

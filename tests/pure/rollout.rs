@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use delegate_upgrader::container::{ContainerId, ImageId, Inspected};
+use delegate_upgrader::container::{ContainerId, ImageId, Inspected, Role};
 use delegate_upgrader::document::{Obstacle, SingleInstance};
 use delegate_upgrader::health::{Health, HealthStatus, Probe};
 use delegate_upgrader::manager::ManagerError;
@@ -96,7 +96,7 @@ fn rollout_is_in_progress_until_only_delegate_and_evidence_are_left() {
 
 #[test]
 fn a_candidate_is_alone_if_nothing_else_could_serve() {
-    let is_alone = |rollout: &Rollout| rollout.sole_candidate().is_some();
+    let is_alone = |rollout: &Rollout| rollout.replaceable().is_some_and(|it| it.role == Role::Candidate);
     assert!(is_alone(&scene(|s| s.candidate(new()))));
     assert!(!is_alone(&scene(|s| s.serving(old()))));
     assert!(!is_alone(&scene(|s| s.candidate(new()).serving(old()))));

@@ -38,6 +38,7 @@ pub(super) fn failed_call(retry_at: DateTime<Utc>) -> Facts {
             },
             attempts: 1,
             retry_at,
+            is_beside: false,
         }),
         ..facts()
     }
