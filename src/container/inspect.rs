@@ -51,15 +51,10 @@ impl Inspected {
     /// Wraps a document. Returns `None` if it has no id.
     pub fn new(document: Value) -> Option<Self> {
         document.get("Id")?.as_str().filter(|id| !id.is_empty())?;
-        Some(Self::from_document(document))
-    }
-
-    fn from_document(document: Value) -> Self {
-        let has_labels_of_image = false;
-        Self {
+        Some(Self {
             document,
-            has_labels_of_image,
-        }
+            has_labels_of_image: false,
+        })
     }
 
     /// Makes a partial document from a row of the list, for a container that cannot be inspected.
@@ -78,7 +73,10 @@ impl Inspected {
 
     /// Makes a partial document of a container with these variables, a list as in Docker's documents.
     pub fn with_variables(env: &Value) -> Self {
-        Self::from_document(serde_json::json!({ "Config": { "Env": env } }))
+        Self {
+            document: serde_json::json!({ "Config": { "Env": env } }),
+            has_labels_of_image: false,
+        }
     }
 
     /// Returns the whole document.

@@ -68,11 +68,11 @@ impl Probe {
 }
 
 impl Health {
-    fn healthy(probe: Probe, detail: impl Into<String>) -> Self {
+    pub(crate) fn healthy(probe: Probe, detail: impl Into<String>) -> Self {
         Self::new(HealthStatus::Healthy, probe, detail)
     }
 
-    fn unhealthy(probe: Probe, detail: impl Into<String>) -> Self {
+    pub(crate) fn unhealthy(probe: Probe, detail: impl Into<String>) -> Self {
         Self::new(HealthStatus::Unhealthy, probe, detail)
     }
 
@@ -85,7 +85,7 @@ impl Health {
         }
     }
 
-    fn with_failed_checks(self, failed_checks: u64) -> Self {
+    pub(crate) fn with_failed_checks(self, failed_checks: u64) -> Self {
         Self {
             failed_checks,
             ..self

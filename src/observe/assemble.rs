@@ -287,12 +287,8 @@ fn question_of<H: HealthEndpoint>(
         | Role::Former
             if part.container.state() == RunState::Running =>
         {
-            Err(Health {
-                status: HealthStatus::Unhealthy,
-                probe: Probe::Running,
-                detail: "not checked, since it is about to stop".to_owned(),
-                failed_checks: 0,
-            })
+            let detail = "not checked, since it is about to stop";
+            Err(Health::unhealthy(Probe::Running, detail))
         }
         Role::Helper { is_ready } if part.container.state() == RunState::Running => {
             Err(health::of_helper(is_ready))

@@ -153,19 +153,11 @@ impl Checks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::HealthStatus;
 
     fn health(probe: Probe, failed_checks: u64) -> Health {
-        let is_healthy = failed_checks == 0;
-        Health {
-            status: if is_healthy {
-                HealthStatus::Healthy
-            } else {
-                HealthStatus::Unhealthy
-            },
-            probe,
-            detail: String::new(),
-            failed_checks,
+        match failed_checks {
+            0 => Health::healthy(probe, ""),
+            _ => Health::unhealthy(probe, "").with_failed_checks(failed_checks),
         }
     }
 
@@ -214,11 +206,7 @@ mod tests {
         let mut checks = Checks::default();
         checks.note_life(Some(at(1)));
         checks.note(at(2), &health(Probe::Http, 1), true);
-        let unreached = Health {
-            status: HealthStatus::Unhealthy,
-            ..health(Probe::Http, 0)
-        };
-        checks.note(at(3), &unreached, true);
+        checks.note(at(3), &Health::unhealthy(Probe::Http, ""), true);
         assert_eq!(checks.failed, 1);
     }
 

@@ -230,7 +230,7 @@ impl History {
 pub struct Memory {
     histories: HashMap<ContainerId, History>,
     /// Images whose removal was tried; it is not tried twice.
-    discarded: HashSet<ImageId>,
+    pub(crate) discarded: HashSet<ImageId>,
     /// When each image was released. The engine is asked once.
     pub(crate) releases: HashMap<ImageId, Release>,
 }
@@ -258,15 +258,5 @@ impl Memory {
         for history in self.histories.values_mut() {
             (history.checks.refused, history.no_free_port) = (None, None);
         }
-    }
-
-    /// Whether to try the removal of this image; notes the attempt.
-    pub fn first_discard(&mut self, image: &ImageId) -> bool {
-        self.discarded.insert(image.clone())
-    }
-
-    /// Whether the removal of this image was tried.
-    pub fn was_discarded(&self, image: &ImageId) -> bool {
-        self.discarded.contains(image)
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use delegate_upgrader::container::{ContainerId, ImageId, Inspected, Role};
+use delegate_upgrader::container::{ContainerId, Inspected, Role};
 use delegate_upgrader::document::{Obstacle, SingleInstance};
 use delegate_upgrader::health::{Health, HealthStatus, Probe};
 use delegate_upgrader::manager::ManagerError;
@@ -257,16 +257,6 @@ fn containers_that_are_gone_are_forgotten() {
     memory.keep(|id| *id == kept);
     assert_eq!(memory.history(&kept).starts.count, 1);
     assert_eq!(*memory.history(&gone), History::default());
-}
-
-#[test]
-fn the_removal_of_an_image_is_tried_once() {
-    let mut memory = Memory::default();
-    let (image, other) = (ImageId::new("sha256:a"), ImageId::new("sha256:b"));
-    assert!(!memory.was_discarded(&image));
-    assert!(memory.first_discard(&image));
-    assert!(!memory.first_discard(&image));
-    assert!(memory.was_discarded(&image) && !memory.was_discarded(&other));
 }
 
 #[test]

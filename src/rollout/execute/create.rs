@@ -75,16 +75,13 @@ pub(super) fn labels(
     release: u64,
     intent: &Intent,
 ) -> Vec<(&'static str, String)> {
-    let (image, image_id) = (
-        old.image_reference().to_owned(),
-        old.image_id().as_str().to_owned(),
-    );
+    let (image, image_id) = (old.image_reference(), old.image_id());
     let mut labels = common_labels(rollout, &old.id(), &release);
     let previous_release = release_of(old, label::RELEASE).to_owned();
     labels.extend([
         (label::PREVIOUS_RELEASE, previous_release),
-        (label::PREVIOUS_IMAGE, image.clone()),
-        (label::PREVIOUS_IMAGE_ID, image_id.clone()),
+        (label::PREVIOUS_IMAGE, image.to_owned()),
+        (label::PREVIOUS_IMAGE_ID, image_id.as_str().to_owned()),
         (label::FINGERPRINT, old.fingerprint()),
     ]);
     let former = former_images(old, new_image);
@@ -93,26 +90,21 @@ pub(super) fn labels(
     }
     if let Some(settings) = intent.new_settings(old.id().as_str()) {
         labels.push((label::RECONFIGURED, settings.names()));
-        let left = [label::ROLLED_BACK_FROM, label::ROLLED_BACK_FROM_ID];
-        labels.extend(
-            left.into_iter()
-                .filter_map(|name| Some((name, old.label(name)?.to_owned()))),
-        );
     }
     labels.extend(intent.request().into_iter().flat_map(Request::labels));
-    if let Intent::Rollback(_) = intent {
+    let names = [label::ROLLED_BACK_FROM, label::ROLLED_BACK_FROM_ID];
+    let first = old.label(names[0]).zip(old.label(names[1]));
+    let left = match intent {
+        Intent::Reconfigure(..) => first,
         // A second rollback still counts as a rollback from the first image, which is the published one.
-        let first = old
-            .label(label::ROLLED_BACK_FROM)
-            .zip(old.label(label::ROLLED_BACK_FROM_ID))
-            .filter(|(_, id)| *id != new_image.as_str());
-        let (image, image_id) = match first {
-            Some((image, id)) => (image.to_owned(), id.to_owned()),
-            None => (image, image_id),
-        };
-        labels.push((label::ROLLED_BACK_FROM, image));
-        labels.push((label::ROLLED_BACK_FROM_ID, image_id));
-    }
+        Intent::Rollback(_) => {
+            let first = first.filter(|(_, id)| *id != new_image.as_str());
+            first.or(Some((image, image_id.as_str())))
+        }
+        Intent::Report | Intent::Upgrade | Intent::Retry(_) => None,
+    };
+    let left = left.map(|(image, id)| [image, id].map(str::to_owned));
+    labels.extend(left.into_iter().flat_map(|left| names.into_iter().zip(left)));
     labels
 }
 

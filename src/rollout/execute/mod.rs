@@ -139,7 +139,7 @@ pub async fn execute<E: Engine>(
             }
         }
         Step::RemoveImage { id } => {
-            if memory.first_discard(id)
+            if memory.discarded.insert(id.clone())
                 && let Err(error) = engine.remove_image(id).await
             {
                 // Something else uses it, or it has other names.
