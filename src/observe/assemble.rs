@@ -155,11 +155,10 @@ fn member(
             warn!(container, %container_id, detail, "still unhealthy after its restart");
         }
     }
-    let (stop_timeout, source) = stop_timeout(container, scope, part.workload == OWN_WORKLOAD);
+    let stop_timeout = stop_timeout(container, scope, part.workload == OWN_WORKLOAD);
     let mut member = Member::read(container, *role, health, stop_timeout, history.clone());
     let longest = scope.health.interval.max(Duration::from_secs(60));
     member.work = history.known_work(seen.until, longest);
-    member.stop_timeout_source = source;
     kept_images::note(&mut member, container, scope.keep_images, memory);
     member
 }

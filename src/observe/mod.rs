@@ -212,7 +212,6 @@ impl<H: HealthEndpoint> Observer<H> {
         not_delegates.clear();
         for (name, parts) in families {
             let error = errors.remove(&name).unwrap_or_default();
-            let taken_names = assemble::taken_names(&name, &parts, &containers);
             let is_delegate = identities.are_delegates(scope, &parts);
             let mut rollout = assemble::assemble(probes, scope, memory, read_at, name, &parts, is_delegate);
             if error.problem.is_none() && !is_delegate && !identities.note_answer(&parts, &rollout) {
@@ -221,7 +220,7 @@ impl<H: HealthEndpoint> Observer<H> {
                 not_delegates.push((rollout, reason));
                 continue;
             }
-            rollout.taken_names = taken_names;
+            rollout.taken_names = assemble::taken_names(&rollout.name, &parts, &containers);
             rollout.changes = assemble::changes(&rollout, &parts);
             rollout.no_free_port = assemble::no_free_port(&parts, &containers);
             rollout.obstacle = dependencies::obstacle(&rollout, identities, &containers).or(rollout.obstacle);

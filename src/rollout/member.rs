@@ -45,10 +45,9 @@ pub struct Life {
 }
 
 /// Which setting determines how long a container may take to stop.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum StopTimeoutSource {
     /// The setting.
-    #[default]
     #[strum(to_string = "CONTAINER_STOP_TIMEOUT")]
     Setting,
     /// The container's own time-out, because it is longer.
@@ -134,7 +133,7 @@ impl Member {
         container: &Inspected,
         role: Role,
         health: Health,
-        stop_timeout: Duration,
+        (stop_timeout, stop_timeout_source): (Duration, StopTimeoutSource),
         history: History,
     ) -> Self {
         let number = |name| container.label(name).and_then(|text| text.parse().ok());
@@ -176,7 +175,7 @@ impl Member {
                 was_stopped: false,
             },
             stop_timeout,
-            stop_timeout_source: StopTimeoutSource::default(),
+            stop_timeout_source,
             history: Box::new(history),
         }
     }

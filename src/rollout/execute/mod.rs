@@ -93,8 +93,7 @@ pub async fn execute<E: Engine>(
             }
         }
         Step::Keep { from, settings } => {
-            let id = keep(engine, rollout, from, settings).await?;
-            return Ok(Effect::Created(id));
+            return keep(engine, rollout, from, settings).await.map(Effect::Created);
         }
         Step::Start { id, .. } => return start(engine, rollout, id, memory).await,
         // Calls about a candidate use its name, so that a late step does not affect one that another upgrader has promoted.

@@ -4,9 +4,7 @@ use super::At;
 use crate::image::is_mutable_tag;
 use crate::rollout::pace::{GRACE, PULL_INTERVAL};
 use crate::rollout::reason::{Reason, ReasonKind};
-use crate::rollout::{
-    Blocker, BlockerKind, ChosenOrder, Decided, Decision, Desired, Fact, Member, Row, Step,
-};
+use crate::rollout::{Blocker, BlockerKind, ChosenOrder, Decided, Decision, Fact, Member, Row, Step};
 
 impl At<'_> {
     pub(super) fn in_service(&self, serving: &Member, blockers: &[Blocker]) -> Option<Decided> {
@@ -62,11 +60,7 @@ impl At<'_> {
                 let drains = blockers.first().filter(is_drain)?;
                 Decision::wait(drains.reason.clone(), self.now + self.proof_interval())
             }
-            Row::Blocked => match (blockers.first(), self.desired) {
-                (Some(first), _) if !is_free => Decision::Rest(first.reason.clone()),
-                (None, Desired::Keep(reason)) => Decision::Rest(reason.clone()),
-                _ => return None,
-            },
+            Row::Blocked if !is_free => Decision::Rest(blockers.first()?.reason.clone()),
             Row::Pull => {
                 let reference = unpulled?.0.clone();
                 Decision::Act(Step::Pull { reference })
