@@ -30,6 +30,7 @@ mod start_of_container;
 mod step;
 pub(crate) mod wanted;
 
+pub use crate::config::Policy;
 pub use blockers::{Blocker, BlockerKind, RunFacts, table as blocker_table};
 pub(crate) use blockers::{BlockerRow, Start, Surroundings};
 pub(crate) use call_backoff::INSPECT;
@@ -47,7 +48,7 @@ pub use member::{Life, Member, RememberedImage, StopTimeoutSource};
 pub use memory::{Check, History, Memory, RefusedStarts, Release, Seen};
 pub use next::next;
 pub use owner::{InvalidLabel, OwnerSettings};
-pub use policy::{ChosenOrder, Policy};
+pub use policy::ChosenOrder;
 pub use quarantine::{RejectedImage, quarantine};
 pub use restart_deferral::RestartDeferral;
 pub use row::Row;

@@ -1,30 +1,9 @@
-//! The operator's settings, and the order of a replacement that follows from them.
-
-use std::time::Duration;
+//! The order of a replacement that follows from the operator's settings.
 
 use super::reason::Reason;
-use super::{Facts, Rollout};
-use crate::config::{Timing, UpdateOrder};
+use super::{Facts, Policy, Rollout};
+use crate::config::UpdateOrder;
 use crate::document::SingleInstance;
-
-/// The operator's settings.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Policy {
-    /// `DISABLE_AUTO_UPGRADE`: nothing is changed, except for restarts if `restarts_unhealthy` is set.
-    pub health_only: bool,
-    /// `UPDATE_ORDER`.
-    pub update_order: UpdateOrder,
-    /// How long a candidate must stay healthy.
-    pub healthy_time: Duration,
-    /// How long it may take to achieve that.
-    pub healthy_deadline: Duration,
-    /// How long a stop-first replacement waits for the old one to be idle.
-    pub idle_wait: Duration,
-    /// `HEALTH_ACTION=restart`.
-    pub restarts_unhealthy: bool,
-    /// When a replacement may start.
-    pub timing: Timing,
-}
 
 /// The order in which the old container stops and the new one starts.
 #[derive(Clone, Debug, PartialEq, strum::Display)]
