@@ -62,7 +62,7 @@ pub struct Settings {
     pub max_stop_timeout: Option<Duration>,
     /// `KEEP_IMAGES`: how many former images of a delegate stay on the host.
     pub keep_images: usize,
-    /// What is decided about each delegate.
+    /// The settings of the decision about each delegate.
     pub policy: Policy,
     /// The image that replaces the published one, if any, and the images that are permitted.
     pub target: TargetSettings,

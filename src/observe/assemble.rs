@@ -244,7 +244,7 @@ fn is_quiet(parts: &[Part]) -> bool {
     parts.iter().all(is_quiet)
 }
 
-/// The health of a container, where it comes from, and when it was seen.
+/// The health of a container, with its origin and the time at which it was seen.
 fn check<H: HealthEndpoint>(
     probes: &mut Probes<H>,
     scope: &Scope,

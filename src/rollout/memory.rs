@@ -25,7 +25,7 @@ pub struct History {
     pub was_asked_to_stop: bool,
     /// The starts that the engine refused.
     pub starts: RefusedStarts,
-    /// The engine's error when it could not start beside the container in service in this run: all ports that it may publish are taken.
+    /// The engine's error if in this run no port was free to start it beside the container in service.
     pub no_free_port: Option<String>,
     /// Whether it differs from the container that it replaces only in its image, or in which settings, once they were compared.
     pub comparison: Option<Result<(), String>>,
