@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::alerts::{self, AskAlerts};
-use crate::config::{self, AuditTarget, HealthAction, ManagerSettings, Notifications, Settings, Source};
+use crate::config::{self, AuditTarget, ManagerSettings, Notifications, Settings, Source};
 #[cfg(feature = "kubernetes")]
 use crate::engine::Credentials;
 use crate::engine::{DockerEngine, EngineError, EngineHost};
@@ -23,7 +23,6 @@ use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller as _;
 use crate::reconcile::{self, Reconciler};
-use crate::rollout::Policy;
 use crate::text::secret::Secret;
 
 /// The upgrader for a real engine.
@@ -118,12 +117,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Makes the upgrader. If it may upgrade, its requests make the Manager show an active upgrader.
 pub(crate) async fn upgrader(settings: &Settings, clock: Clock) -> Result<Upgrader, SetupError> {
-    let source = source(
-        settings,
-        !settings.disable_auto_upgrade,
-        None,
-        host::place::host(),
-    )?;
+    let source = source(settings, !settings.policy.health_only, None, host::place::host())?;
     upgrader_with(settings, source, clock).await
 }
 
@@ -148,24 +142,12 @@ pub(crate) async fn upgrader_with(
     let endpoint = HttpEndpoint::new(host::host_address(&engine, scope.own_id.as_ref()).await)?;
     let settings = reconcile::Settings {
         scope,
-        policy: policy(settings),
+        policy: settings.policy.clone(),
         target: settings.target.clone(),
         swarm: settings.swarm,
     };
     let alerts = alerts(&settings.policy.timing, egress)?;
     Ok(Reconciler::new(engine, source, endpoint, settings, clock).with_alerts(alerts))
-}
-
-pub(crate) fn policy(settings: &Settings) -> Policy {
-    Policy {
-        health_only: settings.disable_auto_upgrade,
-        update_order: settings.update_order,
-        healthy_time: settings.healthy_time,
-        healthy_deadline: settings.healthy_deadline,
-        idle_wait: settings.idle_wait,
-        restarts_unhealthy: settings.health_action == HealthAction::Restart,
-        timing: settings.timing.clone(),
-    }
 }
 
 /// The function that asks which alerts of `HOLD_ON_ALERTS` fire, if that is set.

@@ -183,7 +183,7 @@ impl CommandLine {
 
     fn workloads(&self, source: Option<ConfiguredSource>, clock: Clock) -> Result<Upgraded, Exit> {
         let common = &self.settings.common;
-        let (policy, target) = (app::policy(common), common.target.clone());
+        let (policy, target) = (common.policy.clone(), common.target.clone());
         let (credentials, client) = app::registry_access(common);
         let registries = Arc::new(Registries::new(credentials, client));
         let ask = Arc::new(move |question: Question| {
@@ -191,13 +191,13 @@ impl CommandLine {
             async move { registries.answer(question).await }.boxed()
         });
         let workloads = Workloads::new(self.deployments(), ask, source, policy, target, clock);
-        let alerts = made(app::alerts(&common.timing, &common.egress))?;
+        let alerts = made(app::alerts(&common.policy.timing, &common.egress))?;
         Ok(workloads.with_alerts(alerts))
     }
 
     /// Whether a run may write. Only then should the Manager show an active upgrader.
     fn upgrades(&self) -> bool {
-        !self.settings.common.disable_auto_upgrade && !self.settings.dry_run
+        !self.settings.common.policy.health_only && !self.settings.dry_run
     }
 
     async fn once(self) -> Result<Exit, Exit> {

@@ -176,7 +176,7 @@ async fn delegate_name(settings: &Settings, container: &str) -> Result<(String, 
 
 /// Refuses the command with `DISABLE_AUTO_UPGRADE`, under which the engine must receive no writes.
 fn may_change(settings: &Settings) -> Result<(), Exit> {
-    if settings.disable_auto_upgrade {
+    if settings.policy.health_only {
         return Err(fail(OperatorError::HealthOnly, Exit::Config));
     }
     Ok(())

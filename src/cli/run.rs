@@ -196,7 +196,7 @@ impl<C: Controller> Daemon<C> {
             schedule: settings.schedule.clone(),
             health_interval: settings.health.interval,
             run_on_start: settings.run_on_start,
-            health_only: settings.disable_auto_upgrade,
+            health_only: settings.policy.health_only,
             listeners: self.listeners,
             has_mounted_socket: host::own_container().is_some()
                 && matches!(settings.engine, EngineHost::Unix(_)),
@@ -252,7 +252,7 @@ async fn reloaded(
 }
 
 fn mode(settings: &Settings) -> Mode {
-    if settings.disable_auto_upgrade {
+    if settings.policy.health_only {
         Mode::HealthOnly
     } else {
         Mode::Upgrade

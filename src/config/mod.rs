@@ -62,28 +62,16 @@ pub struct Settings {
     pub max_stop_timeout: Option<Duration>,
     /// `KEEP_IMAGES`: how many former images of a delegate stay on the host.
     pub keep_images: usize,
-    /// `DISABLE_AUTO_UPGRADE`: no upgrades; no writes to the engine except restarts and finishing an interrupted replacement.
-    pub disable_auto_upgrade: bool,
+    /// The settings of the decision about each delegate.
+    pub policy: Policy,
     /// The image that replaces the published one, if any, and the images that are permitted.
     pub target: TargetSettings,
-    /// `UPDATE_ORDER`.
-    pub update_order: UpdateOrder,
-    /// When a replacement may start: `UPGRADE_WINDOW` and similar settings.
-    pub timing: Timing,
-    /// `UPGRADE_HEALTHY_TIME`: how long a candidate must be healthy without a break.
-    pub healthy_time: Duration,
-    /// `UPGRADE_HEALTHY_DEADLINE`: how long after its start a candidate may take for that; longer than `healthy_time`.
-    pub healthy_deadline: Duration,
-    /// `UPGRADE_IDLE_WAIT`: how long a stop-first replacement waits until the old delegate has no task.
-    pub idle_wait: Duration,
     /// The periodic health check.
     pub health: HealthSettings,
     /// `SWARM`: whether the services of a Swarm are upgraded as well.
     pub swarm: bool,
-    /// `SELF_UPGRADE`: whether the upgrader replaces its own container; invalid together with `disable_auto_upgrade`.
+    /// `SELF_UPGRADE`: whether the upgrader replaces its own container; invalid together with `DISABLE_AUTO_UPGRADE`.
     pub self_upgrade: bool,
-    /// `HEALTH_ACTION`.
-    pub health_action: HealthAction,
     /// `REGISTRY_USERNAME`, `REGISTRY_PASSWORD` and `DOCKER_CONFIG`: the logins of registries.
     pub credentials: Credentials,
     /// The connection to the Manager and to the receivers of events.
@@ -104,6 +92,25 @@ pub struct Settings {
     pub warnings: Vec<String>,
     /// The result of [`Settings::redacted`].
     effective: Vec<(&'static str, String)>,
+}
+
+/// The settings on which the decision about a delegate depends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    /// `DISABLE_AUTO_UPGRADE`: no upgrades; no writes to the engine except restarts and finishing an interrupted replacement.
+    pub health_only: bool,
+    /// `UPDATE_ORDER`.
+    pub update_order: UpdateOrder,
+    /// `UPGRADE_HEALTHY_TIME`: how long a candidate must be healthy without a break.
+    pub healthy_time: Duration,
+    /// `UPGRADE_HEALTHY_DEADLINE`: how long after its start a candidate may take for that; longer than `healthy_time`.
+    pub healthy_deadline: Duration,
+    /// `UPGRADE_IDLE_WAIT`: how long a stop-first replacement waits until the old delegate has no task.
+    pub idle_wait: Duration,
+    /// `HEALTH_ACTION=restart`.
+    pub restarts_unhealthy: bool,
+    /// When a replacement may start: `UPGRADE_WINDOW` and similar settings.
+    pub timing: Timing,
 }
 
 /// The settings that a command needs.
@@ -183,7 +190,7 @@ pub struct HealthSettings {
 /// The action on an unhealthy delegate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, EnumString)]
 #[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
-pub enum HealthAction {
+enum HealthAction {
     /// Report it.
     #[default]
     Report,

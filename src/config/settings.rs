@@ -12,7 +12,10 @@ use super::problems::{ConfigErrors, Problems};
 use super::reader::Reader;
 use super::timing::timing;
 use super::variables::{Environment, Variable};
-use super::{HealthSettings, LogSettings, Needs, ProbeKind, Settings, Source, audit, connections, parse};
+use super::{
+    HealthAction, HealthSettings, LogSettings, Needs, Policy, ProbeKind, Settings, Source, audit,
+    connections, parse,
+};
 use crate::image::{ImagePolicy, ImageReference, TargetSettings, Version};
 use crate::schedule::Schedule;
 use crate::schedule::zone::Zone;
@@ -77,7 +80,7 @@ pub(super) fn settings(
     let swarm = reader.flag(&env.swarm);
     let credentials = connections::credentials(&mut reader, env, &target);
     let health = health(&mut reader, env, disable_auto_upgrade);
-    let health_action = reader.word(&env.health_action);
+    let restarts_unhealthy = reader.word::<HealthAction>(&env.health_action) == HealthAction::Restart;
     let notifications = notifications(&mut reader, env);
     let egress = connections::egress(&mut reader, env);
     // The variables of this file are already in `env`. This only notes its path for `config`.
@@ -123,17 +126,19 @@ pub(super) fn settings(
             stop_timeout,
             max_stop_timeout,
             keep_images,
-            disable_auto_upgrade,
+            policy: Policy {
+                health_only: disable_auto_upgrade,
+                update_order,
+                healthy_time,
+                healthy_deadline,
+                idle_wait,
+                restarts_unhealthy,
+                timing,
+            },
             target,
-            update_order,
-            timing,
-            healthy_time,
-            healthy_deadline,
-            idle_wait,
             health,
             swarm,
             self_upgrade,
-            health_action,
             credentials,
             egress,
             notifications,

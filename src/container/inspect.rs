@@ -12,23 +12,16 @@ use serde_json::{Map, Value};
 use strum::{EnumString, IntoStaticStr};
 
 use super::json::{at, list_at, object_at, text_at};
-use super::{ContainerId, ContainerSummary, ImageId, Role, RunState, label, restart_policy, sets};
+use super::{ContainerId, ContainerSummary, ImageId, Role, RunState, label, sets};
 use crate::text::duration::LONGEST;
 use crate::text::time;
 
-/// A container's document from the engine, with an id. The flag is true if our labels on it come from its image.
+/// A container's document from the engine, with an id.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Inspected(Value, bool);
-
-/// The result of a container's HEALTHCHECK.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Healthcheck {
-    /// The engine's verdict.
-    pub status: HealthStatus,
-    /// The number of failures in a row.
-    pub failing_streak: u64,
-    /// The output of the last probe, trimmed.
-    pub last_output: String,
+pub struct Inspected {
+    document: Value,
+    /// Whether our labels on it come from its image, according to the last check.
+    pub(crate) has_labels_of_image: bool,
 }
 
 /// The outcome of a health check, by the engine or by this program.
@@ -55,15 +48,13 @@ impl HealthStatus {
 }
 
 impl Inspected {
-    /// Returns the name of the Swarm service that the container is a task of, if any.
-    pub fn service(&self) -> Option<&str> {
-        self.label("com.docker.swarm.service.name")
-    }
-
     /// Wraps a document. Returns `None` if it has no id.
     pub fn new(document: Value) -> Option<Self> {
         document.get("Id")?.as_str().filter(|id| !id.is_empty())?;
-        Some(Self(document, false))
+        Some(Self {
+            document,
+            has_labels_of_image: false,
+        })
     }
 
     /// Makes a partial document from a row of the list, for a container that cannot be inspected.
@@ -82,48 +73,51 @@ impl Inspected {
 
     /// Makes a partial document of a container with these variables, a list as in Docker's documents.
     pub fn with_variables(env: &Value) -> Self {
-        Self(serde_json::json!({ "Config": { "Env": env } }), false)
+        Self {
+            document: serde_json::json!({ "Config": { "Env": env } }),
+            has_labels_of_image: false,
+        }
     }
 
     /// Returns the whole document.
     pub fn document(&self) -> &Value {
-        &self.0
+        &self.document
     }
 
     /// Returns the string at a JSON pointer, or an empty one if there is none.
     pub(crate) fn text(&self, pointer: &str) -> &str {
-        text_at(&self.0, pointer)
+        text_at(&self.document, pointer)
     }
 
     /// Returns the object at a JSON pointer.
     pub(crate) fn object(&self, pointer: &str) -> Option<&Map<String, Value>> {
-        object_at(&self.0, pointer)
+        object_at(&self.document, pointer)
     }
 
     /// Returns the list at a JSON pointer, or an empty one if there is none.
     pub(crate) fn list(&self, pointer: &str) -> &[Value] {
-        list_at(&self.0, pointer)
+        list_at(&self.document, pointer)
     }
 
-    fn number(&self, pointer: &str) -> Option<u64> {
-        at(&self.0, pointer).and_then(Value::as_u64)
+    pub(super) fn number(&self, pointer: &str) -> Option<u64> {
+        at(&self.document, pointer).and_then(Value::as_u64)
     }
 
     pub(crate) fn flag(&self, pointer: &str) -> bool {
-        at(&self.0, pointer) == Some(&Value::Bool(true))
+        at(&self.document, pointer) == Some(&Value::Bool(true))
     }
 
     /// Sets a field of an existing object. The last part of the pointer must not need escapes.
     pub(crate) fn replace(&mut self, pointer: &str, value: Value) {
         let (object, field) = pointer.rsplit_once('/').unwrap_or_default();
-        if let Some(Value::Object(object)) = self.0.pointer_mut(object) {
+        if let Some(Value::Object(object)) = self.document.pointer_mut(object) {
             object.insert(field.to_owned(), value);
         }
     }
 
     /// Sets a field of each object in the object at a JSON pointer, and in its lists.
     pub(crate) fn replace_in_each(&mut self, pointer: &str, field: &str, value: &Value) {
-        let object = self.0.pointer_mut(pointer).and_then(Value::as_object_mut);
+        let object = self.document.pointer_mut(pointer).and_then(Value::as_object_mut);
         let values = object.into_iter().flat_map(Map::values_mut);
         let values = values.flat_map(|value| match value {
             Value::Array(list) => list.as_mut_slice(),
@@ -211,7 +205,7 @@ impl Inspected {
     /// Returns the value of a label. An empty value counts as none, and so does a label of ours that comes from its image.
     pub fn label(&self, name: &str) -> Option<&str> {
         let value = self.object("/Config/Labels")?.get(name)?.as_str();
-        value.filter(|value| !(value.is_empty() || self.1 && label::OURS.contains(&name)))
+        value.filter(|value| !(value.is_empty() || self.has_labels_of_image && label::OURS.contains(&name)))
     }
 
     /// Whether only the image can show if our labels belong to this container, since a commit copies them to an image. This
@@ -222,26 +216,21 @@ impl Inspected {
             && (!self.is_ours() || asks(label::AUTO_REMOVE) || asks(label::COPY))
     }
 
-    /// Whether its labels and its name show that this program created it: see [`label::are_ours`].
-    fn is_ours(&self) -> bool {
+    /// Whether this program created it for the delegate `base`: see [`label::are_ours`].
+    pub(crate) fn is_made_for(&self, base: &str) -> bool {
+        label::are_ours(|name| self.label(name), base)
+    }
+
+    /// Whether its labels and its name show that this program created it.
+    pub(crate) fn is_ours(&self) -> bool {
         let mut names = [self.name(), Role::parse(self.name()).0].into_iter();
-        names.any(|name| label::are_ours(|label| self.label(label), name))
-    }
-
-    /// Whether our labels on it come from its image, according to the last check.
-    pub(crate) fn has_labels_of_image(&self) -> bool {
-        self.1
-    }
-
-    /// Records whether our labels on it come from its image.
-    pub(crate) fn set_labels_of_image(&mut self, are_of_image: bool) {
-        self.1 = are_of_image;
+        names.any(|name| self.is_made_for(name))
     }
 
     /// Marks our labels as the image's if the image has them, or, without an image, if they do not match the name.
     pub(crate) fn check_labels(&mut self, image: Option<&Value>) {
         let replaces = |labels: &Map<String, Value>| labels.get(label::REPLACES).cloned();
-        self.1 = match image {
+        self.has_labels_of_image = match image {
             Some(image) => object_at(image, "/Config/Labels").is_some_and(|labels| {
                 let has_ours = label::OURS.iter().any(|name| labels.contains_key(*name));
                 has_ours && self.object("/Config/Labels").and_then(replaces) == replaces(labels)
@@ -267,7 +256,7 @@ impl Inspected {
 
     /// Returns the exit code of its last run.
     pub fn exit_code(&self) -> i64 {
-        at(&self.0, "/State/ExitCode")
+        at(&self.document, "/State/ExitCode")
             .and_then(Value::as_i64)
             .unwrap_or_default()
     }
@@ -285,11 +274,6 @@ impl Inspected {
     /// Returns how many times its restart policy has restarted it.
     pub fn restart_count(&self) -> u64 {
         self.number("/RestartCount").unwrap_or_default()
-    }
-
-    /// Returns its restart policy in the form of `docker run --restart`: `no`, `always`, `on-failure:5`.
-    pub fn restart_policy_text(&self) -> String {
-        restart_policy::text(&self.0)
     }
 
     /// Whether the engine removes it when it stops (`--rm`).
@@ -338,7 +322,7 @@ impl Inspected {
     }
 
     fn stop_seconds(&self) -> Option<i64> {
-        at(&self.0, "/Config/StopTimeout")?.as_i64()
+        at(&self.document, "/Config/StopTimeout")?.as_i64()
     }
 
     /// Returns its memory limit in bytes, if it has one.
@@ -371,13 +355,12 @@ impl Inspected {
     }
 
     /// Returns the result of its HEALTHCHECK. `None` if it has none.
-    pub fn health(&self) -> Option<Healthcheck> {
-        let status = self.text("/State/Health/Status").parse().ok()?;
-        let last_output = self.health_log(1).next().map(|(_, output)| output);
-        Some(Healthcheck {
-            status,
-            failing_streak: self.number("/State/Health/FailingStreak").unwrap_or_default(),
-            last_output: last_output.unwrap_or_default().to_owned(),
-        })
+    pub fn health_status(&self) -> Option<HealthStatus> {
+        self.text("/State/Health/Status").parse().ok()
+    }
+
+    /// Returns how many times in a row its HEALTHCHECK has failed.
+    pub fn failing_streak(&self) -> u64 {
+        self.number("/State/Health/FailingStreak").unwrap_or_default()
     }
 }

@@ -87,9 +87,8 @@ pub const OURS: [&str; 17] = [
     REQUEST_REASON,
 ];
 
-/// The labels with a delegate's own history, which a copy of the delegate also gets.
-pub const HISTORY: [&str; 7] = [
-    RELEASE,
+/// The labels with a delegate's own history before its release, which a copy of the delegate also gets.
+pub const HISTORY: [&str; 6] = [
     PREVIOUS_RELEASE,
     PREVIOUS_IMAGE,
     PREVIOUS_IMAGE_ID,

@@ -12,10 +12,11 @@ pub(crate) mod sets;
 mod state;
 
 pub use id::{ContainerId, ImageId};
-pub use inspect::{HealthStatus, Healthcheck, Inspected};
+pub use inspect::{HealthStatus, Inspected};
 pub use request::Request;
 pub use restart_policy::restart_policy_document;
 pub use role::Role;
+pub(crate) use state::SWARM_SERVICE;
 pub use state::{ApiVersion, ContainerSummary, RunState, SWARM_TASK, is_listed};
 
 /// The environment variable that names the delegate of which a container is a replica.

@@ -2,20 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::json::text_at;
+use super::Inspected;
 
-/// Returns the policy in a container's document.
-pub(super) fn text(document: &Value) -> String {
-    let name = match text_at(document, "/HostConfig/RestartPolicy/Name") {
-        "" => "no",
-        name => name,
-    };
-    let retries = document
-        .pointer("/HostConfig/RestartPolicy/MaximumRetryCount")
-        .and_then(Value::as_u64);
-    match retries {
-        Some(retries) if retries > 0 => format!("{name}:{retries}"),
-        _ => name.to_owned(),
+impl Inspected {
+    /// Returns its restart policy.
+    pub fn restart_policy_text(&self) -> String {
+        let name = match self.text("/HostConfig/RestartPolicy/Name") {
+            "" => "no",
+            name => name,
+        };
+        match self.number("/HostConfig/RestartPolicy/MaximumRetryCount") {
+            Some(retries) if retries > 0 => format!("{name}:{retries}"),
+            _ => name.to_owned(),
+        }
     }
 }
 
@@ -29,6 +28,11 @@ pub fn restart_policy_document(policy: &str) -> Value {
 mod tests {
     use super::*;
 
+    fn text(host_config: &Value) -> String {
+        let document = json!({ "Id": "x", "HostConfig": host_config });
+        Inspected::new(document).unwrap().restart_policy_text()
+    }
+
     #[test]
     fn a_restart_policy_is_read_and_written_as_docker_run_takes_it() {
         for (policy, name, retries) in [
@@ -39,15 +43,9 @@ mod tests {
         ] {
             let document = restart_policy_document(policy);
             assert_eq!(document, json!({ "Name": name, "MaximumRetryCount": retries }));
-            assert_eq!(
-                text(&json!({ "HostConfig": { "RestartPolicy": document } })),
-                policy
-            );
+            assert_eq!(text(&json!({ "RestartPolicy": document })), policy);
         }
-        assert_eq!(
-            text(&json!({ "HostConfig": { "RestartPolicy": { "Name": "" } } })),
-            "no"
-        );
+        assert_eq!(text(&json!({ "RestartPolicy": { "Name": "" } })), "no");
         assert_eq!(text(&json!({})), "no");
     }
 }

@@ -114,6 +114,8 @@ pub struct ContainerSummary {
 
 /// The label with the task id on each container of a Swarm.
 pub const SWARM_TASK: &str = "com.docker.swarm.task.id";
+/// The label with the name of the service that it is a task of.
+pub(crate) const SWARM_SERVICE: &str = "com.docker.swarm.service.name";
 
 /// Whether rows keep this label: ours and Swarm's.
 pub fn is_listed(label: &str) -> bool {

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::{Checks, PATIENCE, Severity, containers, oldest, swarm};
 use crate::app::{self, ConfiguredSource, Upgrader};
-use crate::config::{HealthAction, ProbeKind, Settings, Source};
+use crate::config::{ProbeKind, Settings, Source};
 use crate::engine::{
     API_CALLS, ApiCall, DockerEngine, Engine as _, EngineError, HEALTH_ACTION_RESTART, HEALTH_PROBE_EXEC,
     MUTABLE_TAGS, Purpose, SWARM,
@@ -75,13 +75,16 @@ pub(super) async fn check(
     let services = swarm::services(engine.as_ref(), settings).await;
     let needs = Needs {
         swarm: settings.swarm && services.is_some(),
-        upgrades: !settings.disable_auto_upgrade,
+        upgrades: !settings.policy.health_only,
         compares_tags: !matches!(settings.source, Source::None)
             && observed
                 .as_ref()
                 .is_ok_and(|(_, survey)| has_mutable_tag(&survey.rollouts)),
         settings: [
-            (settings.health_action == HealthAction::Restart).then_some(HEALTH_ACTION_RESTART),
+            settings
+                .policy
+                .restarts_unhealthy
+                .then_some(HEALTH_ACTION_RESTART),
             (settings.health.probe == ProbeKind::Exec).then_some(HEALTH_PROBE_EXEC),
         ],
     };
@@ -172,7 +175,7 @@ fn health(rollouts: &[Rollout], settings: &Settings, checks: &mut Checks) {
             let is_new = serving
                 .life
                 .started_at
-                .is_some_and(|at| Utc::now() - at <= span(settings.healthy_deadline));
+                .is_some_and(|at| Utc::now() - at <= span(settings.policy.healthy_deadline));
             let is_ours = serving.is_in_use() && rollout.owner.left_alone().is_none();
             let severity = if is_ours && !is_new {
                 Severity::Fail
@@ -180,7 +183,7 @@ fn health(rollouts: &[Rollout], settings: &Settings, checks: &mut Checks) {
                 Severity::Warn
             };
             checks.add(severity, "health", text);
-        } else if !settings.disable_auto_upgrade && serving.health.is_weak() {
+        } else if !settings.policy.health_only && serving.health.is_weak() {
             let text = format!(
                 "{name} can only be seen to run ({detail}); a new image is tried with HEALTH_COMMAND in the container, and \
                  if that is not possible, proven by running alone: {WAY_OUT}"

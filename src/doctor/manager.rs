@@ -33,7 +33,7 @@ pub(super) async fn check<'a>(
     {
         for rollout in &survey.rollouts {
             let (desired, blockers) = upgrader.judge(rollout, survey);
-            let health_only = settings.disable_auto_upgrade;
+            let health_only = settings.policy.health_only;
             if let Some(target) = check_delegate(rollout, desired, &blockers, health_only, checks) {
                 targets.push((rollout, target));
             }

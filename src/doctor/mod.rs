@@ -152,7 +152,7 @@ pub(crate) async fn run_checks(settings: &Settings, checks: &mut Checks) {
         }
     };
     if let Some((engine, host)) = engine.as_ref().zip(host.as_ref())
-        && !settings.disable_auto_upgrade
+        && !settings.policy.health_only
     {
         registry::check(engine, host, &targets, checks).await;
     }

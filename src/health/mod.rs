@@ -68,11 +68,11 @@ impl Probe {
 }
 
 impl Health {
-    fn healthy(probe: Probe, detail: impl Into<String>) -> Self {
+    pub(crate) fn healthy(probe: Probe, detail: impl Into<String>) -> Self {
         Self::new(HealthStatus::Healthy, probe, detail)
     }
 
-    fn unhealthy(probe: Probe, detail: impl Into<String>) -> Self {
+    pub(crate) fn unhealthy(probe: Probe, detail: impl Into<String>) -> Self {
         Self::new(HealthStatus::Unhealthy, probe, detail)
     }
 
@@ -85,7 +85,7 @@ impl Health {
         }
     }
 
-    fn with_failed_checks(self, failed_checks: u64) -> Self {
+    pub(crate) fn with_failed_checks(self, failed_checks: u64) -> Self {
         Self {
             failed_checks,
             ..self
@@ -177,18 +177,15 @@ pub fn question(
         return Err(Health::unhealthy(Probe::Running, detail));
     }
     match (settings.probe, by_engine(container)) {
-        (ProbeKind::Running, _) => return Err(Health::healthy(Probe::Running, "running")),
-        (ProbeKind::Engine, None) => {
-            return Err(Health::unhealthy(
-                Probe::Engine,
-                "HEALTH_PROBE is engine, but the container has no HEALTHCHECK",
-            ));
-        }
-        (ProbeKind::Engine | ProbeKind::Auto, Some(health)) => return Err(health),
-        (ProbeKind::Exec, _) => return Ok(Question::Exec(ExecProbe::new(container, &settings.command))),
-        (ProbeKind::Http, _) | (ProbeKind::Auto, None) => {}
+        (ProbeKind::Running, _) => Err(Health::healthy(Probe::Running, "running")),
+        (ProbeKind::Engine, None) => Err(Health::unhealthy(
+            Probe::Engine,
+            "HEALTH_PROBE is engine, but the container has no HEALTHCHECK",
+        )),
+        (ProbeKind::Engine | ProbeKind::Auto, Some(health)) => Err(health),
+        (ProbeKind::Exec, _) => Ok(Question::Exec(ExecProbe::new(container, &settings.command))),
+        (ProbeKind::Http, _) | (ProbeKind::Auto, None) => Ok(ask_http(container, settings, host)),
     }
-    Ok(ask_http(container, settings, host))
 }
 
 fn ask_http(container: &Inspected, settings: &HealthSettings, host: Option<IpAddr>) -> Question {
@@ -211,24 +208,20 @@ pub fn readiness(
         .and_then(|own| config::listen_address(own).ok())
         .unwrap_or(listen);
     let can_be_reached = !listen.ip().is_loopback();
-    let settings = HealthSettings {
+    let settings = |probe| HealthSettings {
         interval: Duration::ZERO,
-        probe: match container.health() {
-            Some(_) => ProbeKind::Engine,
-            None if can_be_reached => ProbeKind::Auto,
-            None => ProbeKind::Running,
-        },
+        probe,
         port: listen.port(),
         path: "/readyz",
         command: Vec::new(),
     };
-    match question(container, &settings, host) {
-        Err(health) if health.probe == Probe::Engine && health.is_healthy() && can_be_reached => {
-            let settings = HealthSettings {
-                probe: ProbeKind::Auto,
-                ..settings
-            };
-            Ok(ask_http(container, &settings, host))
+    let shown = match container.health_status() {
+        Some(_) => ProbeKind::Engine,
+        None => ProbeKind::Running,
+    };
+    match question(container, &settings(shown), host) {
+        Err(health) if health.is_healthy() && can_be_reached => {
+            Ok(ask_http(container, &settings(ProbeKind::Auto), host))
         }
         other => other,
     }
@@ -332,8 +325,7 @@ pub fn ending(container: &Inspected) -> String {
 }
 
 fn by_engine(container: &Inspected) -> Option<Health> {
-    let health = container.health()?;
-    Some(match health.status {
+    Some(match container.health_status()? {
         HealthStatus::Healthy => Health::healthy(Probe::Engine, "its HEALTHCHECK passes"),
         HealthStatus::Starting => Health::new(
             HealthStatus::Starting,
@@ -342,13 +334,17 @@ fn by_engine(container: &Inspected) -> Option<Health> {
         ),
         HealthStatus::Unhealthy => {
             let redactor = Redactor::new(container.environment());
-            let first_line = health.last_output.lines().next().unwrap_or_default();
+            let output = container.health_log(1).next().map(|(_, output)| output);
+            let first_line = output
+                .and_then(|output| output.lines().next())
+                .unwrap_or_default();
+            let failures = container.failing_streak();
             let detail = format!(
                 "its HEALTHCHECK failed {}: {}",
-                times(health.failing_streak),
+                times(failures),
                 shortened(&redactor.line(first_line), MAX_OUTPUT)
             );
-            Health::unhealthy(Probe::Engine, detail).with_failed_checks(health.failing_streak)
+            Health::unhealthy(Probe::Engine, detail).with_failed_checks(failures)
         }
     })
 }

@@ -76,7 +76,7 @@ async fn check_permissions(
     (namespace, name): (&str, &str),
     checks: &mut Checks,
 ) {
-    let reads_only = *dry_run || common.disable_auto_upgrade;
+    let reads_only = *dry_run || common.policy.health_only;
     let mut permitted = Vec::new();
     for (group, resource, verb, without) in CALLS {
         if (resource == "cronjobs" && !common.self_upgrade) || (reads_only && verb == "patch") {

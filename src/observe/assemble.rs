@@ -24,12 +24,6 @@ use crate::text::duration::span;
 pub(crate) const WAY_OUT: &str =
     "connect the upgrader to its network, or give its image a HEALTHCHECK or the program of HEALTH_COMMAND";
 
-pub(super) struct Checked {
-    health: Health,
-    check: Check,
-    seen: Seen,
-}
-
 /// A moment on both clocks.
 #[derive(Clone, Copy)]
 pub(super) struct Moment {
@@ -39,7 +33,7 @@ pub(super) struct Moment {
 
 impl Moment {
     /// The wall-clock time of another instant, before or after.
-    fn time_at(self, instant: Instant) -> DateTime<Utc> {
+    pub(super) fn time_at(self, instant: Instant) -> DateTime<Utc> {
         let between = |later: Instant, earlier| span(later.saturating_duration_since(earlier));
         self.time + between(instant, self.instant) - between(self.instant, instant)
     }
@@ -49,20 +43,10 @@ impl Moment {
 pub(super) struct ReadAt {
     /// The observation's time.
     pub(super) begun: Moment,
-    /// The start and the end of the last reading.
-    pub(super) reading: (Instant, Instant),
+    /// The time of the last reading.
+    pub(super) seen: Seen,
     /// A moment since which the engine is known not to have restarted.
-    pub(super) unbroken_since: Option<Instant>,
-}
-
-impl ReadAt {
-    fn seen(self) -> Seen {
-        let (first, last) = self.reading;
-        Seen {
-            from: self.begun.time_at(last),
-            until: self.begun.time_at(first),
-        }
-    }
+    pub(super) unbroken_since: Option<DateTime<Utc>>,
 }
 
 /// Notes each container's health in `memory`, and reads the input of the decision. Nothing is logged about containers that may
@@ -76,11 +60,6 @@ pub(super) fn assemble<H: HealthEndpoint>(
     parts: &[Part],
     is_delegate: bool,
 ) -> Rollout {
-    let checked = check_all(probes, scope, memory, read_at, parts);
-    for part in parts {
-        let seen = &mut memory.history(&part.container.id()).work;
-        probes.record_work(&part.container, seen, read_at.begun.time);
-    }
     let mut rollout = Rollout {
         name,
         workload: parts
@@ -89,10 +68,15 @@ pub(super) fn assemble<H: HealthEndpoint>(
             .unwrap_or_default(),
         ..Rollout::default()
     };
-    for (part, checked) in parts.iter().zip(checked) {
+    let is_quiet = is_quiet(parts);
+    for part in parts {
+        let history = memory.history(&part.container.id());
+        if let Some((work, _)) = probes.work.take(&part.container) {
+            history.note_work(read_at.begun.time, work);
+        }
+        let checked = check(probes, scope, history, read_at, part, is_quiet);
         let mut member = member(scope, memory, part, checked, is_delegate);
-        let unbroken_since = read_at.unbroken_since.map(|since| read_at.begun.time_at(since));
-        member.note_stop(&part.container, unbroken_since);
+        member.note_stop(&part.container, read_at.unbroken_since);
         match part.role {
             Role::Serving => rollout.serving = Some(member),
             Role::Candidate | Role::Next => {
@@ -103,7 +87,11 @@ pub(super) fn assemble<H: HealthEndpoint>(
                 } else {
                     rollout.candidate.replace(member)
                 };
-                rollout.withdrawn.extend(earlier.map(left_over));
+                rollout.withdrawn.extend(earlier.map(|candidate| {
+                    let since = candidate.created_at.timestamp();
+                    let role = Role::Withdrawn { since };
+                    Member { role, ..candidate }
+                }));
             }
             Role::Retired | Role::Draining { .. } => rollout.old.push(member),
             Role::Failed { .. } => rollout.failed.push(member),
@@ -130,20 +118,16 @@ pub(super) fn assemble<H: HealthEndpoint>(
     rollout
 }
 
-/// Treats a leftover candidate as withdrawn.
-fn left_over(candidate: Member) -> Member {
-    let since = candidate.created_at.timestamp();
-    Member {
-        role: Role::Withdrawn { since },
-        ..candidate
-    }
-}
-
-fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked, is_delegate: bool) -> Member {
+fn member(
+    scope: &Scope,
+    memory: &mut Memory,
+    part: &Part,
+    (health, check, seen): (Health, Check, Seen),
+    is_delegate: bool,
+) -> Member {
     let Part { role, container, .. } = part;
-    let Checked { health, check, seen } = checked;
     let history = memory.history(&container.id());
-    let before = history.last_health().map(|health| health.status);
+    let before = history.last_health.as_ref().map(|health| health.status);
     let probe = container
         .last_probe_end()
         .filter(|_| health.probe == Probe::Engine);
@@ -151,13 +135,7 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked, is_
         Some(ended) if check == Check::Done && !history.checks.note_probe(ended) => Check::Repeated,
         _ => check,
     };
-    history.record(
-        seen,
-        &health,
-        container.started_at(),
-        container.restart_count(),
-        check,
-    );
+    history.record(seen, &health, check);
     let is_first = role.is_candidate() && before != Some(HealthStatus::Healthy);
     if is_first && health.is_weak() && part.workload != OWN_WORKLOAD {
         let (name, detail) = (container.name(), health.detail.as_str());
@@ -170,14 +148,17 @@ fn member(scope: &Scope, memory: &mut Memory, part: &Part, checked: Checked, is_
         log_health_change(part, before, &health);
     }
     if let Some(is_well) = history.checks.take_outcome() {
-        log_outcome(container, is_well, &health);
+        let (container, container_id, detail) = (container.name(), container.id(), &health.detail);
+        if is_well {
+            info!(container, %container_id, detail, "healthy again after its restart");
+        } else {
+            warn!(container, %container_id, detail, "still unhealthy after its restart");
+        }
     }
-    let (stop_timeout, source) = stop_timeout(container, scope, part.workload == OWN_WORKLOAD);
+    let stop_timeout = stop_timeout(container, scope, part.workload == OWN_WORKLOAD);
     let mut member = Member::read(container, *role, health, stop_timeout, history.clone());
-    member.work = history
-        .work
-        .known(seen.until, work_age(scope), container.started_at());
-    member.stop_timeout_source = source;
+    let longest = scope.health.interval.max(Duration::from_secs(60));
+    member.work = history.known_work(seen.until, longest);
     kept_images::note(&mut member, container, scope.keep_images, memory);
     member
 }
@@ -235,74 +216,60 @@ pub(super) fn ask<E: Engine, H: HealthEndpoint>(
     engine: &Arc<E>,
     probes: &mut Probes<H>,
     scope: &Scope,
-    memory: &Memory,
+    memory: &mut Memory,
     now: DateTime<Utc>,
     parts: &[Part],
 ) {
+    let is_quiet = is_quiet(parts);
     for part in parts {
+        let history = memory.history(&part.container.id());
+        history.note_life(part.container.started_at(), part.container.restart_count());
         if let Ok(question) = question_of(part, probes, scope)
-            && recent(part, parts, scope, memory, now).is_none()
+            && !(is_quiet && history.recent_health(now, scope.health.interval).is_some())
         {
             let is_candidate = part.role.is_candidate() && part.workload != OWN_WORKLOAD;
             let fallback = health::fallback(&part.container, &scope.health).filter(|_| is_candidate);
             probes.ask(engine, &part.container, question, fallback);
         }
         let has_tasks = part.workload != OWN_WORKLOAD && !part.role.is_candidate();
-        let (interval, life) = (scope.health.interval, part.container.started_at());
-        let is_recent = |history: &History| history.work.is_recent(now, interval, life);
-        if has_tasks && !quiet_history(part, parts, memory).is_some_and(is_recent) {
+        if has_tasks && !(is_quiet && history.has_told_work(now, scope.health.interval)) {
             probes.ask_for_work(&part.container, &scope.health);
         }
     }
 }
 
-/// How long an answer about work is valid.
-fn work_age(scope: &Scope) -> Duration {
-    scope.health.interval.max(Duration::from_secs(60))
-}
-
-/// The history of a part while nothing is in progress.
-fn quiet_history<'a>(part: &Part, parts: &[Part], memory: &'a Memory) -> Option<&'a History> {
+/// Whether nothing is in progress.
+fn is_quiet(parts: &[Part]) -> bool {
     let is_quiet = |part: &Part| matches!(part.role, Role::Serving | Role::Failed { .. } | Role::Former);
-    let history = memory.history_of(&part.container.id());
-    history.filter(|_| parts.iter().all(is_quiet))
+    parts.iter().all(is_quiet)
 }
 
-fn check_all<H: HealthEndpoint>(
+/// The health of a container, with its origin and the time at which it was seen.
+fn check<H: HealthEndpoint>(
     probes: &mut Probes<H>,
     scope: &Scope,
-    memory: &Memory,
+    history: &History,
     read_at: ReadAt,
-    parts: &[Part],
-) -> Vec<Checked> {
-    let (begun, read) = (read_at.begun, read_at.seen());
-    let health_of = |part: &Part| {
-        let id = part.container.id();
-        let done = |health, check, seen| Checked { health, check, seen };
-        let question = match question_of(part, probes, scope) {
-            Ok(question) => question,
-            Err(health) => return done(health, Check::Done, read),
-        };
-        if let Some((health, answered)) = probes.health.take(&part.container) {
-            return done(health, Check::Done, begun.time_at(answered).into());
-        }
-        let recent = recent(part, parts, scope, memory, begun.time);
-        if let Some(health) = recent.filter(|_| !probes.health.is_open(&part.container)) {
-            return done(health, Check::Recent, read);
-        }
-        let history = memory.history_of(&id);
-        let verdict = history.and_then(|history| history.verdict_on(part.container.started_at()));
-        probes.note_shown(&id, verdict.map(|verdict| verdict.status));
-        let health = verdict.cloned().unwrap_or_else(|| question.unanswered());
-        done(health, Check::Awaited, read)
+    part: &Part,
+    is_quiet: bool,
+) -> (Health, Check, Seen) {
+    let ReadAt { begun, seen, .. } = read_at;
+    let question = match question_of(part, probes, scope) {
+        Ok(question) => question,
+        Err(health) => return (health, Check::Done, seen),
     };
-    parts.iter().map(health_of).collect()
-}
-
-/// The last answer, if it is recent enough.
-fn recent(part: &Part, parts: &[Part], scope: &Scope, memory: &Memory, now: DateTime<Utc>) -> Option<Health> {
-    let history = quiet_history(part, parts, memory)?;
-    history.recent_health(now, scope.health.interval, part.container.started_at())
+    if let Some((health, answered)) = probes.health.take(&part.container) {
+        return (health, Check::Done, begun.time_at(answered).into());
+    }
+    let may_repeat = is_quiet && !probes.health.is_open(&part.container);
+    let recent = history.recent_health(begun.time, scope.health.interval);
+    if let Some(health) = recent.filter(|_| may_repeat) {
+        return (health.clone(), Check::Recent, seen);
+    }
+    let verdict = history.verdict();
+    probes.note_shown(&part.container.id(), verdict.map(|verdict| verdict.status));
+    let health = verdict.cloned().unwrap_or_else(|| question.unanswered());
+    (health, Check::Awaited, seen)
 }
 
 /// The question to ask, or the health of a container that need not be asked, such as one that is about to stop.
@@ -319,12 +286,8 @@ fn question_of<H: HealthEndpoint>(
         | Role::Former
             if part.container.state() == RunState::Running =>
         {
-            Err(Health {
-                status: HealthStatus::Unhealthy,
-                probe: Probe::Running,
-                detail: "not checked, since it is about to stop".to_owned(),
-                failed_checks: 0,
-            })
+            let detail = "not checked, since it is about to stop";
+            Err(Health::unhealthy(Probe::Running, detail))
         }
         Role::Helper { is_ready } if part.container.state() == RunState::Running => {
             Err(health::of_helper(is_ready))
@@ -336,16 +299,6 @@ fn question_of<H: HealthEndpoint>(
             },
             None => health::question(&part.container, &scope.health, probes.host_address()),
         },
-    }
-}
-
-/// Logs whether restarting an unhealthy delegate helped.
-fn log_outcome(container: &Inspected, is_well: bool, health: &Health) {
-    let (name, container_id, detail) = (container.name(), container.id(), health.detail.as_str());
-    if is_well {
-        info!(container = name, %container_id, detail, "healthy again after its restart");
-    } else {
-        warn!(container = name, %container_id, detail, "still unhealthy after its restart");
     }
 }
 

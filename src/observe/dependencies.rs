@@ -26,21 +26,15 @@ fn dependent(
     identities: &Identities,
     containers: &[ContainerSummary],
 ) -> Option<Obstacle> {
-    let strangers = containers
-        .iter()
-        .filter(|container| rollout.member(&container.id).is_none());
-    strangers
-        .filter_map(|container| Some((container, identities.0.get(&container.id)?)))
-        .find_map(|(container, identity)| {
-            let is_ours = |dependency: &&Dependency| {
-                dependency
-                    .target(containers)
-                    .is_some_and(|target| target.id == own.id)
-            };
-            let dependency = identity.dependencies.iter().find(is_ours)?;
-            Some(Obstacle::HasDependent {
-                container: container.name.clone(),
-                kind: dependency.kind,
-            })
+    let is_own = |target: &ContainerSummary| target.id == own.id;
+    let is_ours = |dependency: &&Dependency| dependency.target(containers).is_some_and(is_own);
+    let is_stranger = |container: &&ContainerSummary| rollout.member(&container.id).is_none();
+    containers.iter().filter(is_stranger).find_map(|container| {
+        let identity = identities.0.get(&container.id)?;
+        let dependency = identity.dependencies.iter().find(is_ours)?;
+        Some(Obstacle::HasDependent {
+            container: container.name.clone(),
+            kind: dependency.kind,
         })
+    })
 }

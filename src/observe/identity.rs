@@ -4,8 +4,8 @@
 use tracing::info;
 
 use super::Scope;
-use super::read::{Identities, Part, is_ours};
-use crate::container::{OWN_WORKLOAD, Role, compose, label};
+use super::read::{Identities, Part};
+use crate::container::{OWN_WORKLOAD, SWARM_SERVICE, compose, label};
 use crate::health::Probe;
 use crate::image::{ImageName, is_delegate_image};
 use crate::rollout::Rollout;
@@ -20,9 +20,9 @@ impl Identities {
             let image = ImageName::from(container.image_reference());
             part.workload == OWN_WORKLOAD
                 || part.role.is_old()
-                || container.service().is_some()
+                || container.label(SWARM_SERVICE).is_some()
                 || container.label(label::ENABLE).is_some()
-                || is_ours(container, Role::parse(container.name()).0)
+                || container.is_ours()
                 || is_delegate_image(&image, &scope.known_images)
                 || self
                     .0
@@ -38,7 +38,7 @@ impl Identities {
             return;
         };
         let identity = self.of(&member.id);
-        if member.history.last_health().is_some() && !std::mem::replace(&mut identity.is_told, true) {
+        if member.history.last_health.is_some() && !std::mem::replace(&mut identity.is_told, true) {
             let (container, image) = (&member.name, &member.image);
             info!(container, %image, "has a managed DELEGATE_NAME, but is not known to be a delegate; leaving it alone");
         }

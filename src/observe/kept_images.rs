@@ -10,7 +10,9 @@ pub(super) fn note(member: &mut Member, container: &Inspected, keep_images: usiz
     member.former_images = former.collect();
     let kept = member.former_images.len().min(keep_images);
     let outdated = member.former_images.split_off(kept).into_iter();
-    member.outdated_images = outdated.filter(|image| !memory.was_discarded(image)).collect();
+    member.outdated_images = outdated
+        .filter(|image| !memory.discarded.contains(image))
+        .collect();
 }
 
 /// The images that a delegate keeps: those that it runs and ran before, and, as far as another delegate can know, those

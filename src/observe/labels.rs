@@ -4,15 +4,12 @@ use chrono::TimeDelta;
 use tracing::warn;
 
 use crate::config::UpdateOrder;
-use crate::container::{Inspected, label};
+use crate::container::{Inspected, SWARM_SERVICE, label};
 use crate::image::{PIN_ACCEPTED, Version};
 use crate::rollout::{InvalidLabel, OwnerSettings};
 use crate::schedule::zone::Zone;
 use crate::schedule::{until, window};
 use crate::text::{duration, yes_or_no};
-
-/// The label that the engine puts on the task of a Swarm service: the service's name.
-const SERVICE: &str = "com.docker.swarm.service.name";
 
 /// The label by which the owner excludes what has these labels from upgrades, if so.
 fn opted_out<'a>(label: impl Fn(&str) -> Option<&'a str>) -> Option<&'static str> {
@@ -61,7 +58,7 @@ pub(crate) fn owner<'a>(
         opted_out: opted_out(&labels),
         other_account: account.filter(is_other).map(str::to_owned),
         compose_grace: TimeDelta::zero(),
-        task_of: labels(SERVICE).map(str::to_owned),
+        task_of: labels(SWARM_SERVICE).map(str::to_owned),
         update_order: labels(label::UPDATE_ORDER).and_then(update_order),
         healthy_deadline: labels(label::HEALTHY_DEADLINE).and_then(duration::foreign),
         pin: pin.flatten(),

@@ -32,7 +32,7 @@ use crate::health::HealthEndpoint;
 use crate::host::capacity::{Disk, FreeDisk, FreeMemory};
 use crate::image::ImageReference;
 use crate::rollout::reason::Reason;
-use crate::rollout::{Member, Memory, Rollout};
+use crate::rollout::{Member, Memory, Rollout, Seen};
 use crate::schedule::zone::Zone;
 
 pub(crate) use assemble::WAY_OUT;
@@ -181,10 +181,14 @@ impl<H: HealthEndpoint> Observer<H> {
             own_since.get_or_insert(begun.instant);
         }
         let heard_since = watch.as_ref().and_then(Watch::unbroken_since);
+        let unbroken_since = own_since.iter().copied().chain(heard_since).min();
         let read_at = ReadAt {
             begun,
-            reading: (reading_since, Instant::now()),
-            unbroken_since: own_since.iter().copied().chain(heard_since).min(),
+            seen: Seen {
+                from: begun.time_at(Instant::now()),
+                until: begun.time_at(reading_since),
+            },
+            unbroken_since: unbroken_since.map(|since| begun.time_at(since)),
         };
         if let Some(watch) = watch {
             let parts = families.values().flatten();
@@ -208,7 +212,6 @@ impl<H: HealthEndpoint> Observer<H> {
         not_delegates.clear();
         for (name, parts) in families {
             let error = errors.remove(&name).unwrap_or_default();
-            let taken_names = assemble::taken_names(&name, &parts, &containers);
             let is_delegate = identities.are_delegates(scope, &parts);
             let mut rollout = assemble::assemble(probes, scope, memory, read_at, name, &parts, is_delegate);
             if error.problem.is_none() && !is_delegate && !identities.note_answer(&parts, &rollout) {
@@ -217,7 +220,7 @@ impl<H: HealthEndpoint> Observer<H> {
                 not_delegates.push((rollout, reason));
                 continue;
             }
-            rollout.taken_names = taken_names;
+            rollout.taken_names = assemble::taken_names(&rollout.name, &parts, &containers);
             rollout.changes = assemble::changes(&rollout, &parts);
             rollout.no_free_port = assemble::no_free_port(&parts, &containers);
             rollout.obstacle = dependencies::obstacle(&rollout, identities, &containers).or(rollout.obstacle);
@@ -273,7 +276,7 @@ impl<H: HealthEndpoint> Observer<H> {
             .not_delegates
             .iter()
             .flat_map(|(rollout, _)| rollout.members());
-        members.any(|member| member.is_up() && member.history.last_health().is_none())
+        members.any(|member| member.is_up() && member.history.last_health.is_none())
     }
 
     /// Whether the answer of a health endpoint is awaited.

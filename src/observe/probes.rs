@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
 use tokio::time::timeout;
 
 use super::requests::{GRACE, Requests};
@@ -12,7 +11,6 @@ use crate::config::HealthSettings;
 use crate::container::{ContainerId, Inspected};
 use crate::engine::Engine;
 use crate::health::{self, ExecProbe, Health, HealthEndpoint, HealthStatus, Question, Unfinished, Work};
-use crate::rollout::WorkSeen;
 
 /// The open requests, and the answers that have arrived.
 #[derive(Debug)]
@@ -20,7 +18,8 @@ pub(super) struct Probes<H> {
     endpoint: Arc<H>,
     /// The health of each container since the last observation.
     pub(super) health: Requests<Health>,
-    work: Requests<Option<Work>>,
+    /// The work of each container since the last observation.
+    pub(super) work: Requests<Option<Work>>,
     /// The health commands that did not end.
     unfinished: Arc<Unfinished>,
     /// The health that the last observation showed for containers that had not answered by then.
@@ -99,13 +98,6 @@ impl<H: HealthEndpoint> Probes<H> {
         self.health.end_wait();
         self.work.end_wait();
         self.shown.clear();
-    }
-
-    /// Records the work that the container has reported since the last observation, if any.
-    pub(super) fn record_work(&mut self, container: &Inspected, seen: &mut WorkSeen, now: DateTime<Utc>) {
-        if let Some((work, _)) = self.work.take(container) {
-            seen.note(now, container.started_at(), work);
-        }
     }
 
     /// Notes the health that is shown while a container's answer is awaited.

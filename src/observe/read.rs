@@ -170,41 +170,41 @@ async fn read_once<E: Engine>(
         let identity = identities.0.get(&summary.id);
         let is_stranger = identity.is_some_and(|identity| identity.is_known && identity.workload.is_none());
         let is_delegate = !is_stranger && scope.own_id.as_ref() != Some(&summary.id);
-        reading.own.contains(&summary.id) || is_delegate
+        // Swarm keeps the containers of earlier tasks.
+        let is_over = summary.is_task() && !summary.state.is_up();
+        (reading.own.contains(&summary.id) || is_delegate) && !is_over
     };
-    // Swarm keeps the containers of earlier tasks.
-    let is_over = |summary: &ContainerSummary| summary.is_task() && !summary.state.is_up();
-    let is_asked = |summary: &&ContainerSummary| is_asked(summary) && !is_over(summary);
-    let asked: Vec<&ContainerSummary> = containers.iter().filter(is_asked).collect();
-    let is_hung = |id: &&ContainerId| identities.0.get(*id).is_some_and(Identity::is_hung);
-    let ids = asked.iter().map(|summary| &summary.id);
-    let hung: HashSet<ContainerId> = ids.filter(is_hung).cloned().collect();
-    let inspects = asked.into_iter().map(|summary| {
-        let is_hung = hung.contains(&summary.id);
-        async move { (summary, inspect(engine, &summary.id, is_hung).await) }
+    let inspects = containers.iter().filter(is_asked).map(|summary| {
+        let is_hung = identities.0.get(&summary.id).is_some_and(Identity::is_hung);
+        async move { (summary, is_hung, inspect(engine, &summary.id, is_hung).await) }
     });
-    let mut inspects = Box::pin(stream::iter(inspects).buffered(MAX_OPEN));
+    let inspects: Vec<_> = inspects.collect();
+    let mut inspects = stream::iter(inspects).buffered(MAX_OPEN);
     let (mut answers, mut time_outs) = (0, 0);
-    while let Some((summary, inspected)) = inspects.next().await {
+    while let Some((summary, was_hung, inspected)) = inspects.next().await {
         let hangs = matches!(inspected, Err(EngineError::TimedOut(_)));
         // While this one was awaited, the other readings became outdated.
-        reading.is_torn |= hangs && !hung.contains(&summary.id);
+        reading.is_torn |= hangs && !was_hung;
         identities.of(&summary.id).note_hung(hangs);
         time_outs += usize::from(hangs);
         answers += usize::from(!hangs);
         let is_own = reading.own.contains(&summary.id);
         let identity = identities.of(&summary.id);
-        let inspected = check_labels(engine, scope, identity, is_own, inspected).await;
-        match identify(scope, identity, &containers, is_own, inspected) {
-            Ok(Seen::Stranger) => {}
-            Ok(Seen::Gone) => reading.is_torn = true,
-            Ok(Seen::Delegate(container, workload)) => {
+        let checked = match inspected {
+            Ok(container) => check_labels(engine, scope, identity, is_own, container).await,
+            Err(error) => Err(error),
+        };
+        match checked.map(|container| identify(scope, identity, &containers, is_own, container)) {
+            Ok(None) => {}
+            // It was removed since the list. If it was never known to belong to a delegate, none misses it.
+            Err(EngineError::NotFound(_)) => reading.is_torn |= is_own || identity.is_known,
+            Ok(Some((container, workload))) => {
                 reading.is_torn |= !summary.name.is_empty() && container.name() != summary.name;
-                let is_ours = |base: &str| is_ours(&container, base);
+                let is_ours = |base: &str| container.is_made_for(base);
                 let (base, role) = base_and_role(container.name(), is_ours, container.created_at());
                 reading.families.entry(base.to_owned()).or_default().push(Part {
                     role,
-                    container: *container,
+                    container,
                     workload,
                     is_outline: false,
                 });
@@ -238,15 +238,6 @@ fn is_about_one_container(error: &EngineError) -> bool {
     }
 }
 
-enum Seen {
-    /// Not a delegate managed here.
-    Stranger,
-    /// Removed since the list.
-    Gone,
-    /// A container of a managed delegate, with its `DELEGATE_NAME`.
-    Delegate(Box<Inspected>, String),
-}
-
 /// Inspects a container, with a short time limit if the last inspect hung.
 async fn inspect<E: Engine>(engine: &E, id: &ContainerId, is_hung: bool) -> Result<Inspected, EngineError> {
     let inspect = engine.inspect(id);
@@ -264,12 +255,11 @@ async fn check_labels<E: Engine>(
     scope: &Scope,
     identity: &mut Identity,
     is_own: bool,
-    inspected: Result<Inspected, EngineError>,
+    mut container: Inspected,
 ) -> Result<Inspected, EngineError> {
-    let mut container = inspected?;
     let is_managed = is_own || scope.workload(|name| container.env(name)).is_some();
     if let Some(are_of_image) = identity.has_labels_of_image {
-        container.set_labels_of_image(are_of_image);
+        container.has_labels_of_image = are_of_image;
     } else if is_managed && container.has_doubtful_labels() {
         match engine.check_labels(&mut container).await {
             Err(EngineError::Unauthorized(_) | EngineError::Refused { status: 403, .. }) => {
@@ -277,26 +267,19 @@ async fn check_labels<E: Engine>(
             }
             checked => checked?,
         }
-        identity.has_labels_of_image = Some(container.has_labels_of_image());
+        identity.has_labels_of_image = Some(container.has_labels_of_image);
     }
     Ok(container)
 }
 
+/// A container of a managed delegate, with its `DELEGATE_NAME`; `None` for any other container.
 fn identify(
     scope: &Scope,
     identity: &mut Identity,
     containers: &[ContainerSummary],
     is_own: bool,
-    inspected: Result<Inspected, EngineError>,
-) -> Result<Seen, EngineError> {
-    let is_known = is_own || identity.is_known;
-    let mut container = match inspected {
-        Ok(container) => container,
-        // It was never known to belong to a delegate, so none misses it.
-        Err(EngineError::NotFound(_)) if !is_known => return Ok(Seen::Stranger),
-        Err(EngineError::NotFound(_)) => return Ok(Seen::Gone),
-        Err(error) => return Err(error),
-    };
+    mut container: Inspected,
+) -> Option<(Inspected, String)> {
     identity.keep_auto_remove(&mut container);
     let is_new = !identity.is_known;
     let own = is_own.then(|| OWN_WORKLOAD.to_owned());
@@ -321,15 +304,11 @@ fn identify(
     identity.dependencies = dependencies;
     identity.workload.clone_from(&workload);
     identity.is_known = true;
-    Ok(match workload {
-        Some(workload) => {
-            if is_new {
-                super::labels::log_invalid(&container);
-            }
-            Seen::Delegate(Box::new(container), workload)
-        }
-        None => Seen::Stranger,
-    })
+    let workload = workload?;
+    if is_new {
+        super::labels::log_invalid(&container);
+    }
+    Some((container, workload))
 }
 
 /// The delegate's name and the container's role. Only a container that this program created can be a candidate or a rejected
@@ -351,11 +330,6 @@ fn base_and_role(
     } else {
         (name, Role::Serving)
     }
-}
-
-/// Whether this program created a container for the delegate `base`: see [`label::are_ours`].
-pub(super) fn is_ours(container: &Inspected, base: &str) -> bool {
-    label::are_ours(|name| container.label(name), base)
 }
 
 /// A container with the name of a retired one is retired only if another container of the delegate was created to replace it;
@@ -436,42 +410,42 @@ pub(super) fn inspect_errors(
             let problem = error.to_string();
             warn!(container = name, container_id = %id, problem, "cannot inspect container; skipping it");
         }
-        if let Some(family) = family {
-            let parts = families.entry(family.to_owned()).or_default();
-            let of_family =
-                |other: &&ContainerSummary| other.state.is_up() && Role::parse(&other.name).0 == family;
-            let is_served = containers.iter().any(|other| of_family(&other));
-            let known: &mut InspectError = errors.entry(family.to_owned()).or_default();
-            let problem = format!("{name}: {error}");
-            let role = if family == name { Role::Serving } else { role };
-            match Inspected::outline(&summary) {
-                Some(mut container) if is_left_over(role, &summary, is_served, since.elapsed()) => {
-                    container.set_labels_of_image(identity.has_labels_of_image.unwrap_or_default());
-                    let first = parts.first().map(|part| part.workload.clone());
-                    let workload = workload.or(first).unwrap_or_default();
-                    let role = match role {
-                        // It counts as given up.
-                        Role::Candidate => Role::Withdrawn {
-                            since: summary.created,
-                        },
-                        role => role,
-                    };
-                    parts.push(Part {
-                        role,
-                        container,
-                        workload,
-                        is_outline: true,
-                    });
-                    known.beside.push(problem);
-                }
-                _ => {
-                    known.workload = workload.or(known.workload.take());
-                    known.problem = Some(problem);
-                }
-            }
+        let Some(family) = family else {
+            skipped.get_or_insert(error);
             continue;
+        };
+        let parts = families.entry(family.to_owned()).or_default();
+        let of_family =
+            |other: &&ContainerSummary| other.state.is_up() && Role::parse(&other.name).0 == family;
+        let is_served = containers.iter().any(|other| of_family(&other));
+        let known: &mut InspectError = errors.entry(family.to_owned()).or_default();
+        let problem = format!("{name}: {error}");
+        let role = if family == name { Role::Serving } else { role };
+        match Inspected::outline(&summary) {
+            Some(mut container) if is_left_over(role, &summary, is_served, since.elapsed()) => {
+                container.has_labels_of_image = identity.has_labels_of_image.unwrap_or_default();
+                let first = parts.first().map(|part| part.workload.clone());
+                let workload = workload.or(first).unwrap_or_default();
+                let role = match role {
+                    // It counts as given up.
+                    Role::Candidate => Role::Withdrawn {
+                        since: summary.created,
+                    },
+                    role => role,
+                };
+                parts.push(Part {
+                    role,
+                    container,
+                    workload,
+                    is_outline: true,
+                });
+                known.beside.push(problem);
+            }
+            _ => {
+                known.workload = workload.or(known.workload.take());
+                known.problem = Some(problem);
+            }
         }
-        skipped.get_or_insert(error);
     }
     match skipped {
         Some(error) if families.is_empty() => Err(error),

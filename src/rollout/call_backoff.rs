@@ -22,6 +22,8 @@ pub struct Backoff {
     pub attempts: u32,
     /// Nothing is tried before this time.
     pub retry_at: DateTime<Utc>,
+    /// Whether it was about a leftover container.
+    pub is_beside: bool,
 }
 
 impl Backoff {
@@ -32,6 +34,7 @@ impl Backoff {
             reason,
             attempts,
             retry_at: now + pause(attempts, false),
+            is_beside: false,
         }
     }
 
@@ -41,6 +44,7 @@ impl Backoff {
             reason,
             attempts: u32::MAX,
             retry_at: now + LONGEST_PAUSE,
+            is_beside: false,
         }
     }
 
@@ -72,14 +76,7 @@ fn pause(attempts: u32, is_beside: bool) -> TimeDelta {
 
 /// The attempts for one delegate, by subject, so that trouble with one container does not delay another.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Backoffs(HashMap<String, Attempts>);
-
-#[derive(Clone, Debug, PartialEq)]
-struct Attempts {
-    last: Backoff,
-    /// Whether it was about a leftover container.
-    is_beside: bool,
-}
+pub struct Backoffs(HashMap<String, Backoff>);
 
 impl Backoffs {
     /// Notes an attempt that failed with `problem`, or was reported to succeed. A reported success may be repeated once at once,
@@ -92,8 +89,9 @@ impl Backoffs {
         is_beside: bool,
         now: DateTime<Utc>,
     ) {
-        let before = self.0.get(&key).map(|attempts| &attempts.last);
-        let before = before.filter(|last| now - last.retry_at <= FORGOTTEN_AFTER);
+        let before = self
+            .of(&key)
+            .filter(|last| now - last.retry_at <= FORGOTTEN_AFTER);
         let before = before.map_or(0, |last| last.attempts);
         let pause = pause(before + u32::from(problem.is_some()), is_beside);
         let problem =
@@ -102,13 +100,14 @@ impl Backoffs {
             reason: Reason::EngineError { step, problem },
             attempts: before.saturating_add(1),
             retry_at: now + pause,
+            is_beside,
         };
-        self.0.insert(key, Attempts { last, is_beside });
+        self.0.insert(key, last);
     }
 
     /// The last attempt at this.
     pub fn of(&self, key: &str) -> Option<&Backoff> {
-        self.0.get(key).map(|attempts| &attempts.last)
+        self.0.get(key)
     }
 
     /// The decision, unless its last attempt calls for a pause.
@@ -169,13 +168,13 @@ impl Backoffs {
 
     /// Lets a new run try everything at once, except for leftovers.
     pub fn start_run(&mut self) {
-        self.0.retain(|_, attempts| attempts.is_beside);
+        self.0.retain(|_, last| last.is_beside);
     }
 
     /// Shifts all times by the amount that the clock jumped.
     pub fn shift(&mut self, by: TimeDelta) {
-        for attempts in self.0.values_mut() {
-            attempts.last.retry_at += by;
+        for last in self.0.values_mut() {
+            last.retry_at += by;
         }
     }
 }

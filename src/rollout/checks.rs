@@ -14,7 +14,7 @@ pub struct Checks {
     pub failed: u64,
     /// How often this process has restarted it since it last stayed healthy.
     pub restarts: u32,
-    /// The last restart that this process asked for.
+    /// The restart that this process asked for, until its current life ends.
     pub restart: Option<RequestedRestart>,
     /// Why the engine refused the last restart.
     pub refused: Option<String>,
@@ -23,12 +23,12 @@ pub struct Checks {
     /// How long the container took to become healthy in its current life, if this process watched.
     pub took: Option<TimeDelta>,
     /// When the last check was made. The engine runs a HEALTHCHECK itself, so this is when its result was first seen; unknown
-    /// for the first result that this process sees.
+    /// for the first result that this process sees, and for one of an earlier life or of a pause.
     pub last_at: Option<DateTime<Utc>>,
     /// When the last probe of a HEALTHCHECK ended, as the engine writes it.
     last_probe: Option<String>,
     /// When its current life started.
-    life: Option<DateTime<Utc>>,
+    pub(super) life: Option<DateTime<Utc>>,
     /// Whether a check failed in its current life.
     has_waited: bool,
     /// When the current streak of passing checks began.
@@ -42,8 +42,6 @@ pub struct Checks {
 /// A restart that the engine was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestedRestart {
-    /// The start of the life that it ends.
-    pub life: Option<DateTime<Utc>>,
     /// When it was requested.
     pub asked_at: DateTime<Utc>,
     /// How long that life may take to end; zero if the engine refused.
@@ -51,16 +49,20 @@ pub struct RequestedRestart {
 }
 
 impl Checks {
-    /// Records its current life.
-    pub(super) fn note_life(&mut self, started_at: Option<DateTime<Utc>>) {
-        if self.life != started_at {
-            self.life = started_at;
-            self.failed = 0;
-            self.has_passed = false;
-            (self.took, self.has_waited) = (None, false);
-            self.passing_since = None;
-            self.refused = None;
+    /// Records its current life; returns whether it is another one.
+    pub(super) fn note_life(&mut self, started_at: Option<DateTime<Utc>>) -> bool {
+        let is_another = self.life != started_at;
+        if is_another {
+            *self = Self {
+                life: started_at,
+                restarts: self.restarts,
+                last_probe: self.last_probe.take(),
+                is_outcome_due: self.is_outcome_due,
+                is_due: self.is_due,
+                ..Self::default()
+            };
         }
+        is_another
     }
 
     /// Records when the last probe of its HEALTHCHECK ended; returns whether the probe is new.
@@ -111,23 +113,18 @@ impl Checks {
     /// Notes a requested restart: the current life may take `grace` to end.
     pub fn note_restart(&mut self, asked_at: DateTime<Utc>, grace: Duration) {
         self.restarts = self.restarts.saturating_add(1);
-        self.restart = Some(RequestedRestart {
-            life: self.life,
-            asked_at,
-            grace,
-        });
+        self.restart = Some(RequestedRestart { asked_at, grace });
         self.is_outcome_due = true;
     }
 
     /// Whether it is healthy after a restart, once that is known. Reported only once.
     pub fn take_outcome(&mut self) -> Option<bool> {
-        let is_another_life = self.restart.is_some_and(|restart| restart.life != self.life);
         let is_well = match self.passing_since {
             Some(_) => true,
             None if self.failed >= FAILED_CHECKS => false,
             None => return None,
         };
-        let is_due = is_another_life && std::mem::take(&mut self.is_outcome_due);
+        let is_due = self.restart.is_none() && std::mem::take(&mut self.is_outcome_due);
         is_due.then_some(is_well)
     }
 
@@ -156,19 +153,11 @@ impl Checks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::HealthStatus;
 
     fn health(probe: Probe, failed_checks: u64) -> Health {
-        let is_healthy = failed_checks == 0;
-        Health {
-            status: if is_healthy {
-                HealthStatus::Healthy
-            } else {
-                HealthStatus::Unhealthy
-            },
-            probe,
-            detail: String::new(),
-            failed_checks,
+        match failed_checks {
+            0 => Health::healthy(probe, ""),
+            _ => Health::unhealthy(probe, "").with_failed_checks(failed_checks),
         }
     }
 
@@ -217,11 +206,7 @@ mod tests {
         let mut checks = Checks::default();
         checks.note_life(Some(at(1)));
         checks.note(at(2), &health(Probe::Http, 1), true);
-        let unreached = Health {
-            status: HealthStatus::Unhealthy,
-            ..health(Probe::Http, 0)
-        };
-        checks.note(at(3), &unreached, true);
+        checks.note(at(3), &Health::unhealthy(Probe::Http, ""), true);
         assert_eq!(checks.failed, 1);
     }
 
@@ -267,6 +252,7 @@ mod tests {
             checks.note_restart(at(5), Duration::ZERO);
             assert_eq!(checks.take_outcome(), None, "it is the same life");
             checks.note_life(Some(at(6)));
+            assert_eq!(checks.restart, None, "it is over");
             assert_eq!(checks.take_outcome(), None, "nothing is known of the new one");
             checks.note(at(7), &health(Probe::Engine, failures), true);
             assert_eq!(checks.take_outcome(), Some(is_well));

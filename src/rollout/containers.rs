@@ -128,12 +128,6 @@ impl Rollout {
         self.members().find(|member| member.id == *id)
     }
 
-    /// The candidate, if it is the only container.
-    pub fn sole_candidate(&self) -> Option<&Member> {
-        let others = self.serving.is_some() || !self.old.is_empty();
-        self.candidate.as_ref().filter(|_| !others)
-    }
-
     /// The old container that this candidate replaces, or else the last one that gave up the name.
     pub(super) fn predecessor_of(&self, candidate: &Member) -> Option<&Member> {
         let mut old_ones = self.old.iter();
@@ -176,22 +170,19 @@ impl Rollout {
 
     /// The name that a replacement needs but another container has.
     pub(super) fn name_conflict(&self) -> Option<String> {
-        let mut needed = vec![Role::Candidate, Role::Retired];
-        if self.is_upgrader() {
-            needed.extend([false, true].map(|is_ready| Role::Helper { is_ready }));
-        }
-        needed
-            .into_iter()
-            .find(|role| self.is_taken(*role))
-            .map(|role| role.name(&self.name))
+        let helpers = [false, true].map(|is_ready| Role::Helper { is_ready });
+        let helpers = helpers.into_iter().filter(|_| self.is_upgrader());
+        let mut needed = [Role::Candidate, Role::Retired].into_iter().chain(helpers);
+        let taken = needed.find(|role| self.is_taken(*role));
+        taken.map(|role| role.name(&self.name))
     }
 
-    /// The name of this role with this time in seconds, or with the first later second whose name is free.
-    pub(super) fn dated_name(&self, mut since: i64, role: impl Fn(i64) -> Role) -> String {
-        while self.members().any(|other| other.role == role(since)) || self.is_taken(role(since)) {
-            since += 1;
+    /// The name of this role with this number or second, or with the first later one whose name is free.
+    pub(super) fn numbered_name(&self, mut number: i64, role: impl Fn(i64) -> Role) -> String {
+        while self.members().any(|other| other.role == role(number)) || self.is_taken(role(number)) {
+            number += 1;
         }
-        role(since).name(&self.name)
+        role(number).name(&self.name)
     }
 
     /// The name of this role, or the next free one if a leftover has it.
@@ -215,9 +206,10 @@ impl Rollout {
         outdated.find(|image| !is_used(image) && !self.retained_images.contains(image))
     }
 
-    /// The member whose image may be replaced by the published one.
+    /// The member whose image may be replaced by the published one: the container in service, or a candidate that is alone.
     pub fn replaceable(&self) -> Option<&Member> {
-        self.serving.as_ref().or_else(|| self.sole_candidate())
+        let alone = self.candidate.as_ref().filter(|_| self.old.is_empty());
+        self.serving.as_ref().or(alone)
     }
 
     /// Containers that were asked to stop and still have a process, earliest first.

@@ -11,18 +11,13 @@ pub struct Decided<R = Row, D = Decision> {
     pub decision: D,
 }
 
-impl<R: Copy + 'static, D> Decided<R, D> {
-    /// The decisions of all these rows that apply, in order: each row assumes that no earlier one applies.
-    pub(crate) fn each(rows: &'static [R], ask: impl Fn(R) -> Option<D>) -> impl Iterator<Item = Self> {
-        rows.iter().filter_map(move |row| {
+impl<R: Copy, D> Decided<R, D> {
+    /// The decision of the first of these rows that applies: each row assumes that no earlier one does.
+    pub(crate) fn first(rows: &[R], ask: impl Fn(R) -> Option<D>) -> Option<Self> {
+        rows.iter().find_map(|row| {
             let decision = ask(*row)?;
             Some(Self { row: *row, decision })
         })
-    }
-
-    /// The decision of the first of these rows that applies.
-    pub(crate) fn first(rows: &'static [R], ask: impl Fn(R) -> Option<D>) -> Option<Self> {
-        Self::each(rows, ask).next()
     }
 }
 

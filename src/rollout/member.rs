@@ -44,35 +44,10 @@ pub struct Life {
     pub was_stopped: bool,
 }
 
-/// The program that removes a container once it has ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AutoRemove {
-    /// Nobody.
-    #[default]
-    No,
-    /// Docker, since it was started with `--rm`.
-    ByDocker,
-    /// The upgrader, since it replaces a delegate that had `--rm`.
-    ByUpgrader,
-}
-
-impl AutoRemove {
-    fn of(container: &Inspected) -> Self {
-        if container.auto_remove() {
-            Self::ByDocker
-        } else if container.emulates_auto_remove() {
-            Self::ByUpgrader
-        } else {
-            Self::No
-        }
-    }
-}
-
 /// Which setting determines how long a container may take to stop.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum StopTimeoutSource {
     /// The setting.
-    #[default]
     #[strum(to_string = "CONTAINER_STOP_TIMEOUT")]
     Setting,
     /// The container's own time-out, because it is longer.
@@ -124,8 +99,10 @@ pub struct Member {
     pub outdated_images: Vec<ImageId>,
     /// Its restart policy as `docker run --restart` takes it.
     pub restart_policy: String,
-    /// The program that removes it once it has ended.
-    pub auto_remove: AutoRemove,
+    /// Whether Docker removes it once it has ended, since it was started with `--rm`.
+    pub vanishes: bool,
+    /// Whether this program removes it once it has ended, since it replaces a delegate that had `--rm`.
+    pub emulates_auto_remove: bool,
     /// A fingerprint of the settings that its owner can change while it runs.
     pub settings: String,
     /// The fingerprint of the container that it replaces, taken when this one was created.
@@ -156,7 +133,7 @@ impl Member {
         container: &Inspected,
         role: Role,
         health: Health,
-        stop_timeout: Duration,
+        (stop_timeout, stop_timeout_source): (Duration, StopTimeoutSource),
         history: History,
     ) -> Self {
         let number = |name| container.label(name).and_then(|text| text.parse().ok());
@@ -177,7 +154,8 @@ impl Member {
             former_images: Vec::new(),
             outdated_images: Vec::new(),
             restart_policy: container.restart_policy_text(),
-            auto_remove: AutoRemove::of(container),
+            vanishes: container.auto_remove(),
+            emulates_auto_remove: container.emulates_auto_remove(),
             settings: container.fingerprint(),
             fingerprint: container.label(label::FINGERPRINT).map(str::to_owned),
             rolled_back_from: RememberedImage::read(
@@ -197,7 +175,7 @@ impl Member {
                 was_stopped: false,
             },
             stop_timeout,
-            stop_timeout_source: StopTimeoutSource::default(),
+            stop_timeout_source,
             history: Box::new(history),
         }
     }
@@ -225,11 +203,6 @@ impl Member {
     /// Whether it was started and has stopped for good.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, RunState::Exited | RunState::Dead)
-    }
-
-    /// Whether it disappears once it has ended.
-    pub(super) fn vanishes(&self) -> bool {
-        self.auto_remove == AutoRemove::ByDocker
     }
 
     /// Whether it ended at least this long ago.

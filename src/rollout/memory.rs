@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
+use super::Checks;
 use super::pace::{MAX_OBSERVATION_GAP, MAX_WATCHED, MAX_WATCHED_IN_SERVICE, START_ATTEMPTS};
-use super::{Checks, WorkSeen};
 use crate::container::{ContainerId, ImageId};
-use crate::document::SingleInstance;
-use crate::health::Health;
+use crate::health::{Health, Work};
 
-/// This process's memory of the current life of one container.
+/// This process's memory of one container, mostly of its current life.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     /// Since when this process has seen it running. Time during which it was not watching does not count.
@@ -26,6 +25,8 @@ pub struct History {
     pub was_asked_to_stop: bool,
     /// The starts that the engine refused.
     pub starts: RefusedStarts,
+    /// The engine's error if in this run no port was free to start it beside the container in service.
+    pub no_free_port: Option<String>,
     /// Whether it differs from the container that it replaces only in its image, or in which settings, once they were compared.
     pub comparison: Option<Result<(), String>>,
     /// Whether the engine can start such a container, or why not, once that was tried.
@@ -34,19 +35,21 @@ pub struct History {
     pub max_restart_count: u64,
     /// Whether this process ever saw it in service.
     pub was_in_service: bool,
-    /// The work that it reported.
-    pub work: WorkSeen,
     /// The results of its health checks.
     pub checks: Checks,
+    /// The last verdict of a probe, however old.
+    pub last_health: Option<Health>,
     /// Whether a health request is still unanswered.
     pub is_awaited: bool,
+    /// When it last answered the question for its work.
+    asked_for_work: Option<DateTime<Utc>>,
+    /// The work that it last reported, and when.
+    work: Option<(DateTime<Utc>, Work)>,
     last_observation: Option<DateTime<Utc>>,
     /// The end of the last observation, whether or not that said anything about it.
     last_look: Option<DateTime<Utc>>,
     /// How long this process has not looked since the container became unhealthy.
     unwatched_ill: TimeDelta,
-    started_at: Option<DateTime<Utc>>,
-    verdict: Option<Verdict>,
 }
 
 /// The day on which an image was released, if its document shows it.
@@ -69,15 +72,6 @@ impl RefusedStarts {
             self.for_good = Some(problem);
         }
     }
-}
-
-/// The verdict of a probe.
-#[derive(Clone, Debug, PartialEq)]
-struct Verdict {
-    at: DateTime<Utc>,
-    /// When the container's life started.
-    life: Option<DateTime<Utc>>,
-    health: Health,
 }
 
 /// When a container was seen. An observation takes time (a minute if a call hangs) and shows the state at some moment within it.
@@ -113,16 +107,36 @@ pub enum Check {
 }
 
 impl History {
-    /// The last verdict, if it was given within `age` before `now` and in the life that started at `started_at`.
-    pub fn recent_health(
-        &self,
-        now: DateTime<Utc>,
-        age: Duration,
-        started_at: Option<DateTime<Utc>>,
-    ) -> Option<Health> {
-        let verdict = self.verdict.as_ref().filter(|_| !self.checks.is_due)?;
-        let recent = (now - verdict.at).to_std().is_ok_and(|elapsed| elapsed < age);
-        self.verdict_on(started_at).filter(|_| recent).cloned()
+    /// The verdict on its current life, if it was given within `age` before `now`.
+    pub fn recent_health(&self, now: DateTime<Utc>, age: Duration) -> Option<&Health> {
+        let at = self.checks.last_at.filter(|_| !self.checks.is_due)?;
+        let is_recent = (now - at).to_std().is_ok_and(|elapsed| elapsed < age);
+        self.verdict().filter(|_| is_recent)
+    }
+
+    /// The verdict on its current life, however old. A pause does not count once the container runs again.
+    pub fn verdict(&self) -> Option<&Health> {
+        self.last_health
+            .as_ref()
+            .filter(|_| self.checks.last_at.is_some())
+    }
+
+    /// Notes an answer about its work. One without a number of tasks keeps the last number.
+    pub fn note_work(&mut self, now: DateTime<Utc>, answer: Option<Work>) {
+        self.asked_for_work = Some(now);
+        self.work = answer.map(|work| (now, work)).or(self.work);
+    }
+
+    /// Whether it has answered the question for its work so recently that it need not be asked again.
+    pub fn has_told_work(&self, now: DateTime<Utc>, age: Duration) -> bool {
+        let elapsed = |asked: DateTime<Utc>| (now - asked).to_std().unwrap_or_default();
+        self.asked_for_work.is_some_and(|asked| elapsed(asked) < age)
+    }
+
+    /// The work that it last reported, unless that is too old.
+    pub fn known_work(&self, now: DateTime<Utc>, age: Duration) -> Option<Work> {
+        let (at, work) = self.work?;
+        ((now - at).to_std().unwrap_or_default() <= age).then_some(work)
     }
 
     /// Shifts all times by the amount that the clock jumped.
@@ -134,14 +148,12 @@ impl History {
             &mut self.stop_requested_at,
             &mut self.last_observation,
             &mut self.last_look,
+            &mut self.asked_for_work,
         ];
-        for moment in moments.into_iter().flatten() {
+        let of_work = self.work.iter_mut().map(|(at, _)| at);
+        for moment in moments.into_iter().flatten().chain(of_work) {
             *moment += by;
         }
-        if let Some(verdict) = &mut self.verdict {
-            verdict.at += by;
-        }
-        self.work.shift(by);
         self.checks.shift(by);
     }
 
@@ -157,26 +169,22 @@ impl History {
         Some(now - self.unhealthy_since? - self.unwatched_ill)
     }
 
-    /// The last verdict on the life that started at `started_at`, however old. A pause does not count once the container runs again.
-    pub fn verdict_on(&self, started_at: Option<DateTime<Utc>>) -> Option<&Health> {
-        let verdict = self.verdict.as_ref()?;
-        (verdict.life == started_at && verdict.health.is_of_a_check()).then_some(&verdict.health)
+    /// Notes the life that the engine shows. What is known of an earlier one does not count for another.
+    pub fn note_life(&mut self, started_at: Option<DateTime<Utc>>, restart_count: u64) {
+        if self.checks.note_life(started_at) {
+            (self.healthy_since, self.unhealthy_since) = (None, None);
+            (self.asked_for_work, self.work) = (None, None);
+            self.stop_requested_at = None;
+            // A life that the restart policy started does not reset the container's deadline.
+            if restart_count <= self.max_restart_count {
+                self.seen_since = None;
+            }
+        }
+        self.max_restart_count = self.max_restart_count.max(restart_count);
     }
 
-    /// The last verdict, however old.
-    pub fn last_health(&self) -> Option<&Health> {
-        self.verdict.as_ref().map(|verdict| &verdict.health)
-    }
-
-    /// Records one observation.
-    pub fn record(
-        &mut self,
-        seen: impl Into<Seen>,
-        verdict: &Health,
-        started_at: Option<DateTime<Utc>>,
-        restart_count: u64,
-        check: Check,
-    ) {
+    /// Records one observation of the life that was noted.
+    pub fn record(&mut self, seen: impl Into<Seen>, verdict: &Health, check: Check) {
         let Seen { from, until } = seen.into();
         let elapsed = from - self.last_look.replace(from).unwrap_or(from);
         if let Some(since) = &mut self.seen_since {
@@ -188,24 +196,12 @@ impl History {
                 .to_std()
                 .map_or(true, |elapsed| elapsed > MAX_OBSERVATION_GAP)
         });
-        let lives_anew = self.started_at != started_at;
-        if blinked || lives_anew {
-            self.healthy_since = None;
-            self.unhealthy_since = None;
+        if blinked {
+            (self.healthy_since, self.unhealthy_since) = (None, None);
         }
-        // A life that the restart policy started does not reset the container's deadline.
-        if lives_anew && restart_count <= self.max_restart_count {
-            self.seen_since = None;
-        }
-        if lives_anew {
-            self.stop_requested_at = None;
-        }
-        if started_at.is_some() {
+        if self.checks.life.is_some() {
             self.seen_since.get_or_insert(from);
         }
-        self.max_restart_count = self.max_restart_count.max(restart_count);
-        self.started_at = started_at;
-        self.checks.note_life(started_at);
         self.is_awaited = check == Check::Awaited;
         if self.is_awaited {
             return;
@@ -224,8 +220,7 @@ impl History {
             let is_new = check == Check::Done;
             self.checks.note(until, verdict, is_new);
             self.checks.is_due &= !is_new;
-            let (at, life, health) = (until, started_at, verdict.clone());
-            self.verdict = Some(Verdict { at, life, health });
+            self.last_health = Some(verdict.clone());
         }
     }
 }
@@ -235,9 +230,7 @@ impl History {
 pub struct Memory {
     histories: HashMap<ContainerId, History>,
     /// Images whose removal was tried; it is not tried twice.
-    discarded: HashSet<ImageId>,
-    /// The engine's error when it had no free port for a second container, by delegate name.
-    no_free_port: HashMap<String, String>,
+    pub(crate) discarded: HashSet<ImageId>,
     /// When each image was released. The engine is asked once.
     pub(crate) releases: HashMap<ImageId, Release>,
 }
@@ -246,11 +239,6 @@ impl Memory {
     /// The memory of a container.
     pub fn history(&mut self, id: &ContainerId) -> &mut History {
         self.histories.entry(id.clone()).or_default()
-    }
-
-    /// The memory of a container, if there is one.
-    pub fn history_of(&self, id: &ContainerId) -> Option<&History> {
-        self.histories.get(id)
     }
 
     /// Shifts all times by the amount that the clock jumped.
@@ -265,32 +253,10 @@ impl Memory {
         self.histories.retain(|id, _| exists(id));
     }
 
-    /// Notes that a second container of this delegate could not start because all ports that it may publish are taken.
-    pub fn note_no_free_port(&mut self, name: &str, problem: String) {
-        self.no_free_port.insert(name.to_owned(), problem);
-    }
-
-    /// Why a second container of this delegate cannot start in this run, from the last attempt.
-    pub fn no_free_port(&self, name: &str) -> Option<SingleInstance> {
-        let problem = self.no_free_port.get(name)?.clone();
-        Some(SingleInstance::NoFreePort { problem })
-    }
-
     /// Forgets the attempts of the last run: a new run may try again.
     pub fn forget_attempts(&mut self) {
-        self.no_free_port.clear();
         for history in self.histories.values_mut() {
-            history.checks.refused = None;
+            (history.checks.refused, history.no_free_port) = (None, None);
         }
-    }
-
-    /// Whether to try the removal of this image; notes the attempt.
-    pub fn first_discard(&mut self, image: &ImageId) -> bool {
-        self.discarded.insert(image.clone())
-    }
-
-    /// Whether the removal of this image was tried.
-    pub fn was_discarded(&self, image: &ImageId) -> bool {
-        self.discarded.contains(image)
     }
 }

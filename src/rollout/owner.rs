@@ -38,16 +38,13 @@ pub struct OwnerSettings {
 impl OwnerSettings {
     /// Why this program leaves it alone: it belongs to a service or to another account, or its owner opted out.
     pub fn left_alone(&self) -> Option<Reason> {
-        let service = self
-            .task_of
-            .clone()
-            .map(|service| Reason::TaskOfService { service });
-        let account = self
-            .other_account
-            .clone()
-            .map(|account| Reason::OtherAccount { account });
-        let opted_out = self.opted_out.map(|label| Reason::OptedOut { label });
-        service.or(account).or(opted_out)
+        if let Some(service) = self.task_of.clone() {
+            return Some(Reason::TaskOfService { service });
+        }
+        if let Some(account) = self.other_account.clone() {
+            return Some(Reason::OtherAccount { account });
+        }
+        self.opted_out.map(|label| Reason::OptedOut { label })
     }
 }
 

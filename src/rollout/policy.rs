@@ -1,30 +1,9 @@
-//! The operator's settings, and the order of a replacement that follows from them.
-
-use std::time::Duration;
+//! The order of a replacement that follows from the operator's settings.
 
 use super::reason::Reason;
-use super::{Facts, Rollout};
-use crate::config::{Timing, UpdateOrder};
+use super::{Facts, Policy, Rollout};
+use crate::config::UpdateOrder;
 use crate::document::SingleInstance;
-
-/// The operator's settings.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Policy {
-    /// `DISABLE_AUTO_UPGRADE`: nothing is changed, except for restarts if `restarts_unhealthy` is set.
-    pub health_only: bool,
-    /// `UPDATE_ORDER`.
-    pub update_order: UpdateOrder,
-    /// How long a candidate must stay healthy.
-    pub healthy_time: Duration,
-    /// How long it may take to achieve that.
-    pub healthy_deadline: Duration,
-    /// How long a stop-first replacement waits for the old one to be idle.
-    pub idle_wait: Duration,
-    /// `HEALTH_ACTION=restart`.
-    pub restarts_unhealthy: bool,
-    /// When a replacement may start.
-    pub timing: Timing,
-}
 
 /// The order in which the old container stops and the new one starts.
 #[derive(Clone, Debug, PartialEq, strum::Display)]
@@ -46,11 +25,16 @@ impl Rollout {
             .free_memory
             .as_ref()
             .and_then(|memory| memory.as_ref().err());
+        // The candidate that could not start may be given up meanwhile.
+        let no_free_port = self
+            .members()
+            .find_map(|member| member.history.no_free_port.clone());
+        let no_free_port = no_free_port.map(|problem| SingleInstance::NoFreePort { problem });
         let single_instance = self
             .single_instance
             .as_ref()
             .or(too_little_memory)
-            .or(facts.no_free_port.as_ref());
+            .or(no_free_port.as_ref());
         match (
             self.owner.update_order.unwrap_or(policy.update_order),
             single_instance,

@@ -136,14 +136,9 @@ impl Rollout {
 
     /// The name for the next failure of this image; its number counts the failures.
     pub(super) fn next_failed_name(&self, image: &ImageId) -> String {
-        let mut attempt = self.next_attempt(image);
-        loop {
-            let role = Role::Failed { attempt };
-            if !self.is_taken(role) && self.failed.iter().all(|other| other.role != role) {
-                return role.name(&self.name);
-            }
-            attempt = attempt.saturating_add(1);
-        }
+        self.numbered_name(self.next_attempt(image).into(), |attempt| Role::Failed {
+            attempt: attempt.try_into().unwrap_or(u32::MAX),
+        })
     }
 
     /// A rejected candidate of another image that has the name for the next failure of this image.

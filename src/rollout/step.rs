@@ -127,7 +127,7 @@ impl Step {
         Self::TryStart {
             id: candidate.id.clone(),
             name: candidate.name.clone(),
-            trial: rollout.dated_name(round_up(now), |since| Role::Trial { since }),
+            trial: rollout.numbered_name(round_up(now), |since| Role::Trial { since }),
         }
     }
 
@@ -177,7 +177,7 @@ impl Step {
         let since = Some(now).max(old.life.started_at.filter(|_| old.is_up()));
         Self::Drain {
             id: old.id.clone(),
-            to: rollout.dated_name(round_up(since.unwrap_or(now)), |since| Role::Draining { since }),
+            to: rollout.numbered_name(round_up(since.unwrap_or(now)), |since| Role::Draining { since }),
         }
     }
 
@@ -196,7 +196,7 @@ impl Step {
     ) -> Self {
         Self::Withdraw {
             id: candidate.id.clone(),
-            to: rollout.dated_name(round_up(now), |since| Role::Withdrawn { since }),
+            to: rollout.numbered_name(round_up(now), |since| Role::Withdrawn { since }),
             because,
         }
     }

@@ -130,7 +130,7 @@ fn dry_run_and_the_environment_are_honoured() {
     ];
     let settings = settings_in(PLAIN, &env).unwrap();
     assert_eq!(settings.common.workload_names, ["another"]);
-    assert_eq!(settings.common.healthy_time.as_secs(), 120);
+    assert_eq!(settings.common.policy.healthy_time.as_secs(), 120);
     assert_eq!(settings.warnings, [""; 0]);
     let error = settings_in(PLAIN, &[TOKEN, ("UPGRADER_WORKLOAD_NAME", "*")]).unwrap_err();
     assert!(error.contains("name each Deployment"), "{error}");

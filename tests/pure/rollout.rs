@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use delegate_upgrader::container::{ContainerId, ImageId, Inspected};
+use delegate_upgrader::container::{ContainerId, Inspected, Role};
 use delegate_upgrader::document::{Obstacle, SingleInstance};
 use delegate_upgrader::health::{Health, HealthStatus, Probe};
 use delegate_upgrader::manager::ManagerError;
@@ -30,7 +30,8 @@ fn health(status: HealthStatus) -> Health {
 
 /// Records one more check of the life that began at the start.
 fn record(history: &mut History, moment: impl Into<Seen>, status: HealthStatus) {
-    history.record(moment, &health(status), Some(at(0)), 0, Check::Done);
+    history.note_life(Some(at(0)), 0);
+    history.record(moment, &health(status), Check::Done);
 }
 
 fn scene(change: impl FnOnce(Scene) -> Scene) -> Rollout {
@@ -95,7 +96,7 @@ fn rollout_is_in_progress_until_only_delegate_and_evidence_are_left() {
 
 #[test]
 fn a_candidate_is_alone_if_nothing_else_could_serve() {
-    let is_alone = |rollout: &Rollout| rollout.sole_candidate().is_some();
+    let is_alone = |rollout: &Rollout| rollout.replaceable().is_some_and(|it| it.role == Role::Candidate);
     assert!(is_alone(&scene(|s| s.candidate(new()))));
     assert!(!is_alone(&scene(|s| s.serving(old()))));
     assert!(!is_alone(&scene(|s| s.candidate(new()).serving(old()))));
@@ -139,8 +140,9 @@ fn a_restart_between_healthy_observations_resets_the_count() {
     let healthy = health(HealthStatus::Healthy);
     for (started, restarts) in [(4, 1), (4, 0)] {
         let mut history = History::default();
-        history.record(at(0), &healthy, Some(at(0)), 0, Check::Done);
-        history.record(at(5), &healthy, Some(at(started)), restarts, Check::Done);
+        record(&mut history, at(0), HealthStatus::Healthy);
+        history.note_life(Some(at(started)), restarts);
+        history.record(at(5), &healthy, Check::Done);
         assert_eq!(history.healthy_since, Some(at(5)));
         // The engine counts only the restarts by its policy.
         let by_hand = restarts == 0;
@@ -154,7 +156,8 @@ fn unobserved_time_counts_against_no_container() {
     let mut history = History::default();
     let unhealthy = health(HealthStatus::Unhealthy);
     for (moment, check) in [(0, Check::Done), (5, Check::Awaited), (105, Check::Done)] {
-        history.record(at(moment), &unhealthy, Some(at(0)), 0, check);
+        history.note_life(Some(at(0)), 0);
+        history.record(at(moment), &unhealthy, check);
     }
     // Of the hundred seconds, six count against a candidate, and twelve against a container in service.
     assert_eq!(history.seen_since, Some(at(94)));
@@ -181,7 +184,8 @@ fn duration_of_an_observation_proves_nothing() {
     let mut history = History::default();
     // The life started in the middle of the first observation.
     let record = |history: &mut History, seen: Seen, status| {
-        history.record(seen, &health(status), Some(at(58)), 0, Check::Done);
+        history.note_life(Some(at(58)), 0);
+        history.record(seen, &health(status), Check::Done);
     };
     let seen = |until, from| Seen {
         until: at(until),
@@ -202,26 +206,25 @@ fn duration_of_an_observation_proves_nothing() {
 #[test]
 fn health_verdict_expires_with_age_and_life() {
     let mut history = History::default();
-    let recent = |history: &History, now, age, started| {
-        let age = Duration::from_secs(age);
-        history.recent_health(at(now), age, Some(at(started))).is_some()
+    let is_recent = |history: &History, now| {
+        let age = Duration::from_secs(60);
+        history.recent_health(at(now), age).is_some()
     };
-    assert!(!recent(&history, 0, 60, 0));
+    assert!(!is_recent(&history, 0));
     record(&mut history, at(0), HealthStatus::Healthy);
-    assert!(recent(&history, 59, 60, 0));
-    assert!(!recent(&history, 60, 60, 0));
-    assert!(!recent(&history, 5, 60, 4));
-    assert_eq!(history.last_health(), Some(&health(HealthStatus::Healthy)));
+    assert!(is_recent(&history, 59));
+    assert!(!is_recent(&history, 60));
+    assert_eq!(history.verdict(), Some(&health(HealthStatus::Healthy)));
     // Reusing a remembered result does not renew it.
-    let healthy = health(HealthStatus::Healthy);
-    history.record(at(59), &healthy, Some(at(0)), 0, Check::Recent);
-    assert!(!recent(&history, 60, 60, 0));
+    history.record(at(59), &health(HealthStatus::Healthy), Check::Recent);
+    assert!(!is_recent(&history, 60));
     // A new life began and has not answered yet: the result of the previous life does not count.
-    let starting = health(HealthStatus::Starting);
-    history.record(at(59), &starting, Some(at(50)), 0, Check::Awaited);
-    assert!(!recent(&history, 59, 60, 50));
-    assert_eq!(history.verdict_on(Some(at(50))), None);
-    assert_eq!(history.last_health(), Some(&health(HealthStatus::Healthy)));
+    history.note_life(Some(at(50)), 0);
+    assert!(!is_recent(&history, 59));
+    history.record(at(59), &health(HealthStatus::Starting), Check::Awaited);
+    assert!(!is_recent(&history, 59));
+    assert_eq!(history.verdict(), None);
+    assert_eq!(history.last_health, Some(health(HealthStatus::Healthy)));
 }
 
 #[test]
@@ -232,7 +235,7 @@ fn recorded_times_follow_a_clock_change() {
     record(history, at(0), HealthStatus::Healthy);
     history.stop_requested_at = Some(at(0));
     memory.shift(chrono::TimeDelta::seconds(3600));
-    let history = memory.history_of(&id).unwrap();
+    let history = memory.history(&id);
     let moments = [
         history.seen_since,
         history.healthy_since,
@@ -241,29 +244,19 @@ fn recorded_times_follow_a_clock_change() {
     assert_eq!(moments, [Some(at(3600)); 3]);
     assert_eq!(history.healthy_for(at(3601)), Some(Duration::ZERO));
     let age = Duration::from_secs(2);
-    assert!(history.recent_health(at(3601), age, Some(at(0))).is_some());
+    assert!(history.recent_health(at(3601), age).is_some());
 }
 
 #[test]
 fn containers_that_are_gone_are_forgotten() {
     let mut memory = Memory::default();
     let (kept, gone) = (ContainerId::new("kept"), ContainerId::new("gone"));
-    assert_eq!(memory.history_of(&kept), None);
+    assert_eq!(*memory.history(&kept), History::default());
     memory.history(&kept).starts.count = 1;
     memory.history(&gone).starts.count = 2;
     memory.keep(|id| *id == kept);
-    assert_eq!(memory.history_of(&kept).unwrap().starts.count, 1);
-    assert_eq!(memory.history_of(&gone), None);
-}
-
-#[test]
-fn the_removal_of_an_image_is_tried_once() {
-    let mut memory = Memory::default();
-    let (image, other) = (ImageId::new("sha256:a"), ImageId::new("sha256:b"));
-    assert!(!memory.was_discarded(&image));
-    assert!(memory.first_discard(&image));
-    assert!(!memory.first_discard(&image));
-    assert!(memory.was_discarded(&image) && !memory.was_discarded(&other));
+    assert_eq!(memory.history(&kept).starts.count, 1);
+    assert_eq!(*memory.history(&gone), History::default());
 }
 
 #[test]
@@ -330,12 +323,11 @@ fn reasons_spell_out_counts_and_show_whole_seconds() {
 
 #[test]
 fn a_restarted_container_is_not_stopping() {
-    let healthy = health(HealthStatus::Healthy);
     let lives = |second_life: i64| {
         let mut history = History::default();
-        history.record(at(0), &healthy, Some(at(0)), 0, Check::Done);
+        record(&mut history, at(0), HealthStatus::Healthy);
         history.stop_requested_at = Some(at(5));
-        history.record(at(10), &healthy, Some(at(second_life)), 0, Check::Done);
+        history.note_life(Some(at(second_life)), 0);
         history.stop_requested_at
     };
     assert_eq!(lives(0), Some(at(5)));

@@ -16,6 +16,8 @@ pub(super) struct NewContainer<'a> {
     /// Whether to name the image by its id if the reference is gone or now refers to another image.
     pub(super) by_id: bool,
     pub(super) labels: Vec<(&'static str, String)>,
+    /// The settings that an operator wants for it.
+    pub(super) settings: Option<&'a NewSettings>,
 }
 
 impl<'a> NewContainer<'a> {
@@ -28,6 +30,7 @@ impl<'a> NewContainer<'a> {
             reference: candidate.image.to_string(),
             by_id: true,
             labels: common_labels(rollout, replaces, &candidate.release),
+            settings: None,
         }
     }
 }
@@ -57,7 +60,7 @@ pub(super) async fn inspect<E: Engine>(
     id: &ContainerId,
 ) -> Result<Inspected, EngineError> {
     let mut container = engine.inspect(id).await?;
-    if rollout.member(id).is_some_and(Member::vanishes) {
+    if rollout.member(id).is_some_and(|member| member.vanishes) {
         container.set_auto_remove();
     }
     engine.check_labels(&mut container).await?;
@@ -72,16 +75,13 @@ pub(super) fn labels(
     release: u64,
     intent: &Intent,
 ) -> Vec<(&'static str, String)> {
-    let (image, image_id) = (
-        old.image_reference().to_owned(),
-        old.image_id().as_str().to_owned(),
-    );
+    let (image, image_id) = (old.image_reference(), old.image_id());
     let mut labels = common_labels(rollout, &old.id(), &release);
     let previous_release = release_of(old, label::RELEASE).to_owned();
     labels.extend([
         (label::PREVIOUS_RELEASE, previous_release),
-        (label::PREVIOUS_IMAGE, image.clone()),
-        (label::PREVIOUS_IMAGE_ID, image_id.clone()),
+        (label::PREVIOUS_IMAGE, image.to_owned()),
+        (label::PREVIOUS_IMAGE_ID, image_id.as_str().to_owned()),
         (label::FINGERPRINT, old.fingerprint()),
     ]);
     let former = former_images(old, new_image);
@@ -90,26 +90,21 @@ pub(super) fn labels(
     }
     if let Some(settings) = intent.new_settings(old.id().as_str()) {
         labels.push((label::RECONFIGURED, settings.names()));
-        let left = [label::ROLLED_BACK_FROM, label::ROLLED_BACK_FROM_ID];
-        labels.extend(
-            left.into_iter()
-                .filter_map(|name| Some((name, old.label(name)?.to_owned()))),
-        );
     }
     labels.extend(intent.request().into_iter().flat_map(Request::labels));
-    if let Intent::Rollback(_) = intent {
+    let names = [label::ROLLED_BACK_FROM, label::ROLLED_BACK_FROM_ID];
+    let first = old.label(names[0]).zip(old.label(names[1]));
+    let left = match intent {
+        Intent::Reconfigure(..) => first,
         // A second rollback still counts as a rollback from the first image, which is the published one.
-        let first = old
-            .label(label::ROLLED_BACK_FROM)
-            .zip(old.label(label::ROLLED_BACK_FROM_ID))
-            .filter(|(_, id)| *id != new_image.as_str());
-        let (image, image_id) = match first {
-            Some((image, id)) => (image.to_owned(), id.to_owned()),
-            None => (image, image_id),
-        };
-        labels.push((label::ROLLED_BACK_FROM, image));
-        labels.push((label::ROLLED_BACK_FROM_ID, image_id));
-    }
+        Intent::Rollback(_) => {
+            let first = first.filter(|(_, id)| *id != new_image.as_str());
+            first.or(Some((image, image_id.as_str())))
+        }
+        Intent::Report | Intent::Upgrade | Intent::Retry(_) => None,
+    };
+    let left = left.map(|(image, id)| [image, id].map(str::to_owned));
+    labels.extend(left.into_iter().flat_map(|left| names.into_iter().zip(left)));
     labels
 }
 
@@ -155,7 +150,7 @@ pub(super) async fn recreate<E: Engine>(
     labels.push((label::COPY, "true".to_owned()));
     // The container that the previous one replaced is unknown.
     if image.is_none() {
-        let history = label::HISTORY.into_iter().filter(|name| *name != label::RELEASE);
+        let history = label::HISTORY.into_iter();
         labels.extend(history.filter_map(|name| Some((name, original.label(name)?.to_owned()))));
     }
     let own = RememberedImage {
@@ -170,6 +165,7 @@ pub(super) async fn recreate<E: Engine>(
         reference: image.reference.to_string(),
         by_id: true,
         labels,
+        settings: None,
     };
     create(engine, &original, wanted).await
 }
@@ -225,6 +221,7 @@ pub(super) async fn keep<E: Engine>(
         reference: old.image_reference().to_owned(),
         by_id: true,
         labels: common_labels(rollout, from, &release_of(&old, label::RELEASE)),
+        settings: None,
     };
     create(engine, &document::of_former(&old, settings), wanted).await
 }
@@ -257,7 +254,7 @@ pub(super) async fn create<E: Engine>(
         .create(&wanted.name, request.platform.as_deref(), &request.body)
         .await
     {
-        Ok(id) => checked(engine, id, image).await,
+        Ok(id) => checked(engine, id, &wanted).await,
         Err(EngineError::NotFound(problem)) => match engine.inspect_image(image.as_str()).await {
             Err(EngineError::NotFound(_)) => Err(Failure::ImageVanished),
             _ => Err(Failure::Refused(Reason::CreateRefused { problem })),
@@ -271,35 +268,29 @@ pub(super) async fn create<E: Engine>(
     }
 }
 
-/// The new container, unless its image is another one: the tag may have moved since the image was looked up.
-async fn checked<E: Engine>(engine: &E, id: ContainerId, image: &ImageId) -> Result<ContainerId, Failure> {
-    match engine.inspect(&id).await {
-        Ok(created) if created.image_id() == *image => return Ok(id),
-        // A container that cannot be inspected is created again.
-        Err(error @ EngineError::Refused { .. }) => {
-            engine.remove(&id).await?;
-            return Err(error.into());
-        }
-        created => created?,
-    };
-    engine.remove(&id).await?;
-    Err(Failure::ImageVanished)
-}
-
-/// The new container, unless the engine gave it other settings: an unset variable may come from the image, and a limit may not be
-/// supported.
-pub(super) async fn taken_over<E: Engine>(
+/// The new container, unless its image is another one, since the tag may have moved after the image was looked up, or the engine gave
+/// it other settings: an unset variable may come from the image, and a limit may not be supported.
+async fn checked<E: Engine>(
     engine: &E,
     id: ContainerId,
-    settings: &NewSettings,
+    wanted: &NewContainer<'_>,
 ) -> Result<ContainerId, Failure> {
-    let missing = settings.missing_in(&engine.inspect(&id).await?);
-    if missing.is_empty() {
-        return Ok(id);
-    }
+    let missing = |created: &Inspected| wanted.settings.map(|settings| settings.missing_in(created));
+    let failure = match engine.inspect(&id).await {
+        Ok(created) if created.image_id() != *wanted.image => Failure::ImageVanished,
+        Ok(created) => match missing(&created).filter(|missing| !missing.is_empty()) {
+            None => return Ok(id),
+            Some(missing) => {
+                let problem = format!("Docker or the image sets {} in another way", missing.names());
+                Failure::Refused(Reason::CreateRefused { problem })
+            }
+        },
+        // A container that cannot be inspected is created again.
+        Err(error @ EngineError::Refused { .. }) => error.into(),
+        Err(error) => return Err(error.into()),
+    };
     engine.remove(&id).await?;
-    let problem = format!("Docker or the image sets {} in another way", missing.names());
-    Err(Failure::Refused(Reason::CreateRefused { problem }))
+    Err(failure)
 }
 
 pub(super) async fn stands_for<E: Engine>(

@@ -16,7 +16,7 @@ use tracing::debug;
 use tracing::field::display;
 
 pub use self::background_pulls::{Pulled, Pulls};
-use self::create::{NewContainer, create, create_helper, inspect, keep, labels, recreate, taken_over};
+use self::create::{NewContainer, create, create_helper, inspect, keep, labels, recreate};
 pub use self::image::image_of;
 use self::prepare::prepare;
 pub use self::progress::PullState;
@@ -69,12 +69,12 @@ pub async fn execute<E: Engine>(
                 reference: reference.to_string(),
                 by_id: matches!(intent, Intent::Rollback(_) | Intent::Reconfigure(..)),
                 labels: labels(rollout, &old, image, *release, intent),
+                settings: intent.new_settings(from.as_str()),
             };
-            let Some(settings) = intent.new_settings(from.as_str()) else {
-                return Ok(Effect::Created(create(engine, &old, wanted).await?));
-            };
-            let id = create(engine, &settings.applied_to(&old), wanted).await?;
-            return taken_over(engine, id, settings).await.map(Effect::Created);
+            let old = wanted
+                .settings
+                .map_or(old.clone(), |settings| settings.applied_to(&old));
+            return create(engine, &old, wanted).await.map(Effect::Created);
         }
         Step::Prepare { id, .. } => return prepare(engine, rollout, id, memory).await,
         Step::TryStart { id, trial, .. } => {
@@ -93,8 +93,7 @@ pub async fn execute<E: Engine>(
             }
         }
         Step::Keep { from, settings } => {
-            let id = keep(engine, rollout, from, settings).await?;
-            return Ok(Effect::Created(id));
+            return keep(engine, rollout, from, settings).await.map(Effect::Created);
         }
         Step::Start { id, .. } => return start(engine, rollout, id, memory).await,
         // Calls about a candidate use its name, so that a late step does not affect one that another upgrader has promoted.
@@ -139,7 +138,7 @@ pub async fn execute<E: Engine>(
             }
         }
         Step::RemoveImage { id } => {
-            if memory.first_discard(id)
+            if memory.discarded.insert(id.clone())
                 && let Err(error) = engine.remove_image(id).await
             {
                 // Something else uses it, or it has other names.

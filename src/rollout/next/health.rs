@@ -29,7 +29,6 @@ impl At<'_> {
         let end = until + RESTART_DELAY;
         let is_over_for_long = |ended: DateTime<Utc>| ended <= end && ended + RESTART_DELAY <= self.now;
         Some(match serving.state {
-            _ if restart.life != serving.life.started_at => return None,
             RunState::Exited if serving.life.finished_at.is_some_and(is_over_for_long) => {
                 Decision::Act(Step::start(serving))
             }

@@ -36,23 +36,16 @@ pub fn next(
     facts: &Facts,
     now: DateTime<Utc>,
 ) -> (Decided, Vec<Blocker>) {
-    let at = At::new(rollout, desired, policy, facts, now);
+    let at = At {
+        rollout,
+        desired,
+        policy,
+        facts,
+        order: rollout.update_order(policy, facts),
+        now,
+    };
     let blockers = at.blockers();
     (at.decide(&blockers), blockers)
-}
-
-/// The rows of the situation's table that apply, in order. The first one decides; work on leftover containers may precede it.
-pub fn rows_that_hold(
-    rollout: &Rollout,
-    desired: &Desired,
-    policy: &Policy,
-    facts: &Facts,
-    now: DateTime<Utc>,
-) -> Vec<Row> {
-    let at = At::new(rollout, desired, policy, facts, now);
-    at.situation_rows(&at.blockers())
-        .map(|decided| decided.row)
-        .collect()
 }
 
 /// The input of a decision.
@@ -63,25 +56,6 @@ pub(super) struct At<'a> {
     pub(super) facts: &'a Facts,
     pub(super) order: ChosenOrder,
     pub(super) now: DateTime<Utc>,
-}
-
-impl<'a> At<'a> {
-    pub(super) fn new(
-        rollout: &'a Rollout,
-        desired: &'a Desired,
-        policy: &'a Policy,
-        facts: &'a Facts,
-        now: DateTime<Utc>,
-    ) -> Self {
-        Self {
-            rollout,
-            desired,
-            policy,
-            facts,
-            order: rollout.update_order(policy, facts),
-            now,
-        }
-    }
 }
 
 impl At<'_> {
@@ -128,22 +102,20 @@ impl At<'_> {
         })
     }
 
-    /// The table for the containers that exist: one in service, a candidate, both or neither. Its rows that hold, in order.
-    fn situation_rows<'a>(&'a self, blockers: &'a [Blocker]) -> Box<dyn Iterator<Item = Decided> + 'a> {
-        match (&self.rollout.serving, &self.rollout.candidate) {
-            (Some(serving), None) => self.in_service(serving, blockers),
-            (Some(serving), Some(candidate)) => Box::new(self.side_by_side(serving, candidate)),
-            (None, Some(candidate)) => Box::new(self.name_is_free(candidate)),
-            (None, None) => Box::new(self.restoring()),
-        }
-    }
-
+    /// The table for the containers that exist: one in service, a candidate, both or neither.
     fn situation(&self, blockers: &[Blocker]) -> Decided {
-        let first = self.situation_rows(blockers).next().unwrap_or(Decided {
+        let (serving, candidate) = (&self.rollout.serving, &self.rollout.candidate);
+        let first = match (serving, candidate) {
+            (Some(serving), None) => self.in_service(serving, blockers),
+            (Some(serving), Some(candidate)) => self.side_by_side(serving, candidate),
+            (None, Some(candidate)) => self.name_is_free(candidate),
+            (None, None) => self.restoring(),
+        };
+        let first = first.unwrap_or(Decided {
             row: Row::NoContainer,
             decision: Decision::Rest(Reason::NoContainer),
         });
-        match (&self.rollout.serving, &self.rollout.candidate) {
+        match (serving, candidate) {
             // A replacement takes precedence over a restart.
             (Some(serving), None) => self.or_restart(serving, first),
             _ => first,
@@ -239,7 +211,7 @@ impl At<'_> {
     /// The step before a candidate is renamed as failed. Docker cannot rename a container between two lives, and may never remove
     /// one that is renamed during its removal. An old container with `--rm` vanishes with its end, so its copy comes first.
     fn before_giving_up(&self, candidate: &Member) -> Option<Decision> {
-        let is_leaving = |old: &&Member| old.is_up() && old.vanishes() && old.role != Role::Retired;
+        let is_leaving = |old: &&Member| old.is_up() && old.vanishes && old.role != Role::Retired;
         let leaving = self.rollout.predecessor_of(candidate).filter(is_leaving);
         match candidate.state {
             RunState::Restarting => Some(self.stop(candidate)),

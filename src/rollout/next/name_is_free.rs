@@ -9,9 +9,9 @@ use crate::rollout::reason::Reason;
 use crate::rollout::{Decided, Decision, FailureCause, Member, Row, Step};
 
 impl At<'_> {
-    pub(super) fn name_is_free(&self, candidate: &Member) -> impl Iterator<Item = Decided> {
+    pub(super) fn name_is_free(&self, candidate: &Member) -> Option<Decided> {
         let proof = self.proof(candidate);
-        Decided::each(Row::NAME_IS_FREE, move |row| self.free(row, candidate, &proof))
+        Decided::first(Row::NAME_IS_FREE, |row| self.free(row, candidate, &proof))
     }
 
     fn free(&self, row: Row, candidate: &Member, proof: &Proof) -> Option<Decision> {

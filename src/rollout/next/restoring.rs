@@ -10,13 +10,10 @@ use crate::rollout::{Decided, Decision, Member, Row, Step};
 
 impl At<'_> {
     /// Restores the old container that was never asked to stop, or else the last one, unless its successor serves elsewhere.
-    pub(super) fn restoring(&self) -> impl Iterator<Item = Decided> {
+    pub(super) fn restoring(&self) -> Option<Decided> {
         let mut latest_first = self.rollout.old.iter().rev();
-        let lost = latest_first.find(|old| self.rollout.successor_of(old).is_none());
-        Decided::each(Row::RESTORING, move |row| match lost {
-            Some(old) => self.restore(row, old),
-            None => (row == Row::NoContainer).then_some(Decision::Rest(Reason::NoContainer)),
-        })
+        let lost = latest_first.find(|old| self.rollout.successor_of(old).is_none())?;
+        Decided::first(Row::RESTORING, |row| self.restore(row, lost))
     }
 
     fn restore(&self, row: Row, old: &Member) -> Option<Decision> {
@@ -68,13 +65,13 @@ impl At<'_> {
 
     /// Whether a copy may serve while the old container finishes its tasks. A container with `--rm` never serves again itself.
     pub(super) fn may_be_copied(&self, old: &Member) -> bool {
-        old.vanishes() || !self.is_stop_first() && !self.rollout.is_upgrader()
+        old.vanishes || !self.is_stop_first() && !self.rollout.is_upgrader()
     }
 
     /// Whether its successor failed, or is gone and nobody will recreate it. Compose first waits for the old one to end.
     fn is_left_to_us(&self, old: &Member) -> bool {
         let mut failed = self.rollout.failed.iter();
         let is_gone = self.rollout.owner.compose_grace.is_zero() && span(self.facts.name_free_for) >= GRACE;
-        old.vanishes() || is_gone || failed.any(|failed| failed.is_successor_of(old))
+        old.vanishes || is_gone || failed.any(|failed| failed.is_successor_of(old))
     }
 }

@@ -4,19 +4,11 @@ use super::At;
 use crate::image::is_mutable_tag;
 use crate::rollout::pace::{GRACE, PULL_INTERVAL};
 use crate::rollout::reason::{Reason, ReasonKind};
-use crate::rollout::{
-    AutoRemove, Blocker, BlockerKind, ChosenOrder, Decided, Decision, Desired, Fact, Member, Row, Step,
-};
+use crate::rollout::{Blocker, BlockerKind, ChosenOrder, Decided, Decision, Fact, Member, Row, Step};
 
 impl At<'_> {
-    pub(super) fn in_service<'a>(
-        &'a self,
-        serving: &'a Member,
-        blockers: &'a [Blocker],
-    ) -> Box<dyn Iterator<Item = Decided> + 'a> {
-        Box::new(Decided::each(Row::IN_SERVICE, move |row| {
-            self.keep_or_start(row, serving, blockers)
-        }))
+    pub(super) fn in_service(&self, serving: &Member, blockers: &[Blocker]) -> Option<Decided> {
+        Decided::first(Row::IN_SERVICE, |row| self.keep_or_start(row, serving, blockers))
     }
 
     fn keep_or_start(&self, row: Row, serving: &Member, blockers: &[Blocker]) -> Option<Decision> {
@@ -35,7 +27,7 @@ impl At<'_> {
             Row::CopyStart if serving.is_copy && serving.is_created() => self.start_copy(serving),
             Row::AutoRemove => {
                 let is_stuck = |old: &Member| facts.backoffs.stuck(old).is_some();
-                let is_over = serving.auto_remove == AutoRemove::ByUpgrader
+                let is_over = serving.emulates_auto_remove
                     && serving.has_ended()
                     && self.rollout.old.iter().all(is_stuck);
                 is_over.then(|| self.remove_after(GRACE, serving))?
@@ -68,11 +60,7 @@ impl At<'_> {
                 let drains = blockers.first().filter(is_drain)?;
                 Decision::wait(drains.reason.clone(), self.now + self.proof_interval())
             }
-            Row::Blocked => match (blockers.first(), self.desired) {
-                (Some(first), _) if !is_free => Decision::Rest(first.reason.clone()),
-                (None, Desired::Keep(reason)) => Decision::Rest(reason.clone()),
-                _ => return None,
-            },
+            Row::Blocked if !is_free => Decision::Rest(blockers.first()?.reason.clone()),
             Row::Pull => {
                 let reference = unpulled?.0.clone();
                 Decision::Act(Step::Pull { reference })

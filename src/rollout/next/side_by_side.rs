@@ -10,9 +10,9 @@ use crate::rollout::reason::Reason;
 use crate::rollout::{ChosenOrder, Decided, Decision, FailureCause, Member, Row, Step};
 
 impl At<'_> {
-    pub(super) fn side_by_side(&self, serving: &Member, candidate: &Member) -> impl Iterator<Item = Decided> {
+    pub(super) fn side_by_side(&self, serving: &Member, candidate: &Member) -> Option<Decided> {
         let proof = self.proof(candidate);
-        Decided::each(Row::SIDE_BY_SIDE, move |row| {
+        Decided::first(Row::SIDE_BY_SIDE, |row| {
             self.beside(row, serving, candidate, &proof)
         })
     }

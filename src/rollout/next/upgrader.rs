@@ -45,8 +45,7 @@ impl At<'_> {
     /// Removes the helper once an upgrader serves and the exchange can be neither continued nor undone.
     pub(super) fn remove_helper(&self, helper: &Member) -> Option<Decision> {
         let rollout = self.rollout;
-        let is_served = rollout.serving.as_ref().is_some_and(Member::is_up);
-        let is_awaited = rollout.candidate.is_some() || !is_served || !rollout.old.is_empty();
+        let is_awaited = rollout.candidate.is_some() || !rollout.is_served() || !rollout.old.is_empty();
         Some(match helper.state {
             _ if is_awaited => return None,
             RunState::Removing => self.removing(helper)?,

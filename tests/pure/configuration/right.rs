@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use delegate_upgrader::config::{self, AuditTarget, HealthAction, Preset, ProbeKind, Source, UpdateOrder};
+use delegate_upgrader::config::{self, AuditTarget, Preset, ProbeKind, Source, UpdateOrder};
 use delegate_upgrader::engine::EngineHost;
 
 use super::certificates::docker_certificates;
@@ -22,10 +22,10 @@ fn the_documented_command_gives_the_documented_defaults() {
     assert_eq!(manager.token.key(), &KEY);
     assert_eq!(settings.workload_names, ["docker-delegate"]);
     assert_eq!(settings.stop_timeout, Duration::from_secs(3600));
-    assert!(!settings.run_on_start && !settings.disable_auto_upgrade);
-    assert_eq!(settings.update_order, UpdateOrder::Auto);
-    assert_eq!(settings.healthy_time, Duration::from_secs(60));
-    assert_eq!(settings.healthy_deadline, Duration::from_secs(600));
+    assert!(!settings.run_on_start && !settings.policy.health_only);
+    assert_eq!(settings.policy.update_order, UpdateOrder::Auto);
+    assert_eq!(settings.policy.healthy_time, Duration::from_secs(60));
+    assert_eq!(settings.policy.healthy_deadline, Duration::from_secs(600));
     assert_eq!(settings.health.interval, Duration::from_secs(60));
     assert_eq!(settings.health.probe, ProbeKind::Auto);
     assert_eq!(
@@ -94,9 +94,9 @@ fn every_accepted_form_is_read() {
         settings.target.image_repository.as_deref(),
         Some("registry.example:5000/team/delegate")
     );
-    assert_eq!(settings.update_order, UpdateOrder::StopFirst);
+    assert_eq!(settings.policy.update_order, UpdateOrder::StopFirst);
     assert_eq!(settings.health.probe, ProbeKind::Running);
-    assert_eq!(settings.health_action, HealthAction::Restart);
+    assert!(settings.policy.restarts_unhealthy);
     assert_eq!(
         settings.credentials.own.as_ref().unwrap().password.expose(),
         PASSWORD
@@ -379,7 +379,7 @@ fn variables_from_a_file_override_the_environment() {
     .unwrap();
     let path = file.to_str().unwrap();
     let settings = settings(&[("ENVIRONMENT_FILE", path), ("UPGRADE_HEALTHY_TIME", "20s")]);
-    assert_eq!(settings.healthy_time.as_secs(), 30);
+    assert_eq!(settings.policy.healthy_time.as_secs(), 30);
     let shown = settings.redacted();
     assert!(
         shown.contains(&("ENVIRONMENT_FILE", path.to_owned())),

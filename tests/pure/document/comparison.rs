@@ -5,7 +5,7 @@ use std::time::Duration;
 use delegate_upgrader::container::Role;
 use delegate_upgrader::document::{self, Images, Obstacle};
 use delegate_upgrader::health::{Health, HealthStatus, Probe};
-use delegate_upgrader::rollout::{History, Member};
+use delegate_upgrader::rollout::{History, Member, StopTimeoutSource};
 use serde_json::{Value, json};
 
 use kit::document::{image, inspect, inspected};
@@ -29,7 +29,7 @@ fn settings(host_config: &Value) -> String {
         &container,
         Role::Serving,
         health,
-        Duration::ZERO,
+        (Duration::ZERO, StopTimeoutSource::Setting),
         History::default(),
     )
     .settings

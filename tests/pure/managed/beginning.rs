@@ -40,6 +40,7 @@ pub(super) fn failed_call(retry_at: DateTime<Utc>) -> Facts {
             },
             attempts: 1,
             retry_at,
+            is_beside: false,
         }),
         ..facts()
     }

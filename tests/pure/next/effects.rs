@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::container::{ContainerId, Role, RunState};
 use delegate_upgrader::health::HealthStatus;
-use delegate_upgrader::rollout::{AutoRemove, Desired, Fact, Intent, Member, Reach, RememberedImage, Step};
+use delegate_upgrader::rollout::{Desired, Fact, Intent, Member, Reach, RememberedImage, Step};
 
 use super::scene::{Change, STOP_TIMEOUT, Scene, V1, copy, holds, image_id, new, now, verdict};
 
@@ -89,11 +89,7 @@ impl Scene {
                     };
                     let image = image.clone().unwrap_or(own);
                     (m.image, m.image_id, m.created_at) = (image.reference, image.id, moment);
-                    m.auto_remove = if original.auto_remove == AutoRemove::No {
-                        AutoRemove::No
-                    } else {
-                        AutoRemove::ByUpgrader
-                    };
+                    m.emulates_auto_remove = original.vanishes || original.emulates_auto_remove;
                 });
                 *self = self.clone().serving(made);
             }
@@ -132,7 +128,7 @@ impl Scene {
             }
             Step::Restart { id, grace, .. } => self.change_member(id, |m| {
                 m.history.checks.note_restart(moment, *grace);
-                m.life.started_at = Some(moment);
+                (m.life.started_at, m.history.checks.restart) = (Some(moment), None);
             }),
             Step::Remove { id, .. } => drop(self.pull_out(id)),
             Step::RemoveImage { id } => {
@@ -212,7 +208,7 @@ impl Scene {
 
     fn end(&mut self, id: &ContainerId) {
         let moment = self.now;
-        if self.member(id).auto_remove == AutoRemove::ByDocker {
+        if self.member(id).vanishes {
             drop(self.pull_out(id));
             return;
         }

@@ -1,7 +1,7 @@
 //! Decisions that must never be made, whatever the state.
 
 use delegate_upgrader::container::{ContainerId, Role, RunState};
-use delegate_upgrader::rollout::{AutoRemove, ChosenOrder, Member, Row, Step};
+use delegate_upgrader::rollout::{ChosenOrder, Member, Row, Step};
 
 use super::scene::{HEALTHY_TIME, Scene};
 
@@ -122,7 +122,7 @@ impl Scene {
         };
         let is = |role: Role| target.role == role;
         // Beside a candidate that is given up and could not serve again.
-        let leaves = target.auto_remove == AutoRemove::ByDocker && target.is_up();
+        let leaves = target.vanishes && target.is_up();
         let nothing_else = serving.is_none() && (rollout.candidate.is_none() || leaves);
         let (is_allowed, rule) = match step {
             Step::Create { .. } => (
@@ -188,7 +188,7 @@ impl Scene {
                     && match target.role {
                         Role::Former => self.serving_works() || nothing_else && rollout.old.is_empty(),
                         Role::Draining { .. } => self.serving_works() || rollout.relatives.iter().any(Member::works),
-                        Role::Serving => row == Row::AutoRemove && target.auto_remove == AutoRemove::ByUpgrader,
+                        Role::Serving => row == Row::AutoRemove && target.emulates_auto_remove,
                         role => role != Role::Retired && !role.is_candidate(),
                     },
                 "nothing is removed that runs or may have to come back",

@@ -11,8 +11,8 @@ use delegate_upgrader::host::hold::Holds;
 use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::rollout::reason::Reason;
 use delegate_upgrader::rollout::{
-    AutoRemove, Blocker, Decided, Decision, Desired, Facts, History, Intent, Life, Member, OwnerSettings,
-    Policy, Reach, RememberedImage, Rollout, Row, Step, StopTimeoutSource, next, rows_that_hold,
+    Blocker, Decided, Decision, Desired, Facts, History, Intent, Life, Member, OwnerSettings, Policy, Reach,
+    RememberedImage, Rollout, Step, StopTimeoutSource, next,
 };
 use delegate_upgrader::schedule::wave::Place;
 use delegate_upgrader::text::duration;
@@ -73,7 +73,8 @@ pub fn old() -> Member {
         previous_release: 0,
         previous: None,
         restart_policy: "unless-stopped".to_owned(),
-        auto_remove: AutoRemove::No,
+        vanishes: false,
+        emulates_auto_remove: false,
         settings: "as made".to_owned(),
         fingerprint: None,
         rolled_back_from: None,
@@ -233,8 +234,12 @@ pub trait Change: Sized {
         })
     }
 
-    fn auto_remove(self, by: AutoRemove) -> Self {
-        self.policy("no").change(|m| m.auto_remove = by)
+    fn vanishing(self) -> Self {
+        self.policy("no").change(|m| m.vanishes = true)
+    }
+
+    fn emulating(self) -> Self {
+        self.policy("no").change(|m| m.emulates_auto_remove = true)
     }
 }
 
@@ -430,10 +435,6 @@ impl Scene {
 
     pub fn decided(&self) -> Decided {
         next(&self.rollout, &self.desired, &self.policy, &self.facts, self.now).0
-    }
-
-    pub fn rows_that_hold(&self) -> Vec<Row> {
-        rows_that_hold(&self.rollout, &self.desired, &self.policy, &self.facts, self.now)
     }
 
     /// The row that applies, and the decision in words: `name_retired: rename old to d.retired`.

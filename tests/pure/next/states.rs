@@ -2,7 +2,7 @@
 
 use delegate_upgrader::container::{Role, RunState};
 use delegate_upgrader::rollout::reason::Reason;
-use delegate_upgrader::rollout::{AutoRemove, Desired, Member};
+use delegate_upgrader::rollout::{Desired, Member};
 
 use super::scene::{
     Change, DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, V1, V2, V3, ago, copy, image_id, new, old,
@@ -32,8 +32,8 @@ fn servings() -> Vec<Option<Member>> {
                 base().stopped(30),
                 base().state(RunState::Paused),
                 base().state(RunState::Removing),
-                base().auto_remove(AutoRemove::ByDocker),
-                base().auto_remove(AutoRemove::ByUpgrader).exited(30),
+                base().vanishing(),
+                base().emulating().exited(30),
             ]
             .map(Some),
         );
@@ -76,7 +76,7 @@ fn candidates() -> Vec<Option<Member>> {
 }
 
 fn olds() -> Vec<Part> {
-    let vanishing = || old().auto_remove(AutoRemove::ByDocker);
+    let vanishing = || old().vanishing();
     let retired = [
         old(),
         old().unhealthy(900, 900),

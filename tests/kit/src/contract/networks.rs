@@ -95,7 +95,7 @@ pub async fn a_running_container_has_an_address<L: Lab>(lab: &L) {
     let id = started_of(lab, "address", Behaviour::default()).await;
     let seen = lab.engine().inspect(&id).await.expect("inspect");
     assert_eq!(seen.addresses().len(), 1);
-    assert!(seen.health().is_none(), "it has no HEALTHCHECK");
+    assert!(seen.health_status().is_none(), "it has no HEALTHCHECK");
     lab.engine().stop(&id, seconds(10)).await.expect("stop");
     assert!(until_exited(lab, &id).await.addresses().is_empty());
 }

@@ -82,24 +82,11 @@ pub async fn a_healthcheck_gives_the_engines_verdict<L: Lab>(lab: &L) {
         body["Healthcheck"] = check.clone();
         let id = created(lab, name, &body).await;
         lab.engine().start(&id).await.expect("start");
-        let at_first = lab
-            .engine()
-            .inspect(&id)
-            .await
-            .expect("inspect")
-            .health()
-            .expect("a verdict");
-        assert_eq!(at_first.status, HealthStatus::Starting, "{name}");
-        let judged = |seen: &Inspected| seen.health().is_some_and(|health| health.status == verdict);
-        let health = until(lab, &id, "judged", judged)
-            .await
-            .health()
-            .expect("a verdict");
-        assert_eq!(
-            health.failing_streak >= 2,
-            verdict == HealthStatus::Unhealthy,
-            "{health:?}"
-        );
+        let at_first = lab.engine().inspect(&id).await.expect("inspect");
+        assert_eq!(at_first.health_status(), Some(HealthStatus::Starting), "{name}");
+        let judged = |seen: &Inspected| seen.health_status() == Some(verdict);
+        let failures = until(lab, &id, "judged", judged).await.failing_streak();
+        assert_eq!(failures >= 2, verdict == HealthStatus::Unhealthy, "{failures}");
     }
 }
 
@@ -114,24 +101,15 @@ pub async fn healthcheck_results_outlive_the_life_they_belong_to<L: Lab>(lab: &L
     let id = created(lab, "ill", &body).await;
     lab.engine().start(&id).await.expect("start");
     let results = |seen: &Inspected| seen.health_log(100).map(|(code, _)| code).collect::<Vec<_>>();
-    until(lab, &id, "probed six times", |seen| {
-        seen.health().is_some_and(|health| health.failing_streak >= 6)
-    })
-    .await;
+    until(lab, &id, "probed six times", |seen| seen.failing_streak() >= 6).await;
     lab.engine().stop(&id, Duration::ZERO).await.expect("stop");
     let seen = until_exited(lab, &id).await;
     assert_eq!(results(&seen), [1; 5], "the last five are kept");
-    assert_eq!(
-        seen.health().map(|health| health.status),
-        Some(HealthStatus::Unhealthy)
-    );
+    assert_eq!(seen.health_status(), Some(HealthStatus::Unhealthy));
     lab.engine().start(&id).await.expect("start again");
     let seen = lab.engine().inspect(&id).await.expect("inspect");
     assert_eq!(results(&seen), [1; 5]);
-    assert_eq!(
-        seen.health().map(|health| health.status),
-        Some(HealthStatus::Starting)
-    );
+    assert_eq!(seen.health_status(), Some(HealthStatus::Starting));
 }
 
 /// Waits until its log has this line.

@@ -2,8 +2,8 @@
 
 use chrono::TimeDelta;
 use delegate_upgrader::container::RunState;
+use delegate_upgrader::rollout::Member;
 use delegate_upgrader::rollout::reason::Reason;
-use delegate_upgrader::rollout::{AutoRemove, Member};
 
 use super::super::scene::{
     Change, DEADLINE, STOP_TIMEOUT, Scene, V1, V2, V3, ago, copy, helper, image_id, new, old,
@@ -76,7 +76,7 @@ fn old_containers_are_stopped_once_the_successor_works() {
     let fails = |seconds| Scene::new().serving(new().unhealthy(1000, seconds));
     let ended = |seconds| Scene::new().serving(new().running(1000, 0).exited(seconds));
     let stopped = || Scene::new().serving(new().running(1000, 0).stopped(900));
-    let vanishing = || old().auto_remove(AutoRemove::ByDocker);
+    let vanishing = || old().vanishing();
     let stuck = || old().state(RunState::Removing).change(|m| m.life.finished_at = Some(ago(601)));
     let unhealthy = "reject new as d.failed-1: not healthy for 10m after it had taken over: /api/health says unhealthy";
     let exited = "reject new as d.failed-1: exited with code 3 after it had taken over";

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use delegate_upgrader::container::RunState;
 use delegate_upgrader::document::{DependencyKind, Obstacle};
-use delegate_upgrader::rollout::{AutoRemove, Member};
+use delegate_upgrader::rollout::Member;
 
 use super::super::scene::{Change, DEADLINE, HEALTHY_TIME, STOP_TIMEOUT, Scene, ago, helper, new, old};
 use super::{check, table};
@@ -39,7 +39,7 @@ fn a_candidate_takes_the_free_name_or_the_old_container_gets_it_back() {
     let refused = "reject new as d.failed-1: Docker could not start it: d.candidate was never started";
     let exited = "reject new as d.failed-1: exited with code 3 before it had proven itself";
     let row = |row: &str, words: &str| -> &'static str { format!("{row}: {words}").leak() };
-    let vanishing = || old().auto_remove(AutoRemove::ByDocker);
+    let vanishing = || old().vanishing();
     table(
         "The name is free",
         vec![
@@ -97,7 +97,7 @@ fn a_candidate_takes_the_free_name_or_the_old_container_gets_it_back() {
 fn an_old_container_is_restored_or_recreated() {
     let failed = |seconds| new().policy("no").unhealthy(90, 90).asked_to_stop(seconds);
     let restoring = |old: Member| Scene::new().draining(90, old).failed(1, new().policy("no").exited(30));
-    let vanishing = || old().auto_remove(AutoRemove::ByDocker);
+    let vanishing = || old().vanishing();
     let free_for = |seconds, scene: Scene| scene.knowing(|facts| facts.name_free_for = Duration::from_secs(seconds));
     table(
         "Restoring",

@@ -6,7 +6,7 @@ use delegate_upgrader::container::{ContainerId, Request, RunState};
 use delegate_upgrader::document::{DependencyKind, Obstacle};
 use delegate_upgrader::host::hold::{Holds, Rejected};
 use delegate_upgrader::rollout::reason::Reason;
-use delegate_upgrader::rollout::{AutoRemove, Facts, Intent};
+use delegate_upgrader::rollout::{Facts, Intent};
 
 use super::super::scene::{
     Change, Scene, V1, V2, V3, ago, copy, holds, image_id, new, old, parsed, remembered,
@@ -40,7 +40,7 @@ fn a_delegate_in_service_is_replaced_when_nothing_is_in_the_way() {
     let unknown = |scene: Scene, forget: fn(&mut Facts)| scene.knowing(forget);
     let snoozed = || published().with(|r| r.owner.snooze_until = Some(ago(-60)));
     let waiting = || current().keep(Reason::WaitingForReplica { name: "e".to_owned() });
-    let by_upgrader = |seconds| Scene::new().serving(old().auto_remove(AutoRemove::ByUpgrader).exited(seconds));
+    let by_upgrader = |seconds| Scene::new().serving(old().emulating().exited(seconds));
     let back = || old().change(|m| m.rolled_back_from = Some(remembered(V2)));
     let delayed = || {
         let timing = Timing { delay: std::time::Duration::from_secs(60), ..Timing::default() };

@@ -34,7 +34,6 @@ fn changed(change: impl FnOnce(&mut Member)) -> Scene {
 fn asked_to_restart(seconds: i64) -> Scene {
     changed(|m| {
         m.history.checks.restart = Some(RequestedRestart {
-            life: m.life.started_at,
             asked_at: ago(seconds),
             grace: m.stop_timeout,
         });
@@ -77,7 +76,6 @@ fn a_delegate_that_fails_its_checks_is_restarted() {
             (ended(STOP_TIMEOUT + 100, 91), "restart_in_progress: start old"),
             // Its owner stopped it later.
             (ended(STOP_TIMEOUT + 100, 89), "blocked: rest, not_running"),
-            (ended(100, 10).with(|r| r.serving.as_mut().unwrap().life.started_at = Some(ago(90))), "blocked: rest, not_running"),
             (changed(|m| m.life.started_at = Some(ago(DEADLINE - 1))), "restart_backoff: rest, restart_backoff"),
             (changed(|m| m.life.started_at = Some(ago(DEADLINE))), RESTARTED),
             (changed(|m| m.history.checks.refused = Some("forbidden".to_owned())), "restart_refused: rest, restart_deferred"),
