@@ -13,9 +13,10 @@ use super::questions::{Answer, AskRegistry, Question};
 use super::subject::Subject;
 use super::upgrade_run::UpgradeRun;
 use crate::alerts::{AskAlerts, Firing};
+use crate::engine::EngineCalls;
 use crate::events::ledger::Ledger;
 use crate::image::TargetSettings;
-use crate::manager::{ImageSource, ManagerStatus, UpgraderImage};
+use crate::manager::{ImageSource, ManagerRequests, ManagerStatus, UpgraderImage};
 use crate::rollout::Intent;
 use crate::rollout::reason::{Reason, WORTH_A_WORD};
 use crate::status::report::Report;
@@ -134,6 +135,11 @@ pub trait Controller: Sized {
     /// Asks in the background whether a newer version of the upgrader is published.
     fn ask_about_upgrader(&mut self) {}
 
+    /// The calls to the engine so far.
+    fn engine_calls(&self) -> EngineCalls {
+        EngineCalls::default()
+    }
+
     /// Starts a run at the next observation: [`Self::reconcile`] asks for the published images, and acts on each answer.
     fn start_run(&mut self, intent: Intent) {
         self.core_mut().starting = Some(intent);
@@ -186,6 +192,11 @@ pub trait Controller: Sized {
     /// The alerts of `HOLD_ON_ALERTS` that fire, or why they are unknown, if that was asked.
     fn firing(&self) -> Option<&Firing> {
         self.core().alerts.last()
+    }
+
+    /// The requests to the Manager so far.
+    fn manager_requests(&self) -> ManagerRequests {
+        self.core().manager.requests()
     }
 
     /// The Manager's last answers, in or between runs; `None` if there is no Manager.

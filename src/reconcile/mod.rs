@@ -40,7 +40,7 @@ use crate::host::engine_problem;
 use crate::host::hold::KnownHolds;
 use crate::image::{ImageReference, TargetSettings};
 use crate::managed::Orchestrate as _;
-use crate::manager::{ImageSource, ManagerError, ManagerRequests, Query};
+use crate::manager::{ImageSource, ManagerError, Query};
 use crate::observe::{Observer, Scope, Turn};
 use crate::reconcile::act::Outcome;
 use crate::reconcile::clock::{Clock, Timekeeper};
@@ -145,16 +145,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             retries: true,
             ..self
         }
-    }
-
-    /// The calls to the engine so far.
-    pub fn engine_calls(&self) -> EngineCalls {
-        self.engine.calls()
-    }
-
-    /// The requests to the Manager so far.
-    pub fn manager_requests(&self) -> ManagerRequests {
-        self.core.manager.requests()
     }
 
     /// The values of `DELEGATE_NAME` on this host that are not managed.
@@ -445,5 +435,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
     fn ask_about_upgrader(&mut self) {
         let Core { manager, target, .. } = &mut self.core;
         manager.ask_about_upgrader(&self.engine, self.settings.scope.own_id.as_ref(), target);
+    }
+
+    fn engine_calls(&self) -> EngineCalls {
+        self.engine.calls()
     }
 }
