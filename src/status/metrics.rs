@@ -14,7 +14,6 @@ use crate::manager::heartbeat::ManagerStatus;
 use crate::status::Status;
 use crate::status::report::DelegateReport;
 use crate::text::Foreign;
-use crate::text::foreign::is_unsafe;
 
 /// The labels of a series: names and values.
 type Labels = Vec<(&'static str, String)>;
@@ -125,17 +124,7 @@ pub fn text(status: &Status) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = encode(&mut text, &registry);
-    let text = as_prometheus(&text);
-    // In a label, a backslash must be escaped with another one.
-    let shown = text
-        .split_inclusive('\n')
-        .map(|line| match line.strip_suffix('\n') {
-            Some(line) if line.contains(is_unsafe) => {
-                Foreign(line).to_string().replace("\\u{", "\\\\u{") + "\n"
-            }
-            _ => line.to_owned(),
-        });
-    shown.collect()
+    as_prometheus(&text)
 }
 
 /// Converts OpenMetrics to the older Prometheus format, which every scraper reads. In that format, the metadata of a
@@ -214,10 +203,7 @@ fn register_delegates<'a>(registry: &mut Registry, delegates: impl Iterator<Item
                 ("container", &*delegate.container),
                 ("workload", &*delegate.workload),
             ];
-            let labels = own
-                .iter()
-                .chain(more)
-                .map(|(name, value)| (*name, (*value).to_owned()));
+            let labels = own.iter().chain(more).map(|(name, value)| (*name, label(value)));
             gauges.get_or_create_owned(&labels.collect())
         };
         let probe = [
@@ -303,6 +289,12 @@ fn register_time(registry: &mut Registry, name: &str, help: &str, time: Option<D
     let gauge = Gauge::<i64>::default();
     gauge.set(time.map_or(0, |time| time.timestamp()));
     registry.register_with_unit(name, help, Unit::Seconds, gauge);
+}
+
+/// The value of a label, in which a quote or a backslash follows another backslash.
+fn label(value: &str) -> String {
+    let value = Foreign(value).to_string();
+    value.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 /// The number as a gauge has it.
