@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::audit::{AuditLog, Known, Unwritten, remember};
+use super::audit::{AuditLog, Known, Open, Unwritten, note_problem, remember};
 use super::event::{Action, Event, EventId};
 use super::histograms::{self, Durations};
 use super::listeners::Listeners;
@@ -57,13 +57,6 @@ pub struct Ledger {
     pub recent: VecDeque<Event>,
     /// How often each kind of step was attempted.
     pub steps_taken: BTreeMap<&'static str, u64>,
-}
-
-/// Reported problems whose end has not been reported yet.
-#[derive(Debug, Default)]
-struct Open {
-    is_unhealthy: bool,
-    skipped: Option<String>,
 }
 
 impl Ledger {
@@ -132,7 +125,8 @@ impl Ledger {
             .chain(managed.flat_map(|managed| outcomes_of_managed(managed, healthy_time, &self.host, now)))
             .collect();
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.begin(&found, rollouts).await;
+            let before = rollouts.iter().flat_map(recorded_before);
+            self.begin(&found, before).await;
         }
         self.report_new(found).await;
         if !self.is_operators {
@@ -154,7 +148,7 @@ impl Ledger {
         let outcome = |pause| outcome_of_pause(pause, &self.host, now);
         let mut found: Vec<Outcome> = pauses.iter().map(outcome).collect();
         if !std::mem::replace(&mut self.knows_pauses, true) {
-            self.begin(&found, &[]).await;
+            self.begin(&found, std::iter::empty()).await;
         }
         found.retain(|outcome| outcome.event.container.is_empty() || is_own(&outcome.event.container));
         self.report_new(found).await;
@@ -170,11 +164,10 @@ impl Ledger {
 
     /// Finds out what earlier processes have reported. Outcomes older than the audit log were reported then or never
     /// will be; without a log, this applies to all outcomes of completed replacements.
-    async fn begin(&mut self, found: &[Outcome], rollouts: &[Rollout]) {
+    async fn begin(&mut self, found: &[Outcome], before: impl Iterator<Item = EventId>) {
         let ids = found.iter().map(|outcome| outcome.event.id.clone());
-        let ids = ids.chain(rollouts.iter().flat_map(recorded_before)).collect();
         let known = match &self.audit {
-            Some(audit) => audit.known(ids).await,
+            Some(audit) => audit.known(ids.chain(before).collect()).await,
             None => Known::default(),
         };
         let is_old = |outcome: &&Outcome| {
@@ -188,20 +181,7 @@ impl Ledger {
         self.seen.extend(old);
         self.seen.extend(known.ids);
         if self.recent.is_empty() {
-            self.recent = known.recent;
-        }
-        for rollout in rollouts {
-            let Some(events) = known.open.get(&rollout.name) else {
-                continue;
-            };
-            let open = self.open.entry(rollout.name.clone()).or_default();
-            for event in events {
-                match event.action {
-                    Action::HealthLost => open.is_unhealthy = true,
-                    Action::Skipped if !event.resolved => open.skipped.clone_from(&event.reason),
-                    _ => {}
-                }
-            }
+            (self.recent, self.open) = (known.recent, known.open);
         }
     }
 
@@ -261,19 +241,12 @@ impl Ledger {
             return;
         }
         let ((name, _), kind) = (subject, reason.kind());
-        let open = self.open.entry(name.to_owned()).or_default();
         let word = kind.as_str();
-        let (message, is_over) = match (kind.standing(), &open.skipped) {
+        let skipped = self.open.get(name).and_then(|open| open.skipped.as_deref());
+        let (message, is_over) = match (kind.standing(), skipped) {
             (Standing::Skipped, Some(before)) if before == word => return,
-            (Standing::Skipped, _) => {
-                open.skipped = Some(word.to_owned());
-                (reason.to_string(), false)
-            }
-            (Standing::Served, Some(before)) => {
-                let message = format!("{before} is over: {reason}");
-                open.skipped = None;
-                (message, true)
-            }
+            (Standing::Skipped, _) => (reason.to_string(), false),
+            (Standing::Served, Some(before)) => (format!("{before} is over: {reason}"), true),
             _ => return,
         };
         let at = now.to_rfc3339();
@@ -299,16 +272,16 @@ impl Ledger {
         if rollout.inspect_error.is_some() || is_put_away {
             return;
         }
-        let open = self.open.entry(rollout.name.clone()).or_default();
+        let is_reported = self.open.get(&rollout.name).is_some_and(|open| open.is_unhealthy);
         let lost_since = serving.history.unhealthy_since;
         let has_lasted = lost_since.is_some_and(|since| now - since >= self.health_interval * INTERVALS);
         let detail = &serving.health.detail;
         let (action, message) = match serving.health.status {
-            HealthStatus::Healthy if open.is_unhealthy => {
+            HealthStatus::Healthy if is_reported => {
                 (Action::HealthRegained, format!("healthy again: {detail}"))
             }
             HealthStatus::Healthy => return,
-            _ if open.is_unhealthy || !has_lasted => return,
+            _ if is_reported || !has_lasted => return,
             status => {
                 let next = serving.next_step();
                 (
@@ -317,7 +290,6 @@ impl Ledger {
                 )
             }
         };
-        open.is_unhealthy = action == Action::HealthLost;
         let at = now.to_rfc3339();
         let what = [serving.id.as_str(), at.as_str()];
         let subject = (&*rollout.name, &*rollout.workload);
@@ -345,6 +317,7 @@ impl Ledger {
         ) {
             self.seen.insert(event.id.clone());
         }
+        note_problem(&mut self.open, &event);
         remember(&mut self.recent, event);
     }
 }

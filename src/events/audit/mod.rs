@@ -17,8 +17,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 use tracing::{error, info};
 
-pub(super) use self::file::remember;
-pub use self::file::{AuditFile, Known};
+pub use self::file::{AuditFile, Known, Open};
+pub(super) use self::file::{note_problem, remember};
 pub use self::reader::read;
 use super::event::{Event, EventId};
 use crate::telemetry;
