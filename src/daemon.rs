@@ -1,8 +1,6 @@
 //! The daemon's loop. The schedule, the health interval and replacements in progress wake it, and each time it does the
 //! same things.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -134,13 +132,10 @@ pub async fn run<C: Controller, T>(
         }
         status.send_modify(|status| {
             let ledger = reconciler.ledger();
-            status.steps = counted(&ledger.steps_taken);
             status.manager = reconciler.manager_status();
             status.upgrader_image = reconciler.upgrader_image().cloned();
-            status.outcomes = counted(&ledger.counts);
-            status.events = ledger.recent.iter().cloned().collect();
+            status.tally.clone_from(&ledger.tally);
             status.pauses.clone_from(&ledger.pauses);
-            status.durations.clone_from(&ledger.durations);
             status.audit_log =
                 Some(ledger.unwritten()).filter(|unwritten| *unwritten != Unwritten::default());
             status.webhook = options.listeners.webhook.as_ref().map(Webhook::counts);
@@ -175,11 +170,6 @@ pub async fn run<C: Controller, T>(
     trigger.shutdown().await;
     options.listeners.finish(LAST_EVENTS).await;
     ended
-}
-
-fn counted(counts: &BTreeMap<&'static str, u64>) -> BTreeMap<Cow<'static, str>, u64> {
-    let counts = counts.iter();
-    counts.map(|(word, count)| (Cow::from(*word), *count)).collect()
 }
 
 fn until(next_check: Option<DateTime<Utc>>) -> Duration {

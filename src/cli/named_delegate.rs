@@ -106,7 +106,7 @@ async fn finish(
     json: bool,
 ) -> Result<Exit, Exit> {
     started.map_err(failed)?;
-    let is_left = |upgrader: &Upgrader| no_wait && upgrader.ledger().steps_taken.contains_key("start");
+    let is_left = |upgrader: &Upgrader| no_wait && upgrader.ledger().tally.steps.contains_key("start");
     let report = daemon::run_until(upgrader, &is_left).await;
     let report = report.map_err(|error| no_engine(&error))?;
     if json && print_json(&report) != Exit::Ok {

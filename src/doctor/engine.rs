@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::Utc;
 use tokio::time::timeout;
 
-use super::{Checks, PATIENCE, Severity, containers, oldest, swarm};
+use super::{Checks, PATIENCE, Severity, containers, oldest};
 use crate::app::{self, ConfiguredSource, Upgrader};
 use crate::config::{HealthAction, ProbeKind, Settings, Source};
 use crate::engine::{
@@ -71,8 +71,11 @@ pub(super) async fn check(
     };
     checks.judged("engine", text, warning);
     let scope = app::scope(settings);
-    let observed = delegates(source, settings).await;
-    let services = swarm::services(engine.as_ref(), settings).await;
+    let mut observed = delegates(source, settings).await;
+    let services = match &mut observed {
+        Ok((upgrader, survey)) => upgrader.plan_services(survey.now).await,
+        Err(_) => Some(Vec::new()),
+    };
     let needs = Needs {
         swarm: settings.swarm && services.is_some(),
         upgrades: !settings.disable_auto_upgrade,
@@ -86,7 +89,7 @@ pub(super) async fn check(
         ],
     };
     let refused = permissions(engine, needs, checks).await;
-    let (mut upgrader, survey) = match observed {
+    let (upgrader, survey) = match observed {
         Ok(observed) => observed,
         Err(error) => {
             let advice = "check that a socket proxy permits the calls above";
@@ -100,11 +103,16 @@ pub(super) async fn check(
             });
         }
     };
-    let planned = upgrader.plan_services(survey.now).await;
-    swarm::check(services.as_deref().unwrap_or_default(), &planned, checks);
+    let services = services.unwrap_or_default();
+    if !services.is_empty() {
+        let names: Vec<&str> = services.iter().map(|row| row.container.as_str()).collect();
+        checks.ok("services", names.join(", "));
+    }
+    for row in &services {
+        checks.planned(row);
+    }
     let rollouts = survey.rollouts.as_slice();
-    let has_services = services.is_some_and(|services| !services.is_empty());
-    if rollouts.is_empty() && !has_services {
+    if rollouts.is_empty() && services.is_empty() {
         checks.fail(
             "delegates",
             none_found(&settings.workload_names, &upgrader.other_workloads()),
@@ -215,7 +223,7 @@ async fn delegates(
 /// The needs of this host, which determine the engine calls to probe.
 #[derive(Clone, Copy)]
 struct Needs {
-    /// Whether the engine is a manager of a Swarm that has services that are delegates.
+    /// Whether the engine is a manager of a Swarm whose services may be changed.
     swarm: bool,
     upgrades: bool,
     compares_tags: bool,

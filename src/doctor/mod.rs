@@ -9,7 +9,6 @@ mod engine;
 mod manager;
 pub(crate) mod oldest;
 mod registry;
-mod swarm;
 
 use std::sync::Arc;
 

@@ -4,20 +4,20 @@
 //! outcome, the next process finds that outcome, with the same id. The last records of the audit log provide what the
 //! containers do not show, for example that a delegate was reported as unhealthy.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::audit::{AuditLog, Known, Open, Unwritten, note_problem, remember};
+use super::audit::{AuditLog, Known, Open, Unwritten, note_problem};
 use super::event::{Action, Event, EventId};
-use super::histograms::{self, Durations};
 use super::listeners::Listeners;
 use super::managed::outcomes_of_managed;
 use super::note::Notes;
 use super::outcome::{At, Outcome, recorded_before};
 use super::pauses::outcome_of_pause;
+use super::tally::Tally;
 use crate::container::ImageId;
 use crate::health::HealthStatus;
 use crate::host::hold::Paused;
@@ -49,14 +49,8 @@ pub struct Ledger {
     knows_pauses: bool,
     /// The pauses that held at the last observation: of the whole host, and of these delegates.
     pub pauses: Vec<Paused>,
-    /// How many events of each kind there were since the start.
-    pub counts: BTreeMap<&'static str, u64>,
-    /// How long the parts of replacements took since the start.
-    pub durations: Durations,
-    /// The last events, the earliest first, as far as the audit log and this process know them.
-    pub recent: VecDeque<Event>,
-    /// How often each kind of step was attempted.
-    pub steps_taken: BTreeMap<&'static str, u64>,
+    /// What has happened since the start.
+    pub tally: Tally,
 }
 
 impl Ledger {
@@ -73,14 +67,13 @@ impl Ledger {
             audit,
             listeners,
             health_interval: TimeDelta::from_std(health_interval).unwrap_or_default(),
-            durations: histograms::empty(),
             ..Self::default()
         }
     }
 
     /// Counts an attempt at a step of this kind.
     pub fn count(&mut self, step: &'static str) {
-        *self.steps_taken.entry(step).or_default() += 1;
+        *self.tally.steps.entry(step).or_default() += 1;
     }
 
     /// The ledger of an operator's command. It reports no lasting states, since the daemon does.
@@ -180,8 +173,8 @@ impl Ledger {
             .map(|outcome| outcome.event.id.clone());
         self.seen.extend(old);
         self.seen.extend(known.ids);
-        if self.recent.is_empty() {
-            (self.recent, self.open) = (known.recent, known.open);
+        if self.tally.events.is_empty() {
+            (self.tally.events, self.open) = (known.recent, known.open);
         }
     }
 
@@ -305,8 +298,6 @@ impl Ledger {
         if let Some(audit) = &self.audit {
             audit.record(&event).await;
         }
-        *self.counts.entry(event.action.as_str()).or_default() += 1;
-        histograms::note(&self.durations, &event.seconds);
         if let Some(webhook) = &self.listeners.webhook {
             webhook.send(&event);
         }
@@ -318,6 +309,6 @@ impl Ledger {
             self.seen.insert(event.id.clone());
         }
         note_problem(&mut self.open, &event);
-        remember(&mut self.recent, event);
+        self.tally.note(event);
     }
 }

@@ -208,7 +208,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(self
             .rows(survey)
             .into_iter()
-            .chain(services)
+            .chain(services.into_iter().flatten())
             .chain(others)
             .collect())
     }

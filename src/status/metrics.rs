@@ -96,12 +96,12 @@ pub fn text(status: &Status) -> String {
     status.manager_requests.register(&mut registry);
     status.engine_calls.register(&mut registry);
 
-    let steps = counters("step", &status.steps);
+    let steps = counters("step", &status.tally.steps);
     registry.register("steps", "Steps tried since the start", steps);
 
-    let outcomes = counters("action", &status.outcomes);
+    let outcomes = counters("action", &status.tally.outcomes);
     registry.register("outcomes", "Outcomes since the start, by action", outcomes);
-    for (part, histogram) in &status.durations {
+    for (part, histogram) in &status.tally.durations {
         let help = format!("How long the {part} of a replacement took");
         registry.register_with_unit(*part, help, Unit::Seconds, histogram.clone());
     }
@@ -212,11 +212,11 @@ fn register_delegates<'a>(registry: &mut Registry, delegates: impl Iterator<Item
         ];
         series(&healthy, &probe).set((delegate.health == HealthStatus::Healthy).into());
         let reason = ("reason", delegate.reason.as_str());
-        let cause = delegate.cause.as_deref().map(|cause| ("cause", cause));
+        let cause = delegate.cause.map(|cause| ("cause", cause));
         let both: Vec<_> = [reason].into_iter().chain(cause).collect();
         series(&reasons, &both).set(1);
         for found in &delegate.rejected_images {
-            let image = [("image", &*found.image), ("cause", &*found.cause)];
+            let image = [("image", &*found.image), ("cause", found.cause)];
             let series = series(&rejected, &image);
             series.set(series.get().max(found.at.timestamp()));
         }

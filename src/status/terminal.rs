@@ -82,7 +82,7 @@ fn details(delegate: &DelegateReport, look: Look, now: DateTime<Utc>) -> Vec<Str
     lines.extend(
         delegate
             .other_blockers()
-            .map(|also| format!("also {}", with_word(also.reason, &also.message))),
+            .map(|also| format!("also {}", with_word(also.reason.kind(), &also.reason.to_string()))),
     );
     if let Some(pull) = &delegate.pull {
         lines.push(format!("the pull has {pull}"));

@@ -3,7 +3,7 @@
 //! The daemon and a command such as `rollback` may write to it at the same time. Each writer takes a lock, and first
 //! reads the records that others have appended since its last read. logrotate may rename or empty the file at any time.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, fchown};
@@ -32,7 +32,7 @@ pub struct Known {
     /// The open problems of each delegate, by container name.
     pub open: HashMap<String, Open>,
     /// The last records of the log, the earliest first.
-    pub recent: VecDeque<Event>,
+    pub recent: Vec<Event>,
 }
 
 /// Reported problems whose end has not been reported yet.
@@ -159,11 +159,11 @@ fn made_at(path: &Path) -> Option<DateTime<Utc>> {
 }
 
 /// Adds an event to the last events, for the status page, and drops the oldest one beyond the limit.
-pub(in crate::events) fn remember(recent: &mut VecDeque<Event>, event: Event) {
+pub(in crate::events) fn remember(recent: &mut Vec<Event>, event: Event) {
     if recent.len() >= RECENT {
-        recent.pop_front();
+        recent.remove(0);
     }
-    recent.push_back(event);
+    recent.push(event);
 }
 
 /// Notes a problem that an event reports, or the end of one.

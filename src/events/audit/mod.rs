@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 use tracing::{error, info};
@@ -108,14 +108,14 @@ impl AuditLog {
 }
 
 /// Records that are not in the log.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Unwritten {
     /// How many wait in memory and will be tried again.
     pub waiting: usize,
     /// How many were lost because too many were waiting.
     pub lost: u64,
     /// Why the last attempt to write failed, if it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 

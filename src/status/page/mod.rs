@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use ring::digest::{SHA256, digest};
 
 use crate::events::Event;
-use crate::events::history::History;
+use crate::events::history::releases_of;
 use crate::host::place::command;
 use crate::image::Expiry;
 use crate::rollout::reason::{REFERENCE, ReasonKind};
@@ -91,7 +91,7 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
             page,
             "<article data-part=\"delegate {name}\"><header>{head}</header>"
         );
-        body(&mut page, delegate, &status.events, clock);
+        body(&mut page, delegate, &status.tally.events, clock);
         page.push_str("</article>");
     }
     if !short.is_empty() {
@@ -103,12 +103,12 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
                 page,
                 "<details data-key=\"row of {name}\"><summary>{head}<span>{image}</span></summary>"
             );
-            body(&mut page, delegate, &status.events, clock);
+            body(&mut page, delegate, &status.tally.events, clock);
             page.push_str("</details>");
         }
         page.push_str("</article>");
     }
-    recently(&mut page, &status.events, clock);
+    recently(&mut page, &status.tally.events, clock);
     let _ = write!(page, "</main><script>{SCRIPT}</script></body></html>");
     page
 }
@@ -171,9 +171,10 @@ fn body(page: &mut String, delegate: &DelegateReport, events: &[Event], clock: C
     };
     row("Status", explained(delegate.reason, &delegate.message));
     for also in delegate.other_blockers() {
+        let reason = also.reason.kind();
         row(
             "Also",
-            explained(also.reason, &with_word(also.reason, &also.message)),
+            explained(reason, &with_word(reason, &also.reason.to_string())),
         );
     }
     if let Some(next) = &delegate.next_step {
@@ -248,7 +249,7 @@ fn releases_html(delegate: &DelegateReport, events: &[Event], clock: Clock<'_>) 
     let own = events
         .iter()
         .filter(|event| event.container == delegate.container);
-    let releases = History::of(&delegate.container, None, own.cloned().collect()).releases;
+    let releases = releases_of(own, None);
     if releases.is_empty() {
         return None;
     }

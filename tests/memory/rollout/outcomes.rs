@@ -307,7 +307,7 @@ async fn records_each_pause_and_its_end_once() {
         daemon.answered().await;
         daemon.reconcile().await.unwrap();
     }
-    let counts = &daemon.ledger().counts;
+    let counts = &daemon.ledger().tally.outcomes;
     assert_eq!((counts["paused"], counts["resumed"]), (2, 1));
     at.once(OLD).await;
     let records = at.records();
