@@ -1,6 +1,6 @@
 //! The releases of a delegate, from the records of the audit log and from the state of its containers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -74,7 +74,7 @@ impl From<&Rollout> for Present {
             host: &place::host(),
             now: DateTime::default(),
         };
-        let outcomes = at.outcomes(&BTreeSet::new());
+        let outcomes = at.outcomes();
         let serving = rollout.serving.as_ref().map(|serving| Release {
             image_id: Some(serving.image_id.as_str().to_owned()),
             time: Some(serving.created_at),

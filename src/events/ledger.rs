@@ -114,7 +114,7 @@ impl Ledger {
         }
         let found: Vec<Outcome> = rollouts
             .iter()
-            .flat_map(|rollout| self.at(rollout, now).outcomes(&self.seen))
+            .flat_map(|rollout| self.at(rollout, now).outcomes())
             .chain(managed.flat_map(|managed| outcomes_of_managed(managed, healthy_time, &self.host, now)))
             .collect();
         if !std::mem::replace(&mut self.has_begun, true) {
@@ -190,7 +190,7 @@ impl Ledger {
                 Some(unhealthy),
             ) => self.at(rollout, now).restarted(unhealthy, *failures, verdict),
             (Step::Retire { .. } | Step::Drain { .. }, Some(old)) => {
-                match self.at(rollout, now).took_over(old, &self.seen, true) {
+                match self.at(rollout, now).took_over(old, true) {
                     Some(outcome) => outcome.event,
                     None => return,
                 }

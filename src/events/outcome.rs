@@ -1,7 +1,5 @@
 //! Derives outcomes from the containers of a delegate. Pure: every process that observes them gets the same result.
 
-use std::collections::BTreeSet;
-
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::event::{Action, Event, EventId, Seconds, seconds};
@@ -66,16 +64,16 @@ pub(super) struct At<'a> {
 }
 
 impl At<'_> {
-    /// The outcomes that the containers show. Those already in `seen`, which are most, are left out.
-    pub(super) fn outcomes(&self, seen: &BTreeSet<EventId>) -> Vec<Outcome> {
+    /// The outcomes that the containers show.
+    pub(super) fn outcomes(&self) -> Vec<Outcome> {
         let rollout = self.rollout;
         if rollout.inspect_error.is_some() {
             return Vec::new();
         }
         let given_up = rollout.failed.iter().chain(&rollout.withdrawn);
-        let given_up = given_up.filter_map(|member| self.given_up(member, seen));
+        let given_up = given_up.filter_map(|member| self.given_up(member));
         let serving = rollout.serving.iter();
-        let served = serving.filter_map(|serving| self.took_over(serving, seen, false));
+        let served = serving.filter_map(|serving| self.took_over(serving, false));
         given_up.chain(served).collect()
     }
 
@@ -89,15 +87,12 @@ impl At<'_> {
     }
 
     /// The outcome of a candidate that was rejected or withdrawn.
-    fn given_up(&self, member: &Member, seen: &BTreeSet<EventId>) -> Option<Outcome> {
+    fn given_up(&self, member: &Member) -> Option<Outcome> {
         let action = match member.role {
             Role::Failed { .. } => Action::Rejected,
             Role::Withdrawn { .. } => Action::Withdrawn,
             _ => return None,
         };
-        if seen.contains(&EventId::of(action, &[member.id.as_str()])) {
-            return None;
-        }
         let image = member.tried();
         let note = self.notes.of(&member.id);
         let message = match (&note.because, action) {
@@ -127,12 +122,7 @@ impl At<'_> {
     /// The outcome of a container of ours that has taken the name: an upgrade, a rollback, or a copy that brought the
     /// old one back. It is complete once the container works and the old one has ended, or at the latest when the
     /// container is retired itself, since an older one may need longer for its tasks.
-    pub(super) fn took_over(
-        &self,
-        serving: &Member,
-        seen: &BTreeSet<EventId>,
-        is_retired: bool,
-    ) -> Option<Outcome> {
+    pub(super) fn took_over(&self, serving: &Member, is_retired: bool) -> Option<Outcome> {
         let rollout = self.rollout;
         serving.replaces.as_ref()?;
         let old = rollout.old.iter().find(|old| serving.is_successor_of(old));
@@ -149,9 +139,6 @@ impl At<'_> {
             (false, _, None) => Action::Upgraded,
         };
         let id = [serving.id.as_str()];
-        if seen.contains(&EventId::of(action, &id)) {
-            return None;
-        }
         let event = if action == Action::Restored {
             self.serves_again(serving, &id)
         } else {
