@@ -151,51 +151,21 @@ fn as_prometheus(open_metrics: &str) -> String {
 
 /// Registers the series of each delegate.
 fn register_delegates<'a>(registry: &mut Registry, delegates: impl Iterator<Item = &'a DelegateReport>) {
-    let [healthy, reasons, support, rejected, tasks, left, time_left] = [
-        (
-            "delegate_healthy",
-            None,
-            "Whether the delegate is healthy, and which probe says so",
-        ),
-        (
-            "delegate_reason",
-            None,
-            "Why nothing more happens to the delegate now",
-        ),
-        (
-            "delegate_support_ends_timestamp",
-            Some(Unit::Seconds),
-            "When the support of the delegate's version ends, or about when, by its tag",
-        ),
-        (
-            "image_rejected_timestamp",
-            Some(Unit::Seconds),
-            "When the delegate last rejected the image, or an operator rolled it back",
-        ),
-        (
-            "delegate_tasks",
-            None,
-            "Tasks that the delegate executes, if it says so",
-        ),
-        (
-            "delegate_drain_tasks",
-            None,
-            "Tasks left to the delegate's containers that are to stop, if they say so",
-        ),
-        (
-            "delegate_drain_remaining",
-            Some(Unit::Seconds),
-            "Time left to the last of the delegate's containers that are to stop",
-        ),
-    ]
-    .map(|(name, unit, help)| {
-        let gauges = Gauges::default();
-        match unit {
-            Some(unit) => registry.register_with_unit(name, help, unit, gauges.clone()),
-            None => registry.register(name, help, gauges.clone()),
-        }
-        gauges
-    });
+    let help = "Whether the delegate is healthy, and which probe says so";
+    let healthy = gauges(registry, "delegate_healthy", None, help);
+    let help = "Why nothing more happens to the delegate now";
+    let reasons = gauges(registry, "delegate_reason", None, help);
+    let seconds = Some(Unit::Seconds);
+    let help = "When the support of the delegate's version ends, or about when, by its tag";
+    let support = gauges(registry, "delegate_support_ends_timestamp", seconds.clone(), help);
+    let help = "When the delegate last rejected the image, or an operator rolled it back";
+    let rejected = gauges(registry, "image_rejected_timestamp", seconds.clone(), help);
+    let help = "Tasks that the delegate executes, if it says so";
+    let tasks = gauges(registry, "delegate_tasks", None, help);
+    let help = "Tasks left to the delegate's containers that are to stop, if they say so";
+    let left = gauges(registry, "delegate_drain_tasks", None, help);
+    let help = "Time left to the last of the delegate's containers that are to stop";
+    let time_left = gauges(registry, "delegate_drain_remaining", seconds, help);
     let now = Utc::now();
     for delegate in delegates {
         let series = |gauges: &Gauges, more: &[(&'static str, &str)]| {
@@ -276,6 +246,15 @@ fn counters<'a, W: Display + 'a>(
         family.get_or_create(&labels).inc_by(*count);
     }
     family
+}
+
+fn gauges(registry: &mut Registry, name: &str, unit: Option<Unit>, help: &str) -> Gauges {
+    let gauges = Gauges::default();
+    match unit {
+        Some(unit) => registry.register_with_unit(name, help, unit, gauges.clone()),
+        None => registry.register(name, help, gauges.clone()),
+    }
+    gauges
 }
 
 fn register(registry: &mut Registry, name: &str, help: &str, value: u64) {
