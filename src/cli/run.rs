@@ -268,26 +268,33 @@ pub(super) async fn once(settings: &Settings, json: bool) -> Result<Exit, Exit> 
     // The upgrader's own container ends after this run, so it needs no replacement.
     let mut settings = settings.clone();
     settings.self_upgrade = false;
-    let mut upgrader = single_run(&settings, ledger, json).await?;
-    until_shutdown(Box::pin(async {
-        let report = daemon::once(&mut upgrader).await;
-        listeners.finish(LAST_EVENTS).await;
-        report
-            .map(|report| summary(&report, json))
-            .map_err(|error| no_engine(&error))
-    }))
+    single_run(&settings, &listeners, ledger, json, async |upgrader| {
+        let report = daemon::once(upgrader).await;
+        let report = report.map_err(|error| no_engine(&error))?;
+        Ok(summary(&report, json))
+    })
     .await
 }
 
-/// Starts the log (on standard error with `json`) and makes the upgrader for a command that runs once.
-///
-/// # Errors
-/// The exit of the command, after the error was printed.
-pub(super) async fn single_run(settings: &Settings, ledger: Ledger, json: bool) -> Result<Upgrader, Exit> {
+/// Starts the log (on standard error with `json`), makes the upgrader for a command that runs once, and delivers the
+/// outcomes of its work at the end.
+pub(super) async fn single_run(
+    settings: &Settings,
+    listeners: &Listeners,
+    ledger: Ledger,
+    json: bool,
+    work: impl AsyncFnOnce(&mut Upgrader) -> Result<Exit, Exit>,
+) -> Result<Exit, Exit> {
     telemetry::start(&settings.log, json);
     log_warnings(&settings.warnings);
     let upgrader = app::upgrader(settings, Arc::new(Utc::now)).await;
-    Ok(made(upgrader)?.with_ledger(ledger))
+    let mut upgrader = made(upgrader)?.with_ledger(ledger);
+    until_shutdown(Box::pin(async {
+        let exit = work(&mut upgrader).await;
+        listeners.finish(LAST_EVENTS).await;
+        exit
+    }))
+    .await
 }
 
 /// Prints the error if a part could not be made, and turns it into an exit.
