@@ -27,6 +27,7 @@ use crate::text::size;
 
 /// The findings about an engine that answers.
 pub(super) struct Host {
+    pub(super) engine: DockerEngine,
     /// The delegates as a scheduled run sees them, if they could be observed.
     pub(super) upgrader: Option<(Upgrader, Observed)>,
     /// The calls that are refused, usually by a socket proxy.
@@ -42,11 +43,17 @@ impl Host {
 
 /// Checks the engine; `None` if it does not answer.
 pub(super) async fn check(
-    engine: &Arc<DockerEngine>,
     source: Option<ConfiguredSource>,
     settings: &Settings,
     checks: &mut Checks,
 ) -> Option<Host> {
+    let engine = match app::engine(settings) {
+        Ok(engine) => engine,
+        Err(error) => {
+            checks.fail("engine", error.to_string());
+            return None;
+        }
+    };
     let host = &settings.engine;
     let info = timeout(PATIENCE, engine.info());
     let info = match info.await.unwrap_or(Err(EngineError::TimedOut(PATIENCE))) {
@@ -88,7 +95,7 @@ pub(super) async fn check(
             (settings.health.probe == ProbeKind::Exec).then_some(HEALTH_PROBE_EXEC),
         ],
     };
-    let refused = permissions(engine, needs, checks).await;
+    let refused = permissions(&engine, needs, checks).await;
     let (upgrader, survey) = match observed {
         Ok(observed) => observed,
         Err(error) => {
@@ -98,6 +105,7 @@ pub(super) async fn check(
                 format!("cannot list the containers: {error}; {advice}"),
             );
             return Some(Host {
+                engine,
                 upgrader: None,
                 refused,
             });
@@ -127,13 +135,14 @@ pub(super) async fn check(
     health(rollouts, settings, checks);
     left_over(rollouts, checks);
     if needs.upgrades && !rollouts.is_empty() {
-        disk(engine.as_ref(), &scope.disk(), rollouts, checks).await;
-        containers::check(engine.as_ref(), &scope, &settings.source, rollouts, checks).await;
+        disk(&engine, &scope.disk(), rollouts, checks).await;
+        containers::check(&engine, &scope, &settings.source, rollouts, checks).await;
     }
     if needs.upgrades {
-        pauses(engine.as_ref(), checks).await;
+        pauses(&engine, checks).await;
     }
     Some(Host {
+        engine,
         upgrader: Some((upgrader, survey)),
         refused,
     })

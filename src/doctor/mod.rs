@@ -10,8 +10,6 @@ mod manager;
 pub(crate) mod oldest;
 mod registry;
 
-use std::sync::Arc;
-
 use futures_util::FutureExt as _;
 use serde::Serialize;
 use strum::Display;
@@ -120,23 +118,9 @@ impl Checks {
 
 /// Checks everything except the settings. The Manager is checked even if the engine is unreachable.
 pub(crate) async fn run_checks(settings: &Settings, checks: &mut Checks) {
-    let engine = match app::engine(settings) {
-        Ok(engine) => Some(Arc::new(engine)),
-        Err(error) => {
-            checks.fail("engine", error.to_string());
-            None
-        }
-    };
     let source = app::impatient_source(settings, crate::host::place::host());
-    let host = match &engine {
-        Some(engine) => {
-            let source = source.as_ref().ok().cloned().flatten();
-            engine::check(engine, source, settings, checks)
-                .boxed_local()
-                .await
-        }
-        None => None,
-    };
+    let of_engine = source.as_ref().ok().cloned().flatten();
+    let host = engine::check(of_engine, settings, checks).boxed_local().await;
     if let Some(engine::Host {
         upgrader: Some((upgrader, _)),
         ..
@@ -151,10 +135,10 @@ pub(crate) async fn run_checks(settings: &Settings, checks: &mut Checks) {
             Vec::new()
         }
     };
-    if let Some((engine, host)) = engine.as_ref().zip(host.as_ref())
+    if let Some(host) = &host
         && !settings.disable_auto_upgrade
     {
-        registry::check(engine, host, &targets, checks).await;
+        registry::check(host, &targets, checks).await;
     }
 }
 

@@ -18,12 +18,8 @@ use crate::text::duration;
 const LOOKUP: &str = "/distribution/{name}/json";
 
 /// Looks up each target image in its registry, by way of the engine.
-pub(super) async fn check(
-    engine: &DockerEngine,
-    host: &Host,
-    targets: &[(&Rollout, ImageReference)],
-    checks: &mut Checks,
-) {
+pub(super) async fn check(host: &Host, targets: &[(&Rollout, ImageReference)], checks: &mut Checks) {
+    let engine = &host.engine;
     let mut by_reference: BTreeMap<String, (&ImageReference, Vec<&Rollout>)> = BTreeMap::new();
     for (rollout, reference) in targets {
         let wanted = by_reference.entry(reference.normalised());
