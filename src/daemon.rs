@@ -10,7 +10,6 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
-use crate::events::audit::Unwritten;
 use crate::events::webhook::Webhook;
 use crate::events::{DeadMan, Listeners};
 use crate::reconcile::clock::Clock;
@@ -136,8 +135,7 @@ pub async fn run<C: Controller, T>(
             status.upgrader_image = reconciler.upgrader_image().cloned();
             status.tally.clone_from(&ledger.tally);
             status.pauses.clone_from(&ledger.pauses);
-            status.audit_log =
-                Some(ledger.unwritten()).filter(|unwritten| *unwritten != Unwritten::default());
+            status.audit_log = ledger.unwritten();
             status.webhook = options.listeners.webhook.as_ref().map(Webhook::counts);
             status.dead_man = options.listeners.dead_man.as_ref().map(DeadMan::counts);
             match outcome {

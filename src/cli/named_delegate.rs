@@ -125,7 +125,6 @@ pub(super) fn failed(error: OperatorError) -> Exit {
     fail(error, exit)
 }
 
-/// The exit of an operator's command.
 pub(super) fn done(report: &Report) -> Exit {
     let mut exit = match report.delegates.as_slice() {
         [] => Exit::NotServed,

@@ -239,7 +239,7 @@ fn log_settings(settings: &Settings, what: &str) {
         workloads = settings.workload_names.join(","),
         source,
         engine = %settings.engine,
-        mode = mode(settings).as_str(),
+        mode = <&str>::from(mode(settings)),
         "{what}"
     );
     let runs = settings.schedule.next_runs(Utc::now(), 3);
@@ -254,7 +254,6 @@ fn log_settings(settings: &Settings, what: &str) {
     log_warnings(&settings.warnings);
 }
 
-/// Logs warnings about the settings.
 pub(super) fn log_warnings(warnings: &[String]) {
     for warning in warnings {
         warn!("{warning}");
@@ -297,15 +296,11 @@ pub(super) async fn single_run(
     .await
 }
 
-/// Prints the error if a part could not be made, and turns it into an exit.
+/// Prints the error if a part could not be made.
 pub(super) fn made<T>(part: Result<T, SetupError>) -> Result<T, Exit> {
     part.map_err(|error| fail(error, Exit::Config))
 }
 
-/// Makes the configured receivers of outcomes.
-///
-/// # Errors
-/// The exit of the command, after the error was printed.
 pub(super) fn make_listeners(settings: &Settings) -> Result<Arc<Listeners>, Exit> {
     made(app::listeners(settings)).map(Arc::new)
 }

@@ -85,9 +85,10 @@ impl Ledger {
         }
     }
 
-    /// How many events are missing from the audit log.
-    pub fn unwritten(&self) -> Unwritten {
-        self.audit.as_ref().map(AuditLog::unwritten).unwrap_or_default()
+    /// The events that are missing from the audit log, if any are.
+    pub fn unwritten(&self) -> Option<Unwritten> {
+        let unwritten = self.audit.as_ref()?.unwritten();
+        Some(unwritten).filter(|unwritten| *unwritten != Unwritten::default())
     }
 
     fn at<'a>(&'a self, rollout: &'a Rollout, now: DateTime<Utc>) -> At<'a> {

@@ -81,6 +81,8 @@ impl At<'_> {
         let subject = (&*self.rollout.name, &*self.rollout.workload);
         Event {
             container_id: Some(member.id.as_str().to_owned()),
+            to: Some(member.image.to_string()),
+            image_id: Some(member.image_id.as_str().to_owned()),
             release: Some(member.release).filter(|release| *release > 0),
             ..Event::new(self.host, subject, (action, id), self.now, message)
         }
@@ -107,8 +109,6 @@ impl At<'_> {
         let mut event = self.event(member, action, &[member.id.as_str()], message);
         let old = self.rollout.members().find(|old| member.is_successor_of(old));
         event.from = old.map(|old| old.image.to_string());
-        event.to = Some(member.image.to_string());
-        event.image_id = Some(member.image_id.as_str().to_owned());
         event.previous_release = Some(member.previous_release);
         event.reason.clone_from(&note.reason);
         event.seconds.pull = self.notes.pull(&member.image_id);
@@ -152,7 +152,7 @@ impl At<'_> {
     }
 
     fn replaced(&self, serving: &Member, old: Option<&Member>, action: Action, id: &[&str]) -> Event {
-        let to = serving.image.to_string();
+        let to = &serving.image;
         let before = serving
             .previous
             .as_ref()
@@ -174,8 +174,6 @@ impl At<'_> {
         }
         let mut event = self.event(serving, action, id, message);
         event.from = from;
-        event.to = Some(to);
-        event.image_id = Some(serving.image_id.as_str().to_owned());
         let old_id = old.map(|old| &old.image_id);
         let old_id = serving.previous.as_ref().map(|before| &before.id).or(old_id);
         event.previous_image_id = old_id.map(|id| id.as_str().to_owned());
@@ -190,11 +188,7 @@ impl At<'_> {
         let message =
             format!("asked Docker to restart it after {failures} failed health checks in a row: {verdict}");
         let id = [unhealthy.id.as_str(), &life(unhealthy)];
-        Event {
-            to: Some(unhealthy.image.to_string()),
-            image_id: Some(unhealthy.image_id.as_str().to_owned()),
-            ..self.event(unhealthy, Action::Restarted, &id, message)
-        }
+        self.event(unhealthy, Action::Restarted, &id, message)
     }
 
     /// The event for an old container that gets its name back.
@@ -205,8 +199,6 @@ impl At<'_> {
     fn serves_again(&self, old: &Member, id: &[&str]) -> Event {
         let message = format!("the old container with {} serves again", old.image);
         let mut event = self.event(old, Action::Restored, id, message);
-        event.to = Some(old.image.to_string());
-        event.image_id = Some(old.image_id.as_str().to_owned());
         let failed = self.rollout.given_up().next();
         event.from = failed.map(|failed| failed.image.to_string());
         event

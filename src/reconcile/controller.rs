@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -48,7 +47,7 @@ impl<M: ImageSource> Core<M> {
             run: UpgradeRun::default(),
             starting: None,
             next_run: None,
-            ledger: Ledger::new(String::new(), Duration::ZERO, None, Arc::default()),
+            ledger: Ledger::default(),
             rounds: 0,
         }
     }

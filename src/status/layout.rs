@@ -10,7 +10,6 @@ use crate::text::{self, Foreign};
 const MIN_LAST: usize = 24;
 /// The widest terminal that the server accepts from a client.
 const MOST_COLUMNS: usize = 1000;
-/// The gap between two columns.
 const GAP: &str = "  ";
 
 /// How to format lines: their width, and whether they have colour.

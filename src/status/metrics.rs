@@ -22,7 +22,7 @@ type Gauges = Family<Labels, Gauge>;
 
 /// The text for a scraper.
 pub fn text(status: &Status) -> String {
-    let mut registry = Registry::with_prefix("delegate_upgrader");
+    let registry = &mut Registry::with_prefix("delegate_upgrader");
 
     let build = Gauges::default();
     build
@@ -30,71 +30,48 @@ pub fn text(status: &Status) -> String {
         .set(1);
     registry.register("build_info", "The version that runs", build);
     let help = "The same number where `config` prints the same settings";
-    register(&mut registry, "config_hash", help, status.config_hash);
+    register(registry, "config_hash", help, status.config_hash);
     if let Some(upgrader) = &status.upgrader_image {
         let help = "Whether a newer version of the upgrader is published, where the two can be compared";
         let is_newer = upgrader.newer_version_available;
-        register(&mut registry, "newer_version_available", help, is_newer.into());
+        register(registry, "newer_version_available", help, is_newer.into());
     }
     let help = "Whether the engine answered at the last observation";
-    register(
-        &mut registry,
-        "engine_up",
-        help,
-        status.not_ready().is_none().into(),
-    );
+    let is_up = status.not_ready().is_none();
+    register(registry, "engine_up", help, is_up.into());
 
     let delegates = status.report.iter().flat_map(|report| &report.delegates);
-    register_delegates(&mut registry, delegates.clone());
+    register_delegates(registry, delegates.clone());
     let failed = delegates.filter(|delegate| delegate.failed).count() as u64;
-    register(
-        &mut registry,
-        "delegates_failed",
-        "Delegates that could not be served",
-        failed,
-    );
+    let help = "Delegates that could not be served";
+    register(registry, "delegates_failed", help, failed);
 
     let observed = status.report.as_ref().map(|report| report.observed_at);
     let upgrade = status.next_upgrade.as_ref().and_then(|next| next.at);
-    for (name, help, time) in [
-        ("start", "When the program started", Some(status.started_at)),
-        ("last_observation", "When the engine was last observed", observed),
-        ("next_run", "When the next scheduled run starts", status.next_run),
-        (
-            "next_upgrade",
-            "When the next upgrade can start, if what keeps it ends by itself",
-            upgrade,
-        ),
-        (
-            "last_success",
-            "When a scheduled run succeeded last",
-            status.last_success,
-        ),
-    ] {
-        register_time(&mut registry, &format!("{name}_timestamp"), help, time);
-    }
+    let help = "When the program started";
+    register_time(registry, "start", help, Some(status.started_at));
+    let help = "When the engine was last observed";
+    register_time(registry, "last_observation", help, observed);
+    let help = "When the next scheduled run starts";
+    register_time(registry, "next_run", help, status.next_run);
+    let help = "When the next upgrade can start, if what keeps it ends by itself";
+    register_time(registry, "next_upgrade", help, upgrade);
+    let help = "When a scheduled run succeeded last";
+    register_time(registry, "last_success", help, status.last_success);
     // A schedule may have no further run.
     if status.success_due.is_some() {
-        register_time(
-            &mut registry,
-            "success_due_timestamp",
-            "By when the next scheduled run should have succeeded: the second one after the last success, or after the start",
-            status.success_due,
-        );
+        let help = "By when the next scheduled run should have succeeded: the second one after the last success, or after the start";
+        register_time(registry, "success_due", help, status.success_due);
     }
     // The Manager's answer cannot be late before the first request.
     let was_asked = |manager: &&ManagerStatus| manager.answered_at.is_some() || manager.problem.is_some();
     if let Some(manager) = status.manager.as_ref().filter(was_asked) {
-        register_time(
-            &mut registry,
-            "manager_last_response_timestamp",
-            "When the Manager last answered for the delegate that has waited longest; after 90 minutes without an answer its UI shows AUTO UPGRADE OFF",
-            manager.answered_at,
-        );
+        let help = "When the Manager last answered for the delegate that has waited longest; after 90 minutes without an answer its UI shows AUTO UPGRADE OFF";
+        register_time(registry, "manager_last_response", help, manager.answered_at);
     }
 
-    status.manager_requests.register(&mut registry);
-    status.engine_calls.register(&mut registry);
+    status.manager_requests.register(registry);
+    status.engine_calls.register(registry);
 
     let steps = counters("step", &status.tally.steps);
     registry.register("steps", "Steps tried since the start", steps);
@@ -110,8 +87,8 @@ pub fn text(status: &Status) -> String {
         .as_ref()
         .map_or(0, |audit| audit.waiting as u64 + audit.lost);
     let help = "Outcomes that could not be written to the audit log";
-    register(&mut registry, "audit_records_missing", help, unwritten);
-    register_notifications(&mut registry, status);
+    register(registry, "audit_records_missing", help, unwritten);
+    register_notifications(registry, status);
 
     let dropped = Counter::<u64>::default();
     dropped.inc_by(status.log_lines_dropped);
@@ -123,7 +100,7 @@ pub fn text(status: &Status) -> String {
 
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = encode(&mut text, &registry);
+    let _ = encode(&mut text, registry);
     as_prometheus(&text)
 }
 
@@ -267,7 +244,7 @@ fn register(registry: &mut Registry, name: &str, help: &str, value: u64) {
 fn register_time(registry: &mut Registry, name: &str, help: &str, time: Option<DateTime<Utc>>) {
     let gauge = Gauge::<i64>::default();
     gauge.set(time.map_or(0, |time| time.timestamp()));
-    registry.register_with_unit(name, help, Unit::Seconds, gauge);
+    registry.register_with_unit(format!("{name}_timestamp"), help, Unit::Seconds, gauge);
 }
 
 /// The value of a label, in which a quote or a backslash follows another backslash.

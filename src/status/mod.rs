@@ -124,13 +124,6 @@ pub enum Mode {
     HealthOnly,
 }
 
-impl Mode {
-    /// The word that users see.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// Publishes the state.
 pub type Publisher = watch::Sender<Status>;
 /// Reads the published state.

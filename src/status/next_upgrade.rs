@@ -32,22 +32,16 @@ impl NextUpgrade {
             .filter(|row| !row.blockers.is_empty() && row.blockers.iter().all(is_waiting));
         let (current, blocked): (Vec<_>, Vec<_>) =
             listed.partition(|row| row.blockers.iter().any(|it| it.kind == BlockerKind::Current));
+        // A delegate can start once its last blocker ends, if each ends by itself.
         let ends = blocked.iter().filter_map(|row| {
-            let is_over = row.blockers.iter().all(|blocker| blocker.until.is_some());
-            row.blockers
-                .iter()
-                .filter(|_| is_over)
-                .max_by_key(|blocker| blocker.until)
+            let end = |blocker: &Blocker| Some((blocker.until?, blocker.reason.kind()));
+            let ends: Option<Vec<_>> = row.blockers.iter().map(end).collect();
+            ends?.into_iter().max_by_key(|(until, _)| *until)
         });
-        if let Some(last) = ends.min_by_key(|blocker| blocker.until)
-            && let Some(at) = last.until
-        {
-            let text = format!("{} {zone} ({})", clock(zone, at, now), word(last.reason.kind()));
-            return Some(Self {
-                at: Some(at),
-                reason: last.reason.kind(),
-                text,
-            });
+        if let Some((at, reason)) = ends.min_by_key(|(until, _)| *until) {
+            let text = format!("{} {zone} ({})", clock(zone, at, now), word(reason));
+            let at = Some(at);
+            return Some(Self { at, reason, text });
         }
         let lasts = |blocker: &&Blocker| blocker.until.is_none();
         let is_worth_a_word = |row: &&&DelegateReport| {

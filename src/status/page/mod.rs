@@ -48,19 +48,14 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
     };
     // Only the first statement is read out when it changes: the others may count down.
     let (first, others) = text.split_at(text.find("; ").unwrap_or(text.len()));
-    let (class, symbol, host, first, others) = (
-        tone.as_str(),
-        tone.symbol(),
-        escaped(&status.host),
-        escaped(first),
-        escaped(others),
-    );
+    let (symbol, host) = (tone.symbol(), escaped(&status.host));
+    let (first, others) = (escaped(first), escaped(others));
     let mut page = format!(
         "<!doctype html><html lang=en><head><meta charset=utf-8>\
          <meta name=viewport content=\"width=device-width,initial-scale=1\"><meta name=color-scheme content=\"light dark\">\
          <title>{symbol} {host}: {first}{others}</title><link rel=icon href=\"{}\"><style>{STYLE}</style>\
          <noscript><meta http-equiv=refresh content=10></noscript></head>\
-         <body><header><h1 class={class}><small>{host}</small><span aria-hidden=true data-part=symbol>{symbol}</span> \
+         <body><header><h1 class={tone}><small>{host}</small><span aria-hidden=true data-part=symbol>{symbol}</span> \
          <span aria-live=polite data-part=headline>{first}</span><span data-part=more>{others}</span>.</h1></header><main>\
          <p class=\"problem bad\" id=stale hidden>Connection lost; showing the last known state.</p>",
         icon(tone)
@@ -124,7 +119,6 @@ fn is_plain(delegate: &DelegateReport, now: DateTime<Utc>) -> bool {
         && delegate.expiry.as_ref().and_then(notice).is_none()
 }
 
-/// An icon in the colour of the tone, with its symbol.
 fn icon(tone: Tone) -> String {
     let colour = match tone {
         Tone::Good => "#1b7a3a",
@@ -152,7 +146,6 @@ fn head(delegate: &DelegateReport, clock: Clock<'_>) -> String {
     )
 }
 
-/// All that is known of a delegate.
 fn body(page: &mut String, delegate: &DelegateReport, events: &[Event], clock: Clock<'_>) {
     let now = clock.now;
     page.push_str("<dl>");
@@ -390,8 +383,8 @@ fn reference(image: &str) -> String {
 
 /// One word in the colour of its tone, with its symbol.
 fn badge(tone: Tone, word: &str) -> String {
-    let (class, symbol) = (tone.as_str(), tone.symbol());
-    format!("<span class=\"badge {class}\"><span aria-hidden=true>{symbol}</span> {word}</span>")
+    let symbol = tone.symbol();
+    format!("<span class=\"badge {tone}\"><span aria-hidden=true>{symbol}</span> {word}</span>")
 }
 
 fn escaped(text: &str) -> String {

@@ -33,7 +33,7 @@ impl Audited {
         let directory = tempfile::tempdir().unwrap();
         let at = Self { host, directory };
         // By the host's clock, the log begins before everything else.
-        let first = delegate_upgrader::text::json::text(&template(at.host.twin.wall_clock())).unwrap();
+        let first = delegate_upgrader::text::json::text(&template(at.host.twin.wall_clock()));
         std::fs::write(at.path(), first + "\n").unwrap();
         at
     }

@@ -94,10 +94,10 @@ fn exits(text: &str) -> Vec<(&'static str, String)> {
         ("status", lines),
         ("page", page::html(&status, now)),
         ("metrics", metrics::text(&status)),
-        ("JSON", json_text::indented(&status).expect("JSON")),
+        ("JSON", json_text::indented(&status)),
     ]);
     let event = event(text);
-    exits.push(("event", json_text::text(&event).expect("JSON")));
+    exits.push(("event", json_text::text(&event)));
     let template =
         WebhookFormat::Template("{\"title\":\"{title}\",\"{message}\":\"{host}{workload}\"}".to_owned());
     for format in [
