@@ -258,12 +258,9 @@ async fn completed<C: Controller>(
             }
             Ok(report) if report.has_unasked() && may_recheck => {
                 may_recheck = false;
-                // Keep the delegates that are gone, since the next run will not know that they existed.
-                gone = report
-                    .delegates
-                    .into_iter()
-                    .filter(DelegateReport::is_gone)
-                    .collect();
+                // Keep the delegates without a container, since the next run will not know that they existed.
+                gone = report.delegates;
+                gone.retain(|delegate| delegate.reason == ReasonKind::NoContainer);
                 reconciler.start_run(Intent::Upgrade);
                 Duration::ZERO
             }

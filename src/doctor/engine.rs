@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::Utc;
 use tokio::time::timeout;
 
-use super::{Checks, PATIENCE, Severity, containers, oldest};
+use super::{Checks, PATIENCE, Severity, alerts, containers, oldest};
 use crate::app::{self, ConfiguredSource, Upgrader};
 use crate::config::{HealthAction, ProbeKind, Settings, Source};
 use crate::engine::{
@@ -20,6 +20,7 @@ use crate::host::place;
 use crate::image::is_mutable_tag;
 use crate::observe::WAY_OUT;
 use crate::reconcile::Observed;
+use crate::reconcile::controller::Controller as _;
 use crate::rollout::Rollout;
 use crate::status::report::none_found;
 use crate::text::duration::span;
@@ -141,6 +142,7 @@ pub(super) async fn check(
     if needs.upgrades {
         pauses(&engine, checks).await;
     }
+    alerts::check(upgrader.firing(), checks);
     Some(Host {
         engine,
         upgrader: Some((upgrader, survey)),

@@ -16,7 +16,6 @@ use strum::Display;
 
 use crate::app::{self, PATIENCE};
 use crate::config::Settings;
-use crate::reconcile::controller::Controller as _;
 use crate::rollout::reason::ReasonKind;
 use crate::status::planned::Planned;
 
@@ -121,13 +120,6 @@ pub(crate) async fn run_checks(settings: &Settings, checks: &mut Checks) {
     let source = app::impatient_source(settings, crate::host::place::host());
     let of_engine = source.as_ref().ok().cloned().flatten();
     let host = engine::check(of_engine, settings, checks).boxed_local().await;
-    if let Some(engine::Host {
-        upgrader: Some((upgrader, _)),
-        ..
-    }) = &host
-    {
-        alerts::check(upgrader.firing(), checks);
-    }
     let targets = match source {
         Ok(source) => manager::check(host.as_ref(), source, settings, checks).await,
         Err(error) => {

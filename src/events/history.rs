@@ -58,7 +58,8 @@ const ORIGINAL: &str = "original";
 #[derive(Clone, Debug)]
 pub struct Present {
     workload: String,
-    /// Its outcomes. For want of a better time, each has the creation time of the container that shows it.
+    /// Its outcomes; of two with the same id, the first counts. For want of a better time, each has the creation time of the
+    /// container that shows it.
     shown: Vec<Event>,
     /// The release in service, used if it has no record.
     serving: Option<Release>,
@@ -95,11 +96,7 @@ impl From<&Managed> for Present {
         // A healthy time of zero: the update counts as complete as soon as all its tasks run.
         let outcomes = outcomes_of_managed(managed, Duration::ZERO, &host, DateTime::<Utc>::MAX_UTC);
         let mut shown = at_their_time(outcomes);
-        let past = past_of_managed(managed, &host).into_iter();
-        let past: Vec<Event> = past
-            .filter(|past| shown.iter().all(|event| event.id != past.id))
-            .collect();
-        shown.extend(past);
+        shown.extend(past_of_managed(managed, &host));
         let (record, image) = (&managed.record, managed.image.to_string());
         let serving = match managed.release() {
             Some(release) => Release {
@@ -223,10 +220,11 @@ impl History {
     /// Makes the history of one delegate from its records and from `present`, which is `None` if the delegate is gone.
     pub fn of(container: &str, present: Option<Present>, records: Vec<Event>) -> Self {
         let mut events = records;
-        let shown = present.iter().flat_map(|present| present.shown.clone());
-        let shown = shown.filter(|event| events.iter().all(|record| record.id != event.id));
-        let shown: Vec<Event> = shown.collect();
-        events.extend(shown);
+        for shown in present.iter().flat_map(|present| &present.shown) {
+            if events.iter().all(|known| known.id != shown.id) {
+                events.push(shown.clone());
+            }
+        }
         // The sort is stable: records with the same time stay in the order in which they were written.
         events.sort_by_key(|event| event.time);
         let shown = present.as_ref().map(|present| &present.workload);

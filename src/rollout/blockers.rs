@@ -1,6 +1,8 @@
 //! Why no upgrade of a workload starts now: one list for containers, services and Deployments. The run decides by it, and
 //! `plan`, `status`, the page, metrics and `doctor` show it. docs/development/blockers.md is written from the table here.
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
@@ -21,6 +23,13 @@ pub struct Blocker {
     pub until: Option<DateTime<Utc>>,
     /// Its kind, which determines who may override it.
     pub kind: BlockerKind,
+}
+
+/// The word of its reason, which `explain` accepts, and the sentence.
+impl fmt::Display for Blocker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason.kind(), self.reason)
+    }
 }
 
 impl Serialize for Blocker {

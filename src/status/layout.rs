@@ -218,12 +218,8 @@ mod tests {
 
     fn table() -> Table {
         let mut table = Table::new(&["CONTAINER", "STATUS"]);
-        let cells = |name: &str, text: &str| vec![name.to_owned(), text.to_owned()];
-        table.row(
-            Tone::Good,
-            cells("delegate-1", "runs the published image of today"),
-        );
-        table.row(Tone::Bad, cells("d", "fine"));
+        table.row(Tone::Good, ["delegate-1", "runs the published image of today"]);
+        table.row(Tone::Bad, ["d", "fine"]);
         table
     }
 
@@ -263,7 +259,7 @@ mod tests {
     fn last_column_moves_below_rather_than_break_a_word() {
         let mut table = table();
         let long = "registry.example/harness/delegate";
-        table.row(Tone::Good, vec!["e".to_owned(), format!("pulling {long}")]);
+        table.row(Tone::Good, ["e", &format!("pulling {long}")]);
         let lines = table.lines(look(Some(46)));
         assert!(lines.contains(&format!("    pulling {long}")), "{lines:#?}");
     }
@@ -277,7 +273,7 @@ mod tests {
             "healthy",
             "fine",
         ];
-        table.row(Tone::Good, cells.map(str::to_owned).to_vec());
+        table.row(Tone::Good, cells);
         assert_eq!(
             table.lines(look(Some(40))),
             [

@@ -271,11 +271,6 @@ impl DelegateReport {
         }
     }
 
-    /// Whether all its containers are gone.
-    pub fn is_gone(&self) -> bool {
-        self.reason == ReasonKind::NoContainer
-    }
-
     /// The row of one delegate.
     pub fn new(rollout: &Rollout, reason: &Reason, next_check: Option<DateTime<Utc>>) -> Self {
         let row = Self {

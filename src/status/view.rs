@@ -60,16 +60,11 @@ impl Tone {
 
     /// The tone of the action on a delegate, or of the reason why there is none.
     pub fn of_action(delegate: &DelegateReport) -> Self {
-        match delegate {
-            DelegateReport { failed: true, .. } => Self::Attention,
-            DelegateReport {
-                in_progress: true, ..
-            } => Self::Busy,
+        match (delegate.failed, delegate.in_progress, delegate.health) {
+            (true, ..) => Self::Attention,
+            (_, true, _) => Self::Busy,
             // No green beside a delegate that is unhealthy.
-            DelegateReport {
-                health: HealthStatus::Unhealthy,
-                ..
-            } => Self::Attention,
+            (.., HealthStatus::Unhealthy) => Self::Attention,
             _ => Self::Good,
         }
     }

@@ -17,7 +17,6 @@ use crate::status::Status;
 use crate::status::evidence::Evidence;
 use crate::status::next_upgrade::clock;
 use crate::status::report::{DelegateReport, Drain};
-use crate::status::terminal::with_word;
 use crate::status::view::{Headline, Tone, ago, brief, facts, pauses, problems, rough, rows};
 use crate::text::{Foreign, time};
 
@@ -164,11 +163,7 @@ fn body(page: &mut String, delegate: &DelegateReport, events: &[Event], clock: C
     };
     row("Status", explained(delegate.reason, &delegate.message));
     for also in delegate.other_blockers() {
-        let reason = also.reason.kind();
-        row(
-            "Also",
-            explained(reason, &with_word(reason, &also.reason.to_string())),
-        );
+        row("Also", explained(also.reason.kind(), &also.to_string()));
     }
     if let Some(next) = &delegate.next_step {
         row("Next step", clock.prose(next));
