@@ -1,8 +1,6 @@
 //! The daemon's loop. The schedule, the health interval and replacements in progress wake it, and each time it does the
 //! same things.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,7 +10,6 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
-use crate::events::audit::Unwritten;
 use crate::events::webhook::Webhook;
 use crate::events::{DeadMan, Listeners};
 use crate::reconcile::clock::Clock;
@@ -134,15 +131,11 @@ pub async fn run<C: Controller, T>(
         }
         status.send_modify(|status| {
             let ledger = &reconciler.core().ledger;
-            status.steps = counted(&ledger.steps_taken);
             status.manager = reconciler.manager_status();
             status.upgrader_image = reconciler.upgrader_image().cloned();
-            status.outcomes = counted(&ledger.counts);
-            status.events = ledger.recent.iter().cloned().collect();
+            status.tally.clone_from(&ledger.tally);
             status.pauses.clone_from(&ledger.pauses);
-            status.durations.clone_from(&ledger.durations);
-            status.audit_log =
-                Some(ledger.unwritten()).filter(|unwritten| *unwritten != Unwritten::default());
+            status.audit_log = ledger.unwritten();
             status.webhook = options.listeners.webhook.as_ref().map(Webhook::counts);
             status.dead_man = options.listeners.dead_man.as_ref().map(DeadMan::counts);
             match outcome {
@@ -175,11 +168,6 @@ pub async fn run<C: Controller, T>(
     trigger.shutdown().await;
     options.listeners.finish(LAST_EVENTS).await;
     ended
-}
-
-fn counted(counts: &BTreeMap<&'static str, u64>) -> BTreeMap<Cow<'static, str>, u64> {
-    let counts = counts.iter();
-    counts.map(|(word, count)| (Cow::from(*word), *count)).collect()
 }
 
 fn until(next_check: Option<DateTime<Utc>>) -> Duration {
@@ -270,12 +258,9 @@ async fn completed<C: Controller>(
             }
             Ok(report) if report.has_unasked() && may_recheck => {
                 may_recheck = false;
-                // Keep the delegates that are gone, since the next run will not know that they existed.
-                gone = report
-                    .delegates
-                    .into_iter()
-                    .filter(DelegateReport::is_gone)
-                    .collect();
+                // Keep the delegates without a container, since the next run will not know that they existed.
+                gone = report.delegates;
+                gone.retain(|delegate| delegate.reason == ReasonKind::NoContainer);
                 reconciler.start_run(Intent::Upgrade);
                 Duration::ZERO
             }

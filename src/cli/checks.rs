@@ -11,7 +11,6 @@ use crate::doctor::{Check, Checks, Severity};
 use crate::status::layout::Look;
 use crate::status::view::Tone;
 
-/// Checks everything an upgrade needs.
 pub(super) async fn doctor(settings: &Settings, json: bool) -> Exit {
     let mut checks = checks(json);
     checks.configuration(&settings.warnings);

@@ -5,7 +5,6 @@ use serde_json::{Map, json};
 use super::{Exit, fail, print, print_json, trial};
 use crate::config::Settings;
 
-/// Prints the version, and what the program was built for.
 pub(super) fn version(json: bool) -> Exit {
     let built = if cfg!(feature = "kubernetes") {
         "clusters"

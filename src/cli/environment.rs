@@ -12,7 +12,6 @@ use crate::host::place::SERVICE_FILE;
 /// The directory in which systemd puts the service's credentials while it runs. Root may read them.
 const SERVICE_CREDENTIALS: &str = "/run/credentials/delegate-upgrader.service";
 
-/// Names and values.
 pub(super) type Variables = Vec<(OsString, OsString)>;
 
 /// The environment, with `ENVIRONMENT_FILE` set to this file. Without a file, it is set to the service's file, unless

@@ -12,11 +12,12 @@ use tracing::{info, warn};
 use super::asker::Asker;
 use super::checks::{checks, conclude};
 use super::named_delegate::{done, failed};
-use super::run::{LAST_EVENTS, Parts, log_warnings, made, make_listeners, serve};
-use super::shutdown::until_shutdown;
+use super::run::{Daemon, LAST_EVENTS, log_warnings, made, make_listeners};
+use super::shutdown::{shutdown, until_shutdown};
 use super::variables::{Variables, add};
 use super::{Exit, fail, history, pause, plan, print};
 use crate::app::{self, ConfiguredSource};
+use crate::config::Settings;
 use crate::container::Request;
 use crate::daemon;
 use crate::doctor::alerts;
@@ -243,12 +244,14 @@ impl CommandLine {
 
     async fn run(self) -> Result<Exit, Exit> {
         self.start_log();
+        let shutdown = shutdown()?;
         let common = self.settings.common.clone();
-        serve(common, |parts: Parts| {
-            let workloads = self.running(parts.clock)?;
-            Ok(workloads.with_ledger(parts.ledger))
-        })
-        .await
+        let make = async |_: &Settings, clock| self.running(clock).map_err(|_| "see above".to_owned());
+        let daemon = Daemon::new(common, None, make).await;
+        let daemon = daemon.map_err(|problem| fail(problem, Exit::Config))?;
+        Box::pin(daemon.run(Utc::now(), shutdown)).await;
+        info!("shutting down; the next run resumes an unfinished upgrade");
+        Ok(Exit::Ok)
     }
 
     async fn plan(self, of: Option<PlanOf>, json: bool) -> Result<Exit, Exit> {

@@ -58,7 +58,6 @@ pub struct Cli {
     command: Option<Command>,
 }
 
-/// The text at the end of the help.
 const MORE: &str = "\
 Examples:
   delegate-upgrader doctor                 check this host before the first run
@@ -231,7 +230,6 @@ enum PlanOf {
     Reconfigure(reconfigure::Reconfigure),
 }
 
-/// The end of the help of `reconfigure`.
 const RECONFIGURE: &str = "\
 With --env-file, FILE has variables of the delegate.
 
@@ -367,14 +365,8 @@ async fn on_host(command: Command, env_file: Option<PathBuf>, json: bool) -> Res
         Command::Rollback {
             container, to, asker, ..
         } => {
-            named_delegate::rollback(
-                &of_host()?,
-                container.as_deref(),
-                to.as_deref(),
-                asker.into(),
-                json,
-            )
-            .await
+            let (settings, container) = (of_host()?, container.as_deref());
+            named_delegate::rollback(&settings, container, to.as_deref(), asker.into(), json).await
         }
         Command::Pause {
             container,
@@ -431,10 +423,7 @@ fn print(text: &str) -> Exit {
 }
 
 fn print_json(value: &impl serde::Serialize) -> Exit {
-    match indented(value) {
-        Ok(json) => print(&json),
-        Err(error) => fail(error, Exit::Unavailable),
-    }
+    print(&indented(value))
 }
 
 #[cfg(test)]

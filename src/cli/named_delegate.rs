@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use tracing::{info, warn};
 
-use super::run::{LAST_EVENTS, made, make_listeners, single_run};
-use super::shutdown::until_shutdown;
+use super::run::{made, make_listeners, single_run};
 use super::status::{daemon_state, is_named};
 use super::{Exit, fail, no_engine, print_json};
 use crate::app::{self, Upgrader};
@@ -80,13 +79,10 @@ pub(super) async fn serve(
     let listeners = listeners(settings).await?;
     app::learn_place(settings).await;
     let ledger = made(app::ledger(settings, &listeners))?.of_operator();
-    let mut upgrader = single_run(settings, ledger, json).await?;
-    until_shutdown(Box::pin(async {
-        let started = start(&mut upgrader).await;
-        let exit = finish(&mut upgrader, started, no_wait, json).await;
-        listeners.finish(LAST_EVENTS).await;
-        exit
-    }))
+    single_run(settings, &listeners, ledger, json, async |upgrader| {
+        start(upgrader).await.map_err(failed)?;
+        finish(upgrader, no_wait, json).await
+    })
     .await
 }
 
@@ -99,14 +95,8 @@ async fn listeners(settings: &Settings) -> Result<Arc<Listeners>, Exit> {
     }
 }
 
-async fn finish(
-    upgrader: &mut Upgrader,
-    started: Result<(), OperatorError>,
-    no_wait: bool,
-    json: bool,
-) -> Result<Exit, Exit> {
-    started.map_err(failed)?;
-    let is_left = |upgrader: &Upgrader| no_wait && upgrader.core().ledger.steps_taken.contains_key("start");
+async fn finish(upgrader: &mut Upgrader, no_wait: bool, json: bool) -> Result<Exit, Exit> {
+    let is_left = |upgrader: &Upgrader| no_wait && upgrader.core().ledger.tally.steps.contains_key("start");
     let report = daemon::run_until(upgrader, &is_left).await;
     let report = report.map_err(|error| no_engine(&error))?;
     if json && print_json(&report) != Exit::Ok {
@@ -135,7 +125,6 @@ pub(super) fn failed(error: OperatorError) -> Exit {
     fail(error, exit)
 }
 
-/// The exit of an operator's command.
 pub(super) fn done(report: &Report) -> Exit {
     let mut exit = match report.delegates.as_slice() {
         [] => Exit::NotServed,

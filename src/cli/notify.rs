@@ -9,7 +9,6 @@ use crate::config::Settings;
 use crate::events::Event;
 use crate::host;
 
-/// Sends a test event to each receiver, and prints the answers.
 pub(super) async fn test(settings: &Settings, json: bool) -> Result<Exit, Exit> {
     let listeners = make_listeners(settings)?;
     let mut answers = Vec::new();

@@ -63,7 +63,7 @@ fn text(plan: &[Planned], nothing: &str) -> String {
         table.row(tone, [name, health, planned.action, what]);
         let others = planned.blockers.iter().skip(1);
         for also in others.filter(|_| planned.action == "leave") {
-            table.row(tone, [name, "", "also", &with_word(also.reason, &also.message)]);
+            table.row(tone, [name, "", "also", &also.to_string()]);
         }
         for warning in &planned.warnings {
             table.row(Tone::Attention, [name, "", "warning", warning]);

@@ -135,7 +135,6 @@ pub(super) async fn reconfigure(
     Ok(exit)
 }
 
-/// Shows what `reconfigure` would do.
 pub(super) async fn plan(
     settings: &Settings,
     given: Reconfigure,

@@ -18,11 +18,10 @@ use super::{Exit, environment, fail, no_engine, print_json};
 use crate::app::{self, SetupError, Upgrader};
 use crate::config::{Needs, Settings, Source};
 use crate::daemon;
-use crate::engine::{EngineCalls, EngineHost};
+use crate::engine::EngineHost;
 use crate::events::Listeners;
 use crate::events::ledger::Ledger;
 use crate::host;
-use crate::manager::ManagerRequests;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller;
 use crate::schedule::trigger::{self, Trigger};
@@ -78,37 +77,11 @@ pub(super) async fn run(settings: Settings, env_file: Option<PathBuf>) -> Result
     }
 }
 
-/// Runs the daemon with a controller other than the reconciler; its settings cannot be reloaded.
-#[cfg(feature = "kubernetes")]
-pub(super) async fn serve<C: Controller>(
-    settings: Settings,
-    make: impl FnOnce(Parts) -> Result<C, Exit>,
-) -> Result<Exit, Exit> {
-    let shutdown = shutdown()?;
-    let make = async |_: &Settings, parts| {
-        let controller = make(parts).map_err(|_| "see above".to_owned())?;
-        Ok((controller, EngineCalls::default(), ManagerRequests::default()))
-    };
-    let daemon = Daemon::new(settings, None, make).await;
-    let daemon = daemon.map_err(|problem| fail(problem, Exit::Config))?;
-    Box::pin(daemon.run(Utc::now(), shutdown)).await;
-    info!("shutting down; the next run resumes an unfinished upgrade");
-    Ok(Exit::Ok)
-}
-
-/// The parts that a daemon provides to its controller.
-pub(super) struct Parts {
-    pub(super) clock: Clock,
-    pub(super) ledger: Ledger,
-}
-
 /// A daemon that is set up but is not running yet.
-struct Daemon<C> {
+pub(super) struct Daemon<C> {
     settings: Settings,
     listener: Arc<TcpListener>,
     controller: C,
-    engine_calls: EngineCalls,
-    manager_requests: ManagerRequests,
     trigger: Trigger,
     liveness: Liveness,
     listeners: Arc<Listeners>,
@@ -120,12 +93,10 @@ async fn upgrader(
     listener: Option<Arc<TcpListener>>,
 ) -> Result<Daemon<Upgrader>, String> {
     app::learn_place(&settings).await;
-    let make = async |settings: &Settings, Parts { clock, ledger }| {
+    let make = async |settings: &Settings, clock| {
         let upgrader = app::upgrader(settings, clock).await;
         let upgrader = upgrader.map_err(|error| error.to_string())?;
-        let upgrader = upgrader.with_ledger(ledger).watching().with_retries();
-        let counts = (upgrader.engine_calls(), upgrader.manager_requests());
-        Ok((upgrader, counts.0, counts.1))
+        Ok(upgrader.watching().with_retries())
     };
     Daemon::new(settings, listener, make).await
 }
@@ -135,10 +106,10 @@ impl<C: Controller> Daemon<C> {
     ///
     /// # Errors
     /// The problem with the settings.
-    async fn new(
+    pub(super) async fn new(
         settings: Settings,
         listener: Option<Arc<TcpListener>>,
-        make: impl AsyncFnOnce(&Settings, Parts) -> Result<(C, EngineCalls, ManagerRequests), String>,
+        make: impl AsyncFnOnce(&Settings, Clock) -> Result<C, String>,
     ) -> Result<Self, String> {
         // Listen before anything else starts, so that the program ends at once if the port is in use.
         let listener = if let Some(listener) = listener {
@@ -157,7 +128,7 @@ impl<C: Controller> Daemon<C> {
         let clock = daemon::clock_of_the_loop(Arc::new(Utc::now), liveness.clone());
         let listeners = Arc::new(app::listeners(&settings).map_err(text)?);
         let ledger = app::ledger(&settings, &listeners).map_err(text)?;
-        let (controller, engine_calls, manager_requests) = make(&settings, Parts { clock, ledger }).await?;
+        let controller = make(&settings, clock).await?.with_ledger(ledger);
         let trigger = trigger::start(settings.schedule.clone(), settings.schedule_jitter)
             .await
             .map_err(|error| format!("cannot start the schedule: {error}"))?;
@@ -165,8 +136,6 @@ impl<C: Controller> Daemon<C> {
             settings,
             listener,
             controller,
-            engine_calls,
-            manager_requests,
             trigger,
             liveness,
             listeners,
@@ -174,14 +143,14 @@ impl<C: Controller> Daemon<C> {
     }
 
     /// Runs the loop and the status server. Returns the same as [`daemon::run`].
-    async fn run<T>(self, started_at: DateTime<Utc>, ended: impl Future<Output = T>) -> Option<T> {
+    pub(super) async fn run<T>(self, started_at: DateTime<Utc>, ended: impl Future<Output = T>) -> Option<T> {
         let (settings, liveness) = (self.settings, self.liveness);
         let state = Status {
             config_hash: settings.hash(),
             timing: settings.putting_off(),
             zone: settings.schedule.zone().clone(),
-            engine_calls: self.engine_calls,
-            manager_requests: self.manager_requests,
+            engine_calls: self.controller.engine_calls(),
+            manager_requests: self.controller.core().manager.requests(),
             ..Status::new(mode(&settings), settings.schedule.as_str(), started_at)
         };
         let (publisher, reader) = watch::channel(state);
@@ -270,7 +239,7 @@ fn log_settings(settings: &Settings, what: &str) {
         workloads = settings.workload_names.join(","),
         source,
         engine = %settings.engine,
-        mode = mode(settings).as_str(),
+        mode = <&str>::from(mode(settings)),
         "{what}"
     );
     let runs = settings.schedule.next_runs(Utc::now(), 3);
@@ -285,7 +254,6 @@ fn log_settings(settings: &Settings, what: &str) {
     log_warnings(&settings.warnings);
 }
 
-/// Logs warnings about the settings.
 pub(super) fn log_warnings(warnings: &[String]) {
     for warning in warnings {
         warn!("{warning}");
@@ -299,37 +267,40 @@ pub(super) async fn once(settings: &Settings, json: bool) -> Result<Exit, Exit> 
     // The upgrader's own container ends after this run, so it needs no replacement.
     let mut settings = settings.clone();
     settings.self_upgrade = false;
-    let mut upgrader = single_run(&settings, ledger, json).await?;
+    single_run(&settings, &listeners, ledger, json, async |upgrader| {
+        let report = daemon::once(upgrader).await;
+        let report = report.map_err(|error| no_engine(&error))?;
+        Ok(summary(&report, json))
+    })
+    .await
+}
+
+/// Starts the log (on standard error with `json`), makes the upgrader for a command that runs once, and delivers the
+/// outcomes of its work at the end.
+pub(super) async fn single_run(
+    settings: &Settings,
+    listeners: &Listeners,
+    ledger: Ledger,
+    json: bool,
+    work: impl AsyncFnOnce(&mut Upgrader) -> Result<Exit, Exit>,
+) -> Result<Exit, Exit> {
+    telemetry::start(&settings.log, json);
+    log_warnings(&settings.warnings);
+    let upgrader = app::upgrader(settings, Arc::new(Utc::now)).await;
+    let mut upgrader = made(upgrader)?.with_ledger(ledger);
     until_shutdown(Box::pin(async {
-        let report = daemon::once(&mut upgrader).await;
+        let exit = work(&mut upgrader).await;
         listeners.finish(LAST_EVENTS).await;
-        report
-            .map(|report| summary(&report, json))
-            .map_err(|error| no_engine(&error))
+        exit
     }))
     .await
 }
 
-/// Starts the log (on standard error with `json`) and makes the upgrader for a command that runs once.
-///
-/// # Errors
-/// The exit of the command, after the error was printed.
-pub(super) async fn single_run(settings: &Settings, ledger: Ledger, json: bool) -> Result<Upgrader, Exit> {
-    telemetry::start(&settings.log, json);
-    log_warnings(&settings.warnings);
-    let upgrader = app::upgrader(settings, Arc::new(Utc::now)).await;
-    Ok(made(upgrader)?.with_ledger(ledger))
-}
-
-/// Prints the error if a part could not be made, and turns it into an exit.
+/// Prints the error if a part could not be made.
 pub(super) fn made<T>(part: Result<T, SetupError>) -> Result<T, Exit> {
     part.map_err(|error| fail(error, Exit::Config))
 }
 
-/// Makes the configured receivers of outcomes.
-///
-/// # Errors
-/// The exit of the command, after the error was printed.
 pub(super) fn make_listeners(settings: &Settings) -> Result<Arc<Listeners>, Exit> {
     made(app::listeners(settings)).map(Arc::new)
 }

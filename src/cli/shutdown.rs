@@ -8,9 +8,6 @@ use tracing::{info, warn};
 use super::{Exit, fail};
 
 /// Completes at SIGTERM or SIGINT. Process 1 of a container must handle these, since it has no default action for them.
-///
-/// # Errors
-/// The exit of the command, after the error was printed, if signals cannot be received.
 pub(super) fn shutdown() -> Result<impl Future<Output = ()>, Exit> {
     let mut terminate = receive(SignalKind::terminate())?;
     let mut interrupt = receive(SignalKind::interrupt())?;
@@ -22,10 +19,6 @@ pub(super) fn shutdown() -> Result<impl Future<Output = ()>, Exit> {
     })
 }
 
-/// The stream of a signal.
-///
-/// # Errors
-/// The same as those of [`shutdown`].
 pub(super) fn receive(kind: SignalKind) -> Result<Signal, Exit> {
     signal(kind).map_err(|error| fail(format!("cannot receive signals: {error}"), Exit::Unavailable))
 }

@@ -15,7 +15,6 @@ use crate::net::innermost;
 use crate::status::layout::Look;
 use crate::text::one_line;
 
-/// The interval of `status --watch`.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 /// How long the other commands wait for the daemon's answer.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::Utc;
 use tokio::time::timeout;
 
-use super::{Checks, PATIENCE, Severity, containers, oldest, swarm};
+use super::{Checks, PATIENCE, Severity, alerts, containers, oldest};
 use crate::app::{self, ConfiguredSource, Upgrader};
 use crate::config::{ProbeKind, Settings, Source};
 use crate::engine::{
@@ -27,6 +27,7 @@ use crate::text::size;
 
 /// The findings about an engine that answers.
 pub(super) struct Host {
+    pub(super) engine: DockerEngine,
     /// The delegates as a scheduled run sees them, if they could be observed.
     pub(super) upgrader: Option<(Upgrader, Observed)>,
     /// The calls that are refused, usually by a socket proxy.
@@ -42,11 +43,17 @@ impl Host {
 
 /// Checks the engine; `None` if it does not answer.
 pub(super) async fn check(
-    engine: &Arc<DockerEngine>,
     source: Option<ConfiguredSource>,
     settings: &Settings,
     checks: &mut Checks,
 ) -> Option<Host> {
+    let engine = match app::engine(settings) {
+        Ok(engine) => engine,
+        Err(error) => {
+            checks.fail("engine", error.to_string());
+            return None;
+        }
+    };
     let host = &settings.engine;
     let info = timeout(PATIENCE, engine.info());
     let info = match info.await.unwrap_or(Err(EngineError::TimedOut(PATIENCE))) {
@@ -71,8 +78,11 @@ pub(super) async fn check(
     };
     checks.judged("engine", text, warning);
     let scope = app::scope(settings);
-    let observed = delegates(source, settings).await;
-    let services = swarm::services(engine.as_ref(), settings).await;
+    let mut observed = delegates(source, settings).await;
+    let services = match &mut observed {
+        Ok((upgrader, survey)) => upgrader.plan_services(survey.now).await,
+        Err(_) => Some(Vec::new()),
+    };
     let needs = Needs {
         swarm: settings.swarm && services.is_some(),
         upgrades: !settings.policy.health_only,
@@ -88,8 +98,8 @@ pub(super) async fn check(
             (settings.health.probe == ProbeKind::Exec).then_some(HEALTH_PROBE_EXEC),
         ],
     };
-    let refused = permissions(engine, needs, checks).await;
-    let (mut upgrader, survey) = match observed {
+    let refused = permissions(&engine, needs, checks).await;
+    let (upgrader, survey) = match observed {
         Ok(observed) => observed,
         Err(error) => {
             let advice = "check that a socket proxy permits the calls above";
@@ -98,16 +108,22 @@ pub(super) async fn check(
                 format!("cannot list the containers: {error}; {advice}"),
             );
             return Some(Host {
+                engine,
                 upgrader: None,
                 refused,
             });
         }
     };
-    let planned = upgrader.plan_services(survey.now).await;
-    swarm::check(services.as_deref().unwrap_or_default(), &planned, checks);
+    let services = services.unwrap_or_default();
+    if !services.is_empty() {
+        let names: Vec<&str> = services.iter().map(|row| row.container.as_str()).collect();
+        checks.ok("services", names.join(", "));
+    }
+    for row in &services {
+        checks.planned(row);
+    }
     let rollouts = survey.rollouts.as_slice();
-    let has_services = services.is_some_and(|services| !services.is_empty());
-    if rollouts.is_empty() && !has_services {
+    if rollouts.is_empty() && services.is_empty() {
         checks.fail(
             "delegates",
             none_found(&settings.workload_names, &upgrader.observer.other_workloads()),
@@ -122,13 +138,15 @@ pub(super) async fn check(
     health(rollouts, settings, checks);
     left_over(rollouts, checks);
     if needs.upgrades && !rollouts.is_empty() {
-        disk(engine.as_ref(), &scope.disk(), rollouts, checks).await;
-        containers::check(engine.as_ref(), &scope, &settings.source, rollouts, checks).await;
+        disk(&engine, &scope.disk(), rollouts, checks).await;
+        containers::check(&engine, &scope, &settings.source, rollouts, checks).await;
     }
     if needs.upgrades {
-        pauses(engine.as_ref(), checks).await;
+        pauses(&engine, checks).await;
     }
+    alerts::check(upgrader.core.alerts.last(), checks);
     Some(Host {
+        engine,
         upgrader: Some((upgrader, survey)),
         refused,
     })
@@ -218,7 +236,7 @@ async fn delegates(
 /// The needs of this host, which determine the engine calls to probe.
 #[derive(Clone, Copy)]
 struct Needs {
-    /// Whether the engine is a manager of a Swarm that has services that are delegates.
+    /// Whether the engine is a manager of a Swarm whose services may be changed.
     swarm: bool,
     upgrades: bool,
     compares_tags: bool,

@@ -9,9 +9,6 @@ mod engine;
 mod manager;
 pub(crate) mod oldest;
 mod registry;
-mod swarm;
-
-use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use serde::Serialize;
@@ -120,30 +117,9 @@ impl Checks {
 
 /// Checks everything except the settings. The Manager is checked even if the engine is unreachable.
 pub(crate) async fn run_checks(settings: &Settings, checks: &mut Checks) {
-    let engine = match app::engine(settings) {
-        Ok(engine) => Some(Arc::new(engine)),
-        Err(error) => {
-            checks.fail("engine", error.to_string());
-            None
-        }
-    };
     let source = app::impatient_source(settings, crate::host::place::host());
-    let host = match &engine {
-        Some(engine) => {
-            let source = source.as_ref().ok().cloned().flatten();
-            engine::check(engine, source, settings, checks)
-                .boxed_local()
-                .await
-        }
-        None => None,
-    };
-    if let Some(engine::Host {
-        upgrader: Some((upgrader, _)),
-        ..
-    }) = &host
-    {
-        alerts::check(upgrader.core.alerts.last(), checks);
-    }
+    let of_engine = source.as_ref().ok().cloned().flatten();
+    let host = engine::check(of_engine, settings, checks).boxed_local().await;
     let targets = match source {
         Ok(source) => manager::check(host.as_ref(), source, settings, checks).await,
         Err(error) => {
@@ -151,10 +127,10 @@ pub(crate) async fn run_checks(settings: &Settings, checks: &mut Checks) {
             Vec::new()
         }
     };
-    if let Some((engine, host)) = engine.as_ref().zip(host.as_ref())
+    if let Some(host) = &host
         && !settings.policy.health_only
     {
-        registry::check(engine, host, &targets, checks).await;
+        registry::check(host, &targets, checks).await;
     }
 }
 

@@ -18,12 +18,8 @@ use crate::text::duration;
 const LOOKUP: &str = "/distribution/{name}/json";
 
 /// Looks up each target image in its registry, by way of the engine.
-pub(super) async fn check(
-    engine: &DockerEngine,
-    host: &Host,
-    targets: &[(&Rollout, ImageReference)],
-    checks: &mut Checks,
-) {
+pub(super) async fn check(host: &Host, targets: &[(&Rollout, ImageReference)], checks: &mut Checks) {
+    let engine = &host.engine;
     let mut by_reference: BTreeMap<String, (&ImageReference, Vec<&Rollout>)> = BTreeMap::new();
     for (rollout, reference) in targets {
         let wanted = by_reference.entry(reference.normalised());
@@ -105,40 +101,4 @@ async fn missing_platform(
         }
     }
     None
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn offered(platforms: &Value) -> Option<Vec<String>> {
-        offered_platforms(&json!({ "Platforms": platforms }))
-    }
-
-    #[test]
-    fn compares_platforms_as_an_upgrade_does() {
-        // Some builders spell the architecture as `uname` does.
-        let image = json!({ "Os": "linux", "Architecture": "x86_64" });
-        let platforms = json!([
-            { "os": "linux", "architecture": "aarch64", "variant": "v8" },
-            { "os": "linux", "architecture": "amd64" },
-        ]);
-        let offered = offered(&platforms).unwrap();
-        assert_eq!(offered, ["linux/arm64", "linux/amd64"]);
-        assert!(offered.contains(&image_platform(&image).unwrap()));
-    }
-
-    #[test]
-    fn a_registry_without_platform_data_does_not_reject_the_image() {
-        for platforms in [
-            json!([]),
-            Value::Null,
-            json!([{ "os": "", "architecture": "" }]),
-            json!([{}]),
-        ] {
-            assert_eq!(offered(&platforms), None, "{platforms}");
-        }
-    }
 }

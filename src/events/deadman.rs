@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use reqwest::Client;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
@@ -17,7 +17,7 @@ use crate::text::time;
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The results of all requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DeadManCounts {
     /// Requests answered with a status of 2xx.
     pub succeeded: u64,

@@ -1,6 +1,6 @@
 //! The releases of a delegate, from the records of the audit log and from the state of its containers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -58,7 +58,8 @@ const ORIGINAL: &str = "original";
 #[derive(Clone, Debug)]
 pub struct Present {
     workload: String,
-    /// Its outcomes. For want of a better time, each has the creation time of the container that shows it.
+    /// Its outcomes; of two with the same id, the first counts. For want of a better time, each has the creation time of the
+    /// container that shows it.
     shown: Vec<Event>,
     /// The release in service, used if it has no record.
     serving: Option<Release>,
@@ -74,7 +75,7 @@ impl From<&Rollout> for Present {
             host: &place::host(),
             now: DateTime::default(),
         };
-        let outcomes = at.outcomes(&BTreeSet::new());
+        let outcomes = at.outcomes();
         let serving = rollout.serving.as_ref().map(|serving| Release {
             image_id: Some(serving.image_id.as_str().to_owned()),
             time: Some(serving.created_at),
@@ -95,11 +96,7 @@ impl From<&Managed> for Present {
         // A healthy time of zero: the update counts as complete as soon as all its tasks run.
         let outcomes = outcomes_of_managed(managed, Duration::ZERO, &host, DateTime::<Utc>::MAX_UTC);
         let mut shown = at_their_time(outcomes);
-        let past = past_of_managed(managed, &host).into_iter();
-        let past: Vec<Event> = past
-            .filter(|past| shown.iter().all(|event| event.id != past.id))
-            .collect();
-        shown.extend(past);
+        shown.extend(past_of_managed(managed, &host));
         let (record, image) = (&managed.record, managed.image.to_string());
         let serving = match managed.release() {
             Some(release) => Release {
@@ -222,76 +219,72 @@ impl History {
 
     /// Makes the history of one delegate from its records and from `present`, which is `None` if the delegate is gone.
     pub fn of(container: &str, present: Option<Present>, records: Vec<Event>) -> Self {
-        let (workload, shown, serving) = match present {
-            Some(present) => (
-                Some(present.workload),
-                present.shown,
-                present.serving.map(|serving| (serving, present.last)),
-            ),
-            None => (None, Vec::new(), None),
-        };
-        let is_recorded = |event: &Event| records.iter().any(|record| record.id == event.id);
-        let shown: Vec<Event> = shown.into_iter().filter(|event| !is_recorded(event)).collect();
         let mut events = records;
-        events.extend(shown);
+        for shown in present.iter().flat_map(|present| &present.shown) {
+            if events.iter().all(|known| known.id != shown.id) {
+                events.push(shown.clone());
+            }
+        }
         // The sort is stable: records with the same time stay in the order in which they were written.
         events.sort_by_key(|event| event.time);
-        let workload = workload.or_else(|| events.last().map(|event| event.workload.clone()));
-        let mut history = Self {
+        let shown = present.as_ref().map(|present| &present.workload);
+        let workload = shown.or(events.last().map(|event| &event.workload));
+        Self {
             container: container.to_owned(),
-            workload: workload.unwrap_or_default(),
-            releases: Vec::new(),
+            workload: workload.cloned().unwrap_or_default(),
+            releases: releases_of(&events, present.and_then(|it| Some((it.serving?, it.last)))),
             events,
-        };
-        history.releases = history.releases_of(serving);
-        history
-    }
-
-    /// `serving` is the release in service and the number of the last attempt.
-    fn releases_of(&self, serving: Option<(Release, u64)>) -> Vec<Release> {
-        let mut releases: Vec<Release> = Vec::new();
-        for event in &self.events {
-            let Some(release) = Release::of(event) else {
-                continue;
-            };
-            if release.was_served() && latest(&releases).is_some_and(|before| release.release <= before) {
-                // The owner has recreated the delegate, so its numbers start again.
-                releases.clear();
-            }
-            if let Some(before) = Release::before(event)
-                && latest(&releases).is_none_or(|known| known < before.release)
-            {
-                releases.push(before);
-            }
-            releases.push(release);
         }
-        let Some((serving, last)) = serving else {
-            return releases;
-        };
-        if latest(&releases).is_some_and(|latest| latest > last) {
-            releases.clear();
-        }
-        let is_it = |release: &&mut Release| {
-            release.was_served() && (release.release, &release.image) == (serving.release, &serving.image)
-        };
-        match releases.iter_mut().rfind(is_it) {
-            Some(release) => {
-                release.is_serving = true;
-                release.time = release.time.or(serving.time);
-                release.image_id = release.image_id.take().or(serving.image_id);
-            }
-            None => releases.push(Release {
-                is_serving: true,
-                ..serving
-            }),
-        }
-        releases
     }
 
     /// The releases that the delegate ran.
     pub fn served(&self) -> impl DoubleEndedIterator<Item = &Release> {
         self.releases.iter().filter(|release| release.was_served())
     }
+}
+
+/// The releases of these events. `serving` is the release in service and the number of the last attempt.
+pub fn releases_of<'a>(
+    events: impl IntoIterator<Item = &'a Event>,
+    serving: Option<(Release, u64)>,
+) -> Vec<Release> {
+    let mut releases: Vec<Release> = Vec::new();
+    for event in events {
+        let Some(release) = Release::of(event) else {
+            continue;
+        };
+        if release.was_served() && latest(&releases).is_some_and(|before| release.release <= before) {
+            // The owner has recreated the delegate, so its numbers start again.
+            releases.clear();
+        }
+        if let Some(before) = Release::before(event)
+            && latest(&releases).is_none_or(|known| known < before.release)
+        {
+            releases.push(before);
+        }
+        releases.push(release);
+    }
+    let Some((serving, last)) = serving else {
+        return releases;
+    };
+    if latest(&releases).is_some_and(|latest| latest > last) {
+        releases.clear();
+    }
+    let is_it = |release: &&mut Release| {
+        release.was_served() && (release.release, &release.image) == (serving.release, &serving.image)
+    };
+    match releases.iter_mut().rfind(is_it) {
+        Some(release) => {
+            release.is_serving = true;
+            release.time = release.time.or(serving.time);
+            release.image_id = release.image_id.take().or(serving.image_id);
+        }
+        None => releases.push(Release {
+            is_serving: true,
+            ..serving
+        }),
+    }
+    releases
 }
 
 fn latest(releases: &[Release]) -> Option<u64> {

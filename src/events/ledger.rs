@@ -4,20 +4,20 @@
 //! outcome, the next process finds that outcome, with the same id. The last records of the audit log provide what the
 //! containers do not show, for example that a delegate was reported as unhealthy.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::audit::{AuditLog, Known, Unwritten, remember};
+use super::audit::{AuditLog, Known, Open, Unwritten, note_problem};
 use super::event::{Action, Event, EventId};
-use super::histograms::{self, Durations};
 use super::listeners::Listeners;
 use super::managed::outcomes_of_managed;
 use super::note::Notes;
 use super::outcome::{At, Outcome, recorded_before};
 use super::pauses::outcome_of_pause;
+use super::tally::Tally;
 use crate::container::ImageId;
 use crate::health::HealthStatus;
 use crate::host::hold::Paused;
@@ -49,21 +49,8 @@ pub struct Ledger {
     knows_pauses: bool,
     /// The pauses that held at the last observation: of the whole host, and of these delegates.
     pub pauses: Vec<Paused>,
-    /// How many events of each kind there were since the start.
-    pub counts: BTreeMap<&'static str, u64>,
-    /// How long the parts of replacements took since the start.
-    pub durations: Durations,
-    /// The last events, the earliest first, as far as the audit log and this process know them.
-    pub recent: VecDeque<Event>,
-    /// How often each kind of step was attempted.
-    pub steps_taken: BTreeMap<&'static str, u64>,
-}
-
-/// Reported problems whose end has not been reported yet.
-#[derive(Debug, Default)]
-struct Open {
-    is_unhealthy: bool,
-    skipped: Option<String>,
+    /// What has happened since the start.
+    pub tally: Tally,
 }
 
 impl Ledger {
@@ -80,14 +67,13 @@ impl Ledger {
             audit,
             listeners,
             health_interval: TimeDelta::from_std(health_interval).unwrap_or_default(),
-            durations: histograms::empty(),
             ..Self::default()
         }
     }
 
     /// Counts an attempt at a step of this kind.
     pub fn count(&mut self, step: &'static str) {
-        *self.steps_taken.entry(step).or_default() += 1;
+        *self.tally.steps.entry(step).or_default() += 1;
     }
 
     /// The ledger of an operator's command. It reports no lasting states, since the daemon does.
@@ -99,9 +85,10 @@ impl Ledger {
         }
     }
 
-    /// How many events are missing from the audit log.
-    pub fn unwritten(&self) -> Unwritten {
-        self.audit.as_ref().map(AuditLog::unwritten).unwrap_or_default()
+    /// The events that are missing from the audit log, if any are.
+    pub fn unwritten(&self) -> Option<Unwritten> {
+        let unwritten = self.audit.as_ref()?.unwritten();
+        Some(unwritten).filter(|unwritten| *unwritten != Unwritten::default())
     }
 
     fn at<'a>(&'a self, rollout: &'a Rollout, now: DateTime<Utc>) -> At<'a> {
@@ -128,11 +115,12 @@ impl Ledger {
         }
         let found: Vec<Outcome> = rollouts
             .iter()
-            .flat_map(|rollout| self.at(rollout, now).outcomes(&self.seen))
+            .flat_map(|rollout| self.at(rollout, now).outcomes())
             .chain(managed.flat_map(|managed| outcomes_of_managed(managed, healthy_time, &self.host, now)))
             .collect();
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.begin(&found, rollouts).await;
+            let before = rollouts.iter().flat_map(recorded_before);
+            self.begin(&found, before).await;
         }
         self.report_new(found).await;
         if !self.is_operators {
@@ -154,7 +142,7 @@ impl Ledger {
         let outcome = |pause| outcome_of_pause(pause, &self.host, now);
         let mut found: Vec<Outcome> = pauses.iter().map(outcome).collect();
         if !std::mem::replace(&mut self.knows_pauses, true) {
-            self.begin(&found, &[]).await;
+            self.begin(&found, std::iter::empty()).await;
         }
         found.retain(|outcome| outcome.event.container.is_empty() || is_own(&outcome.event.container));
         self.report_new(found).await;
@@ -170,11 +158,10 @@ impl Ledger {
 
     /// Finds out what earlier processes have reported. Outcomes older than the audit log were reported then or never
     /// will be; without a log, this applies to all outcomes of completed replacements.
-    async fn begin(&mut self, found: &[Outcome], rollouts: &[Rollout]) {
+    async fn begin(&mut self, found: &[Outcome], before: impl Iterator<Item = EventId>) {
         let ids = found.iter().map(|outcome| outcome.event.id.clone());
-        let ids = ids.chain(rollouts.iter().flat_map(recorded_before)).collect();
         let known = match &self.audit {
-            Some(audit) => audit.known(ids).await,
+            Some(audit) => audit.known(ids.chain(before).collect()).await,
             None => Known::default(),
         };
         let is_old = |outcome: &&Outcome| {
@@ -187,21 +174,8 @@ impl Ledger {
             .map(|outcome| outcome.event.id.clone());
         self.seen.extend(old);
         self.seen.extend(known.ids);
-        if self.recent.is_empty() {
-            self.recent = known.recent;
-        }
-        for rollout in rollouts {
-            let Some(events) = known.open.get(&rollout.name) else {
-                continue;
-            };
-            let open = self.open.entry(rollout.name.clone()).or_default();
-            for event in events {
-                match event.action {
-                    Action::HealthLost => open.is_unhealthy = true,
-                    Action::Skipped if !event.resolved => open.skipped.clone_from(&event.reason),
-                    _ => {}
-                }
-            }
+        if self.tally.events.is_empty() {
+            (self.tally.events, self.open) = (known.recent, known.open);
         }
     }
 
@@ -217,7 +191,7 @@ impl Ledger {
                 Some(unhealthy),
             ) => self.at(rollout, now).restarted(unhealthy, *failures, verdict),
             (Step::Retire { .. } | Step::Drain { .. }, Some(old)) => {
-                match self.at(rollout, now).took_over(old, &self.seen, true) {
+                match self.at(rollout, now).took_over(old, true) {
                     Some(outcome) => outcome.event,
                     None => return,
                 }
@@ -261,19 +235,12 @@ impl Ledger {
             return;
         }
         let ((name, _), kind) = (subject, reason.kind());
-        let open = self.open.entry(name.to_owned()).or_default();
         let word = kind.as_str();
-        let (message, is_over) = match (kind.standing(), &open.skipped) {
+        let skipped = self.open.get(name).and_then(|open| open.skipped.as_deref());
+        let (message, is_over) = match (kind.standing(), skipped) {
             (Standing::Skipped, Some(before)) if before == word => return,
-            (Standing::Skipped, _) => {
-                open.skipped = Some(word.to_owned());
-                (reason.to_string(), false)
-            }
-            (Standing::Served, Some(before)) => {
-                let message = format!("{before} is over: {reason}");
-                open.skipped = None;
-                (message, true)
-            }
+            (Standing::Skipped, _) => (reason.to_string(), false),
+            (Standing::Served, Some(before)) => (format!("{before} is over: {reason}"), true),
             _ => return,
         };
         let at = now.to_rfc3339();
@@ -299,16 +266,16 @@ impl Ledger {
         if rollout.inspect_error.is_some() || is_put_away {
             return;
         }
-        let open = self.open.entry(rollout.name.clone()).or_default();
+        let is_reported = self.open.get(&rollout.name).is_some_and(|open| open.is_unhealthy);
         let lost_since = serving.history.unhealthy_since;
         let has_lasted = lost_since.is_some_and(|since| now - since >= self.health_interval * INTERVALS);
         let detail = &serving.health.detail;
         let (action, message) = match serving.health.status {
-            HealthStatus::Healthy if open.is_unhealthy => {
+            HealthStatus::Healthy if is_reported => {
                 (Action::HealthRegained, format!("healthy again: {detail}"))
             }
             HealthStatus::Healthy => return,
-            _ if open.is_unhealthy || !has_lasted => return,
+            _ if is_reported || !has_lasted => return,
             status => {
                 let next = serving.next_step();
                 (
@@ -317,7 +284,6 @@ impl Ledger {
                 )
             }
         };
-        open.is_unhealthy = action == Action::HealthLost;
         let at = now.to_rfc3339();
         let what = [serving.id.as_str(), at.as_str()];
         let subject = (&*rollout.name, &*rollout.workload);
@@ -333,8 +299,6 @@ impl Ledger {
         if let Some(audit) = &self.audit {
             audit.record(&event).await;
         }
-        *self.counts.entry(event.action.as_str()).or_default() += 1;
-        histograms::note(&self.durations, &event.seconds);
         if let Some(webhook) = &self.listeners.webhook {
             webhook.send(&event);
         }
@@ -345,6 +309,7 @@ impl Ledger {
         ) {
             self.seen.insert(event.id.clone());
         }
-        remember(&mut self.recent, event);
+        note_problem(&mut self.open, &event);
+        self.tally.note(event);
     }
 }

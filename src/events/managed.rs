@@ -99,32 +99,25 @@ pub(super) fn outcomes_of_managed(
 
 /// The earlier attempts in the record of a workload, with the ids that their outcomes had at the time.
 pub(super) fn past_of_managed(managed: &Managed, host: &str) -> Vec<Event> {
-    let mut served: Option<&Past> = None;
-    let mut events = Vec::new();
     let subject = (&*managed.name, &*managed.workload);
-    for past in &managed.record.history {
-        let Past {
-            release, image, at, ..
-        } = past;
-        let (action, what) = match past.ending {
-            Ending::Original => (None, ""),
-            Ending::Upgraded => (Some(Action::Upgraded), "upgraded to it"),
-            Ending::RolledBack => (Some(Action::RolledBack), "rolled back to it"),
-            Ending::Reconfigured => (Some(Action::Reconfigured), "changed its settings"),
-            Ending::Rejected => (Some(Action::Rejected), "it was rejected"),
-            Ending::Withdrawn => (Some(Action::Withdrawn), "someone else rolled back from it"),
+    let event = |past: &Past| {
+        let (action, message) = match past.ending {
+            Ending::Original => return None,
+            Ending::Upgraded => (Action::Upgraded, "upgraded to it"),
+            Ending::RolledBack => (Action::RolledBack, "rolled back to it"),
+            Ending::Reconfigured => (Action::Reconfigured, "changed its settings"),
+            Ending::Rejected => (Action::Rejected, "it was rejected"),
+            Ending::Withdrawn => (Action::Withdrawn, "someone else rolled back from it"),
         };
-        if let Some(action) = action {
-            let id = [managed.id.as_str(), image, &at.to_rfc3339()];
-            events.push(Event {
-                from: served.map(|served| served.image.clone()),
-                to: Some(image.clone()),
-                release: Some(*release),
-                previous_release: served.map(|served| served.release),
-                ..Event::new(host, subject, (action, &id), *at, what.to_owned())
-            });
-        }
-        served = Some(past).filter(|past| past.was_served()).or(served);
-    }
-    events
+        let before = managed.record.before(past.release);
+        let id = [managed.id.as_str(), &past.image, &past.at.to_rfc3339()];
+        Some(Event {
+            from: before.map(|before| before.image.clone()),
+            to: Some(past.image.clone()),
+            release: Some(past.release),
+            previous_release: before.map(|before| before.release),
+            ..Event::new(host, subject, (action, &id), past.at, message.to_owned())
+        })
+    };
+    managed.record.history.iter().filter_map(event).collect()
 }

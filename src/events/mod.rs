@@ -7,7 +7,6 @@
 pub mod audit;
 mod deadman;
 pub mod event;
-pub mod histograms;
 pub mod history;
 pub mod ledger;
 mod listeners;
@@ -15,6 +14,7 @@ mod managed;
 pub mod note;
 pub mod outcome;
 mod pauses;
+pub mod tally;
 pub mod webhook;
 
 pub use deadman::{DeadMan, DeadManCounts};

@@ -1,7 +1,5 @@
 //! Derives outcomes from the containers of a delegate. Pure: every process that observes them gets the same result.
 
-use std::collections::BTreeSet;
-
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::event::{Action, Event, EventId, Seconds, seconds};
@@ -66,16 +64,16 @@ pub(super) struct At<'a> {
 }
 
 impl At<'_> {
-    /// The outcomes that the containers show. Those already in `seen`, which are most, are left out.
-    pub(super) fn outcomes(&self, seen: &BTreeSet<EventId>) -> Vec<Outcome> {
+    /// The outcomes that the containers show.
+    pub(super) fn outcomes(&self) -> Vec<Outcome> {
         let rollout = self.rollout;
         if rollout.inspect_error.is_some() {
             return Vec::new();
         }
         let given_up = rollout.failed.iter().chain(&rollout.withdrawn);
-        let given_up = given_up.filter_map(|member| self.given_up(member, seen));
+        let given_up = given_up.filter_map(|member| self.given_up(member));
         let serving = rollout.serving.iter();
-        let served = serving.filter_map(|serving| self.took_over(serving, seen, false));
+        let served = serving.filter_map(|serving| self.took_over(serving, false));
         given_up.chain(served).collect()
     }
 
@@ -83,21 +81,20 @@ impl At<'_> {
         let subject = (&*self.rollout.name, &*self.rollout.workload);
         Event {
             container_id: Some(member.id.as_str().to_owned()),
+            to: Some(member.image.to_string()),
+            image_id: Some(member.image_id.as_str().to_owned()),
             release: Some(member.release).filter(|release| *release > 0),
             ..Event::new(self.host, subject, (action, id), self.now, message)
         }
     }
 
     /// The outcome of a candidate that was rejected or withdrawn.
-    fn given_up(&self, member: &Member, seen: &BTreeSet<EventId>) -> Option<Outcome> {
+    fn given_up(&self, member: &Member) -> Option<Outcome> {
         let action = match member.role {
             Role::Failed { .. } => Action::Rejected,
             Role::Withdrawn { .. } => Action::Withdrawn,
             _ => return None,
         };
-        if seen.contains(&EventId::of(action, &[member.id.as_str()])) {
-            return None;
-        }
         let image = member.tried();
         let note = self.notes.of(&member.id);
         let message = match (&note.because, action) {
@@ -112,8 +109,6 @@ impl At<'_> {
         let mut event = self.event(member, action, &[member.id.as_str()], message);
         let old = self.rollout.members().find(|old| member.is_successor_of(old));
         event.from = old.map(|old| old.image.to_string());
-        event.to = Some(member.image.to_string());
-        event.image_id = Some(member.image_id.as_str().to_owned());
         event.previous_release = Some(member.previous_release);
         event.reason.clone_from(&note.reason);
         event.seconds.pull = self.notes.pull(&member.image_id);
@@ -127,12 +122,7 @@ impl At<'_> {
     /// The outcome of a container of ours that has taken the name: an upgrade, a rollback, or a copy that brought the
     /// old one back. It is complete once the container works and the old one has ended, or at the latest when the
     /// container is retired itself, since an older one may need longer for its tasks.
-    pub(super) fn took_over(
-        &self,
-        serving: &Member,
-        seen: &BTreeSet<EventId>,
-        is_retired: bool,
-    ) -> Option<Outcome> {
+    pub(super) fn took_over(&self, serving: &Member, is_retired: bool) -> Option<Outcome> {
         let rollout = self.rollout;
         serving.replaces.as_ref()?;
         let old = rollout.old.iter().find(|old| serving.is_successor_of(old));
@@ -149,9 +139,6 @@ impl At<'_> {
             (false, _, None) => Action::Upgraded,
         };
         let id = [serving.id.as_str()];
-        if seen.contains(&EventId::of(action, &id)) {
-            return None;
-        }
         let event = if action == Action::Restored {
             self.serves_again(serving, &id)
         } else {
@@ -165,7 +152,7 @@ impl At<'_> {
     }
 
     fn replaced(&self, serving: &Member, old: Option<&Member>, action: Action, id: &[&str]) -> Event {
-        let to = serving.image.to_string();
+        let to = &serving.image;
         let before = serving
             .previous
             .as_ref()
@@ -187,8 +174,6 @@ impl At<'_> {
         }
         let mut event = self.event(serving, action, id, message);
         event.from = from;
-        event.to = Some(to);
-        event.image_id = Some(serving.image_id.as_str().to_owned());
         let old_id = old.map(|old| &old.image_id);
         let old_id = serving.previous.as_ref().map(|before| &before.id).or(old_id);
         event.previous_image_id = old_id.map(|id| id.as_str().to_owned());
@@ -203,11 +188,7 @@ impl At<'_> {
         let message =
             format!("asked Docker to restart it after {failures} failed health checks in a row: {verdict}");
         let id = [unhealthy.id.as_str(), &life(unhealthy)];
-        Event {
-            to: Some(unhealthy.image.to_string()),
-            image_id: Some(unhealthy.image_id.as_str().to_owned()),
-            ..self.event(unhealthy, Action::Restarted, &id, message)
-        }
+        self.event(unhealthy, Action::Restarted, &id, message)
     }
 
     /// The event for an old container that gets its name back.
@@ -218,8 +199,6 @@ impl At<'_> {
     fn serves_again(&self, old: &Member, id: &[&str]) -> Event {
         let message = format!("the old container with {} serves again", old.image);
         let mut event = self.event(old, Action::Restored, id, message);
-        event.to = Some(old.image.to_string());
-        event.image_id = Some(old.image_id.as_str().to_owned());
         let failed = self.rollout.given_up().next();
         event.from = failed.map(|failed| failed.image.to_string());
         event

@@ -4,7 +4,7 @@
 //! certainly is past its end of life waits for neither a window nor a wave.
 
 use chrono::{DateTime, Months, NaiveDate, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::ImageReference;
@@ -18,25 +18,23 @@ const NOTICE: Months = Months::new(1);
 const FIRST_YEAR: i32 = 2022;
 
 /// The last days of support and life of a version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Expiry {
     /// The last day of support.
     pub support_ends: NaiveDate,
     /// The last day of its life.
     pub life_ends: NaiveDate,
     /// The beginning of the count.
-    #[serde(default)]
     pub counted_from: CountedFrom,
 }
 
 /// The beginning of the count of an [`Expiry`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountedFrom {
     /// The day on which Harness built the image.
     Image,
     /// The end of the month in its tag: the days are about right.
-    #[default]
     Tag,
 }
 

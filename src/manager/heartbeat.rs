@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -26,7 +26,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(5 * 60);
 pub(crate) type Queries = BTreeMap<String, Vec<ImageReference>>;
 
 /// The Manager's last answers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ManagerStatus {
     /// When the Manager had last answered for all workloads: the time of the oldest of their last answers.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]

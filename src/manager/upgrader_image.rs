@@ -1,11 +1,11 @@
 //! Compares the upgrader's own image with the one that the Manager publishes for upgraders.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::image::{ImageReference, Version};
 
 /// The upgrader's own image, and whether a newer one is published.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UpgraderImage {
     /// The image of the upgrader's own container, in the form that the Manager knows.
     pub image: String,

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -13,6 +12,7 @@ use super::questions::{Answer, AskRegistry, Question};
 use super::subject::Subject;
 use super::upgrade_run::UpgradeRun;
 use crate::alerts::AskAlerts;
+use crate::engine::EngineCalls;
 use crate::events::ledger::Ledger;
 use crate::image::TargetSettings;
 use crate::manager::{ImageSource, ManagerStatus, UpgraderImage};
@@ -48,7 +48,7 @@ impl<M: ImageSource> Core<M> {
             run: UpgradeRun::default(),
             starting: None,
             next_run: None,
-            ledger: Ledger::new(String::new(), Duration::ZERO, None, Arc::default()),
+            ledger: Ledger::default(),
             rounds: 0,
         }
     }
@@ -134,6 +134,11 @@ pub trait Controller: Sized {
 
     /// Asks in the background whether a newer version of the upgrader is published.
     fn ask_about_upgrader(&mut self) {}
+
+    /// The calls to the engine so far.
+    fn engine_calls(&self) -> EngineCalls {
+        EngineCalls::default()
+    }
 
     /// Starts a run at the next observation: [`Self::reconcile`] asks for the published images, and acts on each answer.
     fn start_run(&mut self, intent: Intent) {

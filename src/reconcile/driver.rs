@@ -360,7 +360,8 @@ impl<O: Orchestrate> Driver<O> {
             Some(releases(managed)),
             reason,
         );
-        let row = DelegateReport::of_managed(managed, reason, until).with_blockers(blockers);
+        let mut row = DelegateReport::of_managed(managed, reason, until);
+        row.blockers = blockers.to_vec();
         report.delegates.push(row);
     }
 

@@ -93,7 +93,8 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
             log_reason(rollout, reason);
         }
         self.log_tasks(rollout, reason, report.observed_at);
-        let mut delegate = DelegateReport::new(rollout, reason, until).with_blockers(blockers);
+        let mut delegate = DelegateReport::new(rollout, reason, until);
+        delegate.blockers = blockers.to_vec();
         if let Reason::Pulling { image } = reason {
             delegate.pull = self.pulls.progress(image);
         }

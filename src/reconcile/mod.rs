@@ -40,7 +40,7 @@ use crate::host::engine_problem;
 use crate::host::hold::KnownHolds;
 use crate::image::TargetSettings;
 use crate::managed::Orchestrate as _;
-use crate::manager::{ImageSource, ManagerRequests};
+use crate::manager::ImageSource;
 use crate::observe::{Observer, Scope, Turn};
 use crate::reconcile::act::Outcome;
 use crate::reconcile::clock::{Clock, Timekeeper};
@@ -147,16 +147,6 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         }
     }
 
-    /// The calls to the engine so far.
-    pub fn engine_calls(&self) -> EngineCalls {
-        self.engine.calls()
-    }
-
-    /// The requests to the Manager so far.
-    pub fn manager_requests(&self) -> ManagerRequests {
-        self.core.manager.requests()
-    }
-
     fn track(&mut self, rollout: &Rollout) -> &mut Tracked {
         self.tracked
             .entry(rollout.name.clone())
@@ -213,7 +203,7 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         Ok(self
             .rows(survey)
             .into_iter()
-            .chain(services)
+            .chain(services.into_iter().flatten())
             .chain(others)
             .collect())
     }
@@ -433,5 +423,9 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Controller for Reconciler<E, 
     fn ask_about_upgrader(&mut self) {
         let Core { manager, target, .. } = &mut self.core;
         manager.ask_about_upgrader(&self.engine, self.settings.scope.own_id.as_ref(), target);
+    }
+
+    fn engine_calls(&self) -> EngineCalls {
+        self.engine.calls()
     }
 }

@@ -22,12 +22,15 @@ impl<E: Engine, M: ImageSource, H: HealthEndpoint> Reconciler<E, M, H> {
         self.services.observe().await
     }
 
-    /// The plan of the services.
-    pub(crate) async fn plan_services(&mut self, now: DateTime<Utc>) -> Vec<Planned> {
+    /// The plan of the services; `None` if the engine is not a manager.
+    pub(crate) async fn plan_services(&mut self, now: DateTime<Utc>) -> Option<Vec<Planned>> {
+        if !self.services.orchestrator.is_manager {
+            return None;
+        }
         if self.services.managed().next().is_some() {
             // Without the engine's records of pauses and delays, the plan shows the rest.
             let _ = self.read_holds().await;
         }
-        self.services.plan(&self.core, now)
+        Some(self.services.plan(&self.core, now))
     }
 }

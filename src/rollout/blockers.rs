@@ -1,14 +1,18 @@
 //! Why no upgrade of a workload starts now: one list for containers, services and Deployments. The run decides by it, and
 //! `plan`, `status`, the page, metrics and `doctor` show it. docs/development/blockers.md is written from the table here.
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
 
 use super::reason::{Reason, ReasonKind};
 use super::{Desired, Intent, OwnerSettings, Policy};
 use crate::host::hold::Holds;
 use crate::image::{Expiry, ImageReference};
 use crate::text::duration::span;
+use crate::text::time;
 
 /// A reason not to start an upgrade now.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,8 +25,28 @@ pub struct Blocker {
     pub kind: BlockerKind,
 }
 
+/// The word of its reason, which `explain` accepts, and the sentence.
+impl fmt::Display for Blocker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason.kind(), self.reason)
+    }
+}
+
+impl Serialize for Blocker {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("reason", &self.reason.kind())?;
+        fields.serialize_entry("kind", &self.kind)?;
+        fields.serialize_entry("message", &self.reason.to_string())?;
+        if let Some(until) = self.until {
+            fields.serialize_entry("until", &time::text(until))?;
+        }
+        fields.end()
+    }
+}
+
 /// The kind of a blocker, which determines who may override it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum BlockerKind {

@@ -1,10 +1,9 @@
 //! How long a rejected image stays in quarantine.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::pace::{QUARANTINE, QUARANTINE_LIMIT};
 use super::reason::Reason;
@@ -17,12 +16,12 @@ use crate::text::duration::span;
 use crate::text::time;
 
 /// An image that a delegate rejected, or that an operator rolled back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RejectedImage {
     /// Its reference.
     pub image: String,
     /// `rejected` or `rolled_back`.
-    pub cause: Cow<'static, str>,
+    pub cause: &'static str,
     /// When that happened.
     #[serde(serialize_with = "time::serialize")]
     pub at: DateTime<Utc>,
@@ -30,7 +29,7 @@ pub struct RejectedImage {
 
 impl RejectedImage {
     pub(crate) fn new(cause: &'static str, image: &impl ToString, at: DateTime<Utc>) -> Self {
-        let (image, cause) = (image.to_string(), cause.into());
+        let image = image.to_string();
         Self { image, cause, at }
     }
 }

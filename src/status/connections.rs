@@ -1,9 +1,9 @@
 //! The connections of the status server. Limits keep its clients from using up the file descriptors, memory and time
 //! that the rest of the program needs.
 
-use std::borrow::Borrow;
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -27,14 +27,13 @@ const REQUEST_SIZE: usize = 16 << 10;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Answers each request, until the task is dropped.
-pub(super) async fn serve<L, A>(listener: L, answer: A) -> Infallible
+pub(super) async fn serve<A>(listener: Arc<TcpListener>, answer: A) -> Infallible
 where
-    L: Borrow<TcpListener>,
     A: Fn(&Request<Incoming>) -> Response<String> + Clone + Send + Sync + 'static,
 {
     let mut open = VecDeque::new();
     loop {
-        let Ok((stream, _)) = listener.borrow().accept().await else {
+        let Ok((stream, _)) = listener.accept().await else {
             sleep(PAUSE).await;
             continue;
         };

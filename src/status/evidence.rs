@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures_util::future::join;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
@@ -23,7 +23,7 @@ const PROBES: usize = 5;
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Evidence on a rejected candidate. It does not contain the values of its environment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Evidence {
     /// The name under which the rejected container is kept.
     pub container: String,

@@ -1,5 +1,6 @@
 //! Aligned tables for a terminal. They fit its width, and can be read without their colours.
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal as _, stdout};
 
 use crate::status::view::Tone;
@@ -9,7 +10,6 @@ use crate::text::{self, Foreign};
 const MIN_LAST: usize = 24;
 /// The widest terminal that the server accepts from a client.
 const MOST_COLUMNS: usize = 1000;
-/// The gap between two columns.
 const GAP: &str = "  ";
 
 /// How to format lines: their width, and whether they have colour.
@@ -92,43 +92,41 @@ impl Look {
 /// Rows under a heading. The last column gets the remaining width and wraps.
 #[derive(Debug)]
 pub struct Table {
-    heading: Vec<&'static str>,
-    rows: Vec<(Tone, Vec<String>)>,
+    /// The heading is the first row, without a tone.
+    rows: Vec<(Option<Tone>, Vec<String>)>,
 }
 
 impl Table {
     /// A table without rows, with these column headings.
-    pub fn new(heading: &[&'static str]) -> Self {
-        Self {
-            heading: heading.to_vec(),
-            rows: Vec::new(),
-        }
+    pub fn new(heading: &[&str]) -> Self {
+        let heading = heading.iter().map(|heading| (*heading).to_owned());
+        let rows = vec![(None, heading.collect())];
+        Self { rows }
     }
 
     /// Adds a row with a cell for each heading.
     pub fn row(&mut self, tone: Tone, cells: impl IntoIterator<Item = impl AsRef<str>>) {
         let cells = cells.into_iter().map(|cell| Foreign(cell.as_ref()).to_string());
-        self.rows.push((tone, cells.collect()));
+        self.rows.push((Some(tone), cells.collect()));
     }
 
     /// Renders the table as lines.
     pub fn lines(&self, look: Look) -> Vec<String> {
         let form = self.form(look);
-        let heading: Vec<String> = self.heading.iter().map(|heading| (*heading).to_owned()).collect();
-        let mut lines = form.lines("  ", &heading);
-        for (tone, cells) in &self.rows {
-            let symbol = look.paint(*tone, &tone.symbol().to_string()) + " ";
-            lines.extend(form.lines(&symbol, cells));
-        }
-        lines
+        let symbol = |tone: Tone| look.paint(tone, &tone.symbol().to_string());
+        let lines = |(tone, cells): &(Option<Tone>, Vec<String>)| {
+            let symbol = tone.map_or_else(|| " ".to_owned(), symbol);
+            form.lines(&format!("{symbol} "), cells)
+        };
+        self.rows.iter().flat_map(lines).collect()
     }
 
     fn form(&self, look: Look) -> Form {
-        let last = self.heading.len().saturating_sub(1);
+        let columns = self.rows.iter().map(|(_, cells)| cells.len()).max();
+        let last = columns.unwrap_or_default().saturating_sub(1);
         let width_of = |column: usize| {
             let cells = self.rows.iter().filter_map(|(_, cells)| cells.get(column));
-            let longest = cells.map(|cell| cell.chars().count()).max().unwrap_or_default();
-            longest.max(self.heading.get(column).map_or(0, |heading| heading.len()))
+            cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
         };
         let widths: Vec<usize> = (0..last).map(width_of).collect();
         // The width of the symbol and of all columns except the last.
@@ -175,9 +173,7 @@ impl Form {
         }
         let mut begin = symbol.to_owned();
         for (cell, width) in columns.iter().zip(&self.widths) {
-            begin.push_str(cell);
-            begin.push_str(&" ".repeat(width - cell.chars().count()));
-            begin.push_str(GAP);
+            let _ = write!(begin, "{cell:width$}{GAP}");
         }
         let mut lines = if self.is_beside {
             self.look.paragraph(&begin, self.indent, last)
@@ -222,12 +218,8 @@ mod tests {
 
     fn table() -> Table {
         let mut table = Table::new(&["CONTAINER", "STATUS"]);
-        let cells = |name: &str, text: &str| vec![name.to_owned(), text.to_owned()];
-        table.row(
-            Tone::Good,
-            cells("delegate-1", "runs the published image of today"),
-        );
-        table.row(Tone::Bad, cells("d", "fine"));
+        table.row(Tone::Good, ["delegate-1", "runs the published image of today"]);
+        table.row(Tone::Bad, ["d", "fine"]);
         table
     }
 
@@ -267,7 +259,7 @@ mod tests {
     fn last_column_moves_below_rather_than_break_a_word() {
         let mut table = table();
         let long = "registry.example/harness/delegate";
-        table.row(Tone::Good, vec!["e".to_owned(), format!("pulling {long}")]);
+        table.row(Tone::Good, ["e", &format!("pulling {long}")]);
         let lines = table.lines(look(Some(46)));
         assert!(lines.contains(&format!("    pulling {long}")), "{lines:#?}");
     }
@@ -281,7 +273,7 @@ mod tests {
             "healthy",
             "fine",
         ];
-        table.row(Tone::Good, cells.map(str::to_owned).to_vec());
+        table.row(Tone::Good, cells);
         assert_eq!(
             table.lines(look(Some(40))),
             [

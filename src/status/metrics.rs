@@ -14,7 +14,6 @@ use crate::manager::heartbeat::ManagerStatus;
 use crate::status::Status;
 use crate::status::report::DelegateReport;
 use crate::text::Foreign;
-use crate::text::foreign::is_unsafe;
 
 /// The labels of a series: names and values.
 type Labels = Vec<(&'static str, String)>;
@@ -23,7 +22,7 @@ type Gauges = Family<Labels, Gauge>;
 
 /// The text for a scraper.
 pub fn text(status: &Status) -> String {
-    let mut registry = Registry::with_prefix("delegate_upgrader");
+    let registry = &mut Registry::with_prefix("delegate_upgrader");
 
     let build = Gauges::default();
     build
@@ -31,78 +30,55 @@ pub fn text(status: &Status) -> String {
         .set(1);
     registry.register("build_info", "The version that runs", build);
     let help = "The same number where `config` prints the same settings";
-    register(&mut registry, "config_hash", help, status.config_hash);
+    register(registry, "config_hash", help, status.config_hash);
     if let Some(upgrader) = &status.upgrader_image {
         let help = "Whether a newer version of the upgrader is published, where the two can be compared";
         let is_newer = upgrader.newer_version_available;
-        register(&mut registry, "newer_version_available", help, is_newer.into());
+        register(registry, "newer_version_available", help, is_newer.into());
     }
     let help = "Whether the engine answered at the last observation";
-    register(
-        &mut registry,
-        "engine_up",
-        help,
-        status.not_ready().is_none().into(),
-    );
+    let is_up = status.not_ready().is_none();
+    register(registry, "engine_up", help, is_up.into());
 
     let delegates = status.report.iter().flat_map(|report| &report.delegates);
-    register_delegates(&mut registry, delegates.clone());
+    register_delegates(registry, delegates.clone());
     let failed = delegates.filter(|delegate| delegate.failed).count() as u64;
-    register(
-        &mut registry,
-        "delegates_failed",
-        "Delegates that could not be served",
-        failed,
-    );
+    let help = "Delegates that could not be served";
+    register(registry, "delegates_failed", help, failed);
 
     let observed = status.report.as_ref().map(|report| report.observed_at);
     let upgrade = status.next_upgrade.as_ref().and_then(|next| next.at);
-    for (name, help, time) in [
-        ("start", "When the program started", Some(status.started_at)),
-        ("last_observation", "When the engine was last observed", observed),
-        ("next_run", "When the next scheduled run starts", status.next_run),
-        (
-            "next_upgrade",
-            "When the next upgrade can start, if what keeps it ends by itself",
-            upgrade,
-        ),
-        (
-            "last_success",
-            "When a scheduled run succeeded last",
-            status.last_success,
-        ),
-    ] {
-        register_time(&mut registry, &format!("{name}_timestamp"), help, time);
-    }
+    let help = "When the program started";
+    register_time(registry, "start", help, Some(status.started_at));
+    let help = "When the engine was last observed";
+    register_time(registry, "last_observation", help, observed);
+    let help = "When the next scheduled run starts";
+    register_time(registry, "next_run", help, status.next_run);
+    let help = "When the next upgrade can start, if what keeps it ends by itself";
+    register_time(registry, "next_upgrade", help, upgrade);
+    let help = "When a scheduled run succeeded last";
+    register_time(registry, "last_success", help, status.last_success);
     // A schedule may have no further run.
     if status.success_due.is_some() {
-        register_time(
-            &mut registry,
-            "success_due_timestamp",
-            "By when the next scheduled run should have succeeded: the second one after the last success, or after the start",
-            status.success_due,
-        );
+        let help = "By when the next scheduled run should have succeeded: the second one after the last success, or after the start";
+        register_time(registry, "success_due", help, status.success_due);
     }
     // The Manager's answer cannot be late before the first request.
     let was_asked = |manager: &&ManagerStatus| manager.answered_at.is_some() || manager.problem.is_some();
     if let Some(manager) = status.manager.as_ref().filter(was_asked) {
-        register_time(
-            &mut registry,
-            "manager_last_response_timestamp",
-            "When the Manager last answered for the delegate that has waited longest; after 90 minutes without an answer its UI shows AUTO UPGRADE OFF",
-            manager.answered_at,
-        );
+        let help = "When the Manager last answered for the delegate that has waited longest; after 90 minutes without an answer its UI shows AUTO UPGRADE OFF";
+        register_time(registry, "manager_last_response", help, manager.answered_at);
     }
 
-    status.manager_requests.register(&mut registry);
-    status.engine_calls.register(&mut registry);
+    status.manager_requests.register(registry);
+    status.engine_calls.register(registry);
 
-    let steps = counters("step", &status.steps);
+    let steps = counters("step", &status.tally.steps);
     registry.register("steps", "Steps tried since the start", steps);
 
-    let outcomes = counters("action", &status.outcomes);
+    let outcomes = counters("action", &status.tally.outcomes);
     registry.register("outcomes", "Outcomes since the start, by action", outcomes);
-    for (part, histogram) in &status.durations {
+    for (part, histogram) in &status.tally.durations {
         let help = format!("How long the {part} of a replacement took");
         registry.register_with_unit(*part, help, Unit::Seconds, histogram.clone());
     }
@@ -111,8 +87,8 @@ pub fn text(status: &Status) -> String {
         .as_ref()
         .map_or(0, |audit| audit.waiting as u64 + audit.lost);
     let help = "Outcomes that could not be written to the audit log";
-    register(&mut registry, "audit_records_missing", help, unwritten);
-    register_notifications(&mut registry, status);
+    register(registry, "audit_records_missing", help, unwritten);
+    register_notifications(registry, status);
 
     let dropped = Counter::<u64>::default();
     dropped.inc_by(status.log_lines_dropped);
@@ -124,18 +100,8 @@ pub fn text(status: &Status) -> String {
 
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = encode(&mut text, &registry);
-    let text = as_prometheus(&text);
-    // In a label, a backslash must be escaped with another one.
-    let shown = text
-        .split_inclusive('\n')
-        .map(|line| match line.strip_suffix('\n') {
-            Some(line) if line.contains(is_unsafe) => {
-                Foreign(line).to_string().replace("\\u{", "\\\\u{") + "\n"
-            }
-            _ => line.to_owned(),
-        });
-    shown.collect()
+    let _ = encode(&mut text, registry);
+    as_prometheus(&text)
 }
 
 /// Converts OpenMetrics to the older Prometheus format, which every scraper reads. In that format, the metadata of a
@@ -162,51 +128,21 @@ fn as_prometheus(open_metrics: &str) -> String {
 
 /// Registers the series of each delegate.
 fn register_delegates<'a>(registry: &mut Registry, delegates: impl Iterator<Item = &'a DelegateReport>) {
-    let [healthy, reasons, support, rejected, tasks, left, time_left] = [
-        (
-            "delegate_healthy",
-            None,
-            "Whether the delegate is healthy, and which probe says so",
-        ),
-        (
-            "delegate_reason",
-            None,
-            "Why nothing more happens to the delegate now",
-        ),
-        (
-            "delegate_support_ends_timestamp",
-            Some(Unit::Seconds),
-            "When the support of the delegate's version ends, or about when, by its tag",
-        ),
-        (
-            "image_rejected_timestamp",
-            Some(Unit::Seconds),
-            "When the delegate last rejected the image, or an operator rolled it back",
-        ),
-        (
-            "delegate_tasks",
-            None,
-            "Tasks that the delegate executes, if it says so",
-        ),
-        (
-            "delegate_drain_tasks",
-            None,
-            "Tasks left to the delegate's containers that are to stop, if they say so",
-        ),
-        (
-            "delegate_drain_remaining",
-            Some(Unit::Seconds),
-            "Time left to the last of the delegate's containers that are to stop",
-        ),
-    ]
-    .map(|(name, unit, help)| {
-        let gauges = Gauges::default();
-        match unit {
-            Some(unit) => registry.register_with_unit(name, help, unit, gauges.clone()),
-            None => registry.register(name, help, gauges.clone()),
-        }
-        gauges
-    });
+    let help = "Whether the delegate is healthy, and which probe says so";
+    let healthy = gauges(registry, "delegate_healthy", None, help);
+    let help = "Why nothing more happens to the delegate now";
+    let reasons = gauges(registry, "delegate_reason", None, help);
+    let seconds = Some(Unit::Seconds);
+    let help = "When the support of the delegate's version ends, or about when, by its tag";
+    let support = gauges(registry, "delegate_support_ends_timestamp", seconds.clone(), help);
+    let help = "When the delegate last rejected the image, or an operator rolled it back";
+    let rejected = gauges(registry, "image_rejected_timestamp", seconds.clone(), help);
+    let help = "Tasks that the delegate executes, if it says so";
+    let tasks = gauges(registry, "delegate_tasks", None, help);
+    let help = "Tasks left to the delegate's containers that are to stop, if they say so";
+    let left = gauges(registry, "delegate_drain_tasks", None, help);
+    let help = "Time left to the last of the delegate's containers that are to stop";
+    let time_left = gauges(registry, "delegate_drain_remaining", seconds, help);
     let now = Utc::now();
     for delegate in delegates {
         let series = |gauges: &Gauges, more: &[(&'static str, &str)]| {
@@ -214,10 +150,7 @@ fn register_delegates<'a>(registry: &mut Registry, delegates: impl Iterator<Item
                 ("container", &*delegate.container),
                 ("workload", &*delegate.workload),
             ];
-            let labels = own
-                .iter()
-                .chain(more)
-                .map(|(name, value)| (*name, (*value).to_owned()));
+            let labels = own.iter().chain(more).map(|(name, value)| (*name, label(value)));
             gauges.get_or_create_owned(&labels.collect())
         };
         let probe = [
@@ -226,11 +159,11 @@ fn register_delegates<'a>(registry: &mut Registry, delegates: impl Iterator<Item
         ];
         series(&healthy, &probe).set((delegate.health == HealthStatus::Healthy).into());
         let reason = ("reason", delegate.reason.as_str());
-        let cause = delegate.cause.as_deref().map(|cause| ("cause", cause));
+        let cause = delegate.cause.map(|cause| ("cause", cause));
         let both: Vec<_> = [reason].into_iter().chain(cause).collect();
         series(&reasons, &both).set(1);
         for found in &delegate.rejected_images {
-            let image = [("image", &*found.image), ("cause", &*found.cause)];
+            let image = [("image", &*found.image), ("cause", found.cause)];
             let series = series(&rejected, &image);
             series.set(series.get().max(found.at.timestamp()));
         }
@@ -292,6 +225,15 @@ fn counters<'a, W: Display + 'a>(
     family
 }
 
+fn gauges(registry: &mut Registry, name: &str, unit: Option<Unit>, help: &str) -> Gauges {
+    let gauges = Gauges::default();
+    match unit {
+        Some(unit) => registry.register_with_unit(name, help, unit, gauges.clone()),
+        None => registry.register(name, help, gauges.clone()),
+    }
+    gauges
+}
+
 fn register(registry: &mut Registry, name: &str, help: &str, value: u64) {
     let gauge = Gauge::<i64>::default();
     gauge.set(whole(value));
@@ -302,7 +244,13 @@ fn register(registry: &mut Registry, name: &str, help: &str, value: u64) {
 fn register_time(registry: &mut Registry, name: &str, help: &str, time: Option<DateTime<Utc>>) {
     let gauge = Gauge::<i64>::default();
     gauge.set(time.map_or(0, |time| time.timestamp()));
-    registry.register_with_unit(name, help, Unit::Seconds, gauge);
+    registry.register_with_unit(format!("{name}_timestamp"), help, Unit::Seconds, gauge);
+}
+
+/// The value of a label, in which a quote or a backslash follows another backslash.
+fn label(value: &str) -> String {
+    let value = Foreign(value).to_string();
+    value.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 /// The number as a gauge has it.

@@ -14,19 +14,16 @@ pub mod server;
 pub mod terminal;
 pub mod view;
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use strum::IntoStaticStr;
 use tokio::sync::watch;
 
 use crate::engine::EngineCalls;
+use crate::events::DeadManCounts;
 use crate::events::audit::Unwritten;
-use crate::events::histograms::Durations;
+use crate::events::tally::Tally;
 use crate::events::webhook::WebhookCounts;
-use crate::events::{DeadManCounts, Event};
 use crate::host::hold::Paused;
 use crate::host::place;
 use crate::manager::heartbeat::ManagerStatus;
@@ -37,15 +34,13 @@ use crate::status::report::Report;
 use crate::text::time;
 
 /// The daemon's state, as `/status` shows it and `delegate-upgrader status` reads it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Status {
     /// This program's version.
-    pub version: Cow<'static, str>,
+    pub version: &'static str,
     /// The host's name; if the upgrader runs in a container, the name that the engine reports.
-    #[serde(default)]
     pub host: String,
     /// Whether all delegates are healthy, none failed, and all is delivered, as `status --check` asks.
-    #[serde(default)]
     pub all_well: bool,
     /// When the daemon started.
     #[serde(serialize_with = "time::serialize")]
@@ -55,10 +50,10 @@ pub struct Status {
     /// The schedule as it was configured.
     pub schedule: String,
     /// The pauses that held at the last observation.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pauses: Vec<Paused>,
     /// The settings that put upgrades off, as `config` prints them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timing: Vec<String>,
     /// The time zone of the page.
     #[serde(skip)]
@@ -67,7 +62,7 @@ pub struct Status {
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub next_run: Option<DateTime<Utc>>,
     /// When the next upgrade can start, if that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_upgrade: Option<NextUpgrade>,
     /// When the last scheduled run started.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
@@ -82,7 +77,7 @@ pub struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manager: Option<ManagerStatus>,
     /// The upgrader's own image and the published one, if the two can be compared.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub upgrader_image: Option<UpgraderImage>,
     /// Why the last observation could not reach the engine, if it could not.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,34 +85,24 @@ pub struct Status {
     /// The last successful observation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
-    /// How often each kind of step was attempted since the start.
-    pub steps: BTreeMap<Cow<'static, str>, u64>,
-    /// How many outcomes of each kind there were since the start.
-    #[serde(default)]
-    pub outcomes: BTreeMap<Cow<'static, str>, u64>,
-    /// The last outcomes, at most 20, the earliest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub events: Vec<Event>,
-    /// How long the parts of replacements took since the start.
-    #[serde(skip)]
-    pub durations: Durations,
+    /// What has happened since the start.
+    #[serde(flatten)]
+    pub tally: Tally,
     /// The records missing from the audit log; `None` if all were written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub audit_log: Option<Unwritten>,
     /// The counts of webhook deliveries, if a webhook is set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WebhookCounts>,
     /// The counts of requests to `DEADMAN_URL`, if it is set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dead_man: Option<DeadManCounts>,
     /// The webhook, dead man's switch and audit log that fail now, each as a sentence.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub delivery_problems: Vec<String>,
     /// How many log lines were dropped since the start because nobody read them in time.
-    #[serde(default)]
     pub log_lines_dropped: u64,
     /// [`Settings::hash`](crate::config::Settings::hash): equal for daemons whose `config` output is equal.
-    #[serde(default)]
     pub config_hash: u64,
     /// The calls to the engine, for metrics.
     #[serde(skip)]
@@ -128,7 +113,7 @@ pub struct Status {
 }
 
 /// Whether the daemon upgrades, or with `DISABLE_AUTO_UPGRADE` only checks health.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -137,13 +122,6 @@ pub enum Mode {
     Upgrade,
     /// Check health only.
     HealthOnly,
-}
-
-impl Mode {
-    /// The word that users see.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// Publishes the state.
@@ -155,7 +133,7 @@ impl Status {
     /// The state before the first observation.
     pub fn new(mode: Mode, schedule: &str, now: DateTime<Utc>) -> Self {
         Self {
-            version: env!("CARGO_PKG_VERSION").into(),
+            version: env!("CARGO_PKG_VERSION"),
             host: place::host(),
             started_at: now,
             mode,

@@ -1,16 +1,16 @@
 //! When the next upgrade can start, derived from the blockers of each delegate.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::report::{BlockerReport, DelegateReport, Report};
-use crate::rollout::BlockerKind;
+use super::report::{DelegateReport, Report};
 use crate::rollout::reason::ReasonKind;
+use crate::rollout::{Blocker, BlockerKind};
 use crate::schedule::zone::Zone;
 use crate::text::time;
 
 /// The next upgrade on a host, of whichever delegate comes first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NextUpgrade {
     /// The earliest time at which it can start; `None` if it will not start by itself.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
@@ -25,31 +25,25 @@ impl NextUpgrade {
     /// `None` if an upgrade is in progress, if nothing is known yet, or if nothing is ever upgraded.
     pub fn of(report: &Report, zone: &Zone, now: DateTime<Utc>) -> Option<Self> {
         let is_waiting =
-            |blocker: &BlockerReport| !matches!(blocker.kind, BlockerKind::Turn | BlockerKind::Question);
+            |blocker: &Blocker| !matches!(blocker.kind, BlockerKind::Turn | BlockerKind::Question);
         let listed = report
             .delegates
             .iter()
             .filter(|row| !row.blockers.is_empty() && row.blockers.iter().all(is_waiting));
         let (current, blocked): (Vec<_>, Vec<_>) =
             listed.partition(|row| row.blockers.iter().any(|it| it.kind == BlockerKind::Current));
+        // A delegate can start once its last blocker ends, if each ends by itself.
         let ends = blocked.iter().filter_map(|row| {
-            let is_over = row.blockers.iter().all(|blocker| blocker.until.is_some());
-            row.blockers
-                .iter()
-                .filter(|_| is_over)
-                .max_by_key(|blocker| blocker.until)
+            let end = |blocker: &Blocker| Some((blocker.until?, blocker.reason.kind()));
+            let ends: Option<Vec<_>> = row.blockers.iter().map(end).collect();
+            ends?.into_iter().max_by_key(|(until, _)| *until)
         });
-        if let Some(last) = ends.min_by_key(|blocker| blocker.until)
-            && let Some(at) = last.until
-        {
-            let text = format!("{} {zone} ({})", clock(zone, at, now), word(last.reason));
-            return Some(Self {
-                at: Some(at),
-                reason: last.reason,
-                text,
-            });
+        if let Some((at, reason)) = ends.min_by_key(|(until, _)| *until) {
+            let text = format!("{} {zone} ({})", clock(zone, at, now), word(reason));
+            let at = Some(at);
+            return Some(Self { at, reason, text });
         }
-        let lasts = |blocker: &&BlockerReport| blocker.until.is_none();
+        let lasts = |blocker: &&Blocker| blocker.until.is_none();
         let is_worth_a_word = |row: &&&DelegateReport| {
             row.failed || row.blockers.iter().any(|it| it.kind != BlockerKind::Nature)
         };
@@ -59,8 +53,11 @@ impl NextUpgrade {
             .and_then(|row| Some((row, row.blockers.iter().find(lasts)?)));
         let (reason, text) = match (first, current.first()) {
             (Some((row, blocker)), _) => {
-                let text = format!("none while {} ({})", blocker.reason.as_str(), row.container);
-                (blocker.reason, text)
+                let reason = blocker.reason.kind();
+                (
+                    reason,
+                    format!("none while {} ({})", reason.as_str(), row.container),
+                )
             }
             (None, Some(_)) => (ReasonKind::UpToDate, "none: all run what is published".to_owned()),
             (None, None) => return None,

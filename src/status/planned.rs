@@ -8,7 +8,6 @@ use crate::image::Version;
 use crate::managed::{self, Managed};
 use crate::rollout::reason::{Reason, ReasonKind};
 use crate::rollout::{Blocker, ChosenOrder, Decision, Fact, Intent, Rollout, Step, StopTimeoutSource};
-use crate::status::report::BlockerReport;
 use crate::text::{duration, time};
 
 /// The action that a scheduled run would take on one delegate if it started now.
@@ -40,7 +39,7 @@ pub struct Planned {
     pub cause: Option<&'static str>,
     /// Why no upgrade starts now, beginning with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub blockers: Vec<BlockerReport>,
+    pub blockers: Vec<Blocker>,
     /// Whether the delegate could not be served.
     pub failed: bool,
     /// Sentences about risky settings, and about a version whose support has ended or will end soon.
@@ -86,7 +85,7 @@ impl Planned {
             action,
             message,
             warnings,
-            blockers: blockers.iter().map(BlockerReport::of).collect(),
+            blockers: blockers.to_vec(),
             ..Self::because(reason)
         }
     }
@@ -178,7 +177,7 @@ impl Planned {
             action,
             message,
             update_order: (action == "replace").then(|| update_order.to_string()),
-            blockers: blockers.iter().map(BlockerReport::of).collect(),
+            blockers: blockers.to_vec(),
             ..Self::because(reason)
         }
     }

@@ -1,10 +1,9 @@
 //! The observed state, and what was decided because of it: one row per delegate, each with a reason.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::container::{EVERY_WORKLOAD, THIRD_GENERATION};
 use crate::health::{HealthStatus, Probe};
@@ -17,7 +16,7 @@ use crate::text::duration::span;
 use crate::text::time;
 
 /// The state of all delegates, read from the engine after the last step.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// When the engine was observed.
     #[serde(serialize_with = "time::serialize")]
@@ -25,13 +24,13 @@ pub struct Report {
     /// One row per delegate, sorted by name.
     pub delegates: Vec<DelegateReport>,
     /// Containers with a managed `DELEGATE_NAME` that do not belong to a delegate, by name. They are not counted.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_delegates: Vec<DelegateReport>,
     /// If there is no delegate: what was searched for, and the other values of `DELEGATE_NAME`, as a sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub none_found: Option<String>,
     /// The upgrader's own container, if it replaces itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub upgrader: Option<Box<DelegateReport>>,
     /// When to observe again, while something is in progress.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
@@ -39,7 +38,7 @@ pub struct Report {
 }
 
 /// One delegate. The default has no container.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct DelegateReport {
     /// The container's name.
     pub container: String,
@@ -50,10 +49,8 @@ pub struct DelegateReport {
     /// The image it runs, as its configuration names it.
     pub image: String,
     /// The number of the last attempt to replace it.
-    #[serde(default)]
     pub release: u64,
     /// The number of the last release that succeeded.
-    #[serde(default)]
     pub last_successful_release: u64,
     /// The previous image, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,23 +74,23 @@ pub struct DelegateReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connected: Option<bool>,
     /// The delegate's containers that are finishing their tasks before they stop.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub draining: Vec<Drain>,
     /// Why nothing more happens now.
     pub reason: ReasonKind,
     /// The exact obstacle or problem, if the reason covers several.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cause: Option<Cow<'static, str>>,
+    pub cause: Option<&'static str>,
     /// The reason as a sentence.
     pub message: String,
     /// The next step for a person while it is unhealthy, as a sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_step: Option<String>,
     /// Why no upgrade starts now, beginning with the reason; empty while one is in progress.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub blockers: Vec<BlockerReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub blockers: Vec<Blocker>,
     /// The progress of the pull that the delegate waits for, if the engine reports it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pull: Option<PullState>,
     /// Whether a replacement, or the pull before it, is in progress.
     pub in_progress: bool,
@@ -109,41 +106,15 @@ pub struct DelegateReport {
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
     pub next_check: Option<DateTime<Utc>>,
     /// The images that it rejected, or that an operator rolled back, as far as its containers show.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejected_images: Vec<RejectedImage>,
     /// The evidence on the last rejected candidate, as long as its container is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
 }
 
-/// A reason why no upgrade starts now.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BlockerReport {
-    /// The reason.
-    pub reason: ReasonKind,
-    /// Its kind, which determines the commands that override it.
-    pub kind: BlockerKind,
-    /// The reason as a sentence, with the solution.
-    pub message: String,
-    /// When it ends by itself, if that is known.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time::optional")]
-    pub until: Option<DateTime<Utc>>,
-}
-
-impl BlockerReport {
-    /// The report of a blocker.
-    pub fn of(blocker: &Blocker) -> Self {
-        Self {
-            reason: blocker.reason.kind(),
-            kind: blocker.kind,
-            message: blocker.reason.to_string(),
-            until: blocker.until,
-        }
-    }
-}
-
 /// A container that is finishing its tasks before it stops.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Drain {
     /// Its name.
     pub container: String,
@@ -300,11 +271,6 @@ impl DelegateReport {
         }
     }
 
-    /// Whether all its containers are gone.
-    pub fn is_gone(&self) -> bool {
-        self.reason == ReasonKind::NoContainer
-    }
-
     /// The row of one delegate.
     pub fn new(rollout: &Rollout, reason: &Reason, next_check: Option<DateTime<Utc>>) -> Self {
         let row = Self {
@@ -375,19 +341,12 @@ impl DelegateReport {
         Self { next_step, ..self }
     }
 
-    /// Returns this row with the blockers that keep an upgrade from starting.
-    #[must_use]
-    pub fn with_blockers(self, blockers: &[Blocker]) -> Self {
-        let blockers = blockers.iter().map(BlockerReport::of).collect();
-        Self { blockers, ..self }
-    }
-
     /// The blockers besides the reason.
-    pub fn other_blockers(&self) -> impl Iterator<Item = &BlockerReport> {
+    pub fn other_blockers(&self) -> impl Iterator<Item = &Blocker> {
         let others = self
             .blockers
             .iter()
-            .filter(|blocker| blocker.reason != self.reason);
+            .filter(|blocker| blocker.reason.kind() != self.reason);
         others.filter(|blocker| blocker.kind != BlockerKind::Current)
     }
 
@@ -399,7 +358,7 @@ impl DelegateReport {
             health_detail: "no container".to_owned(),
             reason: reason.kind(),
             failed: reason.is_failure(),
-            cause: reason.cause().map(Cow::Borrowed),
+            cause: reason.cause(),
             message: reason.to_string(),
             ..Self::default()
         }

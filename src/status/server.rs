@@ -1,8 +1,8 @@
 //! HTTP for probes, scrapers and people: `/livez` (or `/healthz`), `/readyz`, `/metrics`, `/status`, `/status.txt` and
 //! a page at `/`. It answers only `GET` and `HEAD`.
 
-use std::borrow::Borrow;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use chrono::Utc;
 use hyper::header::{
@@ -41,7 +41,7 @@ pub struct Server {
 
 impl Server {
     /// Serves requests until the task is dropped.
-    pub async fn serve(self, listener: impl Borrow<TcpListener>) -> Infallible {
+    pub async fn serve(self, listener: Arc<TcpListener>) -> Infallible {
         connections::serve(listener, move |request| self.answer(request)).await
     }
 
@@ -62,10 +62,10 @@ impl Server {
                 let kind = "text/plain; version=0.0.4; charset=utf-8";
                 answer(StatusCode::OK, kind, metrics::text(&self.current()))
             }
-            "/status" => match indented(&self.current()) {
-                Ok(json) => answer(StatusCode::OK, "application/json", json + "\n"),
-                Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
-            },
+            "/status" => {
+                let json = indented(&self.current()) + "\n";
+                answer(StatusCode::OK, "application/json", json)
+            }
             "/status.txt" => {
                 let look = Look::asked_for(request.uri().query().unwrap_or_default());
                 let lines = terminal::text(&self.current(), look, Utc::now());

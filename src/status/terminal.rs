@@ -79,11 +79,7 @@ fn details(delegate: &DelegateReport, look: Look, now: DateTime<Utc>) -> Vec<Str
         lines.push(delegate.health_detail.clone());
         lines.extend(delegate.next_step.clone());
     }
-    lines.extend(
-        delegate
-            .other_blockers()
-            .map(|also| format!("also {}", with_word(also.reason, &also.message))),
-    );
+    lines.extend(delegate.other_blockers().map(|also| format!("also {also}")));
     if let Some(pull) = &delegate.pull {
         lines.push(format!("the pull has {pull}"));
     }

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use strum::IntoStaticStr;
 
 use crate::events::audit::Unwritten;
 use crate::health::HealthStatus;
@@ -18,7 +17,7 @@ use crate::status::report::{DelegateReport, Report};
 use crate::status::{Mode, Status};
 
 /// How good or bad the state is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Tone {
     /// There is nothing to do.
@@ -32,11 +31,6 @@ pub enum Tone {
 }
 
 impl Tone {
-    /// The word in names of CSS classes.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// A symbol, so that the tone is clear without its colour.
     pub fn symbol(self) -> char {
         match self {
@@ -66,16 +60,11 @@ impl Tone {
 
     /// The tone of the action on a delegate, or of the reason why there is none.
     pub fn of_action(delegate: &DelegateReport) -> Self {
-        match delegate {
-            DelegateReport { failed: true, .. } => Self::Attention,
-            DelegateReport {
-                in_progress: true, ..
-            } => Self::Busy,
+        match (delegate.failed, delegate.in_progress, delegate.health) {
+            (true, ..) => Self::Attention,
+            (_, true, _) => Self::Busy,
             // No green beside a delegate that is unhealthy.
-            DelegateReport {
-                health: HealthStatus::Unhealthy,
-                ..
-            } => Self::Attention,
+            (.., HealthStatus::Unhealthy) => Self::Attention,
             _ => Self::Good,
         }
     }

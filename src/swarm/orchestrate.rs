@@ -51,7 +51,7 @@ pub struct Swarm<E> {
     /// The setting `SWARM`: whether services may be changed.
     is_on: bool,
     /// Whether the engine was a manager at the last check.
-    is_manager: bool,
+    pub is_manager: bool,
     /// When the engine last answered that it is not a manager.
     was_no_manager: Option<Instant>,
     /// Why the last observation failed.

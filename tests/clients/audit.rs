@@ -33,7 +33,7 @@ fn containers(path: &Path) -> Vec<String> {
 async fn a_truncated_record_does_not_affect_others() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("audit.log");
-    let whole = delegate_upgrader::text::json::text(&event(1)).unwrap();
+    let whole = delegate_upgrader::text::json::text(&event(1));
     fs::write(&path, format!("{whole}\n{}", &whole[..40])).unwrap();
     let log = AuditLog::open(&path).unwrap();
     log.record(&event(2)).await;
@@ -140,7 +140,7 @@ async fn a_log_knows_its_records_and_when_it_begins() {
     let known = log.known([mine.clone(), other].into()).await;
     assert_eq!(known.ids, [mine].into());
     assert_eq!(known.begins, Some(event(0).time));
-    assert_eq!(known.open["delegate-1"], [regained]);
+    assert!(!known.open["delegate-1"].is_unhealthy, "healthy again");
 }
 
 #[test]

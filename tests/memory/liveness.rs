@@ -136,7 +136,7 @@ async fn livez(liveness: Liveness) -> (u16, String) {
         liveness,
         hosts,
     };
-    tokio::task::spawn_local(server.serve(listener));
+    tokio::task::spawn_local(server.serve(listener.into()));
     let answer = plain_client().unwrap().get(url).send().await.unwrap();
     (answer.status().as_u16(), answer.text().await.unwrap())
 }

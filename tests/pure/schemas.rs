@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use delegate_upgrader::engine::EngineCalls;
 use delegate_upgrader::events::audit::Unwritten;
 use delegate_upgrader::events::history::{History, Release};
+use delegate_upgrader::events::tally::Tally;
 use delegate_upgrader::events::webhook::WebhookCounts;
 use delegate_upgrader::events::{Action, Actor, DeadManCounts, Event, EventId, Seconds};
 use delegate_upgrader::health::{HealthStatus, Probe};
@@ -15,14 +16,13 @@ use delegate_upgrader::image::{CountedFrom, Expiry};
 use delegate_upgrader::manager::{ManagerRequests, ManagerStatus, UpgraderImage};
 
 use delegate_upgrader::container::{OWN_WORKLOAD, Request};
-use delegate_upgrader::rollout::BlockerKind;
 use delegate_upgrader::rollout::reason::{Reason, ReasonKind};
-use delegate_upgrader::rollout::{PullState, RejectedImage};
+use delegate_upgrader::rollout::{Blocker, BlockerKind, PullState, RejectedImage};
 use delegate_upgrader::schedule::zone::Zone;
 use delegate_upgrader::status::evidence::Evidence;
 use delegate_upgrader::status::next_upgrade::NextUpgrade;
 use delegate_upgrader::status::planned::Planned;
-use delegate_upgrader::status::report::{BlockerReport, DelegateReport, Drain, Report};
+use delegate_upgrader::status::report::{DelegateReport, Drain, Report};
 use delegate_upgrader::status::{Mode, Status};
 use serde_json::{Value, json};
 use strum::VariantArray as _;
@@ -31,11 +31,10 @@ fn at() -> DateTime<Utc> {
     "2026-11-21T05:18:14.5Z".parse().unwrap()
 }
 
-fn blocker() -> BlockerReport {
-    BlockerReport {
-        reason: ReasonKind::Paused,
+fn blocker() -> Blocker {
+    Blocker {
+        reason: Reason::NoContainer,
         kind: BlockerKind::Time,
-        message: "a sentence".to_owned(),
         until: Some(at()),
     }
 }
@@ -68,11 +67,11 @@ fn delegate() -> DelegateReport {
         }],
         rejected_images: vec![RejectedImage {
             image: "harness/delegate:26.03.1".to_owned(),
-            cause: "rejected".into(),
+            cause: "rejected",
             at: at(),
         }],
         reason: ReasonKind::Rejected,
-        cause: Some("crash_loop".into()),
+        cause: Some("crash_loop"),
         message: "a sentence".to_owned(),
         next_step: Some("a sentence".to_owned()),
         blockers: vec![blocker()],
@@ -171,7 +170,7 @@ fn the_schema_of_events_describes_each_field_and_action() {
 fn the_schema_of_status_describes_each_field() {
     let full = Status {
         all_well: true,
-        version: "0.1.0".into(),
+        version: "0.1.0",
         host: "build-7".to_owned(),
         started_at: at(),
         mode: Mode::HealthOnly,
@@ -216,10 +215,12 @@ fn the_schema_of_status_describes_each_field() {
             upgrader: Some(Box::new(gone("delegate-upgrader", OWN_WORKLOAD))),
             next_check: Some(at()),
         }),
-        steps: BTreeMap::from([("pull".into(), 1)]),
-        outcomes: BTreeMap::from([("upgraded".into(), 1)]),
-        events: vec![event()],
-        durations: Vec::new(),
+        tally: Tally {
+            steps: BTreeMap::from([("pull", 1)]),
+            outcomes: BTreeMap::from([("upgraded", 1)]),
+            events: vec![event()],
+            durations: Vec::new(),
+        },
         audit_log: Some(Unwritten {
             waiting: 1,
             lost: 2,

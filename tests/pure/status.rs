@@ -6,38 +6,79 @@ use std::time::Duration;
 use base64::Engine as _;
 use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::config::{Needs, Settings};
-use delegate_upgrader::manager::{ManagerError, UpgraderImage};
+use delegate_upgrader::container::Request;
+use delegate_upgrader::events::audit::Unwritten;
+use delegate_upgrader::events::webhook::WebhookCounts;
+use delegate_upgrader::events::{Action, DeadManCounts, Event};
+use delegate_upgrader::health::{HealthStatus, Probe};
+use delegate_upgrader::host::hold::Paused;
+use delegate_upgrader::image::{CountedFrom, Expiry};
+use delegate_upgrader::manager::{ManagerError, ManagerStatus, UpgraderImage};
 use delegate_upgrader::rollout::reason::ReasonKind;
+use delegate_upgrader::rollout::{Blocker, BlockerKind, PullState, RejectedImage};
 use delegate_upgrader::schedule::zone::Zone;
+use delegate_upgrader::status::evidence::Evidence;
 use delegate_upgrader::status::layout::Look;
 use delegate_upgrader::status::next_upgrade::NextUpgrade;
-use delegate_upgrader::status::report::none_found;
+use delegate_upgrader::status::report::{DelegateReport, Drain, Report, none_found};
 use delegate_upgrader::status::view::{Headline, Tone, rough};
-use delegate_upgrader::status::{Status, metrics, page, terminal};
-use prometheus_client::metrics::histogram::Histogram;
-use serde_json::{Value, json};
-use strum::VariantNames as _;
+use delegate_upgrader::status::{Mode, Status, metrics, page, terminal};
 
-fn status(change: impl FnOnce(&mut Value)) -> Status {
-    let mut status = json!({
-        "version": "0.1.0", "host": "build-7", "started_at": "2026-11-21T05:00:00Z", "mode": "health-only", "schedule": "@hourly",
-        "steps": {},
-    });
-    change(&mut status);
-    serde_json::from_value(status).unwrap()
+use crate::reference::examples::example;
+use crate::reference::kinds;
+
+fn status() -> Status {
+    Status {
+        version: "0.1.0",
+        host: "build-7".to_owned(),
+        ..Status::new(Mode::HealthOnly, "@hourly", at("2026-11-21T05:00:00Z"))
+    }
 }
 
-fn delegate(container: &str) -> Value {
-    json!({
-        "container": container, "workload": "docker-delegate", "container_id": "0123456789ab",
-        "image": "harness/delegate:latest", "health": "healthy", "health_probe": "http", "health_detail": "answers 200",
-        "reason": "up_to_date", "message": "fine", "in_progress": false, "failed": false,
-    })
+fn delegate(container: &str) -> DelegateReport {
+    DelegateReport {
+        container: container.to_owned(),
+        workload: "docker-delegate".to_owned(),
+        container_id: "0123456789ab".to_owned(),
+        image: "harness/delegate:latest".to_owned(),
+        health: HealthStatus::Healthy,
+        health_probe: Probe::Http,
+        health_detail: "answers 200".to_owned(),
+        reason: ReasonKind::UpToDate,
+        message: "fine".to_owned(),
+        ..DelegateReport::default()
+    }
+}
+
+fn drain(container: &str, tasks: Option<u64>, until: Option<&str>) -> Drain {
+    Drain {
+        container: container.to_owned(),
+        tasks,
+        since: None,
+        until: until.map(at),
+    }
+}
+
+/// The evidence on a candidate that exited with code 3.
+fn evidence(container: &str, log: &[&str]) -> Evidence {
+    Evidence {
+        container: format!("{container}.failed-1"),
+        image: "harness/delegate:26.03.1".to_owned(),
+        time: at("2026-11-21T05:18:14Z"),
+        message: Some("exited with code 3".to_owned()),
+        log_tail: log.iter().map(|line| (*line).to_owned()).collect(),
+        health_log: vec!["exit code 1: ill".to_owned()],
+        ..Evidence::default()
+    }
+}
+
+fn at(time: &str) -> DateTime<Utc> {
+    time.parse().unwrap()
 }
 
 /// The moment of every test.
 fn now() -> DateTime<Utc> {
-    "2026-11-21T05:20:00Z".parse().unwrap()
+    at("2026-11-21T05:20:00Z")
 }
 
 fn text(status: &Status) -> String {
@@ -49,31 +90,34 @@ fn html(status: &Status) -> String {
 }
 
 /// A status with these delegates.
-fn with(delegates: &[Value]) -> Status {
-    let report = json!({ "observed_at": "2026-11-21T05:18:15Z", "delegates": delegates });
-    status(|status| status["report"] = report)
+fn with(delegates: &[DelegateReport]) -> Status {
+    let mut report = Report::new(at("2026-11-21T05:18:15Z"));
+    report.delegates = delegates.to_vec();
+    Status {
+        report: Some(report),
+        ..status()
+    }
 }
 
 /// The next upgrade for delegates with these blockers and their ends.
-fn next_upgrade(all: &[&[(&str, Option<&str>)]]) -> Option<NextUpgrade> {
-    let kind = |reason: &str| match reason {
-        "up_to_date" => "current",
-        "opted_out" | "obstacle" => "nature",
-        "pinned" => "wish",
-        "waiting_for_replica" => "turn",
-        _ => "time",
+fn next_upgrade(all: &[&[(ReasonKind, Option<&str>)]]) -> Option<NextUpgrade> {
+    let kind = |reason| match reason {
+        ReasonKind::UpToDate => BlockerKind::Current,
+        ReasonKind::OptedOut => BlockerKind::Nature,
+        ReasonKind::Pinned => BlockerKind::Wish,
+        ReasonKind::WaitingForReplica => BlockerKind::Turn,
+        _ => BlockerKind::Time,
     };
     let rows = all.iter().enumerate().map(|(number, blockers)| {
-        let blockers = blockers.iter().map(|(reason, until)| {
-            let mut blocker = json!({ "reason": reason, "kind": kind(reason), "message": "why" });
-            if let Some(until) = until {
-                blocker["until"] = (*until).into();
-            }
-            blocker
-        });
-        let mut row = delegate(&format!("d{number}"));
-        row["blockers"] = blockers.collect();
-        row
+        let blocker = |(reason, until): &(ReasonKind, Option<&str>)| Blocker {
+            reason: example(*reason),
+            kind: kind(*reason),
+            until: until.map(at),
+        };
+        DelegateReport {
+            blockers: blockers.iter().map(blocker).collect(),
+            ..delegate(&format!("d{number}"))
+        }
     });
     let status = with(&rows.collect::<Vec<_>>());
     NextUpgrade::of(
@@ -87,22 +131,22 @@ fn next_upgrade(all: &[&[(&str, Option<&str>)]]) -> Option<NextUpgrade> {
 #[test]
 #[rustfmt::skip]
 fn the_next_upgrade_is_due_once_all_its_blockers_end() {
-    let today = ("paused", Some("2026-11-21T14:43:00Z"));
-    let monday = ("outside_window", Some("2026-11-23T01:00:00Z"));
-    let schedule = ("awaiting_schedule", Some("2026-11-21T06:00:00Z"));
-    let (pinned, current) = (("pinned", None), ("up_to_date", None));
-    let opted_out = ("opted_out", None);
+    let today = (ReasonKind::Paused, Some("2026-11-21T14:43:00Z"));
+    let monday = (ReasonKind::OutsideWindow, Some("2026-11-23T01:00:00Z"));
+    let schedule = (ReasonKind::AwaitingSchedule, Some("2026-11-21T06:00:00Z"));
+    let (pinned, current) = ((ReasonKind::Pinned, None), (ReasonKind::UpToDate, None));
+    let opted_out = (ReasonKind::OptedOut, None);
     for (all, expected) in [
         (&[&[today][..]][..], Some("15:43 Europe/Berlin (paused)")),
         (&[&[monday, schedule]], Some("Mon 02:00 Europe/Berlin (window)")),
         (&[&[schedule]], Some("07:00 Europe/Berlin (schedule)")),
-        (&[&[("delayed", Some("2026-12-24T01:00:00Z"))]], Some("2026-12-24 02:00 Europe/Berlin (delayed)")),
+        (&[&[(ReasonKind::Delayed, Some("2026-12-24T01:00:00Z"))]], Some("2026-12-24 02:00 Europe/Berlin (delayed)")),
         (&[&[current], &[monday], &[today]], Some("15:43 Europe/Berlin (paused)")),
         (&[&[pinned, today], &[monday]], Some("Mon 02:00 Europe/Berlin (window)")),
         (&[&[opted_out], &[current], &[pinned, today]], Some("none while pinned (d2)")),
         (&[&[opted_out], &[current]], Some("none: all run what is published")),
         (&[&[opted_out]], None),
-        (&[&[("waiting_for_replica", None)], &[]], None),
+        (&[&[(ReasonKind::WaitingForReplica, None)], &[]], None),
         (&[], None),
     ] {
         let next = next_upgrade(all);
@@ -114,34 +158,31 @@ fn the_next_upgrade_is_due_once_all_its_blockers_end() {
 #[rustfmt::skip]
 fn first_line_summarises_all_delegates() {
     let healthy = "All 2 delegates are healthy";
-    let draining = json!([{ "container": "d1.draining-1", "tasks": 7 }, { "container": "d1.draining-2" }]);
-    for (fields, tone, text) in [
-        (json!({}), Tone::Good, healthy.to_owned()),
-        (json!({ "health": "unhealthy" }), Tone::Bad, "1 of 2 delegates is unhealthy: d1".to_owned()),
-        (json!({ "health": "starting" }), Tone::Busy, "1 of 2 delegates is starting: d1".to_owned()),
-        (json!({ "failed": true }), Tone::Attention, format!("{healthy}; not upgraded: d1")),
+    let draining = vec![drain("d1.draining-1", Some(7), None), drain("d1.draining-2", None, None)];
+    let (unhealthy, starting) = (HealthStatus::Unhealthy, HealthStatus::Starting);
+    for (one, tone, text) in [
+        (delegate("d1"), Tone::Good, healthy.to_owned()),
+        (DelegateReport { health: unhealthy, ..delegate("d1") }, Tone::Bad, "1 of 2 delegates is unhealthy: d1".to_owned()),
+        (DelegateReport { health: starting, ..delegate("d1") }, Tone::Busy, "1 of 2 delegates is starting: d1".to_owned()),
+        (DelegateReport { failed: true, ..delegate("d1") }, Tone::Attention, format!("{healthy}; not upgraded: d1")),
         (
-            json!({ "in_progress": true, "draining": draining }),
+            DelegateReport { in_progress: true, draining, ..delegate("d1") },
             Tone::Busy,
             format!("{healthy}; 1 is being replaced; 2 old containers are finishing 7 tasks"),
         ),
     ] {
-        let mut one = delegate("d1");
-        one.as_object_mut()
-            .unwrap()
-            .extend(fields.as_object().cloned().unwrap());
         let found = Headline::of(&with(&[one, delegate("d2")]), now());
         assert_eq!((found.tone, found.text), (tone, text));
     }
     let lasting = |versions: [&str; 2]| {
         let delegates = versions.map(|version| {
             let mut one = delegate("d1");
-            one["image"] = format!("harness/delegate:{version}").into();
+            one.image = format!("harness/delegate:{version}");
             one
         });
         let mut status = with(&delegates);
         status.next_run = Some(now());
-        status.next_upgrade = next_upgrade(&[&[("outside_window", Some("2026-11-22T05:20:00Z"))]]);
+        status.next_upgrade = next_upgrade(&[&[(ReasonKind::OutsideWindow, Some("2026-11-22T05:20:00Z"))]]);
         Headline::of(&status, now()).text
     };
     let next = "next upgrade: Sun 06:20 Europe/Berlin (window)";
@@ -152,26 +193,28 @@ fn first_line_summarises_all_delegates() {
     for mixed in [["26.10.1", "26.11.1"], ["26.10.1", "latest"]] {
         assert_eq!(lasting(mixed), format!("All 2 delegates are healthy; {next}"));
     }
-    let all = |names: &[&str], health: &str| {
-        let delegates = names.iter().map(|name| {
-            let mut one = delegate(name);
-            one["health"] = health.into();
-            one
+    let all = |names: &[&str], health: HealthStatus| {
+        let delegates = names.iter().map(|name| DelegateReport {
+            health,
+            ..delegate(name)
         });
         Headline::of(&with(&delegates.collect::<Vec<_>>()), now()).text
     };
-    for health in ["healthy", "unhealthy", "starting"] {
-        assert_eq!(all(&["d1"], health), format!("d1 is {health}"));
+    for health in [HealthStatus::Healthy, unhealthy, starting] {
+        assert_eq!(all(&["d1"], health), format!("d1 is {}", health.as_str()));
     }
     let many = ["d1", "d2", "d3", "d4", "d5"];
     let words = "5 of 5 delegates are unhealthy: d1, d2, d3 and 2 more";
-    assert_eq!(all(&many, "unhealthy"), words);
+    assert_eq!(all(&many, unhealthy), words);
     // Before anything is known, and if nothing is there.
     let first = |status: &Status| {
         let headline = Headline::of(status, now());
         (headline.tone, headline.text)
     };
-    let begun = status(|status| status["next_run"] = "2026-11-21T05:32:10Z".into());
+    let begun = Status {
+        next_run: Some(at("2026-11-21T05:32:10Z")),
+        ..status()
+    };
     let mut away = with(&[delegate("d1")]);
     away.engine_error = Some("connection refused".to_owned());
     let lost = "The Docker engine cannot be reached; last seen 2 min ago";
@@ -203,35 +246,42 @@ fn durations_are_rounded_the_way_people_say_them() {
 
 #[test]
 fn an_error_from_the_manager_still_counts_as_an_answer() {
-    let line = |manager: Value| {
-        let text = text(&status(|status| status["manager"] = manager));
-        text.lines().skip(2).collect::<Vec<_>>().join("\n")
+    let shown = |problem: Option<&str>, answered_at: Option<&str>| {
+        let manager = ManagerStatus {
+            answered_at: answered_at.map(at),
+            problem: problem.map(str::to_owned),
+            ..ManagerStatus::default()
+        };
+        let status = Status {
+            manager: Some(manager),
+            ..status()
+        };
+        (text(&status), html(&status))
     };
-    let (problem, at) = ("the token was revoked", "2026-11-21T05:18:14Z");
-    assert_eq!(
-        line(json!({ "problem": problem, "answered_at": at, "published": {} })),
-        "  Manager: the token was revoked (last successful answer at 2026-11-21T05:18:14Z)"
-    );
-    let never = json!({ "problem": problem, "published": {} });
-    let shown = "Manager: the token was revoked (no successful answer since start)";
-    assert_eq!(line(never.clone()), format!("  {shown}"));
-    let page = html(&status(|status| status["manager"] = never));
-    assert!(page.contains(shown), "{page}");
-    let well = text(&status(|status| {
-        status["manager"] = json!({ "answered_at": at, "published": {} });
-    }));
+    let (problem, at) = (Some("the token was revoked"), Some("2026-11-21T05:18:14Z"));
+    let (line, _) = shown(problem, at);
+    let words = "\n  Manager: the token was revoked (last successful answer at 2026-11-21T05:18:14Z)";
+    assert!(line.ends_with(words), "{line}");
+    let (line, page) = shown(problem, None);
+    let words = "  Manager: the token was revoked (no successful answer since start)";
+    assert!(line.ends_with(&format!("\n{words}")), "{line}");
+    assert!(page.contains(words.trim_start()), "{page}");
+    let (well, _) = shown(None, at);
     assert!(well.contains("Manager answered 2 min ago"), "{well}");
-    assert_eq!(text(&status(|_| {})).lines().count(), 2);
+    assert_eq!(text(&status()).lines().count(), 2);
 }
 
 #[test]
 fn a_newer_upgrader_version_is_shown_next_to_the_running_one() {
     let shown = |newer: bool| {
-        let status = status(|status| {
-            status["upgrader_image"] = json!({
-                "image": "team/upgrader:1.0.0", "published": "team/upgrader:1.1.0", "newer_version_available": newer,
-            });
-        });
+        let status = Status {
+            upgrader_image: Some(UpgraderImage {
+                image: "team/upgrader:1.0.0".to_owned(),
+                published: "team/upgrader:1.1.0".to_owned(),
+                newer_version_available: newer,
+            }),
+            ..status()
+        };
         [text(&status), html(&status), metrics::text(&status)]
     };
     let program = "delegate-upgrader 0.1.0 (newer: team/upgrader:1.1.0)";
@@ -242,20 +292,16 @@ fn a_newer_upgrader_version_is_shown_next_to_the_running_one() {
     assert!(!terminal.contains("newer") && !page.contains("newer:"));
     assert!(metrics.contains("delegate_upgrader_newer_version_available 0\n"));
     // If the newer version is unknown, the metric is missing.
-    assert!(!metrics::text(&status(|_| ())).contains("newer_version"));
+    assert!(!metrics::text(&status()).contains("newer_version"));
 }
 
 #[test]
 fn details_that_do_not_fit_in_a_row_appear_below_the_table() {
     let mut rejected = delegate("d1");
-    rejected["evidence"] = json!({
-        "container": "d1.failed-1", "image": "harness/delegate:26.03.1", "time": "2026-11-21T05:18:14Z",
-        "message": "exited with code 3", "log_tail": ["one", "two"], "health_log": ["exit code 1: ill"],
-    });
-    rejected["tasks"] = 2.into();
-    rejected["health_since"] = "2026-11-21T02:20:00Z".into();
-    rejected["draining"] =
-        json!([{ "container": "d1.draining-9", "tasks": 1, "until": "2026-11-21T06:01:00Z" }]);
+    rejected.evidence = Some(evidence("d1", &["one", "two"]));
+    rejected.tasks = Some(2);
+    rejected.health_since = Some(at("2026-11-21T02:20:00Z"));
+    rejected.draining = vec![drain("d1.draining-9", Some(1), Some("2026-11-21T06:01:00Z"))];
     let text = text(&with(&[rejected, delegate("d2")]));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
@@ -281,21 +327,26 @@ fn details_that_do_not_fit_in_a_row_appear_below_the_table() {
 #[test]
 fn no_line_is_longer_than_the_terminals_width() {
     let mut rejected = delegate("production-delegate-1");
-    rejected["image"] = "registry.example.com:5000/team/mirror/harness/delegate:26.09.88404".into();
-    rejected["health"] = "unhealthy".into();
-    rejected["message"] =
-        "harness/delegate:26.11.99999 was rejected: not healthy for 5s without a break".into();
-    rejected["evidence"] = json!({
-        "container": "production-delegate-1.failed-1", "image": "harness/delegate:26.11.99999",
-        "time": "2026-11-21T05:18:14Z", "message": "not healthy for 5s without a break within 10s",
-        "log_tail": ["2026-11-24 21:05:03,123 [main] ERROR io.harness.delegate - cannot register with the Manager"],
-        "health_log": ["exit code 1: curl: (7) Failed to connect to localhost port 3460 after 0 ms"],
+    rejected.image = "registry.example.com:5000/team/mirror/harness/delegate:26.09.88404".to_owned();
+    rejected.health = HealthStatus::Unhealthy;
+    rejected.message =
+        "harness/delegate:26.11.99999 was rejected: not healthy for 5s without a break".to_owned();
+    let printed =
+        "2026-11-24 21:05:03,123 [main] ERROR io.harness.delegate - cannot register with the Manager";
+    rejected.evidence = Some(Evidence {
+        health_log: vec![
+            "exit code 1: curl: (7) Failed to connect to localhost port 3460 after 0 ms".to_owned(),
+        ],
+        ..evidence("production-delegate-1", &[printed])
     });
     let mut status = with(&[rejected, delegate("d2")]);
     status.next_run = Some(now());
     status.engine_error =
         Some("unix:///var/run/docker.sock: No such file or directory (os error 2)".to_owned());
-    status.manager = serde_json::from_value(json!({ "problem": "a ".repeat(80), "published": {} })).unwrap();
+    status.manager = Some(ManagerStatus {
+        problem: Some("a ".repeat(80)),
+        ..ManagerStatus::default()
+    });
     for width in [60, 80, 120] {
         let width_of = |line: &str| line.chars().count();
         let look = Look {
@@ -326,8 +377,8 @@ fn no_line_is_longer_than_the_terminals_width() {
 #[test]
 fn an_unhealthy_delegate_is_never_green_and_shows_its_next_step() {
     let mut ill = delegate("d1");
-    ill["health"] = "unhealthy".into();
-    ill["next_step"] = "see `docker logs d1`".into();
+    ill.health = HealthStatus::Unhealthy;
+    ill.next_step = Some("see `docker logs d1`".to_owned());
     let status = with(&[ill]);
     let page = html(&status);
     let parts = [
@@ -345,14 +396,23 @@ fn an_unhealthy_delegate_is_never_green_and_shows_its_next_step() {
 fn what_is_not_delivered_is_in_the_headline_and_on_every_screen() {
     let mut status = with(&[delegate("d1")]);
     let all_well = Headline::of(&status, now());
-    let failing = json!({
-        "delivered": 1, "failed_attempts": 27, "given_up": 0, "dropped": 0, "queued": 3, "succeeded": 1, "failed": 2,
-        "last_error": "HTTP 500: <b>", "failing_since": "2026-11-21T05:08:00Z",
+    let last_error = Some("HTTP 500: <b>".to_owned());
+    let failing_since = Some(at("2026-11-21T05:08:00Z"));
+    status.webhook = Some(WebhookCounts {
+        last_error: last_error.clone(),
+        failing_since,
+        ..WebhookCounts::default()
     });
-    status.webhook = serde_json::from_value(failing.clone()).unwrap();
-    status.dead_man = serde_json::from_value(failing).unwrap();
-    status.audit_log =
-        serde_json::from_value(json!({ "waiting": 2, "lost": 0, "problem": "no space" })).unwrap();
+    status.dead_man = Some(DeadManCounts {
+        last_error,
+        failing_since,
+        ..DeadManCounts::default()
+    });
+    status.audit_log = Some(Unwritten {
+        waiting: 2,
+        lost: 0,
+        problem: Some("no space".to_owned()),
+    });
     let headline = Headline::of(&status, now());
     assert_eq!((all_well.tone, headline.tone), (Tone::Good, Tone::Attention));
     assert_eq!(
@@ -389,16 +449,16 @@ fn what_is_not_delivered_is_in_the_headline_and_on_every_screen() {
     // A loss of the past is no longer a problem.
     status.webhook.as_mut().unwrap().last_error = None;
     status.dead_man = None;
-    status.audit_log = serde_json::from_value(json!({ "waiting": 0, "lost": 9 })).unwrap();
+    status.audit_log.as_mut().unwrap().waiting = 0;
     assert_eq!(Headline::of(&status, now()), all_well);
 }
 
 #[test]
 fn what_needs_attention_comes_first() {
     let [mut busy, mut failed, mut ill] = ["b", "c", "d"].map(delegate);
-    busy["in_progress"] = true.into();
-    failed["failed"] = true.into();
-    ill["health"] = "unhealthy".into();
+    busy.in_progress = true;
+    failed.failed = true;
+    ill.health = HealthStatus::Unhealthy;
     let status = with(&[delegate("a"), busy, failed, ill]);
     let order = |text: &str, begin: &str| {
         let rows = text.split(begin).skip(1);
@@ -417,8 +477,8 @@ fn what_needs_attention_comes_first() {
 #[test]
 fn health_and_action_each_have_a_badge_and_the_title_names_the_host() {
     let mut rejected = delegate("d1");
-    rejected["reason"] = "quarantined".into();
-    rejected["failed"] = true.into();
+    rejected.reason = ReasonKind::Quarantined;
+    rejected.failed = true;
     let page = html(&with(&[rejected]));
     for part in [
         "<title>! build-7: d1 is healthy; not upgraded: d1</title>",
@@ -432,16 +492,14 @@ fn health_and_action_each_have_a_badge_and_the_title_names_the_host() {
 
 #[test]
 fn the_page_shows_times_both_relative_and_absolute_in_its_time_zone() {
-    let mut status = status(|status| {
-        let mut delegate = delegate("d1");
-        delegate["message"] = "rejected at 2026-11-21T05:05:00Z; again at 2026-11-21T06:05:00Z: `x`".into();
-        delegate["health_since"] = "2026-11-19T02:20:00Z".into();
-        status["report"] = json!({ "observed_at": "2026-11-21T05:18:15Z", "delegates": [delegate] });
-        status["next_run"] = "2026-11-21T05:32:10Z".into();
-        status["events"] = json!([{
-            "id": "e", "time": "2026-10-24T02:20:00Z", "host": "h", "version": "0.1.0", "actor": "SYSTEM",
-            "action": "restarted", "workload": "w", "container": "d1", "message": "ill",
-        }]);
+    let mut delegate = delegate("d1");
+    delegate.message = "rejected at 2026-11-21T05:05:00Z; again at 2026-11-21T06:05:00Z: `x`".to_owned();
+    delegate.health_since = Some(at("2026-11-19T02:20:00Z"));
+    let mut status = with(&[delegate]);
+    status.next_run = Some(at("2026-11-21T05:32:10Z"));
+    status.tally.events.push(Event {
+        time: at("2026-10-24T02:20:00Z"),
+        ..Event::default()
     });
     status.zone = Zone::named("Europe/Berlin").unwrap();
     let page = html(&status);
@@ -459,21 +517,32 @@ fn the_page_shows_times_both_relative_and_absolute_in_its_time_zone() {
     assert!(!page.contains("UTC"), "{page}");
     // A person's reason may name the earliest time that there is.
     status.zone = Zone::named("America/New_York").unwrap();
-    status.events[0].message = "because of -262143-01-01T00:00:00Z".to_owned();
+    status.tally.events[0].message = "because of -262143-01-01T00:00:00Z".to_owned();
     assert!(html(&status).contains("because of -262143-01-01T00:00:00Z"));
 }
 
 #[test]
 fn shows_pauses_that_hold_and_who_asked_for_them() {
-    let status = status(|status| {
-        status["pauses"] = json!([
-            { "since": "2026-11-21T04:00:00Z", "until": "2026-11-21T14:00:00Z", "by": "ada", "reason": "a freeze" },
-            { "since": "2026-11-21T04:00:00Z", "delegate": "d1" },
-            { "since": "2026-11-21T04:00:00Z", "until": "2026-11-21T05:00:00Z", "delegate": "over" },
-            { "since": "2026-11-21T04:00:00Z", "delegate": "resumed" },
-            { "since": "2026-11-21T05:00:00Z", "until": "2026-11-21T05:00:00Z", "delegate": "resumed" },
-        ]);
-    });
+    let (four, five) = ("2026-11-21T04:00:00Z", "2026-11-21T05:00:00Z");
+    let paused = |since, until: Option<&str>, delegate: &str| Paused {
+        since: at(since),
+        until: until.map(at),
+        delegate: Some(delegate.to_owned()),
+        ..Paused::default()
+    };
+    let host = Paused {
+        delegate: None,
+        request: Request::new(Some("ada"), Some("a freeze")),
+        ..paused(four, Some("2026-11-21T14:00:00Z"), "")
+    };
+    let mut status = status();
+    status.pauses = vec![
+        host,
+        paused(four, None, "d1"),
+        paused(four, Some(five), "over"),
+        paused(four, None, "resumed"),
+        paused(five, Some(five), "resumed"),
+    ];
     let on_host = "  upgrades are paused on this host since 2026-11-21T04:00:00Z, until 2026-11-21T14:00:00Z; \
                    `delegate-upgrader resume` resumes them; requested by ada: a freeze";
     let on_delegate =
@@ -488,8 +557,8 @@ fn shows_pauses_that_hold_and_who_asked_for_them() {
 
 #[test]
 fn among_many_delegates_only_those_with_something_to_say_have_a_card() {
-    let mut all: Vec<Value> = ["d1", "d2", "d3", "d4"].map(delegate).into();
-    let shown = |all: &[Value]| {
+    let mut all: Vec<DelegateReport> = ["d1", "d2", "d3", "d4"].map(delegate).into();
+    let shown = |all: &[DelegateReport]| {
         let page = html(&with(all));
         assert_eq!(page.matches("<h2>").count(), all.len());
         let (cards, rows) = ("<article data-part=\"delegate ", "<details data-key=\"row of ");
@@ -503,38 +572,49 @@ fn among_many_delegates_only_those_with_something_to_say_have_a_card() {
     };
     assert_eq!(shown(&all[..3]), ["d1 d2 d3", ""]);
     assert_eq!(shown(&all), ["", "d1 d2 d3 d4"]);
-    for (field, value) in [
-        ("health", json!("unhealthy")),
-        ("failed", json!(true)),
-        ("in_progress", json!(true)),
-        ("connected", json!(false)),
-        ("draining", json!([{ "container": "d2.draining-1" }])),
-        (
-            "pull",
-            json!({ "image": "a:1", "current": 1, "total": 2, "rate": 1 }),
-        ),
-        (
-            "expiry",
-            json!({ "support_ends": "2026-11-22", "life_ends": "2026-12-22" }),
-        ),
-        (
-            "evidence",
-            json!({ "container": "f", "image": "a:1", "time": "1970-01-01T00:00:00Z", "log_tail": [], "health_log": [] }),
-        ),
-    ] {
+    let changes: [fn(&mut DelegateReport); 8] = [
+        |row| row.health = HealthStatus::Unhealthy,
+        |row| row.failed = true,
+        |row| row.in_progress = true,
+        |row| row.connected = Some(false),
+        |row| row.draining = vec![drain("d2.draining-1", None, None)],
+        |row| row.pull = Some(pull(1, 2)),
+        |row| row.expiry = Some(expiry("2026-11-22")),
+        |row| row.evidence = Some(Evidence::default()),
+    ];
+    for change in changes {
         let plain = all[1].clone();
-        all[1][field] = value;
-        assert_eq!(shown(&all), ["d2", "d1 d3 d4"], "{field}");
+        change(&mut all[1]);
+        assert_eq!(shown(&all), ["d2", "d1 d3 d4"], "{:?}", all[1]);
         all[1] = plain;
+    }
+}
+
+fn pull(current: u64, total: u64) -> PullState {
+    PullState {
+        image: "harness/delegate:26.03.1".to_owned(),
+        current,
+        total,
+        rate: 2_097_152,
+        eta: Some(145),
+    }
+}
+
+fn expiry(support_ends: &str) -> Expiry {
+    Expiry {
+        support_ends: support_ends.parse().unwrap(),
+        life_ends: "2027-01-31".parse().unwrap(),
+        counted_from: CountedFrom::Tag,
     }
 }
 
 /// A `title` is out of reach for a keyboard and for a phone.
 #[test]
 fn every_word_is_explained_in_place() {
-    for word in ReasonKind::VARIANTS {
+    for reason in kinds() {
+        let word = reason.as_str();
         let mut row = delegate("d1");
-        row["reason"] = (*word).into();
+        row.reason = reason;
         let page = html(&with(&[row]));
         let summary = format!("<summary>what {word} means</summary>");
         let (_, rest) = page.split_once(&summary).expect(&page);
@@ -546,7 +626,7 @@ fn every_word_is_explained_in_place() {
         assert!(!page.contains(" title="), "{page}");
     }
     let mut waits = delegate("d1");
-    waits["reason"] = "awaiting_schedule".into();
+    waits.reason = ReasonKind::AwaitingSchedule;
     let page = html(&with(&[waits]));
     let command = "<code>delegate-upgrader retry d1</code><button>copy</button>";
     assert!(page.contains(command), "{page}");
@@ -555,8 +635,8 @@ fn every_word_is_explained_in_place() {
 #[test]
 fn only_what_does_not_count_down_is_read_out_and_the_icon_shows_the_state() {
     let mut busy = delegate("d1");
-    busy["in_progress"] = true.into();
-    busy["draining"] = json!([{ "container": "d1.draining-1", "tasks": 7, "until": "2026-11-21T06:01:00Z" }]);
+    busy.in_progress = true;
+    busy.draining = vec![drain("d1.draining-1", Some(7), Some("2026-11-21T06:01:00Z"))];
     let page = html(&with(&[busy]));
     assert_eq!(page.matches("aria-live").count(), 1);
     let headline = "<span aria-live=polite data-part=headline>d1 is healthy</span>\
@@ -573,10 +653,17 @@ fn only_what_does_not_count_down_is_read_out_and_the_icon_shows_the_state() {
 #[test]
 fn what_is_published_what_puts_off_and_what_was_searched_for_is_on_the_screens() {
     let mut status = with(&[]);
-    status.manager = serde_json::from_value(json!({
-        "published": { "w1": "harness/delegate:26.03.1", "w2": "harness/delegate:26.03.1", "w3": "example.com:5000/d" },
-    }))
-    .unwrap();
+    let published = [
+        ("w1", "harness/delegate:26.03.1"),
+        ("w2", "harness/delegate:26.03.1"),
+        ("w3", "example.com:5000/d"),
+    ];
+    status.manager = Some(ManagerStatus {
+        published: published
+            .map(|(workload, image)| (workload.to_owned(), image.to_owned()))
+            .into(),
+        ..ManagerStatus::default()
+    });
     let putting_off = |variables: &[(&str, &str)]| {
         let variables = variables.iter().chain(&[("UPGRADER_WORKLOAD_NAME", "d")]);
         let variables = variables.map(|(name, value)| (name.into(), value.into()));
@@ -611,10 +698,8 @@ fn what_is_published_what_puts_off_and_what_was_searched_for_is_on_the_screens()
 #[test]
 fn shows_the_progress_of_a_pull() {
     let mut waits = delegate("d1");
-    waits["reason"] = "pulling".into();
-    waits["pull"] = json!({
-        "image": "harness/delegate:26.03.1", "current": 220_200_960, "total": 524_288_000, "rate": 2_097_152, "eta": 145,
-    });
+    waits.reason = ReasonKind::Pulling;
+    waits.pull = Some(pull(220_200_960, 524_288_000));
     let status = with(&[waits]);
     let shown = text(&status);
     let line = "  d1: the pull has 42 % of 500 MiB, 2 MiB/s, 2m25s left";
@@ -626,23 +711,26 @@ fn shows_the_progress_of_a_pull() {
 
 #[test]
 fn a_delegate_lists_its_last_releases() {
-    let event = |action: &str, container: &str, release: u64| {
-        let image = |version: u64| format!("harness/delegate:26.0{version}.1");
-        json!({
-            "id": format!("{action}-{container}-{release}"), "time": "2026-11-21T02:20:00Z", "host": "h", "version": "0.1.0",
-            "actor": "SYSTEM", "action": action, "workload": "w", "container": container, "from": image(release - 1),
-            "to": image(release), "message": "fine", "release": release, "previous_release": release - 1,
-        })
+    let event = |action, release: u64| {
+        let image = |version: u64| Some(format!("harness/delegate:26.0{version}.1"));
+        Event {
+            time: at("2026-11-21T02:20:00Z"),
+            action,
+            container: "d1".to_owned(),
+            from: image(release - 1),
+            to: image(release),
+            release: Some(release),
+            previous_release: Some(release - 1),
+            ..Event::default()
+        }
     };
-    let page = html(&status(|status| {
-        let delegates = [delegate("d1"), delegate("d2")];
-        status["report"] = json!({ "observed_at": "2026-11-21T05:18:15Z", "delegates": delegates });
-        status["events"] = json!([
-            event("upgraded", "d1", 4),
-            event("rejected", "d1", 5),
-            event("rolled_back", "d1", 5),
-        ]);
-    }));
+    let mut status = with(&[delegate("d1"), delegate("d2")]);
+    status.tally.events = vec![
+        event(Action::Upgraded, 4),
+        event(Action::Rejected, 5),
+        event(Action::RolledBack, 5),
+    ];
+    let page = html(&status);
     let items: Vec<&str> = page.split("<li value=").skip(1).collect();
     let items: Vec<&str> = items
         .iter()
@@ -665,11 +753,7 @@ fn a_delegate_lists_its_last_releases() {
 #[test]
 fn the_output_of_a_rejected_candidate_is_text_and_not_markup() {
     let mut rejected = delegate("dd");
-    rejected["evidence"] = json!({
-        "container": "dd.failed-1", "image": "harness/delegate:26.03.1", "time": "1970-01-01T00:00:00Z",
-        "message": "exited with code 3", "log_tail": ["</pre><script>alert(1)</script>"],
-        "health_log": ["exit code 1: ill"],
-    });
+    rejected.evidence = Some(evidence("dd", &["</pre><script>alert(1)</script>"]));
     let html = html(&with(&[rejected]));
     assert!(!html.contains("<script>alert"), "{html}");
     for text in [
@@ -765,23 +849,41 @@ fn all_text_on_the_page_meets_the_wcag_contrast() {
 
 /// A state that appears in every metric.
 pub(crate) fn with_every_metric() -> Status {
-    let mut status = status(|status| {
-        let mut delegate = delegate("dd");
-        delegate["tasks"] = 1.into();
-        delegate["rejected_images"] =
-            json!([{ "image": "i:2", "cause": "rejected", "at": "2026-11-21T05:00:00Z" }]);
-        delegate["draining"] = json!([{ "container": "d", "tasks": 2, "until": "2026-11-21T06:18:14Z" }]);
-        delegate["expiry"] = json!({ "support_ends": "2026-12-31", "life_ends": "2027-01-31" });
-        status["report"] = json!({ "observed_at": "2026-11-21T05:18:14Z", "delegates": [delegate] });
-        status["next_run"] = "2026-11-21T06:00:00Z".into();
-        status["success_due"] = "2026-11-21T07:00:00Z".into();
-        status["manager"] = json!({ "answered_at": "2026-11-21T05:18:14Z", "published": {} });
-        status["steps"] = json!({ "pull": 1 });
-        status["outcomes"] = json!({ "upgraded": 2 });
-        status["audit_log"] = json!({ "waiting": 1, "lost": 2 });
-        status["webhook"] =
-            json!({ "delivered": 5, "failed_attempts": 4, "given_up": 3, "dropped": 2, "queued": 1 });
-        status["dead_man"] = json!({ "succeeded": 7, "failed": 6 });
+    let mut delegate = delegate("dd");
+    delegate.tasks = Some(1);
+    delegate.rejected_images = vec![RejectedImage {
+        image: "i:2".to_owned(),
+        cause: "rejected",
+        at: at("2026-11-21T05:00:00Z"),
+    }];
+    delegate.draining = vec![drain("d", Some(2), Some("2026-11-21T06:18:14Z"))];
+    delegate.expiry = Some(expiry("2026-12-31"));
+    let mut status = with(&[delegate]);
+    status.next_run = Some(at("2026-11-21T06:00:00Z"));
+    status.success_due = Some(at("2026-11-21T07:00:00Z"));
+    status.manager = Some(ManagerStatus {
+        answered_at: Some(at("2026-11-21T05:18:14Z")),
+        ..ManagerStatus::default()
+    });
+    status.tally.steps = [("pull", 1)].into();
+    status.tally.outcomes = [("upgraded", 2)].into();
+    status.audit_log = Some(Unwritten {
+        waiting: 1,
+        lost: 2,
+        problem: None,
+    });
+    status.webhook = Some(WebhookCounts {
+        delivered: 5,
+        failed_attempts: 4,
+        given_up: 3,
+        dropped: 2,
+        queued: 1,
+        ..WebhookCounts::default()
+    });
+    status.dead_man = Some(DeadManCounts {
+        succeeded: 7,
+        failed: 6,
+        ..DeadManCounts::default()
     });
     status.upgrader_image = Some(UpgraderImage {
         image: "team/upgrader:1.0.0".to_owned(),
@@ -791,9 +893,7 @@ pub(crate) fn with_every_metric() -> Status {
     let took = Duration::from_secs(3);
     status.engine_calls.note("GET /v1.41/containers/json", None, took);
     status.manager_requests.note(Some(&ManagerError::TokenRevoked));
-    let parts = ["pull", "proof", "drain", "downtime"];
-    status.durations = parts.map(|part| (part, Histogram::new([1.0, 60.0]))).into();
-    status.durations[2].1.observe(42.0);
+    status.tally.durations[2].1.observe(42.0);
     status
 }
 
@@ -819,40 +919,42 @@ fn metrics_have_the_values_of_the_state() {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
     // Without receivers, nothing is counted.
-    let text = metrics::text(&status(|_| ()));
+    let text = metrics::text(&status());
     assert!(!text.contains("webhook") && !text.contains("deadman"), "{text}");
 }
 
 #[test]
 fn a_run_has_succeeded_once_nothing_is_left_to_prove() {
-    let succeeded = |reason: &str, failed: bool| {
-        let mut one = delegate("d1");
-        one["reason"] = reason.into();
-        one["failed"] = failed.into();
+    let succeeded = |reason, failed: bool| {
+        let one = DelegateReport {
+            reason,
+            failed,
+            ..delegate("d1")
+        };
         let report = with(&[one, delegate("d2")]).report.unwrap();
         report.has_succeeded()
     };
     for well in [
-        "up_to_date",
-        "draining",
-        "opted_out",
-        "waiting_for_idle",
-        "awaiting_drains",
+        ReasonKind::UpToDate,
+        ReasonKind::Draining,
+        ReasonKind::OptedOut,
+        ReasonKind::WaitingForIdle,
+        ReasonKind::AwaitingDrains,
     ] {
         assert!(succeeded(well, false), "{well}");
     }
     for open in [
-        "awaiting_answer",
-        "pulling",
-        "proving",
-        "interrupted",
-        "returning",
-        "waiting_for_replica",
-        "waiting_for_others",
+        ReasonKind::AwaitingAnswer,
+        ReasonKind::Pulling,
+        ReasonKind::Proving,
+        ReasonKind::Interrupted,
+        ReasonKind::Returning,
+        ReasonKind::WaitingForReplica,
+        ReasonKind::WaitingForOthers,
     ] {
         assert!(!succeeded(open, false), "{open}");
     }
-    assert!(!succeeded("rejected", true));
+    assert!(!succeeded(ReasonKind::Rejected, true));
     assert!(
         !with(&[]).report.unwrap().has_succeeded(),
         "no delegate was found"
@@ -863,10 +965,10 @@ fn a_run_has_succeeded_once_nothing_is_left_to_prove() {
 fn counts_a_service_once_and_shortens_its_digest() {
     let digest = "c552d011ae2ac29da0d1f55cfb1aaf3c760486cd5f60302e5d803b79382f9d17";
     let mut service = delegate("sd");
-    service["image"] = format!("harness/delegate:26.10.1@sha256:{digest}").into();
+    service.image = format!("harness/delegate:26.10.1@sha256:{digest}");
     let mut task = delegate("sd.1.x64");
-    task["reason"] = "task_of_service".into();
-    task["image"] = format!("harness/delegate@sha256:{digest}").into();
+    task.reason = ReasonKind::TaskOfService;
+    task.image = format!("harness/delegate@sha256:{digest}");
     let status = with(&[service, task.clone(), delegate("d1"), delegate("d2")]);
     let text = text(&status);
     assert!(text.starts_with("✓ All 3 delegates are healthy\n"), "{text}");

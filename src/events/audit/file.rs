@@ -3,7 +3,7 @@
 //! The daemon and a command such as `rollback` may write to it at the same time. Each writer takes a lock, and first
 //! reads the records that others have appended since its last read. logrotate may rename or empty the file at any time.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, fchown};
@@ -29,10 +29,19 @@ pub struct Known {
     pub ids: HashSet<EventId>,
     /// The time of the first record, or when the file was created. Older outcomes need not be in the log.
     pub begins: Option<DateTime<Utc>>,
-    /// The last records of each container about its health and about being skipped.
-    pub open: HashMap<String, Vec<Event>>,
+    /// The open problems of each delegate, by container name.
+    pub open: HashMap<String, Open>,
     /// The last records of the log, the earliest first.
-    pub recent: VecDeque<Event>,
+    pub recent: Vec<Event>,
+}
+
+/// Reported problems whose end has not been reported yet.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Open {
+    /// Whether the delegate is not healthy.
+    pub is_unhealthy: bool,
+    /// The word of the reason why it cannot be served.
+    pub skipped: Option<String>,
 }
 
 /// The file to which records are written.
@@ -124,17 +133,11 @@ impl AuditFile {
         let paths = paths(&self.path);
         for event in read_all(&paths) {
             known.begins.get_or_insert(event.time);
-            remember(&mut known.recent, event.clone());
             if ids.contains(&event.id) {
                 known.ids.insert(event.id.clone());
             }
-            let is_state = |action| matches!(action, Action::HealthLost | Action::HealthRegained);
-            let same = |other: Action| other == event.action || (is_state(other) && is_state(event.action));
-            if is_state(event.action) || event.action == Action::Skipped {
-                let of_container = known.open.entry(event.container.clone()).or_default();
-                of_container.retain(|other| !same(other.action));
-                of_container.push(event);
-            }
+            note_problem(&mut known.open, &event);
+            remember(&mut known.recent, event);
         }
         // The log may be older than its first record, so use the time when the file was created. If that is unknown,
         // the modification time of an empty file is the same.
@@ -156,11 +159,22 @@ fn made_at(path: &Path) -> Option<DateTime<Utc>> {
 }
 
 /// Adds an event to the last events, for the status page, and drops the oldest one beyond the limit.
-pub(in crate::events) fn remember(recent: &mut VecDeque<Event>, event: Event) {
+pub(in crate::events) fn remember(recent: &mut Vec<Event>, event: Event) {
     if recent.len() >= RECENT {
-        recent.pop_front();
+        recent.remove(0);
     }
-    recent.push_back(event);
+    recent.push(event);
+}
+
+/// Notes a problem that an event reports, or the end of one.
+pub(in crate::events) fn note_problem(open: &mut HashMap<String, Open>, event: &Event) {
+    let open = open.entry(event.container.clone()).or_default();
+    match event.action {
+        Action::HealthLost => open.is_unhealthy = true,
+        Action::HealthRegained => open.is_unhealthy = false,
+        Action::Skipped => open.skipped = event.reason.clone().filter(|_| !event.resolved),
+        _ => {}
+    }
 }
 
 fn open(path: &Path) -> io::Result<File> {

@@ -12,13 +12,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 use tracing::{error, info};
 
-pub(super) use self::file::remember;
-pub use self::file::{AuditFile, Known};
+pub use self::file::{AuditFile, Known, Open};
+pub(super) use self::file::{note_problem, remember};
 pub use self::reader::read;
 use super::event::{Event, EventId};
 use crate::telemetry;
@@ -54,9 +54,7 @@ impl AuditLog {
 
     /// Writes a record, and returns once it is on disk or the wait has taken too long.
     pub async fn record(&self, event: &Event) {
-        let Ok(line) = json::text(event) else {
-            return;
-        };
+        let line = json::text(event);
         let Self::File(writer) = self else {
             return telemetry::print_line(&line);
         };
@@ -108,14 +106,14 @@ impl AuditLog {
 }
 
 /// Records that are not in the log.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Unwritten {
     /// How many wait in memory and will be tried again.
     pub waiting: usize,
     /// How many were lost because too many were waiting.
     pub lost: u64,
     /// Why the last attempt to write failed, if it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 

@@ -31,7 +31,7 @@ pub fn body(format: &WebhookFormat, event: &Event) -> String {
         WebhookFormat::Slack => slack(&Words::of(event)),
         WebhookFormat::Teams => teams(&Words::of(event)),
     };
-    json_text::text(&body).unwrap_or_default()
+    json_text::text(&body)
 }
 
 /// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md>

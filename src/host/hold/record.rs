@@ -5,7 +5,7 @@ use std::fmt;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ring::digest::{SHA256, digest};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::rejected::{REJECTED, Rejected};
 use crate::container::Request;
@@ -24,7 +24,7 @@ const FIRST_SEEN: &str = "first-seen";
 pub(super) const REMEMBERED: TimeDelta = TimeDelta::days(90);
 
 /// A pause, or its end: a pause that was over at once. Running replacements still finish.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Paused {
     /// When it started.
     #[serde(serialize_with = "time::serialize")]

@@ -10,7 +10,7 @@ mod words;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use strum::{EnumDiscriminants, IntoStaticStr};
 
 use super::{InvalidLabel, Rejection, RestartDeferral};
@@ -40,8 +40,7 @@ pub(crate) use words::{count, next_step};
 #[strum_discriminants(
     name(ReasonKind),
     doc = "A [`Reason`] without its details: one word, the same in the log, in metrics and in JSON.",
-    derive(Default, Hash, strum::Display, IntoStaticStr, strum::VariantNames),
-    derive(Serialize, Deserialize),
+    derive(Default, Hash, Serialize, strum::Display, IntoStaticStr, strum::VariantArray),
     allow(missing_docs),
     serde(rename_all = "snake_case"),
     strum(serialize_all = "snake_case")

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use ring::digest::{SHA256, digest};
 
 use crate::events::Event;
-use crate::events::history::History;
+use crate::events::history::releases_of;
 use crate::host::place::command;
 use crate::image::Expiry;
 use crate::rollout::reason::{REFERENCE, ReasonKind};
@@ -17,7 +17,6 @@ use crate::status::Status;
 use crate::status::evidence::Evidence;
 use crate::status::next_upgrade::clock;
 use crate::status::report::{DelegateReport, Drain};
-use crate::status::terminal::with_word;
 use crate::status::view::{Headline, Tone, ago, brief, facts, pauses, problems, rough, rows};
 use crate::text::{Foreign, time};
 
@@ -48,19 +47,14 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
     };
     // Only the first statement is read out when it changes: the others may count down.
     let (first, others) = text.split_at(text.find("; ").unwrap_or(text.len()));
-    let (class, symbol, host, first, others) = (
-        tone.as_str(),
-        tone.symbol(),
-        escaped(&status.host),
-        escaped(first),
-        escaped(others),
-    );
+    let (symbol, host) = (tone.symbol(), escaped(&status.host));
+    let (first, others) = (escaped(first), escaped(others));
     let mut page = format!(
         "<!doctype html><html lang=en><head><meta charset=utf-8>\
          <meta name=viewport content=\"width=device-width,initial-scale=1\"><meta name=color-scheme content=\"light dark\">\
          <title>{symbol} {host}: {first}{others}</title><link rel=icon href=\"{}\"><style>{STYLE}</style>\
          <noscript><meta http-equiv=refresh content=10></noscript></head>\
-         <body><header><h1 class={class}><small>{host}</small><span aria-hidden=true data-part=symbol>{symbol}</span> \
+         <body><header><h1 class={tone}><small>{host}</small><span aria-hidden=true data-part=symbol>{symbol}</span> \
          <span aria-live=polite data-part=headline>{first}</span><span data-part=more>{others}</span>.</h1></header><main>\
          <p class=\"problem bad\" id=stale hidden>Connection lost; showing the last known state.</p>",
         icon(tone)
@@ -91,7 +85,7 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
             page,
             "<article data-part=\"delegate {name}\"><header>{head}</header>"
         );
-        body(&mut page, delegate, &status.events, clock);
+        body(&mut page, delegate, &status.tally.events, clock);
         page.push_str("</article>");
     }
     if !short.is_empty() {
@@ -103,12 +97,12 @@ pub fn html(status: &Status, now: DateTime<Utc>) -> String {
                 page,
                 "<details data-key=\"row of {name}\"><summary>{head}<span>{image}</span></summary>"
             );
-            body(&mut page, delegate, &status.events, clock);
+            body(&mut page, delegate, &status.tally.events, clock);
             page.push_str("</details>");
         }
         page.push_str("</article>");
     }
-    recently(&mut page, &status.events, clock);
+    recently(&mut page, &status.tally.events, clock);
     let _ = write!(page, "</main><script>{SCRIPT}</script></body></html>");
     page
 }
@@ -124,7 +118,6 @@ fn is_plain(delegate: &DelegateReport, now: DateTime<Utc>) -> bool {
         && delegate.expiry.as_ref().and_then(notice).is_none()
 }
 
-/// An icon in the colour of the tone, with its symbol.
 fn icon(tone: Tone) -> String {
     let colour = match tone {
         Tone::Good => "#1b7a3a",
@@ -152,7 +145,6 @@ fn head(delegate: &DelegateReport, clock: Clock<'_>) -> String {
     )
 }
 
-/// All that is known of a delegate.
 fn body(page: &mut String, delegate: &DelegateReport, events: &[Event], clock: Clock<'_>) {
     let now = clock.now;
     page.push_str("<dl>");
@@ -171,10 +163,7 @@ fn body(page: &mut String, delegate: &DelegateReport, events: &[Event], clock: C
     };
     row("Status", explained(delegate.reason, &delegate.message));
     for also in delegate.other_blockers() {
-        row(
-            "Also",
-            explained(also.reason, &with_word(also.reason, &also.message)),
-        );
+        row("Also", explained(also.reason.kind(), &also.to_string()));
     }
     if let Some(next) = &delegate.next_step {
         row("Next step", clock.prose(next));
@@ -248,7 +237,7 @@ fn releases_html(delegate: &DelegateReport, events: &[Event], clock: Clock<'_>) 
     let own = events
         .iter()
         .filter(|event| event.container == delegate.container);
-    let releases = History::of(&delegate.container, None, own.cloned().collect()).releases;
+    let releases = releases_of(own, None);
     if releases.is_empty() {
         return None;
     }
@@ -389,8 +378,8 @@ fn reference(image: &str) -> String {
 
 /// One word in the colour of its tone, with its symbol.
 fn badge(tone: Tone, word: &str) -> String {
-    let (class, symbol) = (tone.as_str(), tone.symbol());
-    format!("<span class=\"badge {class}\"><span aria-hidden=true>{symbol}</span> {word}</span>")
+    let symbol = tone.symbol();
+    format!("<span class=\"badge {tone}\"><span aria-hidden=true>{symbol}</span> {word}</span>")
 }
 
 fn escaped(text: &str) -> String {

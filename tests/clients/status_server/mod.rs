@@ -34,7 +34,7 @@ impl Server {
             liveness: liveness.clone(),
             hosts: Hosts::new(["Upgrader.example.com".to_owned()]),
         };
-        tokio::spawn(server.serve(listener));
+        tokio::spawn(server.serve(listener.into()));
         Self {
             address,
             liveness,

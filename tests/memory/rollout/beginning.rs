@@ -6,10 +6,9 @@ use chrono::{DateTime, Utc};
 use delegate_upgrader::container::Request;
 use delegate_upgrader::host::hold::pause;
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::rollout::Intent;
+use delegate_upgrader::rollout::{Blocker, Intent};
 use delegate_upgrader::schedule::window::UpgradeWindow;
 use delegate_upgrader::schedule::zone::Zone;
-use delegate_upgrader::status::report::BlockerReport;
 
 use super::host::{Host, NEW, OLD, row};
 use kit::twin::Behaviour;
@@ -41,13 +40,11 @@ async fn an_upgrade_found_due_starts_when_the_window_opens() {
 }
 
 /// The words of a list, except the schedule's, which a plan does not have.
-fn listed(blockers: &[BlockerReport]) -> Vec<(&'static str, Option<DateTime<Utc>>)> {
-    let of_plan = blockers
+fn listed(blockers: &[Blocker]) -> Vec<(&'static str, Option<DateTime<Utc>>)> {
+    let all = blockers
         .iter()
-        .filter(|blocker| blocker.reason.as_str() != "awaiting_schedule");
-    of_plan
-        .map(|blocker| (blocker.reason.as_str(), blocker.until))
-        .collect()
+        .map(|blocker| (blocker.reason.kind().as_str(), blocker.until));
+    all.filter(|(word, _)| *word != "awaiting_schedule").collect()
 }
 
 /// A plan, a daemon before its first scheduled run and a run say the same words of each delegate, in the same order.
@@ -138,6 +135,9 @@ async fn plan_and_daemon_show_the_same_held_upgrades() {
     let row = row(&report, "dd");
     assert_eq!((row.reason.as_str(), row.until), ("outside_window", opens));
     assert_eq!(listed(&row.blockers), listed(&plan[0].blockers));
-    let last = row.blockers.last().map(|last| (last.reason.as_str(), last.until));
+    let last = row
+        .blockers
+        .last()
+        .map(|last| (last.reason.kind().as_str(), last.until));
     assert_eq!(last, Some(("awaiting_schedule", next_run)));
 }

@@ -133,7 +133,7 @@ async fn restarts_a_delegate_after_three_failed_checks_and_logs_the_outcome() {
     let step = log.iter().find(|line| line.contains("restarting dd (")).unwrap();
     let words = "its health check failed 3 times in a row: http://172.17.0.2:3460/api/health answers 503";
     assert!(step.contains(words), "{step}");
-    assert_eq!(upgrader.core().ledger.steps_taken.get("restart"), Some(&1));
+    assert_eq!(upgrader.core().ledger.tally.steps.get("restart"), Some(&1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -278,7 +278,7 @@ async fn repeats_a_refused_restart_in_the_next_run() {
     let mut upgrader = host.upgrader(OLD);
     let report = live(&host, &mut upgrader, HOUR).await;
     let delegate = row(&report, "dd");
-    assert_eq!(delegate.cause.as_deref(), Some("refused"));
+    assert_eq!(delegate.cause, Some("refused"));
     assert!(delegate.message.contains("not permitted"), "{}", delegate.message);
     assert_eq!(restarts(&host, "dd").len(), 1);
     host.twin.clear_faults();

@@ -33,7 +33,7 @@ impl Audited {
         let directory = tempfile::tempdir().unwrap();
         let at = Self { host, directory };
         // By the host's clock, the log begins before everything else.
-        let first = delegate_upgrader::text::json::text(&template(at.host.twin.wall_clock())).unwrap();
+        let first = delegate_upgrader::text::json::text(&template(at.host.twin.wall_clock()));
         std::fs::write(at.path(), first + "\n").unwrap();
         at
     }
@@ -307,7 +307,7 @@ async fn records_each_pause_and_its_end_once() {
         daemon.answered().await;
         daemon.reconcile().await.unwrap();
     }
-    let counts = &daemon.core().ledger.counts;
+    let counts = &daemon.core().ledger.tally.outcomes;
     assert_eq!((counts["paused"], counts["resumed"]), (2, 1));
     at.once(OLD).await;
     let records = at.records();

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use delegate_upgrader::reconcile::controller::Controller as _;
-use delegate_upgrader::rollout::Intent;
 use delegate_upgrader::rollout::reason::ReasonKind;
+use delegate_upgrader::rollout::{Blocker, Intent};
 use delegate_upgrader::status::planned::Planned;
-use delegate_upgrader::status::report::{BlockerReport, Report};
+use delegate_upgrader::status::report::Report;
 use kit::twin::{Call, Operation};
 use tokio::time::{sleep, timeout};
 
@@ -70,8 +70,8 @@ async fn rested(world: &Arc<World>, mode: Intent) -> Option<Report> {
         let waits = [ReasonKind::AwaitingAnswer, ReasonKind::Pulling];
         let mut rows = report.delegates.iter();
         let is_open = rows.any(|row| {
-            let listed = row.blockers.iter().map(|blocker| &blocker.reason);
-            listed.chain([&row.reason]).any(|reason| waits.contains(reason))
+            let listed = row.blockers.iter().map(|blocker| blocker.reason.kind());
+            listed.chain([row.reason]).any(|reason| waits.contains(&reason))
         });
         if !is_open {
             return Some(report);
@@ -95,10 +95,10 @@ async fn begun(world: &Arc<World>, before: usize) -> Option<Report> {
     }
 }
 
-fn beside_schedule(blockers: &[BlockerReport]) -> Vec<&str> {
-    let schedule = |blocker: &&BlockerReport| blocker.reason != ReasonKind::AwaitingSchedule;
-    let blockers = blockers.iter().filter(schedule);
-    blockers.map(|blocker| blocker.message.as_str()).collect()
+fn beside_schedule(blockers: &[Blocker]) -> Vec<String> {
+    let reasons = blockers.iter().map(|blocker| &blocker.reason);
+    let reasons = reasons.filter(|reason| reason.kind() != ReasonKind::AwaitingSchedule);
+    reasons.map(ToString::to_string).collect()
 }
 
 fn against_status(planned: &Planned, status: &Report) -> Option<String> {

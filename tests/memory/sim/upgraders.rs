@@ -131,7 +131,7 @@ async fn upgrade(world: &Arc<World>, slot: usize) {
             begin = None;
         }
         let is_reachable = outcome.is_ok();
-        let steps = reconciler.core().ledger.steps_taken.clone();
+        let steps = reconciler.core().ledger.tally.steps.clone();
         world.book().note_steps(&taken, &steps);
         taken = steps;
         if world.book().steps > ENDLESS {

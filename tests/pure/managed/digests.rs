@@ -53,7 +53,15 @@ fn an_image_must_support_the_platforms_of_all_nodes() {
         matches!(&refused, Err(Reason::WrongPlatform { needed, .. }) if needed == "linux/arm64"),
         "{refused:?}"
     );
-    // A single manifest does not name its platform.
-    let answer = json!({ "Descriptor": { "digest": OTHER }, "Platforms": [{}] });
-    assert!(answered("harness/delegate:26.02.2", &answer).is_ok());
+    // A single manifest does not name its platform, and some builders spell it as `uname` does.
+    for platforms in [
+        json!([{}]),
+        json!([]),
+        Value::Null,
+        json!([{ "os": "", "architecture": "" }]),
+        json!([{ "os": "linux", "architecture": "aarch64", "variant": "v8" }, { "os": "linux", "architecture": "x86_64" }]),
+    ] {
+        let answer = json!({ "Descriptor": { "digest": OTHER }, "Platforms": platforms });
+        assert!(answered("harness/delegate:26.02.2", &answer).is_ok(), "{answer}");
+    }
 }

@@ -26,7 +26,7 @@ pub(super) fn not_healthy_in_time() -> FailureCause {
 }
 
 #[rustfmt::skip]
-pub(super) fn example(kind: ReasonKind) -> Reason {
+pub(crate) fn example(kind: ReasonKind) -> Reason {
     let image = NEW.to_owned();
     let problem = "no space left on device".to_owned();
     let verdict = UNHEALTHY.to_owned();

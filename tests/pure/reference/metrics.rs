@@ -83,7 +83,7 @@ fn the_page_has_every_metric() {
     let exposed = metrics::text(&status);
     // The label `cause` appears if a reason has one.
     for delegate in &mut status.report.as_mut().unwrap().delegates {
-        delegate.cause = Some("crash_loop".into());
+        delegate.cause = Some("crash_loop");
     }
     let with_causes = metrics::text(&status);
     let types = exposed.lines().filter_map(|line| line.strip_prefix("# TYPE "));

@@ -5,7 +5,7 @@
 
 mod causes;
 mod events;
-mod examples;
+pub(crate) mod examples;
 mod exit_codes;
 mod labels;
 mod metrics;
@@ -14,12 +14,11 @@ mod tested;
 mod troubleshooting;
 
 use delegate_upgrader::rollout::reason::ReasonKind;
-use strum::VariantNames as _;
+use strum::VariantArray as _;
 
 /// Every reason.
 pub(crate) fn kinds() -> impl Iterator<Item = ReasonKind> {
-    let words = ReasonKind::VARIANTS.iter();
-    words.map(|word| serde_json::from_value((*word).into()).unwrap())
+    ReasonKind::VARIANTS.iter().copied()
 }
 
 /// Words of a list, each as code.

@@ -4,12 +4,17 @@ use chrono::{DateTime, Utc};
 use delegate_upgrader::config::WebhookFormat;
 use delegate_upgrader::container::{Inspected, Role};
 use delegate_upgrader::events::Event;
-use delegate_upgrader::events::webhook::body;
+use delegate_upgrader::events::webhook::{WebhookCounts, body};
+use delegate_upgrader::manager::ManagerStatus;
+use delegate_upgrader::rollout::reason::Reason;
+use delegate_upgrader::rollout::{Blocker, BlockerKind, PullState};
 use delegate_upgrader::schedule::until;
 use delegate_upgrader::schedule::zone::Zone;
+use delegate_upgrader::status::evidence::Evidence;
 use delegate_upgrader::status::layout::{Look, Table};
+use delegate_upgrader::status::report::{DelegateReport, Drain, Report};
 use delegate_upgrader::status::view::Tone;
-use delegate_upgrader::status::{Status, metrics, page, terminal};
+use delegate_upgrader::status::{Mode, Status, metrics, page, terminal};
 use delegate_upgrader::text::{Foreign, duration, foreign, json as json_text, time};
 use serde_json::{Value, json};
 
@@ -89,10 +94,10 @@ fn exits(text: &str) -> Vec<(&'static str, String)> {
         ("status", lines),
         ("page", page::html(&status, now)),
         ("metrics", metrics::text(&status)),
-        ("JSON", json_text::indented(&status).expect("JSON")),
+        ("JSON", json_text::indented(&status)),
     ]);
-    let event: Event = filled(&event_document(), text);
-    exits.push(("event", json_text::text(&event).expect("JSON")));
+    let event = event(text);
+    exits.push(("event", json_text::text(&event)));
     let template =
         WebhookFormat::Template("{\"title\":\"{title}\",\"{message}\":\"{host}{workload}\"}".to_owned());
     for format in [
@@ -106,49 +111,77 @@ fn exits(text: &str) -> Vec<(&'static str, String)> {
     exits
 }
 
-fn status(text: &str) -> Status {
-    filled(&status_document(), text)
-}
-
-/// A document with this text for each `?`.
-fn filled<T: serde::de::DeserializeOwned>(document: &Value, text: &str) -> T {
-    fn fill(value: &mut Value, text: &str) {
-        match value {
-            Value::String(old) if old == "?" => text.clone_into(old),
-            Value::Array(values) => values.iter_mut().for_each(|value| fill(value, text)),
-            Value::Object(values) => values.values_mut().for_each(|value| fill(value, text)),
-            _ => {}
-        }
-    }
-    let mut document = document.clone();
-    fill(&mut document, text);
-    serde_json::from_value(document).expect("the document has the right form")
-}
-
-fn event_document() -> Value {
-    json!({
-        "id": "?", "time": "2026-11-21T05:00:00Z", "host": "?", "version": "?", "actor": "SYSTEM", "action": "rejected",
-        "workload": "?", "container": "?", "container_id": "?", "from": "?", "to": "?", "image_id": "?",
-        "previous_image_id": "?", "reason": "?", "message": "?", "seconds": {}, "release": 2,
-    })
-}
-
-fn status_document() -> Value {
-    let mut status = json!({
-        "version": "?", "host": "?", "started_at": "2026-11-21T05:00:00Z", "mode": "upgrade", "schedule": "?",
-        "next_run": "2026-11-21T06:00:00Z", "engine_error": "?", "steps": { "pull": 1 }, "events": [event_document()],
-        "manager": { "answered_at": "2026-11-21T05:18:14Z", "problem": "?", "published": {} },
-        "webhook": { "delivered": 5, "failed_attempts": 4, "given_up": 3, "dropped": 2, "queued": 1, "last_error": "?" },
-        "report": { "observed_at": "2026-11-21T05:18:15Z", "delegates": [{
-            "container": "?", "workload": "?", "container_id": "?", "image": "?", "previous_image": "?", "release": 3,
-            "health": "unhealthy", "health_probe": "http", "health_detail": "?", "reason": "rejected", "cause": "?",
-            "message": "?", "in_progress": false, "failed": true, "pull": { "image": "?", "current": 1, "total": 2, "rate": 1 },
-            "draining": [{ "container": "?", "tasks": 2, "until": "2026-11-21T06:18:14Z" }],
-            "evidence": { "container": "?", "image": "?", "time": "2026-11-21T05:00:00Z", "message": "?", "ending": "?",
-                          "health_log": ["?"], "log_tail": ["?"] },
-        }] },
+/// An event with this text in each field.
+fn event(text: &str) -> Event {
+    let event = json!({
+        "id": text, "time": "2026-11-21T05:00:00Z", "host": text, "version": text, "actor": "SYSTEM",
+        "action": "rejected", "workload": text, "container": text, "container_id": text, "from": text, "to": text,
+        "image_id": text, "previous_image_id": text, "reason": text, "message": text, "seconds": {}, "release": 2,
     });
-    let blockers = json!([{ "reason": "paused", "kind": "time", "message": "?" }]);
-    status["report"]["delegates"][0]["blockers"] = blockers;
+    serde_json::from_value(event).expect("the document has the right form")
+}
+
+/// A status with this text in each field.
+fn status(text: &str) -> Status {
+    let (text, now) = (|| text.to_owned(), DateTime::UNIX_EPOCH);
+    let reason = Reason::Snoozed {
+        image: text(),
+        until: now,
+    };
+    let delegate = DelegateReport {
+        container: text(),
+        workload: text(),
+        container_id: text(),
+        image: text(),
+        previous_image: Some(text()),
+        release: 3,
+        health_detail: text(),
+        message: text(),
+        failed: true,
+        pull: Some(PullState {
+            image: text(),
+            current: 1,
+            total: 2,
+            rate: 1,
+            eta: None,
+        }),
+        draining: vec![Drain {
+            container: text(),
+            tasks: Some(2),
+            since: None,
+            until: Some(now),
+        }],
+        evidence: Some(Evidence {
+            container: text(),
+            image: text(),
+            message: Some(text()),
+            ending: Some(text()),
+            health_log: vec![text()],
+            log_tail: vec![text()],
+            ..Evidence::default()
+        }),
+        blockers: vec![Blocker {
+            reason,
+            until: None,
+            kind: BlockerKind::Time,
+        }],
+        ..DelegateReport::default()
+    };
+    let mut report = Report::new(now);
+    report.delegates.push(delegate);
+    let mut status = Status::new(Mode::Upgrade, &text(), now);
+    status.host = text();
+    status.engine_error = Some(text());
+    status.manager = Some(ManagerStatus {
+        problem: Some(text()),
+        ..ManagerStatus::default()
+    });
+    status.webhook = Some(WebhookCounts {
+        last_error: Some(text()),
+        failing_since: Some(now),
+        ..WebhookCounts::default()
+    });
+    status.report = Some(report);
+    status.tally.events.push(event(&text()));
     status
 }
