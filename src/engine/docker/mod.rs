@@ -209,11 +209,7 @@ impl Engine for DockerEngine {
         let path = ["networks", network, "connect"];
         let request = self.request(Method::POST, &path, WRITE).await?;
         match self.send(request.body(&body)).await {
-            Err(EngineError::Refused { status: 403, message })
-                if messages::is_connected_already(&message) =>
-            {
-                Ok(())
-            }
+            Err(error) if error.is_connected_already() => Ok(()),
             other => other.map(|_| ()),
         }
     }
@@ -276,7 +272,7 @@ impl Engine for DockerEngine {
         });
         match removed.await {
             Err(EngineError::NotFound(_)) => Ok(()),
-            Err(EngineError::Conflict(message)) if messages::is_removal_in_progress(&message) => Ok(()),
+            Err(error) if error.is_removal_in_progress() => Ok(()),
             other => other,
         }
     }
@@ -296,9 +292,7 @@ impl Engine for DockerEngine {
         let request = request.query("stdout", "1").query("stderr", "1");
         let request = request.query("tail", lines.max(LOG_PIECES).to_string().as_str());
         match self.tail(request, lines).await {
-            Err(EngineError::Refused { message, .. }) if messages::is_unreadable_log(&message) => {
-                Ok(String::new())
-            }
+            Err(error) if error.is_unreadable_log() => Ok(String::new()),
             other => other,
         }
     }
@@ -411,7 +405,7 @@ impl Engine for DockerEngine {
                     status: 401 | 403, ..
                 },
             ) => Ok(None),
-            Err(EngineError::Refused { message, .. }) if message.contains(messages::NO_MANAGER) => Ok(None),
+            Err(error) if error.is_not_a_manager() => Ok(None),
             Err(error) => Err(error),
         }
     }

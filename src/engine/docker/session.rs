@@ -15,7 +15,7 @@ use super::bollard_client::{self, to_engine_error};
 use super::http::{Request, parse};
 use super::logs::Tail;
 use super::responses::Version;
-use super::{DockerEngine, READ, WRITE, messages};
+use super::{DockerEngine, READ, WRITE};
 use crate::container::ApiVersion;
 use crate::engine::{EngineError, EngineInfo};
 
@@ -60,10 +60,11 @@ impl DockerEngine {
         Ok(Session { info, docker })
     }
 
-    /// Returns the outcome, and ends the session if another engine may answer next.
+    /// Returns the outcome, and ends the session if the engine went away or does not support our API version, so that another
+    /// engine may answer next.
     pub(super) async fn track_session<T>(&self, outcome: Result<T, EngineError>) -> Result<T, EngineError> {
         if let Err(error) = &outcome
-            && may_be_another_engine(error)
+            && (matches!(error, EngineError::Unreachable(_)) || error.is_wrong_api_version())
         {
             *self.shared.session.lock().await = None;
         }
@@ -159,14 +160,5 @@ fn common_version(engine: &Version) -> Result<ApiVersion, EngineError> {
             engine.release,
             env!("CARGO_PKG_VERSION")
         ))),
-    }
-}
-
-/// Whether the engine went away or does not support our API version, so that another engine may answer next.
-fn may_be_another_engine(error: &EngineError) -> bool {
-    match error {
-        EngineError::Unreachable(_) => true,
-        EngineError::Refused { status: 400, message } => messages::is_wrong_api_version(message),
-        _ => false,
     }
 }
