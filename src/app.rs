@@ -17,8 +17,7 @@ use crate::host;
 use crate::host::capacity;
 use crate::image::ImageReference;
 use crate::manager::{FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerRequests};
-use crate::net::client::ClientError;
-use crate::net::egress::Egress;
+use crate::net::client::{CONNECT_TIMEOUT, ClientError, Egress};
 use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::controller::Controller as _;
@@ -176,7 +175,7 @@ pub(crate) fn alerts(
     let Some(hold) = &timing.alerts else {
         return Ok(None);
     };
-    let ask = alerts::asker(hold, egress.client(hold.url.expose())?);
+    let ask = alerts::asker(hold, egress.client(hold.url.expose(), CONNECT_TIMEOUT)?);
     Ok(Some((ask, hold.timeout)))
 }
 
@@ -272,7 +271,7 @@ pub(crate) fn source(
             } = manager.clone();
             let config = ManagerConfig {
                 reports_upgrader,
-                connection: settings.egress.connection()?,
+                egress: settings.egress.clone(),
                 ..ManagerConfig::new(base_url, account_id, token, issuer)
             };
             let mut manager = HttpManager::new(config)?;
@@ -291,7 +290,7 @@ pub(crate) fn source(
 /// The receivers of outcomes. Connections to them use the same proxy and certificates as those to the Manager.
 pub(crate) fn listeners(settings: &Settings) -> Result<Listeners, SetupError> {
     let Notifications { webhook, deadman } = settings.notifications.clone();
-    let client = |url: &Secret| settings.egress.client(url.expose());
+    let client = |url: &Secret| settings.egress.client(url.expose(), CONNECT_TIMEOUT);
     let webhook = webhook.map(|webhook| {
         let client = client(&webhook.url)?;
         Ok::<_, SetupError>(Webhook::new(webhook, client, Timing::default()))
@@ -319,6 +318,9 @@ pub(crate) fn registry_access(settings: &Settings) -> (Credentials, MakeClient) 
         client_key: None,
         ..settings.egress.clone()
     };
-    let client = move |url: &str| egress.client(url).map_err(|error| error.to_string());
+    let client = move |url: &str| {
+        let client = egress.client(url, CONNECT_TIMEOUT);
+        client.map_err(|error| error.to_string())
+    };
     (settings.credentials.clone(), Box::new(client))
 }

@@ -30,7 +30,7 @@ use crate::schedule::Schedule;
 use problems::Problems;
 use variables::Environment;
 
-pub use crate::net::egress::{Egress, ProxySettings};
+pub use crate::net::client::{Egress, ProxySettings};
 pub use alerts::AlertHold;
 pub use audit::AuditTarget;
 pub(crate) use audit::try_file;

@@ -71,7 +71,7 @@ impl HttpManager {
         } else {
             "delegate"
         };
-        let client = config.connection.client(&base, config.timing.connect)?;
+        let client = config.egress.client(base.as_str(), config.timing.connect)?;
         Ok(Self {
             client,
             endpoint: endpoint(&base, resource),

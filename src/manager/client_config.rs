@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use reqwest::Url;
 
 use super::token::DelegateToken;
-use crate::net::client::Connection;
+use crate::net::client::{CONNECT_TIMEOUT, Egress};
 
 /// The address of a Manager, and the identity of this client.
 pub struct ManagerConfig {
@@ -23,7 +23,7 @@ pub struct ManagerConfig {
     /// false for one that only checks.
     pub reports_upgrader: bool,
     /// The proxy and certificates.
-    pub connection: Connection,
+    pub egress: Egress,
     /// The limits on waiting.
     pub timing: Timing,
     /// The clock for issuing tokens.
@@ -44,7 +44,7 @@ impl ManagerConfig {
             delegate_token: delegate_token.into(),
             host_name: host_name.into(),
             reports_upgrader: false,
-            connection: Connection::default(),
+            egress: Egress::default(),
             timing: Timing::default(),
             clock: Utc::now,
         }
@@ -78,7 +78,7 @@ pub struct Timing {
 impl Default for Timing {
     fn default() -> Self {
         Self {
-            connect: Duration::from_secs(10),
+            connect: CONNECT_TIMEOUT,
             total: Duration::from_secs(30),
             first_pause: Duration::from_millis(500),
             min_attempt: Duration::from_secs(5),

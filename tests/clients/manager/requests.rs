@@ -1,10 +1,13 @@
 //! The exact request, and the printed form of the client that sends it.
 
 use chrono::Utc;
-use delegate_upgrader::manager::{Connection, HttpManager, ImageSource as _, ManagerConfig};
+use delegate_upgrader::config::Egress;
+use delegate_upgrader::manager::{HttpManager, ImageSource as _, ManagerConfig};
 use delegate_upgrader::status::{Mode, Status, metrics};
 
 use kit::manager::{ACCOUNT, RawServer, answer, ask, client, config, published, reference};
+
+use super::tls::with_password;
 
 /// The address that a client with this base URL requests, as a proxy reads it.
 async fn asked_address(base_url: &str, reports_upgrader: bool) -> String {
@@ -12,10 +15,9 @@ async fn asked_address(base_url: &str, reports_upgrader: bool) -> String {
     let client = HttpManager::new(ManagerConfig {
         account_id: "acct id&x=1".to_owned(),
         reports_upgrader,
-        connection: Connection {
-            proxy: Some(reqwest::Proxy::all(&proxy.url).unwrap()),
-            proxy_is_plain: true,
-            ..Connection::default()
+        egress: Egress {
+            proxy: Some(with_password(&proxy.url)),
+            ..Egress::default()
         },
         ..config(base_url)
     });
