@@ -29,7 +29,7 @@ use tokio::sync::Mutex;
 use self::arguments::{checked_id, reference_path, restart_policy};
 use self::copied_files::ChangedFiles;
 use self::http::{HttpClient, MOST_OF_DOCUMENTS};
-use self::responses::{ContainerRow, Created, HostInfo, Volumes};
+use self::responses::{ContainerRow, Created, Volumes};
 use self::session::Session;
 use super::credentials::Credentials;
 use super::{
@@ -128,8 +128,10 @@ impl Engine for DockerEngine {
 
     async fn identity(&self) -> Result<String, EngineError> {
         let is_podman = self.info().await?.is_podman;
-        let info: HostInfo = self.read(&["info"]).await?;
-        Ok(info.identity(is_podman))
+        let info: Value = self.read(&["info"]).await?;
+        // Cloned machines may share an id, and Podman makes up a new one each time.
+        let id = if is_podman { "" } else { text_at(&info, "/ID") };
+        Ok(format!("{id} {}", text_at(&info, "/Name")))
     }
 
     async fn containers(&self) -> Result<Vec<ContainerSummary>, EngineError> {

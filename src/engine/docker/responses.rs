@@ -9,55 +9,6 @@ use crate::container::json::{list_at, text_at};
 use crate::container::{ContainerId, ContainerSummary, RunState, is_listed};
 use crate::engine::Volume;
 
-/// The answer to `GET /version`.
-#[derive(Deserialize)]
-pub(super) struct Version {
-    #[serde(rename = "ApiVersion")]
-    pub(super) api: String,
-    /// Empty if the engine does not report it.
-    #[serde(rename = "MinAPIVersion", default)]
-    pub(super) oldest_api: String,
-    #[serde(rename = "Version", default)]
-    pub(super) release: String,
-    #[serde(rename = "Os", default)]
-    pub(super) os: String,
-    #[serde(rename = "Arch", default)]
-    pub(super) architecture: String,
-    #[serde(rename = "Components", default)]
-    components: Option<Vec<Component>>,
-}
-
-#[derive(Deserialize)]
-struct Component {
-    #[serde(rename = "Name", default)]
-    name: String,
-}
-
-impl Version {
-    /// Whether the engine is Podman. Podman 5.8.6 calls itself `Podman Engine`.
-    pub(super) fn is_podman(&self) -> bool {
-        let mut components = self.components.iter().flatten();
-        components.any(|component| component.name.starts_with("Podman"))
-    }
-}
-
-/// The engine's description of its host.
-#[derive(Deserialize)]
-pub(super) struct HostInfo {
-    #[serde(rename = "ID", default)]
-    id: String,
-    #[serde(rename = "Name", default)]
-    name: String,
-}
-
-impl HostInfo {
-    /// Combines the host's id and name, since cloned machines may share an id. Podman makes up a new id each time.
-    pub(super) fn identity(&self, is_podman: bool) -> String {
-        let id = if is_podman { "" } else { &self.id };
-        format!("{id} {}", self.name)
-    }
-}
-
 #[derive(Deserialize)]
 pub(super) struct Created {
     #[serde(rename = "Id")]
@@ -126,7 +77,7 @@ fn host_port(entry: &Value) -> Option<(u16, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ContainerRow, Version};
+    use super::ContainerRow;
 
     #[test]
     fn row_shows_published_ports_if_any() {
@@ -142,26 +93,6 @@ mod tests {
             let row = format!(r#"{{"Id": "0", "Ports": {ports}}}"#);
             let row: ContainerRow = serde_json::from_str(&row).unwrap();
             assert_eq!(row.0.host_ports, expected, "{ports}");
-        }
-    }
-
-    #[test]
-    fn recognises_podman_by_its_components() {
-        for (components, is_podman) in [
-            (
-                r#", "Components": [{"Name": "Podman Engine", "Version": "5.8.6"}, {"Name": "Conmon"}]"#,
-                true,
-            ),
-            (
-                r#", "Components": [{"Name": "Engine", "Version": "28.5.2"}, {"Name": "runc"}]"#,
-                false,
-            ),
-            (r#", "Components": null"#, false),
-            ("", false),
-        ] {
-            let version = format!(r#"{{"ApiVersion": "1.41"{components}}}"#);
-            let version: Version = serde_json::from_str(&version).unwrap();
-            assert_eq!(version.is_podman(), is_podman, "{components}");
         }
     }
 }

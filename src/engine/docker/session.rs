@@ -9,14 +9,15 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use hyper::Method;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::bollard_client::{self, to_engine_error};
 use super::http::{Request, parse};
 use super::logs::Tail;
-use super::responses::Version;
 use super::{DockerEngine, READ, WRITE};
 use crate::container::ApiVersion;
+use crate::container::json::{list_at, text_at};
 use crate::engine::{EngineError, EngineInfo};
 
 /// The most bytes of a container's output to read.
@@ -48,14 +49,7 @@ impl DockerEngine {
     async fn handshake(&self) -> Result<Session, EngineError> {
         let http = &self.shared.http;
         let request = http.request(Method::GET, None, &["version"], READ);
-        let version: Version = parse("/version", &http.send(request).await?)?;
-        let info = EngineInfo {
-            is_podman: version.is_podman(),
-            api: common_version(&version)?,
-            version: version.release,
-            os: version.os,
-            architecture: version.architecture,
-        };
+        let info = engine_info(&parse("/version", &http.send(request).await?)?)?;
         let docker = bollard_client::new(http, info.api)?;
         Ok(Session { info, docker })
     }
@@ -149,16 +143,54 @@ impl DockerEngine {
     }
 }
 
-/// Returns the API version for all calls: the engine's newest version or the newest tested one, whichever is older.
-fn common_version(engine: &Version) -> Result<ApiVersion, EngineError> {
-    let api: ApiVersion = engine.api.parse().map_err(EngineError::Malformed)?;
-    let oldest: Option<ApiVersion> = engine.oldest_api.parse().ok();
-    match oldest.filter(|oldest| *oldest > NEWEST_TESTED) {
-        None => Ok(api.min(NEWEST_TESTED)),
-        Some(oldest) => Err(EngineError::Unsupported(format!(
+/// Reads the answer to `GET /version`. All calls use the engine's newest API version or the newest tested one, whichever is older.
+fn engine_info(version: &Value) -> Result<EngineInfo, EngineError> {
+    let text = |pointer| text_at(version, pointer).to_owned();
+    let api: ApiVersion = text("/ApiVersion").parse().map_err(EngineError::Malformed)?;
+    let oldest: Option<ApiVersion> = text("/MinAPIVersion").parse().ok();
+    if let Some(oldest) = oldest.filter(|oldest| *oldest > NEWEST_TESTED) {
+        return Err(EngineError::Unsupported(format!(
             "Docker {} understands API {oldest} and newer, delegate-upgrader {} only up to {NEWEST_TESTED}",
-            engine.release,
+            text("/Version"),
             env!("CARGO_PKG_VERSION")
-        ))),
+        )));
+    }
+    // Podman 5.8.6 calls itself `Podman Engine`.
+    let mut components = list_at(version, "/Components").iter();
+    Ok(EngineInfo {
+        api: api.min(NEWEST_TESTED),
+        version: text("/Version"),
+        is_podman: components.any(|component| text_at(component, "/Name").starts_with("Podman")),
+        os: text("/Os"),
+        architecture: text("/Arch"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recognises_podman_by_its_components() {
+        for (components, is_podman) in [
+            (
+                r#", "Components": [{"Name": "Podman Engine", "Version": "5.8.6"}, {"Name": "Conmon"}]"#,
+                true,
+            ),
+            (
+                r#", "Components": [{"Name": "Engine", "Version": "28.5.2"}, {"Name": "runc"}]"#,
+                false,
+            ),
+            (r#", "Components": null"#, false),
+            ("", false),
+        ] {
+            let version = format!(r#"{{"ApiVersion": "1.41"{components}}}"#);
+            let version: Value = serde_json::from_str(&version).unwrap();
+            assert_eq!(
+                engine_info(&version).unwrap().is_podman,
+                is_podman,
+                "{components}"
+            );
+        }
     }
 }
