@@ -239,7 +239,10 @@ pub(crate) fn scope(settings: &Settings) -> Scope {
 
 /// Makes the engine's client, with the registry logins. It does not call the engine.
 pub(crate) fn engine(settings: &Settings) -> Result<DockerEngine, SetupError> {
-    Ok(DockerEngine::connect(&settings.engine)?.with_credentials(settings.credentials.clone()))
+    Ok(DockerEngine::connect(
+        &settings.engine,
+        settings.credentials.clone(),
+    )?)
 }
 
 /// The source of published images for a command that only reads: it asks the Manager once and does not wait for long.

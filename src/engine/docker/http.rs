@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 use super::stream::{Elements, too_much};
 use super::transport::{self, Transport};
 use crate::container::ApiVersion;
-use crate::engine::credentials::header::{self, Login};
+use crate::engine::credentials::header::{self, Account};
 use crate::engine::{EngineCalls, EngineError, EngineHost};
 use crate::net::innermost;
 
@@ -225,9 +225,9 @@ impl Request {
         self
     }
 
-    /// Sends this login along, if there is one.
-    pub(super) fn with(mut self, login: Option<&Login>) -> Self {
-        self.login = login.map(Login::header);
+    /// Sends this login of a registry along, if there is one.
+    pub(super) fn with(mut self, login: Option<&Account>, registry: &str) -> Self {
+        self.login = login.map(|login| login.header(registry));
         self
     }
 }

@@ -84,32 +84,20 @@ impl fmt::Debug for DockerEngine {
 }
 
 impl DockerEngine {
-    /// Prepares the client and sends nothing. Without an engine, each call fails with [`EngineError::Unreachable`].
+    /// Prepares the client, with credentials for the registries that the engine pulls from, and sends nothing. Without an
+    /// engine, each call fails with [`EngineError::Unreachable`].
     ///
-    /// Fails only if a TLS directory cannot be read.
-    pub fn connect(host: &EngineHost) -> Result<Self, EngineError> {
-        Ok(Self::new(
-            host.clone(),
-            HttpClient::new(host)?,
-            Credentials::default(),
-        ))
-    }
-
-    /// Returns the same engine with credentials for the registries that it pulls from.
-    #[must_use]
-    pub fn with_credentials(self, credentials: Credentials) -> Self {
-        Self::new(self.shared.host.clone(), self.shared.http.clone(), credentials)
-    }
-
-    fn new(host: EngineHost, http: HttpClient, credentials: Credentials) -> Self {
-        Self {
+    /// # Errors
+    /// A TLS directory cannot be read.
+    pub fn connect(host: &EngineHost, credentials: Credentials) -> Result<Self, EngineError> {
+        Ok(Self {
             shared: Arc::new(Shared {
-                host,
-                http,
+                host: host.clone(),
+                http: HttpClient::new(host)?,
                 credentials,
                 session: Mutex::new(None),
             }),
-        }
+        })
     }
 }
 
@@ -432,14 +420,13 @@ impl Engine for DockerEngine {
         let path = ["services", update.id, "update"];
         let request = self.request(Method::POST, &path, WRITE).await?;
         let request = request.query("version", update.version.to_string().as_str());
-        let lookup = match update.image {
-            Some(image) => Some(self.look_up_login(image).await),
+        let login = match update.image {
+            Some(image) => self.look_up_login(image).await.login.zip(Some(image)),
             None => None,
         };
-        let login = lookup.as_ref().and_then(|lookup| lookup.login.as_ref());
-        let request = match login {
+        let request = match &login {
+            Some((login, image)) => request.with(Some(login), image.registry()),
             None => request.query("registryAuthFrom", "spec"),
-            login => request.with(login),
         };
         match self.send(request.body(update.spec)).await {
             Err(EngineError::Refused { message, .. }) if message.contains(messages::OUT_OF_SEQUENCE) => {
