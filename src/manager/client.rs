@@ -1,7 +1,7 @@
 //! The client of a Harness Manager.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use reqwest::header::{
@@ -21,6 +21,7 @@ use super::transport_error::transport;
 use crate::image::ImageReference;
 use crate::net::client::ClientError;
 use crate::net::{jittered, redirected_to};
+use crate::sync::lock;
 
 const HARNESS_ERROR: HeaderName = HeaderName::from_static("x-harness-error");
 
@@ -99,14 +100,10 @@ impl HttpManager {
         url
     }
 
-    fn learned(&self) -> MutexGuard<'_, Learned> {
-        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the last token while it is valid, or a new one.
     fn token(&self) -> Result<String, ManagerError> {
         let now = (self.config.clock)().timestamp();
-        let mut learned = self.learned();
+        let mut learned = lock(&self.learned);
         if let Some(issued) = learned.token.as_ref().filter(|issued| issued.is_valid_at(now)) {
             return Ok(issued.compact.clone());
         }
@@ -127,13 +124,12 @@ impl HttpManager {
 
     /// This host's clock minus the Manager's, in seconds. `None` without a response or if the last one had no `Date`.
     pub fn skew_seconds(&self) -> Option<i64> {
-        self.learned().skew
+        lock(&self.learned).skew
     }
 
     /// Returns the remaining wait of the Manager's `Retry-After`.
     fn retry_after(&self) -> Option<Duration> {
-        let left = self
-            .learned()
+        let left = lock(&self.learned)
             .not_before?
             .saturating_duration_since(Instant::now());
         Some(left).filter(|left| !left.is_zero())
@@ -157,11 +153,11 @@ impl HttpManager {
             let error = match answer {
                 Err(error) if error.is_transient() => error,
                 settled => {
-                    self.learned().last_error = None;
+                    lock(&self.learned).last_error = None;
                     return settled;
                 }
             };
-            self.learned().last_error = Some(error.clone());
+            lock(&self.learned).last_error = Some(error.clone());
             let wait = match &error {
                 ManagerError::RateLimited {
                     retry_after: Some(asked),
@@ -170,7 +166,7 @@ impl HttpManager {
             };
             let left = deadline.saturating_duration_since(Instant::now());
             if left < wait.saturating_add(timing.min_attempt) {
-                self.learned().last_error = None;
+                lock(&self.learned).last_error = None;
                 return Err(error);
             }
             tracing::debug!(%error, wait = ?wait, "asking the Manager again");
@@ -196,7 +192,7 @@ impl HttpManager {
         let answer = receive(response, &token, timeout).await?;
         let now = (self.config.clock)();
         let read = answer.read(now);
-        let mut learned = self.learned();
+        let mut learned = lock(&self.learned);
         if answer.status == 401 {
             // After the cause is fixed, the next request must not use the old token.
             learned.token = None;
@@ -235,7 +231,7 @@ impl ImageSource for HttpManager {
     }
 
     fn last_error(&self) -> Option<ManagerError> {
-        self.learned().last_error.clone()
+        lock(&self.learned).last_error.clone()
     }
 
     fn requests(&self) -> ManagerRequests {

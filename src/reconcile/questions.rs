@@ -1,7 +1,7 @@
 //! Questions to the Manager and to registries, asked in the background: one task per distinct question.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -16,6 +16,7 @@ use crate::image::ImageReference;
 use crate::manager::{ImageSource, ManagerError, Query};
 use crate::net::retry::Retry;
 use crate::rollout::reason::{Awaited, Reason};
+use crate::sync::lock;
 
 /// The most open questions, so that a host with many workloads does not overload its Manager.
 const MAX_OPEN: usize = 8;
@@ -229,10 +230,6 @@ impl Questions {
             }
         }
     }
-}
-
-fn lock(current: &CurrentDigests) -> MutexGuard<'_, HashMap<ImageReference, (ImageId, String)>> {
-    current.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether the reference refers to the running image.
