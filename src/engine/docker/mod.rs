@@ -71,6 +71,7 @@ pub struct DockerEngine {
 struct Shared {
     host: EngineHost,
     http: HttpClient,
+    calls: EngineCalls,
     credentials: Credentials,
     session: Mutex<Option<Session>>,
 }
@@ -94,6 +95,7 @@ impl DockerEngine {
             shared: Arc::new(Shared {
                 host: host.clone(),
                 http: HttpClient::new(host)?,
+                calls: EngineCalls::default(),
                 credentials,
                 session: Mutex::new(None),
             }),
@@ -103,7 +105,7 @@ impl DockerEngine {
 
 impl Engine for DockerEngine {
     fn calls(&self) -> EngineCalls {
-        self.shared.http.calls.clone()
+        self.shared.calls.clone()
     }
 
     async fn info(&self) -> Result<EngineInfo, EngineError> {
@@ -336,8 +338,11 @@ impl Engine for DockerEngine {
             let archive = ["containers", id.as_str(), "archive"];
             let request = self.request(Method::HEAD, &archive, READ).await?;
             let request = request.query("path", path.as_str());
-            let stat = self.shared.http.header_of(request, copied_files::STAT).await;
-            match self.track_session(stat).await {
+            let (call, http) = (request.to_string(), &self.shared.http);
+            match self
+                .counted(call, http.header_of(request, copied_files::STAT))
+                .await
+            {
                 Ok(Some(stat)) if copied_files::was_copied(&container, &stat) => files.push(path),
                 // 404: the file was removed in the meantime.
                 Ok(_) | Err(EngineError::NotFound(_)) => {}

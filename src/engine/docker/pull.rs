@@ -65,8 +65,7 @@ impl DockerEngine {
             .query("platform", platform)
             .with(login, reference.registry());
         let call = request.to_string();
-        let pulled = http.calls.follow(call, pull(http, request, reference, progress));
-        self.track_session(pulled.await).await
+        self.counted(call, pull(http, request, reference, progress)).await
     }
 }
 

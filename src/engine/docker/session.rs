@@ -13,8 +13,9 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::bollard_client::{self, to_engine_error};
-use super::http::{Request, parse};
+use super::http::{MOST_OF_LIST, Request, parse};
 use super::logs::Tail;
+use super::stream::Elements;
 use super::{DockerEngine, READ, WRITE};
 use crate::container::ApiVersion;
 use crate::container::json::{list_at, text_at};
@@ -49,7 +50,8 @@ impl DockerEngine {
     async fn handshake(&self) -> Result<Session, EngineError> {
         let http = &self.shared.http;
         let request = http.request(Method::GET, None, &["version"], READ);
-        let info = engine_info(&parse("/version", &http.send(request).await?)?)?;
+        let answer = self.shared.calls.follow(request.to_string(), http.send(request));
+        let info = engine_info(&parse("/version", &answer.await?)?)?;
         let docker = bollard_client::new(http, info.api)?;
         Ok(Session { info, docker })
     }
@@ -63,6 +65,16 @@ impl DockerEngine {
             *self.shared.session.lock().await = None;
         }
         outcome.map_err(|error| self.with_address(error))
+    }
+
+    /// Awaits the outcome of a call, counts it, and ends the session if another engine may answer next.
+    pub(super) async fn counted<T>(
+        &self,
+        call: String,
+        outcome: impl Future<Output = Result<T, EngineError>>,
+    ) -> Result<T, EngineError> {
+        self.track_session(self.shared.calls.follow(call, outcome).await)
+            .await
     }
 
     fn with_address(&self, error: EngineError) -> EngineError {
@@ -88,7 +100,8 @@ impl DockerEngine {
     /// Sends a request and returns the body of the answer. Boxed, since every future that sends a request would otherwise
     /// embed this large one.
     pub(super) fn send(&self, request: Request) -> BoxFuture<'_, Result<Vec<u8>, EngineError>> {
-        Box::pin(async { self.track_session(self.shared.http.send(request).await).await })
+        self.counted(request.to_string(), self.shared.http.send(request))
+            .boxed()
     }
 
     /// Sends a request and parses the answer as JSON.
@@ -101,18 +114,22 @@ impl DockerEngine {
     pub(super) async fn each<T: DeserializeOwned>(
         &self,
         request: Request,
-        take: impl FnMut(T) -> Result<(), String> + Send,
+        mut take: impl FnMut(T) -> Result<(), String> + Send,
     ) -> Result<(), EngineError> {
-        self.track_session(self.shared.http.each(request, take).await)
-            .await
+        let (path, call) = (request.path().to_owned(), request.to_string());
+        let mut elements = Elements::default();
+        let read = |chunk: &[u8]| elements.read(chunk, &mut take);
+        self.counted(call, self.shared.http.stream(request, MOST_OF_LIST, read))
+            .await?;
+        elements.end(&path, MOST_OF_LIST)
     }
 
     /// Sends a request whose answer is the output of a container, and returns its last lines.
     pub(super) async fn tail(&self, request: Request, lines: usize) -> Result<String, EngineError> {
-        let mut tail = Tail::new(lines);
+        let (mut tail, call) = (Tail::new(lines), request.to_string());
         let http = &self.shared.http;
         let read = http.stream(request, MAX_STREAM_BYTES, |chunk| tail.read(chunk));
-        self.track_session(read.await).await?;
+        self.counted(call, read).await?;
         Ok(tail.text())
     }
 
@@ -132,14 +149,14 @@ impl DockerEngine {
         F: Future<Output = Result<T, BollardError>> + Send,
     {
         let command = run(self.session().await?.docker).boxed();
-        let outcome = self.shared.http.calls.follow(call, async {
+        let outcome = self.counted(call, async {
             match timeout(WRITE, command).await {
                 Ok(outcome) => outcome.map_err(|error| to_engine_error(error, WRITE)),
                 Err(_) => Err(EngineError::TimedOut(WRITE)),
             }
         });
         // Boxed for the same reason as in [`Self::send`].
-        self.track_session(outcome.boxed().await).await
+        outcome.boxed().await
     }
 }
 
