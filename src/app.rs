@@ -16,7 +16,7 @@ use crate::health::http::HttpEndpoint;
 use crate::host;
 use crate::host::capacity;
 use crate::image::ImageReference;
-use crate::manager::{FixedImage, HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerRequests};
+use crate::manager::{HttpManager, ImageSource, ManagerConfig, ManagerError, ManagerRequests};
 use crate::net::client::{CONNECT_TIMEOUT, ClientError, Egress};
 use crate::observe::Scope;
 use crate::reconcile::clock::Clock;
@@ -59,7 +59,7 @@ enum Published {
     /// A Manager.
     Manager(Arc<HttpManager>),
     /// `PUBLISHED_IMAGE`.
-    Fixed(FixedImage),
+    Fixed(ImageReference),
 }
 
 impl ConfiguredSource {
@@ -84,7 +84,7 @@ impl ImageSource for ConfiguredSource {
     ) -> Result<ImageReference, ManagerError> {
         match &self.published {
             Published::Manager(manager) => manager.published(current, delegate).await,
-            Published::Fixed(fixed) => fixed.published(current, delegate).await,
+            Published::Fixed(image) => Ok(image.clone()),
         }
     }
 
@@ -265,7 +265,7 @@ pub(crate) fn source(
 ) -> Result<Option<ConfiguredSource>, SetupError> {
     let published = match &settings.source {
         Source::None => return Ok(None),
-        Source::Fixed(image) => Published::Fixed(FixedImage(image.clone())),
+        Source::Fixed(image) => Published::Fixed(image.clone()),
         Source::Manager(manager) => {
             let ManagerSettings {
                 base_url,

@@ -1,9 +1,8 @@
-//! The sources of the published image: a Harness Manager, or a fixed reference.
+//! The source of the published image: a Harness Manager.
 
 mod client;
 mod client_config;
 mod error;
-mod fixed;
 pub(crate) mod heartbeat;
 mod requests;
 pub mod response;
@@ -18,7 +17,6 @@ pub use client::HttpManager;
 pub use client_config::{ManagerConfig, Timing};
 pub use error::ManagerError;
 pub(crate) use error::clock_problem;
-pub use fixed::FixedImage;
 pub use heartbeat::ManagerStatus;
 pub use requests::ManagerRequests;
 pub use source::{ImageSource, Query};

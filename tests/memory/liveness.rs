@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use delegate_upgrader::config::ProbeKind;
 use delegate_upgrader::daemon::{self, Options, clock_of_the_loop};
 use delegate_upgrader::health::http::plain_client;
-use delegate_upgrader::manager::FixedImage;
+use delegate_upgrader::manager::HttpManager;
 use delegate_upgrader::reconcile::Reconciler;
 use delegate_upgrader::schedule::zone::Zone;
 use delegate_upgrader::schedule::{Schedule, trigger};
@@ -48,7 +48,7 @@ fn daemon(twin: &Twin, health_interval: Duration) -> (Liveness, JoinHandle<Optio
     let clock = clock_of_the_loop(Arc::new(move || wall.wall_clock()), liveness.clone());
     let heard_of = liveness.clone();
     let ended = tokio::task::spawn_local(async move {
-        let reconciler = Reconciler::new(engine, None::<FixedImage>, endpoint, settings, clock);
+        let reconciler = Reconciler::new(engine, None::<HttpManager>, endpoint, settings, clock);
         let trigger = trigger::start(schedule, Duration::ZERO).await.unwrap();
         let (publisher, _reader) = watch::channel(Status::new(Mode::HealthOnly, "0 0 1 1 *", Utc::now()));
         let never = std::future::pending::<()>();

@@ -13,11 +13,12 @@ use delegate_upgrader::document::NewSettings;
 use delegate_upgrader::events::history::Release;
 use delegate_upgrader::host::hold::Holds;
 use delegate_upgrader::image::ImageName;
+use delegate_upgrader::image::ImageReference;
 use delegate_upgrader::managed::{
     Decision, Found, Managed, Object, Orchestrate, Orchestrator, Progress, Record, Refusal, SettingsChange,
     Step, TaskFailure, Tasks,
 };
-use delegate_upgrader::manager::FixedImage;
+use delegate_upgrader::manager::{ImageSource, ManagerError};
 use delegate_upgrader::reconcile::Settings;
 use delegate_upgrader::reconcile::controller::Controller as _;
 use delegate_upgrader::reconcile::operator::OperatorError;
@@ -250,6 +251,19 @@ impl Orchestrate for Memory {
 
 fn at(since: Duration) -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap() + TimeDelta::from_std(since).unwrap()
+}
+
+/// Publishes one image, as `PUBLISHED_IMAGE` does.
+struct FixedImage(ImageReference);
+
+impl ImageSource for FixedImage {
+    async fn published(&self, _current: &ImageReference, _: &str) -> Result<ImageReference, ManagerError> {
+        Ok(self.0.clone())
+    }
+
+    fn needs_check_in(&self) -> bool {
+        false
+    }
 }
 
 fn workloads(memory: &Memory) -> Workloads<Memory, FixedImage> {
