@@ -115,15 +115,9 @@ impl EngineError {
 
     /// Whether to retry a failed pull or registry request. A retry is useless if the login, the image or disk space is missing.
     pub(crate) fn retry(&self) -> Retry {
-        let is_over = self.is_auth_error() || self.is_disk_full();
         let may_pass = match self {
-            Self::Refused { .. } => !is_over && !self.is_missing_image(),
-            Self::TimedOut(_) | Self::Unreachable(_) => true,
-            Self::NotFound(_)
-            | Self::Conflict(_)
-            | Self::Unauthorized(_)
-            | Self::Unsupported(_)
-            | Self::Malformed(_) => false,
+            Self::Refused { .. } => !self.is_auth_error() && !self.is_disk_full() && !self.is_missing_image(),
+            other => matches!(other, Self::TimedOut(_) | Self::Unreachable(_)),
         };
         if may_pass {
             Retry::Later(None)

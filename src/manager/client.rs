@@ -16,7 +16,7 @@ use super::error::ManagerError;
 use super::requests::ManagerRequests;
 use super::response::Response;
 use super::source::ImageSource;
-use super::token::{Claims, Issued};
+use super::token::{Claims, LIFETIME, may_be_sent};
 use super::transport_error::transport;
 use crate::image::ImageReference;
 use crate::net::client::ClientError;
@@ -45,7 +45,8 @@ pub struct HttpManager {
 /// State that a request leaves for later requests.
 #[derive(Default)]
 struct Learned {
-    token: Option<Issued>,
+    /// The last token, and when it was issued, in seconds.
+    token: Option<(String, i64)>,
     /// This host's clock minus the Manager's, in seconds, according to the last response.
     skew: Option<i64>,
     /// Earliest time of the next request of any caller, on the monotonic clock. Set by the Manager's `Retry-After`.
@@ -104,22 +105,24 @@ impl HttpManager {
     fn token(&self) -> Result<String, ManagerError> {
         let now = (self.config.clock)().timestamp();
         let mut learned = lock(&self.learned);
-        if let Some(issued) = learned.token.as_ref().filter(|issued| issued.is_valid_at(now)) {
-            return Ok(issued.compact.clone());
+        if let Some((token, issued_at)) = &learned.token
+            && may_be_sent(*issued_at, now)
+        {
+            return Ok(token.clone());
         }
         let claims = Claims {
             iss: self.config.host_name.clone(),
             sub: self.config.account_id.clone(),
             aud: self.audience.clone(),
-            exp: now + Issued::LIFETIME,
+            exp: now + LIFETIME,
             nbf: now,
             iat: now,
             jti: Uuid::new_v4().to_string(),
         };
         let sealed = self.config.delegate_token.seal(&claims);
-        let compact = sealed.map_err(|why| ManagerError::NoToken(why.to_owned()))?;
-        learned.token = Some(Issued::new(compact.clone(), now));
-        Ok(compact)
+        let token = sealed.map_err(|why| ManagerError::NoToken(why.to_owned()))?;
+        learned.token = Some((token.clone(), now));
+        Ok(token)
     }
 
     /// This host's clock minus the Manager's, in seconds. `None` without a response or if the last one had no `Date`.
