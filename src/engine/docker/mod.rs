@@ -128,7 +128,7 @@ impl Engine for DockerEngine {
         let request = self.request(Method::GET, &["containers", "json"], READ).await?;
         let mut rows = Vec::new();
         let take = |row: ContainerRow| {
-            rows.push(row.0);
+            rows.push(row.summary());
             let fits = rows.len() <= MAX_CONTAINERS;
             fits.then_some(())
                 .ok_or_else(|| format!("more than {MAX_CONTAINERS} containers, which is too much to know"))

@@ -24,12 +24,8 @@ pub(super) struct Volumes {
 
 /// A row of the container list, reduced to the fields that this program needs.
 #[derive(Deserialize)]
-#[serde(from = "Row")]
-pub(super) struct ContainerRow(pub(super) ContainerSummary);
-
-#[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Row {
+pub(super) struct ContainerRow {
     id: String,
     #[serde(default)]
     names: Option<Vec<String>>,
@@ -47,25 +43,25 @@ struct Row {
     ports: Value,
 }
 
-impl From<Row> for ContainerRow {
-    fn from(row: Row) -> Self {
-        let names = row.names.unwrap_or_default();
+impl ContainerRow {
+    pub(super) fn summary(self) -> ContainerSummary {
+        let names = self.names.unwrap_or_default();
         // A link appears as `/other/alias`.
         let name = names
             .iter()
             .map(|name| name.trim_start_matches('/'))
             .find(|name| !name.contains('/'));
-        let labels = row.labels.into_iter().flatten();
+        let labels = self.labels.into_iter().flatten();
         let labels: BTreeMap<String, String> = labels.filter(|(label, _)| is_listed(label)).collect();
-        Self(ContainerSummary {
-            id: ContainerId::new(row.id),
+        ContainerSummary {
+            id: ContainerId::new(self.id),
             name: name.unwrap_or_default().to_owned(),
-            state: RunState::from(row.state.as_str()),
-            image: (!labels.is_empty()).then_some((row.image, row.image_id)),
-            created: row.created,
+            state: RunState::from(self.state.as_str()),
+            image: (!labels.is_empty()).then_some((self.image, self.image_id)),
+            created: self.created,
             labels,
-            host_ports: list_at(&row.ports, "").iter().filter_map(host_port).collect(),
-        })
+            host_ports: list_at(&self.ports, "").iter().filter_map(host_port).collect(),
+        }
     }
 }
 
@@ -92,7 +88,7 @@ mod tests {
         ] {
             let row = format!(r#"{{"Id": "0", "Ports": {ports}}}"#);
             let row: ContainerRow = serde_json::from_str(&row).unwrap();
-            assert_eq!(row.0.host_ports, expected, "{ports}");
+            assert_eq!(row.summary().host_ports, expected, "{ports}");
         }
     }
 }
