@@ -11,7 +11,7 @@ use reqwest::{Client, Url};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::client_config::{ManagerConfig, audience, endpoint};
+use super::client_config::{ManagerConfig, audience};
 use super::error::ManagerError;
 use super::requests::ManagerRequests;
 use super::response::Response;
@@ -34,10 +34,8 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 /// A client of a Harness Manager over HTTP.
 pub struct HttpManager {
     client: Client,
-    endpoint: Url,
-    upgrader_endpoint: Url,
+    base: Url,
     config: ManagerConfig,
-    audience: String,
     learned: Mutex<Learned>,
     requests: ManagerRequests,
 }
@@ -68,17 +66,10 @@ impl HttpManager {
     /// The certificates or the client as a whole are unusable, or the URL is invalid, which the settings prevent.
     pub fn new(config: ManagerConfig) -> Result<Self, ClientError> {
         let base = Url::parse(&config.base_url).map_err(|error| ClientError::Client(error.to_string()))?;
-        let resource = if config.reports_upgrader {
-            "delegate-v2"
-        } else {
-            "delegate"
-        };
         let client = config.egress.client(base.as_str(), config.timing.connect)?;
         Ok(Self {
             client,
-            endpoint: endpoint(&base, resource),
-            upgrader_endpoint: endpoint(&base, "upgrader"),
-            audience: audience(&base),
+            base,
             config,
             learned: Mutex::default(),
             requests: ManagerRequests::default(),
@@ -91,13 +82,17 @@ impl HttpManager {
         self.config.timing.min_attempt = limit;
     }
 
-    fn request_url(&self, current: &ImageReference, workload: &str) -> Url {
-        let mut url = self.endpoint.clone();
+    /// The URL of an upgrade check, with the image in the parameter of this name. Of the delegate endpoints, only `delegate-v2`
+    /// records the time from which the Manager's UI derives AUTO UPGRADE.
+    fn url(&self, resource: &str, parameter: &str, current: &ImageReference) -> Url {
+        let mut url = self.base.clone();
+        // An error means a URL without a host, which the settings prevent.
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["api", "upgrade-check", resource]);
+        }
         url.query_pairs_mut()
             .append_pair("accountId", &self.config.account_id)
-            .append_pair("currentDelegateImageTag", &current.to_string())
-            // The endpoint requires no name, but the Manager uses it to find an image override by name or tag.
-            .append_pair("delegateGroupName", workload);
+            .append_pair(parameter, &current.to_string());
         url
     }
 
@@ -113,7 +108,7 @@ impl HttpManager {
         let claims = Claims {
             iss: self.config.host_name.clone(),
             sub: self.config.account_id.clone(),
-            aud: self.audience.clone(),
+            aud: audience(&self.base),
             exp: now + LIFETIME,
             nbf: now,
             iat: now,
@@ -219,17 +214,22 @@ impl ImageSource for HttpManager {
         current: &ImageReference,
         workload: &str,
     ) -> Result<ImageReference, ManagerError> {
-        self.send_with_retries(&self.request_url(current, workload)).await
+        let resource = if self.config.reports_upgrader {
+            "delegate-v2"
+        } else {
+            "delegate"
+        };
+        let mut url = self.url(resource, "currentDelegateImageTag", current);
+        // The endpoint requires no name, but the Manager uses it to find an image override by name or tag.
+        url.query_pairs_mut().append_pair("delegateGroupName", workload);
+        self.send_with_retries(&url).await
     }
 
     async fn published_upgrader(
         &self,
         current: &ImageReference,
     ) -> Option<Result<ImageReference, ManagerError>> {
-        let mut url = self.upgrader_endpoint.clone();
-        url.query_pairs_mut()
-            .append_pair("accountId", &self.config.account_id)
-            .append_pair("currentUpgraderImageTag", &current.to_string());
+        let url = self.url("upgrader", "currentUpgraderImageTag", current);
         Some(self.send_with_retries(&url).await)
     }
 

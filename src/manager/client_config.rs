@@ -1,4 +1,4 @@
-//! The configuration of the Manager's client, and the URLs that it determines.
+//! The configuration of the Manager's client.
 
 use std::fmt;
 use std::time::Duration;
@@ -84,17 +84,6 @@ impl Default for Timing {
             min_attempt: Duration::from_secs(5),
         }
     }
-}
-
-/// Returns the URL of an upgrade check. Of the delegate endpoints, only `delegate-v2` records the time from which the
-/// Manager's UI derives AUTO UPGRADE.
-pub(super) fn endpoint(base: &Url, resource: &str) -> Url {
-    let mut endpoint = base.clone();
-    // An error means a URL without a host, which the settings prevent.
-    if let Ok(mut segments) = endpoint.path_segments_mut() {
-        segments.pop_if_empty().extend(["api", "upgrade-check", resource]);
-    }
-    endpoint
 }
 
 /// Returns `scheme://host:port`, always with the port.
