@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::alerts::{self, AskAlerts};
-use crate::config::{self, AuditTarget, HealthAction, ManagerSettings, Notifications, Settings, Source};
+use crate::config::{self, AuditTarget, HealthAction, Notifications, Settings, Source};
 #[cfg(feature = "kubernetes")]
 use crate::engine::Credentials;
 use crate::engine::{DockerEngine, EngineError, EngineHost};
@@ -267,15 +267,10 @@ pub(crate) fn source(
         Source::None => return Ok(None),
         Source::Fixed(image) => Published::Fixed(image.clone()),
         Source::Manager(manager) => {
-            let ManagerSettings {
-                base_url,
-                account_id,
-                token,
-            } = manager.clone();
             let config = ManagerConfig {
                 reports_upgrader,
                 egress: settings.egress.clone(),
-                ..ManagerConfig::new(base_url, account_id, token, issuer)
+                ..ManagerConfig::new(manager.clone(), issuer)
             };
             let mut manager = HttpManager::new(config)?;
             if let Some(limit) = limit {

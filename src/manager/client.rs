@@ -65,7 +65,8 @@ impl HttpManager {
     /// # Errors
     /// The certificates or the client as a whole are unusable, or the URL is invalid, which the settings prevent.
     pub fn new(config: ManagerConfig) -> Result<Self, ClientError> {
-        let base = Url::parse(&config.base_url).map_err(|error| ClientError::Client(error.to_string()))?;
+        let base =
+            Url::parse(&config.manager.base_url).map_err(|error| ClientError::Client(error.to_string()))?;
         let client = config.egress.client(base.as_str(), config.timing.connect)?;
         Ok(Self {
             client,
@@ -91,7 +92,7 @@ impl HttpManager {
             segments.pop_if_empty().extend(["api", "upgrade-check", resource]);
         }
         url.query_pairs_mut()
-            .append_pair("accountId", &self.config.account_id)
+            .append_pair("accountId", &self.config.manager.account_id)
             .append_pair(parameter, &current.to_string());
         url
     }
@@ -107,14 +108,14 @@ impl HttpManager {
         }
         let claims = Claims {
             iss: self.config.host_name.clone(),
-            sub: self.config.account_id.clone(),
+            sub: self.config.manager.account_id.clone(),
             aud: audience(&self.base),
             exp: now + LIFETIME,
             nbf: now,
             iat: now,
             jti: Uuid::new_v4().to_string(),
         };
-        let sealed = self.config.delegate_token.seal(&claims);
+        let sealed = self.config.manager.token.seal(&claims);
         let token = sealed.map_err(|why| ManagerError::NoToken(why.to_owned()))?;
         learned.token = Some((token.clone(), now));
         Ok(token)

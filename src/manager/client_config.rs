@@ -9,14 +9,21 @@ use reqwest::Url;
 use super::token::DelegateToken;
 use crate::net::client::{CONNECT_TIMEOUT, Egress};
 
-/// The address of a Manager, and the identity of this client.
-pub struct ManagerConfig {
-    /// `MANAGER_HOST_AND_PORT`: scheme and host, with an optional port and path.
-    pub base_url: String,
-    /// `ACCOUNT_ID`: the Harness account.
+/// The Manager, and the account whose published image is followed.
+#[derive(Clone, Debug)]
+pub struct ManagerSettings {
+    /// `ACCOUNT_ID`.
     pub account_id: String,
+    /// `MANAGER_HOST_AND_PORT`: scheme and host, with an optional port and path, without a trailing slash.
+    pub base_url: String,
     /// `UPGRADER_TOKEN`: a delegate token of that account.
-    pub delegate_token: DelegateToken,
+    pub token: DelegateToken,
+}
+
+/// A Manager, and the identity of this client.
+pub struct ManagerConfig {
+    /// Its settings.
+    pub manager: ManagerSettings,
     /// The name of this host, which is the issuer of the tokens.
     pub host_name: String,
     /// Whether the Manager's UI shows AUTO UPGRADE ON for the workloads in the requests. True for a daemon that upgrades,
@@ -32,16 +39,9 @@ pub struct ManagerConfig {
 
 impl ManagerConfig {
     /// Creates a configuration from the mandatory settings. All others have their production values.
-    pub fn new(
-        base_url: impl Into<String>,
-        account_id: impl Into<String>,
-        delegate_token: impl Into<DelegateToken>,
-        host_name: impl Into<String>,
-    ) -> Self {
+    pub fn new(manager: ManagerSettings, host_name: impl Into<String>) -> Self {
         Self {
-            base_url: base_url.into(),
-            account_id: account_id.into(),
-            delegate_token: delegate_token.into(),
+            manager,
             host_name: host_name.into(),
             reports_upgrader: false,
             egress: Egress::default(),
@@ -54,7 +54,7 @@ impl ManagerConfig {
 impl fmt::Debug for ManagerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ManagerConfig")
-            .field("account_id", &self.account_id)
+            .field("account_id", &self.manager.account_id)
             .field("host_name", &self.host_name)
             .field("reports_upgrader", &self.reports_upgrader)
             .field("timing", &self.timing)
